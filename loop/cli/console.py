@@ -1,0 +1,150 @@
+"""What every command shares: where it works, who acts, how it prints and fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace, find_workspace
+
+GATE_EXIT = 100
+"""Exit code when a gate did not pass."""
+
+Row = TypeVar("Row")
+
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", "-w", help="Workspace folder; default: found upwards."),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+]
+ActorOption = Annotated[
+    str | None,
+    typer.Option("--actor", help="Who acts; default: $RANLOOP_ACTOR or the login."),
+]
+RoleOption = Annotated[
+    str, typer.Option("--role", help="Role of the actor, as it stands in the ledger.")
+]
+
+
+def open_workspace(explicit: Path | None) -> Workspace:
+    """Return the workspace named or found from the current folder upwards."""
+    return find_workspace(Path.cwd(), explicit)
+
+
+def acting(name: str | None, role: str = "editor") -> Actor:
+    """Return who acts: `name`, else ``$RANLOOP_ACTOR``, else the login name."""
+    who = name or os.environ.get("RANLOOP_ACTOR") or os.environ.get("USER") or ""
+    return Actor(name=who.strip() or f"uid {os.getuid()}", role=role)
+
+
+def say(text: str = "") -> None:
+    """Print a line to stdout."""
+    typer.echo(text)
+
+
+def note(text: str) -> None:
+    """Print a line to stderr: progress and remarks, never results."""
+    typer.echo(text, err=True)
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print `data` as the one JSON object of ``--json``."""
+    typer.echo(json.dumps(data, ensure_ascii=False, indent=2))
+
+
+def print_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = ""
+) -> None:
+    """Print an aligned plain-text table: first column left, the others right.
+
+    Plain text on purpose: it survives a pipe, a log and an e-mail.
+    """
+    body = [list(map(str, row)) for row in rows]
+    widths = [
+        max(_width(line[i]) for line in [list(header), *body])
+        for i in range(len(header))
+    ]
+    if title:
+        say(title)
+    for line in (list(header), ["-" * width for width in widths], *body):
+        cells = [
+            _pad(cell, width, left=index == 0)
+            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        say("  ".join(cells).rstrip())
+
+
+def _width(text: str) -> int:
+    """Columns `text` takes on a terminal: a Chinese character takes two."""
+    from unicodedata import east_asian_width
+
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _pad(text: str, width: int, *, left: bool) -> str:
+    space = " " * (width - _width(text))
+    return text + space if left else space + text
+
+
+@dataclass(slots=True)
+class Progress:
+    """A bar on a terminal; elsewhere a line every few seconds; silent with --json."""
+
+    label: str
+    total: int | None = None
+    quiet: bool = False
+    every_s: float = 5.0
+
+    def track(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield `rows` while showing how many have passed."""
+        if self.quiet:
+            yield from rows
+        elif sys.stderr.isatty():
+            yield from self._bar(rows)
+        else:
+            yield from self._lines(rows)
+
+    def _bar(self, rows: Iterable[Row]) -> Iterator[Row]:
+        from rich.console import Console
+        from rich.progress import track
+
+        console = Console(stderr=True)
+        yield from track(
+            rows, description=self.label, total=self.total, console=console
+        )
+
+    def _lines(self, rows: Iterable[Row]) -> Iterator[Row]:
+        last = time.monotonic()
+        for done, row in enumerate(rows, 1):
+            yield row
+            if time.monotonic() - last >= self.every_s:
+                last = time.monotonic()
+                of = f" of {self.total}" if self.total else ""
+                note(f"{self.label}: {done}{of}")
+
+
+@contextmanager
+def reported_errors() -> Iterator[None]:
+    """Turn a `LoopError` into its message and exit code 1, without a traceback."""
+    from loop.core.errors import LoopError
+
+    try:
+        yield
+    except LoopError as error:
+        note(f"error: {error}")
+        raise SystemExit(1) from error
+    except KeyboardInterrupt as error:
+        note("stopped; run the same command again to go on where it was")
+        raise SystemExit(1) from error

@@ -1,0 +1,147 @@
+"""Where things are: the workspace, its folders, and the material in the wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from loop.core.errors import WorkspaceError
+from loop.core.files import make_folder, write_atomic, write_error
+
+_MATERIAL = ("prompts", "labels", "reports/templates")
+
+
+def bundled() -> Path:
+    """Folder that holds the shipped ``prompts/``, ``labels/`` and ``reports/``.
+
+    Inside an installed wheel that is ``loop/_data``; in a checkout, the checkout.
+    """
+    inside = Path(__file__).resolve().parents[1] / "_data"
+    return inside if inside.is_dir() else Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder with ``prompts/`` and ``labels/``, and private state beside them."""
+
+    root: Path
+
+    @property
+    def prompts(self) -> Path:
+        """Every prompt version, in the open."""
+        return self.root / "prompts"
+
+    @property
+    def labels(self) -> Path:
+        """Taxonomy, crosswalks, cues, cohorts, protocol."""
+        return self.root / "labels"
+
+    @property
+    def cohorts(self) -> Path:
+        """One folder per cohort: digests and labels, never text."""
+        return self.labels / "cohorts"
+
+    @property
+    def ledger(self) -> Path:
+        """The hash-chained log."""
+        return self.prompts / "ledger.jsonl"
+
+    @property
+    def protocol(self) -> Path:
+        """What will be claimed, before it is measured."""
+        return self.labels / "protocol.yaml"
+
+    @property
+    def private(self) -> Path:
+        """Clinical text, runs, verdicts, keys; git-ignored, mode 0700."""
+        return self.root / ".ranloop"
+
+    @property
+    def store(self) -> Path:
+        """SQLite file with completions, runs, outcomes, verdicts."""
+        return self.private / "store.db"
+
+    def open_private(self) -> Path:
+        """Create ``.ranloop/`` (0700, git-ignored) if needed and return it.
+
+        Raises
+        ------
+        WriteError
+            The workspace cannot be written.
+        """
+        if not self.private.is_dir():
+            make_folder(self.private, mode=0o700)
+        ignore = self.private / ".gitignore"
+        if not ignore.exists():
+            write_atomic(ignore, "*\n")
+        return self.private
+
+
+def find_workspace(start: Path, explicit: Path | None = None) -> Workspace:
+    """Return the workspace at `explicit`, or the nearest one from `start` upwards.
+
+    Raises
+    ------
+    WorkspaceError
+        There is none.
+    """
+    if explicit is not None:
+        if not _is_workspace(explicit):
+            raise WorkspaceError(
+                f"{explicit} is not a workspace: it has no prompts/ and labels/. "
+                f"Make one with `ranloop init {explicit}`."
+            )
+        return Workspace(explicit.resolve())
+    for folder in (start.resolve(), *start.resolve().parents):
+        if _is_workspace(folder):
+            return Workspace(folder)
+    raise WorkspaceError(
+        f"no workspace at {start.resolve()} or above it. Make one with "
+        "`ranloop init DIR`, or name one with --workspace DIR."
+    )
+
+
+def init_workspace(target: Path) -> Workspace:
+    """Make a workspace at `target` from the shipped material.
+
+    Raises
+    ------
+    WorkspaceError
+        `target` already holds a workspace.
+    WriteError
+        It cannot be written.
+    """
+    if _is_workspace(target):
+        raise WorkspaceError(
+            f"{target} is already a workspace. Use it, or name another folder."
+        )
+    source = bundled()
+    try:
+        for part in _MATERIAL:
+            if (source / part).is_dir():
+                shutil.copytree(
+                    source / part,
+                    target / part,
+                    dirs_exist_ok=True,
+                    copy_function=_copy_writable,
+                )
+    except (OSError, shutil.Error) as error:
+        cause = error if error.errno else OSError(str(error))
+        raise write_error(target, cause) from error
+    workspace = Workspace(target.resolve())
+    ignore = target / ".gitignore"
+    if not ignore.exists():
+        write_atomic(ignore, ".ranloop/\n")
+    workspace.open_private()
+    return workspace
+
+
+def _copy_writable(source: str, target: str) -> None:
+    """Copy bytes only: the shipped files may be read-only in site-packages."""
+    shutil.copyfile(source, target)
+
+
+def _is_workspace(folder: Path) -> bool:
+    return os.path.isdir(folder / "prompts") and os.path.isdir(folder / "labels")

@@ -1,0 +1,242 @@
+"""The records every room speaks: start reading here.
+
+A case becomes an `Item`; a prompt version turns an item into `Prompt` records; an
+engine turns a prompt into a `Completion`; an output contract turns a completion into
+a `Reading`; a run keeps exactly one `Outcome` per item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Value(StrEnum):
+    """What a text says of one label."""
+
+    PRESENT = "present"
+    """Explicitly stated, or unequivocal evidence."""
+
+    ABSENT = "absent"
+    """Negated, very unlikely, or not mentioned."""
+
+    UNCERTAIN = "uncertain"
+    """Anything in between; excluded from every binary denominator and counted."""
+
+
+class Mark(StrEnum):
+    """What a reference standard says of one case and label."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNCERTAIN = "uncertain"
+    """The readers, or the coder, say the text is uncertain."""
+
+    NOT_CODED = "not_coded"
+    """A coder recorded nothing: weaker than `ABSENT`, scored as absent and said so."""
+
+    NO_MAJORITY = "no_majority"
+    """Readers disagree without the agreed majority."""
+
+    MISSING = "missing"
+    """Nobody looked."""
+
+
+class Status(StrEnum):
+    """How a case ended in a run: exactly one of these."""
+
+    ANSWERED = "answered"
+    UNPARSED = "unparsed"
+    ENGINE_FAILED = "engine_failed"
+
+
+class Span(NamedTuple):
+    """Characters ``start`` to ``end`` (exclusive) of a case text."""
+
+    start: int
+    end: int
+
+
+class Message(NamedTuple):
+    """One chat message."""
+
+    role: str
+    """``"system"`` or ``"user"``."""
+
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing to ask about: a case, or a pair to be judged."""
+
+    id: str
+    """Case id, unique in its cohort."""
+
+    variables: Mapping[str, str]
+    """Template variables, for example ``{"text": ...}``."""
+
+    language: str = "en"
+    """Language of the texts, ISO 639-1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exemplar:
+    """A short worked example inside a guide."""
+
+    text: str
+    """The statement, in the author's own words; never copied from a cohort."""
+
+    value: Value
+    """What the statement means for the label."""
+
+    evidence: str
+    """The phrase inside `text` that decides."""
+
+    why: str = ""
+    """One sentence of reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clarification:
+    """A decision rule for one wording."""
+
+    phrase: str
+    """The wording; words may be separated by ``...`` for a limited gap."""
+
+    value: Value
+    """What the wording means for the label when it is not negated."""
+
+    note: str = ""
+    """The rule in words, shown to the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guide:
+    """The clinical content of one label in one prompt version."""
+
+    label: str
+    """Label id of the taxonomy, for example ``"pleural_effusion"``."""
+
+    name: str
+    """Name as published."""
+
+    definition: str
+    """What the label means, one to three sentences."""
+
+    terms: tuple[str, ...] = ()
+    """Wordings that name the finding; ``...`` between words allows a limited gap."""
+
+    exclusions: tuple[str, ...] = ()
+    """Wordings that contain a term and are not the finding."""
+
+    clarifications: tuple[Clarification, ...] = ()
+    exemplars: tuple[Exemplar, ...] = ()
+
+    implies: tuple[str, ...] = ()
+    """Label ids that are present whenever this one is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """What is asked of an engine in one call.
+
+    The text is kept as a static `frame` and the variable `tail`, because the frame is
+    the same for every case of a run: it is built, hashed and serialised once.
+    """
+
+    frame: PromptFrame
+    """Everything that does not depend on the case."""
+
+    tail: str
+    """End of the last message: the case text and what follows it."""
+
+    item: Item
+    """The item whose variables were rendered."""
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The chat messages as sent."""
+        *head, last = self.frame.messages
+        return (*head, Message(last.role, last.content + self.tail))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFrame:
+    """The part of a prompt that all cases of a run share."""
+
+    call: str
+    """Name of the call in its plan: ``"joint"`` or a label id."""
+
+    messages: tuple[Message, ...]
+    """Messages up to where the case text begins; the last one is continued."""
+
+    fields: tuple[str, ...]
+    """Answer fields wanted, for example label ids, in order."""
+
+    schema: Mapping[str, object]
+    """JSON schema of the answer."""
+
+    guides: tuple[Guide, ...] = ()
+    """Guides rendered into the messages, for engines that read data, not prose."""
+
+
+class Completion(NamedTuple):
+    """What an engine returned for one prompt, before any parsing."""
+
+    text: str
+    """Raw text, unstripped; empty when `finish_reason` is ``"error"``."""
+
+    finish_reason: str = "stop"
+    """``"stop"``, ``"length"`` or ``"error"``."""
+
+    error: str = ""
+    """For ``"error"``: what went wrong, without case text."""
+
+    latency_s: float = 0.0
+    """Wall time in seconds."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Reading(NamedTuple):
+    """What an output contract made of one completion."""
+
+    fields: Mapping[str, Field] | None
+    """Field name to answer; None when the completion cannot be read."""
+
+    repairs: tuple[str, ...] = ()
+    """What had to be repaired, for example ``"code fence removed"``."""
+
+    problem: str = ""
+    """Why there are no fields; never case text."""
+
+
+class Field(NamedTuple):
+    """The answer to one field."""
+
+    value: str | int | float
+    """A `Value` for labels; a number or a category for judges."""
+
+    spans: tuple[Span, ...] = ()
+    """Where in the case text the evidence stands; empty when nothing was mentioned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one item ended in a run."""
+
+    item_id: str
+    status: Status
+    """Worst of the item's calls: failed before unparsed before answered."""
+
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    """Answers of the calls that were read; a missing field was not answered."""
+
+    repairs: tuple[str, ...] = ()
+    problem: str = ""
+    """Why the status is not `ANSWERED`; never case text."""

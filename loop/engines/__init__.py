@@ -1,0 +1,1 @@
+"""Engines behind one protocol: what turns a prompt into text."""

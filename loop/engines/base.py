@@ -1,0 +1,82 @@
+"""The one seam between loop and whatever produces text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from loop.core.errors import UnknownEngineError
+from loop.core.records import Completion, Prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an engine is made with, besides its name."""
+
+    labels: Path
+    """The workspace's ``labels/`` folder, for engines that read data there."""
+
+    temperature: float = 0.0
+    max_tokens: int = 2048
+    seed: int = 0
+
+
+class Engine(Protocol):
+    """Anything that turns prompts into completions.
+
+    An engine knows nothing of labels, cases or scores: prompts in, text out.
+    """
+
+    def identity(self) -> Mapping[str, object]:
+        """Return everything that can change an answer, as JSON data."""
+        ...
+
+    def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
+        """Yield ``(index, completion)`` for every prompt, as they finish.
+
+        `prompts` may be an endless-looking stream: an engine takes what it can work
+        on and never needs the whole of it. ``index`` counts from 0 in that stream.
+
+        Raises
+        ------
+        EngineError
+            The engine as a whole failed. A failure on a single prompt is not
+            raised: it comes back with ``finish_reason="error"``.
+        """
+        ...
+
+
+EngineFactory = Callable[[str, Settings], Engine]
+_FACTORIES: dict[str, EngineFactory] = {}
+
+
+def register(scheme: str) -> Callable[[EngineFactory], EngineFactory]:
+    """Register a factory for engine names that are `scheme` or ``scheme:...``."""
+
+    def add(factory: EngineFactory) -> EngineFactory:
+        if scheme in _FACTORIES:
+            raise ValueError(f"engine scheme {scheme!r} is already registered")
+        _FACTORIES[scheme] = factory
+        return factory
+
+    return add
+
+
+def get_engine(name: str, settings: Settings) -> Engine:
+    """Return the engine called `name`, for example ``"rules"``.
+
+    Raises
+    ------
+    UnknownEngineError
+        The part before the colon is not a registered scheme.
+    """
+    scheme, _, rest = name.partition(":")
+    if scheme not in _FACTORIES:
+        known = ", ".join(sorted(_FACTORIES)) or "none"
+        raise UnknownEngineError(
+            f"no engine {scheme!r} (known: {known}). "
+            "Name an engine as scheme:model, or plain `rules`."
+        )
+    return _FACTORIES[scheme](rest, settings)

@@ -1,0 +1,1 @@
+"""Outcomes and reference labels become tables, gates and comparisons."""

@@ -1,0 +1,1 @@
+"""Taxonomy, crosswalks, cohorts and the reference standard."""

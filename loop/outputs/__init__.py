@@ -1,0 +1,1 @@
+"""Output contracts: from raw text to fields, or to a stated refusal."""

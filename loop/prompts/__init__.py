@@ -1,0 +1,1 @@
+"""Prompt versions: read, render, compare, lint."""

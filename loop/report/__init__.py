@@ -1,0 +1,1 @@
+"""Documents people read and keep."""

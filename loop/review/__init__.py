@@ -1,0 +1,1 @@
+"""Failing cases and the clinicians' verdicts on them."""

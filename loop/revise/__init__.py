@@ -1,0 +1,1 @@
+"""Verdicts become a draft, a checked draft, a committed version."""

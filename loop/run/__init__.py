@@ -1,0 +1,1 @@
+"""What was asked of which engine and what came back."""

@@ -1,0 +1,1 @@
+"""Pure statistics: intervals, agreement, paired tests, bootstrap, planning."""
