@@ -1,0 +1,166 @@
+"""The engine: one answer per prompt, from the guides in its frame."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring
+
+from loop.core.errors import EngineError
+from loop.core.records import Completion, Guide, Prompt, PromptFrame, Value
+from loop.engines.base import Settings, register
+from loop.engines.rules.cues import Cues, read_cues
+from loop.engines.rules.sections import SectionFinder, sentences
+from loop.engines.rules.sentence import Hit, SentenceReader, Stance
+from loop.engines.rules.vocabulary import build_vocabulary
+
+REVISION = 1
+"""Raised whenever the same guides and cues may give another answer."""
+
+_VALUE = {
+    Stance.PRESENT: Value.PRESENT,
+    Stance.UNCERTAIN: Value.UNCERTAIN,
+    Stance.NEGATED: Value.ABSENT,
+    Stance.LIMITED: Value.ABSENT,
+}
+
+
+class RulesEngine:
+    """Finds guide wordings in a text and judges negation and uncertainty."""
+
+    def __init__(self, cues: Sequence[Cues]) -> None:
+        self._cues = tuple(cues)
+        self._readers: dict[int, tuple[PromptFrame, ReportReader]] = {}
+
+    def identity(self) -> Mapping[str, object]:
+        """Return the revision of the rules and the digest of every cue file."""
+        return {
+            "engine": "rules",
+            "revision": REVISION,
+            "cues": {cues.language: cues.digest for cues in self._cues},
+        }
+
+    def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
+        """Yield ``(index, completion)`` in order; see `Engine.complete`."""
+        clock = time.perf_counter
+        for index, prompt in enumerate(prompts):
+            began = clock()
+            text = prompt.item.variables.get("text", "")
+            if not prompt.frame.guides:
+                yield index, _failure("the prompt has no guides for `rules` to read")
+            elif not text.strip():
+                yield index, _failure("the case has no text")
+            else:
+                answer = self._reader(prompt.frame).answer(text)
+                yield index, Completion(answer, latency_s=clock() - began)
+
+    def _reader(self, frame: PromptFrame) -> ReportReader:
+        """Return the compiled reader of a frame, kept as long as the frame is."""
+        known = self._readers.get(id(frame))
+        if known is None or known[0] is not frame:
+            known = (frame, ReportReader(frame.guides, frame.fields, self._cues))
+            self._readers[id(frame)] = known
+        return known[1]
+
+
+class ReportReader:
+    """Answers for one set of guides.
+
+    Parameters
+    ----------
+    guides
+        What each field means.
+    fields
+        Labels to answer, in order; each needs a guide.
+    cues
+        Assertion cues of every language.
+    memo
+        How many distinct sentences to remember; 0 turns it off.
+
+    Raises
+    ------
+    EngineError
+        A field has no guide.
+    """
+
+    def __init__(
+        self,
+        guides: Sequence[Guide],
+        fields: Sequence[str],
+        cues: Sequence[Cues],
+        *,
+        memo: int = 50_000,
+    ) -> None:
+        names = [guide.label for guide in guides]
+        missing = [field for field in fields if field not in names]
+        if missing:
+            raise EngineError(
+                f"no guide for {', '.join(missing)}: `rules` can only answer fields "
+                "that guides.yaml describes. Add the guides, or use another engine."
+            )
+        wanted = set(fields)
+        targets = {name: index for index, name in enumerate(names)}
+        self._names = [name if name in wanted else None for name in names]
+        self._implies = [
+            tuple(targets[other] for other in guide.implies if other in targets)
+            for guide in guides
+        ]
+        self._has_implications = any(self._implies)
+        self._sections = SectionFinder(cues)
+        self._sentences = SentenceReader(build_vocabulary(guides, cues), memo=memo)
+        self._plain = [f'"{field}":{{"value":"absent"}}' for field in fields]
+        self._slot = [fields.index(name) if name in wanted else None for name in names]
+
+    def answer(self, text: str) -> str:
+        """Return the answer for one report as JSON of the label_values contract."""
+        best = self._collect(text)
+        if self._has_implications:
+            self._imply(best)
+        answers = self._plain.copy()
+        for target, hit in best.items():
+            slot = self._slot[target]
+            if slot is not None:
+                quote = encode_basestring(text[hit.start : hit.end])
+                answers[slot] = (
+                    f'"{self._names[target]}":{{"value":"{_VALUE[hit.stance]}",'
+                    f'"evidence":{quote},"span":[{hit.start},{hit.end}]}}'
+                )
+        return "{" + ",".join(answers) + "}"
+
+    def _collect(self, text: str) -> dict[int, Hit]:
+        """Return the winning hit of each label that is mentioned."""
+        best: dict[int, Hit] = {}
+        decided: dict[int, Hit] = {}
+        for start, end, decisive in self._sections.find(text):
+            into = decided if decisive else best
+            for offset, sentence in sentences(text, start, end):
+                for target, stance, begin, stop in self._sentences.read(sentence):
+                    known = into.get(target)
+                    if known is None or stance > known.stance:
+                        into[target] = Hit(
+                            target, stance, begin + offset, stop + offset
+                        )
+        for target, hit in decided.items():
+            if hit.stance is not Stance.LIMITED or target not in best:
+                best[target] = hit
+        return best
+
+    def _imply(self, best: dict[int, Hit]) -> None:
+        """Make the implied labels of every present label present, transitively."""
+        open_targets = [t for t, hit in best.items() if hit.stance is Stance.PRESENT]
+        while open_targets:
+            source = best[open_targets.pop()]
+            for target in self._implies[source.target]:
+                known = best.get(target)
+                if known is None or known.stance is not Stance.PRESENT:
+                    best[target] = Hit(target, Stance.PRESENT, source.start, source.end)
+                    open_targets.append(target)
+
+
+def _failure(reason: str) -> Completion:
+    return Completion("", finish_reason="error", error=reason)
+
+
+@register("rules")
+def _make(_model: str, settings: Settings) -> RulesEngine:
+    return RulesEngine(read_cues(settings.labels))

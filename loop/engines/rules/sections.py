@@ -1,0 +1,91 @@
+"""Which characters of a report are read, and which of them decide."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from loop.engines.rules.cues import Cues
+
+LONGEST = 1500
+"""Characters after which a sentence without an end is cut at a space."""
+
+# A full stop ends a sentence only before white space: "1.5 cm" goes on.
+_BOUNDARY = re.compile(
+    r"[.!?;](?=\s|$)|[。；！？]|\n\s*\n|\n(?=\s*(?:[-*•]\s|\d{1,2}[.)]\s))"
+)
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+
+
+class Section(NamedTuple):
+    """A stretch of text under one heading."""
+
+    start: int
+    end: int
+    decisive: bool
+    """Whether it wins over other sections where they disagree."""
+
+
+class SectionFinder:
+    """Finds headings of the given cue files."""
+
+    def __init__(self, cues: Sequence[Cues]) -> None:
+        self._kind: dict[str, str] = {}
+        for one in cues:
+            for kind in ("plain", "decisive", "ignored"):
+                for heading in getattr(one.sections, kind):
+                    self._kind[heading.lower()] = kind
+        names = sorted(self._kind, key=len, reverse=True)
+        either = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in names)
+        self._heading = re.compile(
+            rf"(?:^|(?<=\n)|(?<=[.!?;。；])|(?<=\s)(?=(?-i:[A-Z]{{4}})))[ \t]*"
+            rf"(?:\d+[.)]\s*)?({either})[ \t]*(?:[:：]|(?<=(?-i:[A-Z]))\r?\n)",
+            re.IGNORECASE,
+        )
+
+    def find(self, text: str) -> list[Section]:
+        """Return the sections to read; the whole text when it has no heading."""
+        if ":" not in text and "：" not in text and "\n" not in text:
+            return [Section(0, len(text), False)]
+        headings = list(self._heading.finditer(text))
+        if not headings:
+            return [Section(0, len(text), False)]
+        sections = [Section(0, headings[0].start(), False)]
+        ends = [match.start() for match in headings[1:]] + [len(text)]
+        for heading, end in zip(headings, ends, strict=True):
+            kind = self._kind[" ".join(heading.group(1).lower().split())]
+            start = heading.end()
+            if kind == "ignored":
+                sections += self._after_blank_line(text, start, end)
+            else:
+                sections.append(Section(start, end, kind == "decisive"))
+        return sections
+
+    @staticmethod
+    def _after_blank_line(text: str, start: int, end: int) -> Iterator[Section]:
+        """Yield what follows an ignored paragraph before the next heading."""
+        blank = _BLANK_LINE.search(text, start, end)
+        if blank and text[start : blank.start()].strip():
+            yield Section(blank.end(), end, False)
+
+
+def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield ``(offset, sentence)`` for the characters `start` to `end` of `text`."""
+    for match in _BOUNDARY.finditer(text, start, end):
+        stop = match.start()
+        if stop > start:
+            yield from _pieces(text, start, stop)
+        start = match.end()
+    if end > start:
+        yield from _pieces(text, start, end)
+
+
+def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Cut an endless sentence at spaces so that time stays linear in its length."""
+    while end - start > LONGEST:
+        cut = text.rfind(" ", start + 1, start + LONGEST)
+        cut = cut if cut > start else start + LONGEST
+        yield start, text[start:cut]
+        start = cut
+    yield start, text[start:end]

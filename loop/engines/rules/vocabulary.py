@@ -1,0 +1,249 @@
+"""Cues and guide wordings as one list of strings for the multi-pattern matcher."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from loop.core.records import Guide, Value
+from loop.engines.rules.cues import Cues, Directed
+
+GAP = "..."
+"""Between two words of a wording: up to `MAX_GAP_WORDS` other words may stand here."""
+
+MAX_GAP_WORDS = 5
+
+_FOLD = {ord(char): " " for char in "-‐‑‒–—/\\\t\r\n\u00a0\u3000"}
+_SPACES = re.compile(r"\s+")
+_PARENTHESES = re.compile(r"\s*\([^)]*\)")
+
+
+class Role(IntEnum):
+    """What a matched string does in its sentence."""
+
+    NEGATION = 1
+    LIMITED = 2
+    UNCERTAIN = 3
+    HYPOTHETICAL = 4
+    PSEUDO = 5
+    TERMINATOR = 6
+    AFFIRMATION = 7
+    GAP_STOP = 8
+    PROBABLE = 9
+    OPENING = 10
+
+
+class Side(IntEnum):
+    """Where the words a cue governs stand."""
+
+    AFTER_CUE = 1
+    AFTER_CUE_NEAR = 2
+    BEFORE_CUE = 3
+    BOTH = 4
+
+
+class Cue(NamedTuple):
+    """One meaning of a cue string."""
+
+    role: Role
+    side: Side
+
+
+class Wording(NamedTuple):
+    """One wording of one label, possibly in several parts."""
+
+    target: int
+    """Index of the label among the guides."""
+
+    value: Value | None
+    """What it means when not negated; None for an exclusion."""
+
+    parts: int
+    """Number of parts; parts are separated by a limited gap."""
+
+    clarifies: bool
+    """Whether it outranks the terms it overlaps."""
+
+
+class Part(NamedTuple):
+    """One part of a wording."""
+
+    wording: int
+    order: int
+
+
+@dataclass(slots=True)
+class Entry:
+    """All meanings of one string."""
+
+    prefix: bool
+    """Whether the word may go on, as in ``atelecta*``."""
+
+    words: bool
+    """Whether it must begin and end at a word boundary."""
+
+    cues: list[Cue] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Strings with their meanings, ready for the matcher."""
+
+    strings: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    wordings: tuple[Wording, ...]
+
+
+def fold(text: str) -> str:
+    """Lower-case `text` with hyphens, slashes and line ends as spaces, same length."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # for example a dotted capital I
+        lowered = "".join(c if len(c.lower()) != 1 else c.lower() for c in text)
+    return lowered.translate(_FOLD)
+
+
+def build_vocabulary(guides: Sequence[Guide], cues: Sequence[Cues]) -> Vocabulary:
+    """Return the matcher's strings for these guides under these cues.
+
+    Parameters
+    ----------
+    guides
+        Labels in the order of `Wording.target`.
+    cues
+        One per language; all are searched for at once.
+    """
+    builder = _Builder(cues)
+    for language in cues:
+        builder.add_cues(language)
+    for target, guide in enumerate(guides):
+        for wording, value, clarifies in guide_wordings(guide):
+            builder.add_wording(wording, target, value, clarifies)
+    keys = tuple(builder.entries)
+    return Vocabulary(
+        tuple(text for text, _ in keys),
+        tuple(builder.entries[key] for key in keys),
+        tuple(builder.wordings),
+    )
+
+
+def guide_wordings(guide: Guide) -> Iterator[tuple[str, Value | None, bool]]:
+    """Yield ``(wording, value, clarifies)`` for everything in a guide that can match.
+
+    The label's own name counts as a term. The evidence of an exemplar counts as a
+    clarification with the exemplar's value.
+    """
+    yield _PARENTHESES.sub("", guide.name), Value.PRESENT, False
+    for term in guide.terms:
+        yield term, Value.PRESENT, False
+    for exclusion in guide.exclusions:
+        yield exclusion, None, True
+    for rule in guide.clarifications:
+        yield rule.phrase, rule.value, True
+    for exemplar in guide.exemplars:
+        yield exemplar.evidence, exemplar.value, True
+
+
+class _Builder:
+    """Collects strings; equal strings share one entry."""
+
+    def __init__(self, cues: Sequence[Cues]) -> None:
+        self.entries: dict[tuple[str, bool], Entry] = {}
+        self.wordings: list[Wording] = []
+        self._inflections = [pair for one in cues for pair in one.inflections]
+        self._spellings = [pair for one in cues for pair in one.spellings]
+
+    def add_cues(self, cues: Cues) -> None:
+        kinds = (
+            (Role.NEGATION, cues.negation),
+            (Role.LIMITED, cues.limited),
+            (Role.UNCERTAIN, cues.uncertain),
+            (Role.PROBABLE, cues.probable),
+            (Role.NEGATION, cues.historical),
+            (Role.HYPOTHETICAL, cues.hypothetical),
+        )
+        for role, directed in kinds:
+            for phrase, side in _sides(directed):
+                self._add_cue(phrase, Cue(role, side), words=cues.words)
+        plain = (
+            (Role.PSEUDO, cues.pseudo),
+            (Role.TERMINATOR, cues.terminators),
+            (Role.AFFIRMATION, cues.affirmations),
+            (Role.OPENING, cues.openings),
+            (Role.GAP_STOP, cues.gap_stops),
+        )
+        for role, phrases in plain:
+            for phrase in phrases:
+                self._add_cue(phrase, Cue(role, Side.BOTH), words=cues.words)
+
+    def _add_cue(self, phrase: str, cue: Cue, *, words: bool) -> None:
+        entry = self._entry(tidy(phrase), prefix=False, words=words)
+        if cue not in entry.cues:
+            entry.cues.append(cue)
+
+    def add_wording(
+        self, wording: str, target: int, value: Value | None, clarifies: bool
+    ) -> None:
+        parts = [tidy(part) for part in wording.replace("…", GAP).split(GAP)]
+        parts = [part for part in parts if part.strip("*")]
+        if not parts:
+            return
+        number = len(self.wordings)
+        self.wordings.append(Wording(target, value, len(parts), clarifies))
+        for index, part in enumerate(parts):
+            prefix = part.endswith("*")
+            for spelling in self._variants(part):
+                words = not has_cjk(spelling)
+                entry = self._entry(spelling, prefix=prefix, words=words)
+                entry.parts.append(Part(number, index))
+
+    def _entry(self, text: str, *, prefix: bool, words: bool) -> Entry:
+        return self.entries.setdefault(
+            (text, prefix), Entry(prefix=prefix, words=words)
+        )
+
+    def _variants(self, part: str) -> Iterable[str]:
+        """Return every spelling and inflection of one part."""
+        if has_cjk(part):
+            return {part}
+        forms = {part[:-1]} if part.endswith("*") else set(self._inflected(part))
+        for one, other in self._spellings:
+            forms |= {form.replace(one, other) for form in forms}
+            forms |= {form.replace(other, one) for form in forms}
+        return forms
+
+    def _inflected(self, part: str) -> Iterator[str]:
+        yield part
+        endings = [e for e, _ in self._inflections if part.endswith(e)]
+        if not endings or not part[-1:].isalpha():
+            return
+        longest = max(endings, key=len)
+        stem = part[: len(part) - len(longest)]
+        for ending, replacements in self._inflections:
+            if ending == longest:
+                for replacement in replacements:
+                    yield stem + replacement
+
+
+def tidy(phrase: str) -> str:
+    """Return a wording as it is searched for: folded, single spaces, no edges."""
+    return _SPACES.sub(" ", fold(phrase)).strip()
+
+
+def has_cjk(text: str) -> bool:
+    """Whether `text` holds a Chinese character: no word boundaries then."""
+    return any("\u3400" <= char <= "\u9fff" or char in "，：、" for char in text)
+
+
+def _sides(directed: Directed) -> Iterator[tuple[str, Side]]:
+    for phrase in directed.before:
+        yield phrase, Side.AFTER_CUE
+    for phrase in directed.before_near:
+        yield phrase, Side.AFTER_CUE_NEAR
+    for phrase in directed.after:
+        yield phrase, Side.BEFORE_CUE
+    for phrase in directed.between:
+        yield phrase, Side.BOTH

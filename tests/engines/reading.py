@@ -1,0 +1,37 @@
+"""Ask the rules engine about one text: shared by the engine's tests."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from loop.core.paths import bundled
+from loop.core.records import Clarification, Exemplar, Guide, Value
+from loop.engines.rules.cues import read_cues
+from loop.engines.rules.engine import ReportReader
+
+CUES = read_cues(bundled() / "labels")
+
+
+def guide(label: str, *terms: str, **more: object) -> Guide:
+    """Return a guide whose own name never matches."""
+    return Guide(label=label, name=f"@{label}", definition="", terms=terms, **more)
+
+
+def rule(phrase: str, value: str) -> Clarification:
+    """Return a clarification."""
+    return Clarification(phrase=phrase, value=Value(value))
+
+
+def exemplar(evidence: str, value: str) -> Exemplar:
+    """Return an exemplar."""
+    return Exemplar(text=f"Seen: {evidence}.", value=Value(value), evidence=evidence)
+
+
+def answers(text: str, guides: Sequence[Guide]) -> Mapping[str, dict[str, object]]:
+    """Return the engine's answer for `text` as data."""
+    reader = ReportReader(guides, [one.label for one in guides], CUES)
+    return json.loads(reader.answer(text))
+
+
+def value_of(text: str, *terms: str, **more: object) -> str:
+    """Return the value of one label with these terms."""
+    return str(answers(text, [guide("x", *terms, **more)])["x"]["value"])

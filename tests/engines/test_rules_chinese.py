@@ -1,0 +1,29 @@
+"""Chinese assertion status on sentences written for this test."""
+
+import pytest
+
+from tests.engines.reading import value_of
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "expected"),
+    [
+        ("右侧胸腔积液。", "胸腔积液", "present"),
+        ("双侧胸腔未见积液，未见气胸。", "气胸", "absent"),
+        ("双肺未见明显实变、结节及肿块影。", "结节", "absent"),
+        ("未见气胸，左侧胸腔积液。", "胸腔积液", "present"),
+        ("右下肺斑片影，肺炎可能。", "肺炎", "uncertain"),
+        ("不除外少量胸腔积液。", "胸腔积液", "uncertain"),
+        ("肺不张待排。", "肺不张", "uncertain"),
+        ("心影增大，主动脉弓钙化。", "钙化", "present"),
+        ("原左侧气胸已吸收。", "气胸", "absent"),
+        ("左侧胸腔积液较前无明显变化。", "胸腔积液", "present"),
+        ("既往肺结核病史，双肺纹理清晰。", "肺结核", "absent"),
+        ("病史：肺炎。所见：双肺清晰。", "肺炎", "absent"),
+        ("考虑双下肺间质性病变。", "间质性病变", "present"),
+        ("无骨折征象。", "骨折", "absent"),
+    ],
+)
+def test_status_of_one_finding(text, term, expected):
+    """Each row is one construction of ordinary Chinese reports."""
+    assert value_of(text, term) == expected

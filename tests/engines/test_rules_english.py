@@ -1,0 +1,188 @@
+"""English assertion status: what the cues must make of ordinary report sentences."""
+
+import pytest
+
+from tests.engines.reading import answers, exemplar, guide, rule, value_of
+
+EFFUSION = "pleural effusion"
+FINDINGS = [
+    guide("effusion", "effusion"),
+    guide("pneumothorax", "pneumothorax"),
+    guide("consolidation", "consolidation"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("There is a small pleural effusion.", "present"),
+        ("No pleural effusion.", "absent"),
+        ("Without evidence of pleural effusion.", "absent"),
+        ("The lungs are free of pleural effusion.", "absent"),
+        ("Pleural effusion is not seen.", "absent"),
+        ("Pleural effusion has resolved.", "absent"),
+        ("The pleural effusion is no longer seen.", "absent"),
+        ("No change in the pleural effusion.", "present"),
+        ("Pleural effusion, not significantly changed.", "present"),
+        ("The pleural effusion has not resolved.", "present"),
+        ("Possible pleural effusion.", "uncertain"),
+        ("This may represent pleural effusion.", "uncertain"),
+        ("Pleural effusion cannot be excluded.", "uncertain"),
+        ("Cannot exclude a pleural effusion.", "uncertain"),
+        ("Findings consistent with pleural effusion.", "present"),
+        ("Pleural effusion is unlikely.", "absent"),
+        ("History of pleural effusion.", "absent"),
+        ("CT to exclude pleural effusion.", "absent"),
+        ("Evaluate for pleural effusion.", "absent"),
+        ("No large pleural effusion.", "absent"),
+        ("Stable pleural effusion.", "present"),
+        ("Residual pleural-effusion on the left.", "present"),
+        ("Pleural effusions bilaterally.", "present"),
+        ("No pneumothorax, small pleural effusion.", "present"),
+        ("No pneumothorax; pleural effusion is unchanged.", "present"),
+        ("No pneumothorax but a pleural effusion persists.", "present"),
+        ("No pneumothorax, pleural effusion or edema.", "absent"),
+        ("No pneumothorax, large pleural effusion, or edema.", "absent"),
+        ("Neither pneumothorax nor pleural effusion.", "absent"),
+    ],
+)
+def test_status_of_one_finding(text, expected):
+    """Each row is a pattern of the negation and uncertainty table."""
+    assert value_of(text, EFFUSION) == expected
+
+
+def test_coordinated_negation_reaches_every_member():
+    """A list after "no" is absent to its end."""
+    got = answers("No effusion, pneumothorax or consolidation.", FINDINGS)
+    assert {name: one["value"] for name, one in got.items()} == {
+        "effusion": "absent",
+        "pneumothorax": "absent",
+        "consolidation": "absent",
+    }
+
+
+def test_versus_makes_both_sides_uncertain():
+    """A differential commits to neither diagnosis."""
+    got = answers("Effusion versus consolidation at the left base.", FINDINGS)
+    assert got["effusion"]["value"] == got["consolidation"]["value"] == "uncertain"
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "expected"),
+    [
+        ("The heart is mildly enlarged.", "heart ... enlarged", "present"),
+        ("The heart is not enlarged.", "heart ... enlarged", "absent"),
+        ("The heart is normal, aorta enlarged.", "heart ... enlarged", "absent"),
+        ("Heart normal. Liver enlarged.", "heart ... enlarged", "absent"),
+        (
+            "Enlargement of the cardiac silhouette.",
+            "enlargement of the cardiac silhouette",
+            "present",
+        ),
+        ("Atelectatic bands.", "atelecta*", "present"),
+        ("Several opacities.", "opacity", "present"),
+        ("Bilateral pneumothoraces.", "pneumothorax", "present"),
+        ("Pulmonary oedema.", "pulmonary edema", "present"),
+        ("Massive improvement.", "mass", "absent"),
+        ("Follow-up of air-space disease.", "air space disease", "present"),
+        ("Air  space\ndisease on the right.", "air space disease", "present"),
+    ],
+)
+def test_terms_inflect_hyphenate_and_bridge_small_gaps(text, term, expected):
+    """A wording matches as a clinician means it, and whole words only."""
+    assert value_of(text, term) == expected
+
+
+def test_exclusion_removes_the_term_it_contains():
+    """Subcutaneous emphysema is not emphysema."""
+    more = {"exclusions": ("subcutaneous emphysema",)}
+    assert value_of("Subcutaneous emphysema.", "emphysema", **more) == "absent"
+    assert value_of("Severe emphysema.", "emphysema", **more) == "present"
+
+
+def test_clarification_outranks_the_term_inside_it():
+    """A rule for a longer wording decides over the plain term."""
+    more = {"clarifications": (rule("borderline heart size", "uncertain"),)}
+    assert value_of("Borderline heart size.", "heart size", **more) == "uncertain"
+
+
+def test_clarified_wording_can_still_be_negated():
+    """Negation applies to clarified phrases as to any other."""
+    more = {"clarifications": (rule("costophrenic ... blunt*", "uncertain"),)}
+    text = "No costophrenic angle blunting."
+    assert value_of(text, EFFUSION, **more) == "absent"
+
+
+@pytest.mark.parametrize("value", ["present", "absent", "uncertain"])
+def test_exemplar_evidence_decides(value):
+    """The evidence phrase of an exemplar acts with the exemplar's value."""
+    more = {"exemplars": (exemplar("lucent rim", value),)}
+    assert value_of("A lucent rim at the apex.", "zzz", **more) == value
+
+
+def test_implied_label_becomes_present_with_the_same_evidence():
+    """An implication is followed, also over two steps."""
+    guides = [
+        guide("a", "alpha", implies=("b",)),
+        guide("b", "beta", implies=("c",)),
+        guide("c", "gamma"),
+    ]
+    got = answers("Alpha seen. No gamma.", guides)
+    assert got["b"] == {"value": "present", "evidence": "Alpha", "span": [0, 5]}
+    assert got["c"]["value"] == "present"
+
+
+def test_negated_label_implies_nothing():
+    """Only a present finding carries over."""
+    guides = [guide("a", "alpha", implies=("b",)), guide("b", "beta")]
+    assert answers("No alpha.", guides)["b"] == {"value": "absent"}
+
+
+@pytest.mark.parametrize("mask", ["XXXX", "____"])
+def test_mask_is_missing_information_not_negation(mask):
+    """A de-identification mask neither negates nor joins words."""
+    assert value_of(f"There is {mask} pleural effusion.", EFFUSION) == "present"
+    assert value_of(f"Pleural {mask} effusion.", EFFUSION) == "absent"
+
+
+def test_indication_and_comparison_are_not_read():
+    """Questions and old films are not findings of this one."""
+    text = "INDICATION: pneumonia?\nCOMPARISON: pneumonia then.\nFINDINGS: Clear lungs."
+    assert value_of(text, "pneumonia") == "absent"
+
+
+def test_impression_wins_where_sections_disagree():
+    """The radiologist's conclusion outranks the description."""
+    text = "FINDINGS: Possible pneumonia.\nIMPRESSION: No pneumonia."
+    assert value_of(text, "pneumonia") == "absent"
+    text = "FINDINGS: Small effusion.\nIMPRESSION: No large effusion."
+    assert value_of(text, "effusion") == "present"
+
+
+def test_wrapped_line_that_ends_in_a_heading_word_is_not_a_heading():
+    """A word like "findings" at a line end does not open a section."""
+    text = "No acute history\nof pneumonia. There is pneumonia."
+    assert value_of(text, "pneumonia") == "present"
+
+
+def test_present_wins_over_uncertain_over_negated():
+    """Several mentions: the strongest decides."""
+    assert value_of("No effusion. Possible effusion.", "effusion") == "uncertain"
+    assert value_of("Possible effusion. Effusion noted.", "effusion") == "present"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Left effusion.", "İ  left   effusion .", "\n\n- No effusion\n- b", "é effusion"],
+)
+def test_span_is_the_evidence(text):
+    """Offsets point at the quoted characters of the original text."""
+    got = answers(text, [guide("x", "effusion")])["x"]
+    start, end = got["span"]
+    assert text[start:end] == got["evidence"] == "effusion"
+
+
+def test_unmentioned_label_has_no_evidence():
+    """Absent by silence and absent by negation stay apart."""
+    assert answers("Clear.", [guide("x", "effusion")])["x"] == {"value": "absent"}
+    assert "span" in answers("No effusion.", [guide("x", "effusion")])["x"]

@@ -1,0 +1,98 @@
+"""The engine under garbage: no crash, no invented evidence, linear time."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.core.errors import EngineError
+from loop.core.records import Item, Prompt, PromptFrame
+from loop.engines.base import Settings, get_engine
+from loop.engines.rules.engine import ReportReader
+from tests.engines.reading import CUES, guide
+
+GUIDES = [
+    guide("effusion", "effusion", "fluid ... pleura*"),
+    guide("heart", "heart ... enlarged", exclusions=("heart failure",)),
+    guide("积液", "胸腔积液"),
+]
+READER = ReportReader(GUIDES, [one.label for one in GUIDES], CUES)
+WORDS = st.sampled_from(
+    ["no", "not", "may", "or", "and", ",", ".", ";", ":", "XXXX", "cannot exclude"]
+    + ["
+", "  ", "effusion", "fluid", "pleural", "heart", "is", "enlarged"]
+    + ["未见", "，", "。", "胸腔积液", "İ"]
+)
+
+
+@given(st.one_of(st.text(), st.lists(WORDS).map(" ".join)))
+def test_any_text_gives_valid_json_with_true_evidence(text):
+    """Every span lies in the text and quotes it exactly."""
+    answer = json.loads(READER.answer(text))
+    assert list(answer) == [one.label for one in GUIDES]
+    for one in answer.values():
+        assert one["value"] in {"present", "absent", "uncertain"}
+        if "span" in one:
+            start, end = one["span"]
+            assert text[start:end] == one["evidence"]
+
+
+@given(st.lists(WORDS).map(" ".join))
+def test_remembered_sentences_do_not_change_an_answer(text):
+    """The memo is an optimisation only."""
+    fresh = ReportReader(GUIDES, [one.label for one in GUIDES], CUES, memo=0)
+    assert READER.answer(text) == fresh.answer(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "unit", ["no effusion ", "a", " ", "\n", "heart ", "未见胸腔积液", "FINDINGS: "]
+)
+def test_five_megabytes_take_seconds_not_minutes(unit):
+    """Time grows with the length, not with its square."""
+    text = unit * (5_000_000 // len(unit))
+    began = time.perf_counter()
+    READER.answer(text)
+    assert time.perf_counter() - began < 60
+
+
+def test_field_without_a_guide_is_refused():
+    """The engine says what is missing instead of answering absent."""
+    with pytest.raises(EngineError, match="no guide for lung_lesion"):
+        ReportReader(GUIDES, ["lung_lesion"], CUES)
+
+
+def _prompt(text, guides):
+    frame = PromptFrame(
+        call="joint", messages=(), fields=("effusion",), schema={}, guides=guides
+    )
+    return Prompt(frame=frame, tail=text, item=Item(id="1", variables={"text": text}))
+
+
+def test_case_without_text_fails_instead_of_being_absent(labels_folder):
+    """Silence about everything is not a normal report."""
+    engine = get_engine("rules", Settings(labels=labels_folder))
+    [(index, completion)] = engine.complete([_prompt(" \n", tuple(GUIDES))])
+    assert (index, completion.finish_reason) == (0, "error")
+    assert completion.error == "the case has no text"
+
+
+def test_prompt_without_guides_fails(labels_folder):
+    """A judge's prompt has no guides: rules cannot answer it and says so."""
+    engine = get_engine("rules", Settings(labels=labels_folder))
+    [(_, completion)] = engine.complete([_prompt("Effusion.", ())])
+    assert completion.finish_reason == "error"
+
+
+def test_identity_changes_with_the_cues(labels_folder, tmp_path):
+    """Another cue is another engine: cached answers are not reused."""
+    folder = tmp_path / "cues"
+    folder.mkdir()
+    for path in (labels_folder / "cues").glob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        (folder / path.name).write_text(text.replace("    - without\n", ""), "utf-8")
+    ours = get_engine("rules", Settings(labels=labels_folder)).identity()
+    theirs = get_engine("rules", Settings(labels=tmp_path)).identity()
+    assert ours != theirs
