@@ -20,10 +20,32 @@ GUIDES = [
 ]
 READER = ReportReader(GUIDES, [one.label for one in GUIDES], CUES)
 WORDS = st.sampled_from(
-    ["no", "not", "may", "or", "and", ",", ".", ";", ":", "XXXX", "cannot exclude"]
-    + ["
-", "  ", "effusion", "fluid", "pleural", "heart", "is", "enlarged"]
-    + ["未见", "，", "。", "胸腔积液", "İ"]
+    [
+        "no",
+        "not",
+        "may",
+        "or",
+        "and",
+        ",",
+        ".",
+        ";",
+        ":",
+        "XXXX",
+        "cannot exclude",
+        "\n",
+        "  ",
+        "effusion",
+        "fluid",
+        "pleural",
+        "heart",
+        "is",
+        "enlarged",
+        "未见",
+        "，",
+        "。",
+        "胸腔积液",
+        "İ",
+    ]
 )
 
 
