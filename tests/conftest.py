@@ -10,13 +10,13 @@ from loop.core.paths import Workspace, bundled, init_workspace
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """A fresh workspace made from the shipped material."""
+    """Make a fresh workspace from the shipped material."""
     return init_workspace(tmp_path / "ws")
 
 
 @pytest.fixture
 def data_folder() -> Path:
-    """The folder named by RANLOOP_DATA, which holds reports the project may not ship."""
+    """Return the folder of real reports, which the project may not ship."""
     named = os.environ.get("RANLOOP_DATA")
     if not named:
         pytest.skip("RANLOOP_DATA is not set: these reports do not ship with ranloop")
@@ -25,5 +25,5 @@ def data_folder() -> Path:
 
 @pytest.fixture
 def labels_folder() -> Path:
-    """The shipped ``labels/`` folder."""
+    """Return the shipped ``labels/`` folder."""
     return bundled() / "labels"

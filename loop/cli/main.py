@@ -6,7 +6,39 @@ from typing import Annotated
 
 import typer
 
+from loop.cli import (
+    agreement,
+    alias,
+    cohort,
+    compare,
+    demo,
+    diff,
+    evaluate,
+    failures,
+    history,
+    init,
+    lint,
+    revise,
+)
+from loop.cli import run as run_verb
 from loop.cli.console import reported_errors, say
+
+VERBS = (
+    demo,
+    init,
+    cohort,
+    agreement,
+    run_verb,
+    evaluate,
+    compare,
+    failures,
+    revise,
+    history,
+    diff,
+    lint,
+    alias,
+)
+"""Modules of the verbs, in the order of their use."""
 
 app = typer.Typer(
     name="ranloop",
@@ -40,6 +72,10 @@ def main(
     ] = False,
 ) -> None:
     """Take options that come before the verb."""
+
+
+for verb in VERBS:
+    verb.register(app)
 
 
 def run() -> None:

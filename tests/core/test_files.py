@@ -1,0 +1,106 @@
+"""Files: atomic, locked, and YAML that does not guess."""
+
+import errno
+import os
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from loop.core.errors import ConflictError, DataError, WriteError
+from loop.core.files import (
+    check_model,
+    dump_yaml,
+    locked,
+    parse_yaml,
+    read_text,
+    write_atomic,
+)
+
+
+class Form(BaseModel):
+    """A model for these tests."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+
+
+def test_no_is_a_word_and_a_date_is_text():
+    """The cue `no` must not become False, nor a date a datetime."""
+    got = parse_yaml("cues: [no, yes, on]\ndate: 2026-01-02\nn: 3\nb: true", "f")
+    assert got == {
+        "cues": ["no", "yes", "on"],
+        "date": "2026-01-02",
+        "n": 3,
+        "b": True,
+    }
+
+
+def test_written_yaml_reads_back():
+    """Words that other YAML readers take for booleans survive."""
+    data = {"words": ["no", "off", "~", "1.0", "未见", "a: b"], "empty": []}
+    assert parse_yaml(dump_yaml(data), "f") == data
+
+
+def test_a_key_that_occurs_twice_is_an_error():
+    """The second would silently win."""
+    with pytest.raises(DataError, match=r"f\.yaml, line 2: key 'a' occurs twice"):
+        parse_yaml("a: 1\na: 2\n", "f.yaml")
+
+
+@pytest.mark.parametrize(
+    "text", ["a: [1", "\t- x", "a: b: c", "&a [*a", "!!python/x y"]
+)
+def test_broken_yaml_names_the_file(text):
+    """No traceback of a parser reaches the user."""
+    with pytest.raises(DataError, match=r"f\.yaml.*not valid YAML"):
+        parse_yaml(text, "f.yaml")
+
+
+def test_every_wrong_field_is_listed_without_its_value():
+    """The value could be case text."""
+    with pytest.raises(DataError) as caught:
+        check_model({"name": 3, "extra": "secret words"}, Form, "f.yaml")
+    message = str(caught.value)
+    assert "name:" in message and "extra:" in message and "secret" not in message
+
+
+def test_text_that_is_not_utf8_names_the_byte(tmp_path):
+    """The reader learns what to convert."""
+    path = tmp_path / "x.yaml"
+    path.write_bytes(b"abc\xff")
+    with pytest.raises(DataError, match=r"not UTF-8 \(byte 3\)"):
+        read_text(path)
+
+
+def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    """A full disk costs nothing that was there, and leaves no litter."""
+    path = tmp_path / "x"
+    write_atomic(path, "old")
+
+    def full(_handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(WriteError, match="disk is full"):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_private_mode_is_kept(tmp_path):
+    """A key file is readable by its owner only from its first byte."""
+    path = tmp_path / "key"
+    write_atomic(path, b"secret", mode=0o600)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_held_lock_is_reported_when_not_waiting(tmp_path):
+    """The second process learns why it cannot go on."""
+    path = tmp_path / "lock"
+    with (
+        locked(path),
+        pytest.raises(ConflictError, match="another ranloop process"),
+        locked(path, wait=False),
+    ):
+        pass

@@ -1,0 +1,47 @@
+"""The workspace: found upwards, made from the shipped material, private where due."""
+
+import pytest
+
+from loop.core.errors import WorkspaceError
+from loop.core.paths import bundled, find_workspace, init_workspace
+
+
+def test_fresh_workspace_has_the_shipped_material(workspace):
+    """A newcomer starts with taxonomy, cues, protocol and the extractor."""
+    for part in ("taxonomy.yaml", "protocol.yaml", "cues/en.yaml"):
+        assert (workspace.labels / part).is_file()
+    assert (workspace.prompts / "extractor" / "v1" / "prompt.yaml").is_file()
+    assert workspace.ledger.is_file()
+
+
+def test_private_folder_is_closed_and_ignored(workspace):
+    """Clinical text stays with its owner and out of version control."""
+    assert workspace.private.stat().st_mode & 0o777 == 0o700
+    assert (workspace.private / ".gitignore").read_text() == "*\n"
+    assert ".ranloop/" in (workspace.root / ".gitignore").read_text()
+
+
+def test_found_from_a_folder_below(workspace):
+    """Commands work anywhere inside a workspace."""
+    inner = workspace.labels / "cohorts"
+    inner.mkdir(exist_ok=True)
+    assert find_workspace(inner).root == workspace.root
+
+
+def test_missing_workspace_says_how_to_make_one(tmp_path):
+    """The error is the way out."""
+    with pytest.raises(WorkspaceError, match="ranloop init"):
+        find_workspace(tmp_path)
+    with pytest.raises(WorkspaceError, match="is not a workspace"):
+        find_workspace(tmp_path, tmp_path)
+
+
+def test_existing_workspace_is_not_overwritten(workspace):
+    """Init never touches a workspace that is there."""
+    with pytest.raises(WorkspaceError, match="already a workspace"):
+        init_workspace(workspace.root)
+
+
+def test_shipped_material_is_found():
+    """One function finds it in a checkout and in a wheel."""
+    assert (bundled() / "labels" / "taxonomy.yaml").is_file()
