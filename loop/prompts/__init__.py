@@ -1,1 +1,1 @@
-"""Prompt versions: read, render, compare, lint."""
+"""Prompt versions: read, render, digest, lineage, diff, lint."""

@@ -1,1 +1,1 @@
-"""Failing cases and the clinicians' verdicts on them."""
+"""Clinicians' verdicts on failing cases: what they say, their files, their record."""

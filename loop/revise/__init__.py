@@ -1,1 +1,1 @@
-"""Verdicts become a draft, a checked draft, a committed version."""
+"""From verdicts to the next version: draft, check against the parent, commit."""

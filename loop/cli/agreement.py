@@ -1,0 +1,218 @@
+"""The verb ``agreement``: how far readers agree, and the human ceiling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from loop.cli.console import (
+    JsonOption,
+    WorkspaceOption,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from loop.labels.agreement import AgreementReport, LabelAgreement
+    from loop.stats.intervals import Estimate
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("agreement")(agreement)
+
+
+def agreement(
+    cohort: Annotated[str, typer.Argument(help="Cohort with readers' votes.")],
+    uncertain: Annotated[
+        str,
+        typer.Option("--uncertain", help="Uncertain votes: leave-out or category."),
+    ] = "leave-out",
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=100, help="Bootstrap resamples.")
+    ] = 2000,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Also print every pair of readers.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the agreement of readers with 95 % intervals, label by label.
+
+    Cohen's kappa between readers, Fleiss' kappa, Krippendorff's alpha, and each reader
+    against the majority of the others: what a model can be held against.
+    """
+    from loop.labels.agreement import measure_agreement
+    from loop.labels.cohort import read_cohort
+    from loop.labels.taxonomy import read_taxonomy
+    from loop.labels.votes import read_cohort_votes
+
+    if uncertain not in ("leave-out", "category"):
+        raise typer.BadParameter("use leave-out or category", param_hint="--uncertain")
+    place = open_workspace(workspace)
+    taxonomy = read_taxonomy(place.labels)
+    votes = read_cohort_votes(place, read_cohort(place, cohort), taxonomy)
+    report = measure_agreement(
+        votes,
+        taxonomy,
+        cohort=cohort,
+        uncertain_is_category=uncertain == "category",
+        resamples=resamples,
+    )
+    if as_json:
+        print_json(_as_data(report))
+    else:
+        _print(report, pairs=pairs)
+
+
+def _print(report: AgreementReport, *, pairs: bool) -> None:
+    entered = (
+        "a third category for Fleiss and Krippendorff, left out elsewhere"
+        if report.uncertain_is_category
+        else "left out"
+    )
+    say(
+        f"{report.cohort}: {report.cases} cases, {len(report.readers)} readers; "
+        f"uncertain votes are {entered}"
+    )
+    labels = (*report.labels, report.pooled)
+    header = ["among readers", "votes", "present", "uncertain", "same", "Cohen, mean"]
+    header += ["its range", "Fleiss", "Krippendorff"]
+    print_table(header, [_among(label) for label in labels])
+    say()
+    print_table(
+        ["one reader against the others", "accuracy, mean", "kappa, mean", "its range"],
+        [_against(label) for label in labels],
+    )
+    say()
+    print_table(
+        ["all labels, by reader", "pairs", "no majority", "accuracy", "kappa"],
+        [
+            [
+                report.readers[one.reader],
+                str(one.n),
+                str(one.ties),
+                _estimate(one.accuracy),
+                _estimate(one.kappa),
+            ]
+            for one in report.pooled.ceiling.readers
+        ],
+    )
+    if pairs:
+        say()
+        _print_pairs(report)
+    say()
+    say(
+        "In brackets: 95 % intervals (pairs and readers asymptotic or exact, the rest "
+        f"bootstrap over cases, {report.resamples} resamples). -- : not estimable."
+    )
+
+
+def _print_pairs(report: AgreementReport) -> None:
+    names = report.readers
+    labels = (*report.labels, report.pooled)
+    print_table(
+        [
+            "Cohen's kappa",
+            *(f"{names[p.first]}-{names[p.second]}" for p in labels[0].pairs),
+        ],
+        [
+            [label.name, *(_number(pair.kappa.value) for pair in label.pairs)]
+            for label in labels
+        ],
+    )
+
+
+def _among(label: LabelAgreement) -> list[str]:
+    return [
+        label.name,
+        str(label.votes),
+        str(label.present),
+        str(label.uncertain),
+        _number(label.raw),
+        _estimate(label.mean_kappa),
+        _range(pair.kappa for pair in label.pairs),
+        _estimate(label.fleiss),
+        _estimate(label.alpha),
+    ]
+
+
+def _against(label: LabelAgreement) -> list[str]:
+    ceiling = label.ceiling
+    return [
+        label.name,
+        _estimate(ceiling.accuracy),
+        _estimate(ceiling.kappa),
+        _range(one.kappa for one in ceiling.readers),
+    ]
+
+
+def _range(estimates: Iterable[Estimate]) -> str:
+    known = [each.value for each in estimates if each.value is not None]
+    return f"{min(known):.2f} to {max(known):.2f}" if known else "--"
+
+
+def _number(value: float | None) -> str:
+    return "--" if value is None else f"{value:.2f}"
+
+
+def _estimate(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "--"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} ({estimate.low:.2f}-{estimate.high:.2f})"
+
+
+def _as_data(report: AgreementReport) -> dict[str, Any]:
+    return {
+        "cohort": report.cohort,
+        "cases": report.cases,
+        "readers": list(report.readers),
+        "uncertain_is_category": report.uncertain_is_category,
+        "resamples": report.resamples,
+        "pooled": _label_data(report.pooled, report.readers),
+        "labels": [_label_data(label, report.readers) for label in report.labels],
+    }
+
+
+def _label_data(label: LabelAgreement, readers: tuple[str, ...]) -> dict[str, Any]:
+    ceiling = label.ceiling
+    return {
+        "label": label.label,
+        "votes": label.votes,
+        "present": label.present,
+        "uncertain": label.uncertain,
+        "raw": label.raw,
+        "pairs": [
+            {
+                "first": readers[pair.first],
+                "second": readers[pair.second],
+                "kappa": pair.kappa._asdict(),
+                "n": pair.n,
+            }
+            for pair in label.pairs
+        ],
+        "mean_kappa": label.mean_kappa._asdict(),
+        "fleiss": label.fleiss._asdict(),
+        "krippendorff": label.alpha._asdict(),
+        "ceiling": {
+            "accuracy": ceiling.accuracy._asdict(),
+            "kappa": ceiling.kappa._asdict(),
+            "readers": [
+                {
+                    "reader": readers[one.reader],
+                    "n": one.n,
+                    "no_majority": one.ties,
+                    "accuracy": one.accuracy._asdict(),
+                    "kappa": one.kappa._asdict(),
+                }
+                for one in ceiling.readers
+            ],
+        },
+    }

@@ -1,0 +1,343 @@
+"""The verb ``cohort``: import cases, check that cohorts are separate, show one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import (
+    ActorOption,
+    JsonOption,
+    Progress,
+    WorkspaceOption,
+    acting,
+    note,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.core.paths import Workspace
+    from loop.labels.importing.importer import ImportReport
+    from loop.labels.votes import VotesReport
+
+NeedOption = Annotated[
+    int | None,
+    typer.Option("--need", min=1, help="Equal votes wanted; default: over half."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    verbs = typer.Typer(
+        help="Import, check and show cohorts of cases.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    verbs.command("import")(import_)
+    verbs.command("votes")(votes)
+    verbs.command("check")(check)
+    verbs.command("show")(show)
+    app.add_typer(verbs, name="cohort")
+
+
+def import_(
+    source: Annotated[
+        Path, typer.Argument(help="CSV, JSONL or Parquet file, or a folder of .txt.")
+    ],
+    name: Annotated[str, typer.Option("--name", "-n", help="Name of the cohort.")],
+    role: Annotated[
+        str, typer.Option("--role", help="taxonomy, dev, holdout or external.")
+    ] = "dev",
+    format_: Annotated[
+        str,
+        typer.Option("--format", help="auto, csv, jsonl, parquet, openi or mimic."),
+    ] = "auto",
+    origin: Annotated[
+        str, typer.Option("--source", help="Where the texts come from, in words.")
+    ] = "",
+    licence: Annotated[
+        str, typer.Option("--licence", help="What may be done with them, in words.")
+    ] = "",
+    language: Annotated[
+        str, typer.Option("--language", help="ISO 639-1 code, or auto.")
+    ] = "auto",
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="auto (UTF-8, else GBK) or a codec.")
+    ] = "auto",
+    id_prefix: Annotated[
+        str, typer.Option("--id-prefix", help="Put before every case id.")
+    ] = "",
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", help="Case id to leave out; may be repeated."),
+    ] = None,
+    votes_file: Annotated[
+        Path | None,
+        typer.Option("--votes", help="Readers' votes: reader,case_id,label,value."),
+    ] = None,
+    need: NeedOption = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a cohort of this name.")
+    ] = False,
+    why: Annotated[str, typer.Option("--why", help="Reason, for the ledger.")] = "",
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Import cases: texts into the private folder, digests and labels into the open.
+
+    Label columns (or the Open-i MeSH coding) become reference v1; readers' votes
+    become a reference by majority.
+    """
+    from loop.labels.importing.importer import import_cohort
+    from loop.labels.importing.source import ImportOptions
+
+    place, who = open_workspace(workspace), acting(actor)
+    options = ImportOptions(
+        name=name,
+        role=role,
+        format=format_,
+        source=origin,
+        licence=licence,
+        language=language,
+        encoding=encoding,
+        id_prefix=id_prefix,
+        exclude=tuple(exclude or ()),
+        replace=replace,
+        reason=why,
+    )
+    progress = Progress(f"import {name}", quiet=as_json)
+    report = import_cohort(place, source, options, actor=who, watch=progress.track)
+    counted = None
+    if votes_file:
+        note(f"{name}: {report.cases} cases imported; adding votes")
+        counted = _add_votes(place, name, votes_file, need, actor)
+    if as_json:
+        from dataclasses import asdict
+
+        result = asdict(report)
+        print_json({**result, "votes": asdict(counted) if counted else None})
+        return
+    _say_import(report)
+    if counted:
+        _say_votes(counted)
+
+
+def votes(
+    name: Annotated[str, typer.Argument(help="Name of the cohort.")],
+    file: Annotated[
+        Path, typer.Argument(help="Readers' votes: reader,case_id,label,value.")
+    ],
+    need: NeedOption = None,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add readers' votes to a cohort: their majority is its next reference version."""
+    report = _add_votes(open_workspace(workspace), name, file, need, actor)
+    if as_json:
+        from dataclasses import asdict
+
+        print_json(asdict(report))
+    else:
+        _say_votes(report)
+
+
+def check(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Cohorts to compare; default: all.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Refuse cohorts of different roles that share a case, a patient or a text.
+
+    Near-duplicate texts count: 5-word shingles with a Jaccard similarity of 0.8.
+    """
+    from dataclasses import asdict
+
+    from loop.labels.overlap import check_cohorts, require_separate
+
+    report = check_cohorts(open_workspace(workspace), names)
+    if as_json:
+        pairs = [
+            {**asdict(pair), "shared": [shared._asdict() for shared in pair.shared]}
+            for pair in report.pairs
+        ]
+        print_json(
+            {
+                "separate": report.separate,
+                "cohorts": dict(report.cohorts),
+                "pairs": pairs,
+            }
+        )
+        if not report.separate:
+            raise typer.Exit(1)
+        return
+    for pair in report.pairs:
+        for remark in pair.not_checked:
+            say(f"{pair.first} and {pair.second}, not compared: {remark}")
+    require_separate(report)
+    compared = len(report.pairs)
+    say(
+        f"{len(report.cohorts)} cohorts, {compared} pairs of different roles: "
+        + ("nothing is shared" if compared else "nothing to compare")
+    )
+
+
+def show(
+    name: Annotated[
+        str | None, typer.Argument(help="Cohort to show; default: list all.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a cohort: what it is, its reference versions and their marks."""
+    place = open_workspace(workspace)
+    if name is None:
+        _list(place, as_json=as_json)
+    else:
+        _show(place, name, as_json=as_json)
+
+
+def _add_votes(
+    place: Workspace, name: str, file: Path, need: int | None, actor: str | None
+) -> VotesReport:
+    from loop.labels.cohort import read_cohort
+    from loop.labels.taxonomy import read_taxonomy
+    from loop.labels.votes import import_votes
+
+    return import_votes(
+        place,
+        read_cohort(place, name),
+        file,
+        read_taxonomy(place.labels),
+        need=need,
+        actor=acting(actor),
+    )
+
+
+def _say_import(report: ImportReport) -> None:
+    say(f"cohort {report.cohort} ({report.role}, {report.format})")
+    say(f"  cases       {report.cases}")
+    patients = report.patients or "not known"
+    say(f"  patients    {patients}")
+    languages = ", ".join(f"{code} {n}" for code, n in report.languages.items())
+    say(f"  languages   {languages}")
+    excluded = {
+        "non-chest": report.non_chest,
+        "empty": report.empty,
+        **report.unusable,
+    }
+    for reason, number in excluded.items():
+        say(f"  left out    {number} {reason}{_examples(report, reason)}")
+    shown = _examples(report, "duplicate text")
+    say(f"  duplicates  {report.duplicates} texts, kept{shown}")
+    if report.reference:
+        say(f"  reference   v{report.reference}, from label columns or coding")
+    if report.missing_marks:
+        say(f"  missing     {report.missing_marks} label cells, not read as absent")
+    if report.unused:
+        say(f"  not used    columns {', '.join(report.unused)}")
+    say(f"  licence     {report.licence}")
+    if report.citation:
+        say(f"  cite        {report.citation}")
+    say("next: ranloop cohort check")
+
+
+def _examples(report: ImportReport, kind: str) -> str:
+    found = report.examples.get(kind, ())
+    return f" ({', '.join(found)})" if found else ""
+
+
+def _say_votes(report: VotesReport) -> None:
+    of = len(report.readers)
+    say(
+        f"reference v{report.reference} of {report.cohort}: {report.votes} votes, "
+        f"majority of {report.need} of {of} readers"
+    )
+    for mark, number in report.marks.items():
+        say(f"  {mark:<12}{number}")
+    say(f"next: ranloop agreement {report.cohort}")
+
+
+def _list(place: Workspace, *, as_json: bool) -> None:
+    from loop.labels.cohort import has_texts, list_cohorts, read_cohort_file
+    from loop.labels.reference import list_references
+
+    rows = [
+        {
+            "name": about.name,
+            "role": about.role.value,
+            "cases": about.cases,
+            "language": about.language,
+            "references": list(list_references(place, about.name)),
+            "texts_here": has_texts(place, about.name),
+        }
+        for about in (read_cohort_file(place, each) for each in list_cohorts(place))
+    ]
+    if as_json:
+        print_json({"cohorts": rows})
+    elif not rows:
+        say("no cohort yet: import one with `ranloop cohort import FILE --name NAME`")
+    else:
+        header = ["cohort", "role", "cases", "language", "references", "texts here"]
+        print_table(header, [[_cell(cell) for cell in row.values()] for row in rows])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{number} {what}" for what, number in value.items())
+    if isinstance(value, list):
+        return ", ".join(f"v{each}" for each in value) or "none"
+    return str(value)
+
+
+def _show(place: Workspace, name: str, *, as_json: bool) -> None:
+    from loop.labels.cohort import has_texts, read_cohort, read_cohort_file
+    from loop.labels.reference import edited_references, list_references, read_reference
+
+    about = read_cohort_file(place, name).model_dump(mode="json")
+    cohort = read_cohort(place, name)
+    numbers = list_references(place, name)
+    reference = read_reference(place, name) if numbers else None
+    marks = (
+        {
+            label: {m.value: n for m, n in reference.counts(label).items() if n}
+            for label in reference.labels
+        }
+        if reference
+        else {}
+    )
+    state = {
+        "texts_here": has_texts(place, name),
+        "patients_known": cohort.patients_known,
+        "references": list(numbers),
+        "references_edited": list(edited_references(place, name)),
+        "reference_digest": reference.digest if reference else None,
+    }
+    if as_json:
+        print_json({**about, **state, "marks": marks})
+        return
+    for key, value in {**about, **state}.items():
+        if value not in ("", [], {}, None):
+            say(f"{key:<18}{_cell(value) if key != 'files' else _files(value)}")
+    if marks:
+        kinds = list(dict.fromkeys(kind for row in marks.values() for kind in row))
+        rows = [
+            [label, *(str(row.get(kind, 0)) for kind in kinds)]
+            for label, row in marks.items()
+        ]
+        say()
+        print_table([f"reference v{numbers[-1]}", *kinds], rows)
+
+
+def _files(files: list[dict[str, str]]) -> str:
+    return ", ".join(f"{file['name']} ({file['sha256'][:12]})" for file in files)

@@ -1,0 +1,131 @@
+"""The verb ``compare``: what changed between two runs on the same cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import (
+    JsonOption,
+    WorkspaceOption,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.evaluate.changes import Comparison, LabelChange
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("compare")(compare)
+
+
+def compare(
+    before: Annotated[
+        str, typer.Argument(help="Earlier run: id, its beginning, or latest:PROMPT.")
+    ],
+    after: Annotated[str, typer.Argument(help="Later run; default: latest.")] = (
+        "latest"
+    ),
+    reference: Annotated[
+        int | None,
+        typer.Option("--reference", min=1, help="Reference version; default: newest."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two runs on the same cases: fixed, broken, and not worse by a margin."""
+    from loop.evaluate.compare import compare_runs
+    from loop.report.data import comparison_data
+
+    place = open_workspace(workspace)
+    result = compare_runs(place, before, after, reference=reference)
+    open_cases = result.cohort.role != "holdout"
+    if as_json:
+        print_json(comparison_data(result, with_cases=open_cases))
+    else:
+        show_comparison(result, with_cases=open_cases)
+
+
+def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
+    """Print one row per label, the change of macro-F1 and the cases that changed."""
+    from loop.cli.evaluate import macro_line
+
+    print_table(
+        (
+            "label", "F1 before", "after", "accuracy", "interval", "not worse",
+            "fixed", "broken", "to unc", "decided", "McNemar p", "Holm",
+        ),
+        [_cells(change) for change in comparison.labels],
+        title=(
+            f"{comparison.before.prompt} ({comparison.before.run_id}) -> "
+            f"{comparison.after.prompt} ({comparison.after.run_id}) on "
+            f"{comparison.cohort.name}"
+        ),
+    )  # fmt: skip
+    say()
+    say(macro_line(comparison))
+    margin = comparison.protocol.margins.accuracy
+    say(f"no label worse by {margin:g} accuracy: {comparison.verdict.value}")
+    for change in comparison.less_sensitive:
+        fell = change.sensitivity.difference
+        say(
+            f"sensitivity fell: {change.name} lost {fell.lost} and gained "
+            f"{fell.gained} of {fell.n} positives"
+        )
+    if comparison.only_before or comparison.only_after:
+        say(
+            f"{comparison.only_before} cases only in the first run and "
+            f"{comparison.only_after} only in the second are left out"
+        )
+    if with_cases:
+        _show_cases(comparison)
+
+
+def _cells(change: LabelChange) -> tuple[str, ...]:
+    from loop.report.numbers import (
+        NOT_ESTIMABLE,
+        p_value,
+        share,
+        signed,
+        signed_interval,
+    )
+
+    accuracy = change.accuracy
+    discordant = len(change.fixed) + len(change.broken)
+    p = (p_value(change.p), p_value(change.p_holm))
+    if not change.testable:
+        p = ("too few" if discordant else NOT_ESTIMABLE, NOT_ESTIMABLE)
+    return (
+        change.name,
+        share(change.f1_before),
+        share(change.f1_after),
+        signed(accuracy.difference.value),
+        signed_interval(accuracy.interval),
+        accuracy.verdict.value,
+        str(len(change.fixed)),
+        str(len(change.broken)),
+        str(len(change.became_uncertain)),
+        str(len(change.became_decided)),
+        *p,
+    )
+
+
+def _show_cases(comparison: Comparison) -> None:
+    from loop.report.numbers import listed
+
+    for change in comparison.labels:
+        rows = (
+            ("fixed", change.fixed),
+            ("broken", change.broken),
+            ("became uncertain", change.became_uncertain),
+            ("became decided", change.became_decided),
+            ("lost its answer", change.became_unanswered),
+        )
+        for word, ids in rows:
+            if ids:
+                say(f"  {change.name}, {word}: {listed(ids, 12)}")

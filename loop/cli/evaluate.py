@@ -1,0 +1,244 @@
+"""The verb ``evaluate``: score a run, judge it by the protocol, write documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import (
+    GATE_EXIT,
+    ActorOption,
+    JsonOption,
+    RoleOption,
+    WorkspaceOption,
+    acting,
+    note,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.evaluate.changes import Comparison
+    from loop.evaluate.results import Evaluation, LabelResult
+
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", help="Write the document as one HTML page.")
+]
+MarkdownOption = Annotated[
+    Path | None, typer.Option("--md", help="Write the document as Markdown.")
+]
+CsvOption = Annotated[
+    Path | None, typer.Option("--csv", help="Write one row per label as CSV.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("evaluate")(evaluate)
+
+
+def evaluate(
+    run: Annotated[
+        str,
+        typer.Argument(help="Run id, its beginning, latest, or latest:PROMPT."),
+    ] = "latest",
+    reference: Annotated[
+        int | None,
+        typer.Option("--reference", min=1, help="Reference version; default: newest."),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="Earlier run: adds what changed."),
+    ] = None,
+    html: HtmlOption = None,
+    markdown: MarkdownOption = None,
+    csv: CsvOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+) -> None:
+    """Score a run against the reference labels and judge it by labels/protocol.yaml.
+
+    Exits with 100 unless every label passes. The result goes into the ledger.
+    """
+    from loop.evaluate.compare import compare_runs
+    from loop.evaluate.evaluation import evaluate_run
+    from loop.evaluate.gates import Verdict
+    from loop.evaluate.recording import record_evaluation
+    from loop.report.data import comparison_data, evaluation_data
+    from loop.report.evaluation_html import render_html
+    from loop.report.evaluation_text import render_csv, render_markdown
+    from loop.report.templates import template_folder
+
+    place = open_workspace(workspace)
+    result = evaluate_run(place, run, reference=reference)
+    change = (
+        compare_runs(place, against, result.run.run_id, reference=reference)
+        if against
+        else None
+    )
+    result = record_evaluation(place, result, acting(actor, role))
+    folder = template_folder(place)
+    _write(html, lambda: render_html(result, change, templates=folder))
+    _write(markdown, lambda: render_markdown(result, change, templates=folder))
+    _write(csv, lambda: render_csv(result))
+    if as_json:
+        data = evaluation_data(result)
+        with_cases = result.cohort.role != "holdout"
+        data["change"] = (
+            comparison_data(change, with_cases=with_cases) if change else None
+        )
+        print_json(data)
+    else:
+        show_evaluation(result, change)
+    if result.verdict is not Verdict.PASS:
+        raise typer.Exit(GATE_EXIT)
+
+
+def _write(path: Path | None, render: Callable[[], str]) -> None:
+    """Write a document when it is wanted, and say so."""
+    from loop.core.files import write_atomic
+
+    if path is not None:
+        write_atomic(path, render())
+        note(f"wrote {path}")
+
+
+def show_evaluation(
+    evaluation: Evaluation, comparison: Comparison | None = None
+) -> None:
+    """Print the gate table, what is missing, the averages and the caveats."""
+    show_gates(evaluation)
+    say()
+    for line in average_lines(evaluation):
+        say(line)
+    if comparison is not None:
+        say(macro_line(comparison))
+    say()
+    for text in caveats(evaluation):
+        say(f"note: {text}")
+    say(f"signature: {evaluation.signature}")
+    say()
+    say(verdict_line(evaluation))
+
+
+def show_gates(evaluation: Evaluation) -> None:
+    """Print one row per label, and under it why labels did not pass."""
+    from loop.evaluate.gates import Verdict
+
+    print_table(
+        (
+            "label", "gate", "n", "pos", "TP", "FP", "FN", "TN", "accuracy",
+            "precision", "recall", "F1", "kappa", "unc ref", "unc ans", "unp", "fail",
+        ),
+        [_cells(result) for result in evaluation.labels],
+        title=(
+            f"{evaluation.run.prompt} on {evaluation.cohort.name}, "
+            f"reference v{evaluation.cohort.reference}, run {evaluation.run.run_id}"
+        ),
+    )  # fmt: skip
+    missed = [
+        result
+        for result in evaluation.labels
+        if result.gate.verdict is not Verdict.PASS
+    ]
+    if missed:
+        say()
+    for result in missed:
+        parts = (*result.gate.reasons, result.gate.needs)
+        why = "; ".join(part for part in parts if part)
+        say(f"  {result.gate.verdict.value:<12}  {result.name}: {why}")
+
+
+def _cells(result: LabelResult) -> tuple[str, ...]:
+    from loop.report.numbers import count, interval, share
+
+    counts, out = result.confusion, result.excluded
+    numbers = (counts.n, counts.positives, counts.tp, counts.fp, counts.fn, counts.tn)
+    accuracy = share(counts.accuracy)
+    if counts.n:
+        accuracy += f" {interval(result.accuracy)}"
+    kappa = share(result.kappa.value)
+    if result.kappa.low is not None:
+        kappa += f" {interval(result.kappa, 2)}"
+    # A case the reference leaves open for any reason stands under "unc ref".
+    excluded = (out.by_reference, out.uncertain_predicted, out.unparsed, out.failed)
+    return (
+        result.name,
+        result.gate.verdict.value,
+        *map(count, numbers),
+        accuracy,
+        share(counts.precision),
+        share(counts.recall),
+        share(counts.f1),
+        kappa,
+        *map(count, excluded),
+    )
+
+
+def average_lines(evaluation: Evaluation) -> list[str]:
+    """Return the averages, and what they would be if uncertain answers counted."""
+    from loop.core.records import Status
+    from loop.report.numbers import interval, share
+
+    positives = evaluation.protocol.min_positives
+    rows = (
+        ("macro-F1", evaluation.macro, "labels with a defined F1"),
+        ("macro-F1", evaluation.supported, f"labels with {positives}+ positives"),
+        ("micro-F1", evaluation.micro, "labels, all cells together"),
+    )
+    lines = [
+        f"{name}  {share(average.score.estimate)} {interval(average.score)}  "
+        f"over {average.labels} {what}"
+        for name, average, what in rows
+    ]
+    for view in evaluation.views[1:]:
+        lines.append(
+            f"  if uncertain answers counted as {view.reading}: "
+            f"macro-F1 {share(view.macro_f1)}, micro-F1 {share(view.micro_f1)}, "
+            f"mean accuracy {share(view.accuracy)}"
+        )
+    method, status = evaluation.method, evaluation.statuses
+    lines.append(
+        f"{evaluation.cases} cases: {status[Status.ANSWERED]} answered, "
+        f"{status[Status.UNPARSED]} unparsed, "
+        f"{status[Status.ENGINE_FAILED]} engine failed; "
+        f"intervals resample {method.units} {method.unit}s {method.resamples} times"
+    )
+    return lines
+
+
+def macro_line(comparison: Comparison) -> str:
+    """Return the change of macro-F1 on one line."""
+    from loop.report.numbers import share, signed, signed_interval
+
+    return (
+        f"macro-F1  {share(comparison.macro_before)} -> "
+        f"{share(comparison.macro_after)} since {comparison.before.prompt}, "
+        f"difference {signed(comparison.macro.estimate)} "
+        f"{signed_interval(comparison.macro)} on {comparison.cases} shared cases"
+    )
+
+
+def caveats(evaluation: Evaluation) -> list[str]:
+    """Return what a reader must know beside the numbers, as sentences."""
+    first = []
+    if evaluation.cohort.synthetic:
+        first.append("synthetic cohort: these numbers say nothing about real reports.")
+    if evaluation.registered_late:
+        first.append("the protocol was registered after the run began.")
+    return [*first, *evaluation.notes]
+
+
+def verdict_line(evaluation: Evaluation) -> str:
+    """Return the overall verdict with how many labels stand where."""
+    from loop.evaluate.gates import Verdict
+
+    tally = ", ".join(f"{evaluation.count(v)} {v.value}" for v in Verdict)
+    return f"gate: {evaluation.verdict.value} ({tally} of {len(evaluation.labels)})"

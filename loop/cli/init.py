@@ -1,0 +1,30 @@
+"""The verb ``init``: make a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loop.cli.console import JsonOption, print_json, say
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("init")(init)
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder to make.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make a workspace from the shipped prompts and labels."""
+    from loop.core.paths import init_workspace
+
+    workspace = init_workspace(folder)
+    if as_json:
+        print_json({"workspace": str(workspace.root)})
+        return
+    say(f"workspace ready in {workspace.root}")
+    say("Next: ranloop cohort import FILE --name NAME --role dev")

@@ -1,0 +1,57 @@
+"""The verb ``lint``: what is wrong with a prompt version before it is run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import (
+    JsonOption,
+    WorkspaceOption,
+    open_workspace,
+    print_json,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.core.paths import Workspace
+    from loop.prompts.version import PromptVersion
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("lint")(lint)
+
+
+def lint(
+    prompt: Annotated[
+        str, typer.Argument(help="Prompt version or draft, e.g. extractor@draft.")
+    ],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a prompt version or draft; exits with 1 if it has errors."""
+    from loop.labels.taxonomy import read_taxonomy
+    from loop.prompts.library import read_version
+    from loop.prompts.lint import Level, lint_version
+
+    place = open_workspace(workspace)
+    version = read_version(place, prompt)
+    labels = read_taxonomy(place.labels).extracted
+    found = lint_version(version, labels=labels, parent=_parent(place, version))
+    if as_json:
+        findings = [one._asdict() for one in found]
+        print_json({"prompt": version.ref, "findings": findings})
+    else:
+        for one in found:
+            say(f"{one.level}: {one.where}: {one.message}")
+        say(f"{version.ref}: {len(found)} findings" if found else f"{version.ref}: ok")
+    if any(one.level is Level.ERROR for one in found):
+        raise typer.Exit(1)
+
+
+def _parent(place: Workspace, version: PromptVersion) -> PromptVersion | None:
+    from loop.prompts.library import find_parent
+
+    return find_parent(place, version)

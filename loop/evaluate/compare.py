@@ -1,0 +1,244 @@
+"""Two runs on the same cases: what changed, and whether anything got worse."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.evaluate.changes import Comparison, LabelChange
+from loop.evaluate.inputs import Inputs, read_inputs
+from loop.evaluate.measure import Units, resampling_units
+from loop.evaluate.pairs import Answer, Codes
+from loop.evaluate.protocol import Protocol
+from loop.evaluate.regression import Difference, Regression, judge_regression
+from loop.evaluate.results import Method
+from loop.stats.bootstrap import bootstrap_f1_difference
+from loop.stats.confusion import Confusion, average_f1, count_confusions
+from loop.stats.paired import can_be_significant, holm, mcnemar_exact
+
+Mask = NDArray[np.bool_]
+
+
+def compare_runs(
+    workspace: Workspace,
+    before: str,
+    after: str,
+    *,
+    reference: int | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two runs on the same cohort against one reference version.
+
+    Raises
+    ------
+    DataError
+        A run does not exist, or the two asked different cohorts.
+    """
+    left = read_inputs(workspace, before, reference=reference)
+    right = read_inputs(workspace, after, reference=reference)
+    return compare_inputs(left, right, resamples=resamples, seed=seed)
+
+
+def compare_inputs(
+    before: Inputs, after: Inputs, *, resamples: int = 2000, seed: int = 0
+) -> Comparison:
+    """Compare two runs that have been read.
+
+    Raises
+    ------
+    DataError
+        The two asked different cohorts, or share no case.
+    """
+    if before.cohort.digest != after.cohort.digest:
+        raise DataError(
+            f"run {before.run.run_id} asked cohort {before.cohort.name} and run "
+            f"{after.run.run_id} asked {after.cohort.name}. Compare two runs on the "
+            "same cohort."
+        )
+    shared = _share(before, after)
+    if not shared.case_ids:
+        raise DataError(
+            f"runs {before.run.run_id} and {after.run.run_id} have no case in common. "
+            "Run both on the same cases."
+        )
+    names = [after.taxonomy.find(label).name for label in shared.labels]
+    return Comparison(
+        before=before.run,
+        after=after.run,
+        cohort=after.cohort,
+        protocol=after.protocol,
+        cases=len(shared.case_ids),
+        only_before=len(before.pairs.case_ids) - len(shared.case_ids),
+        only_after=len(after.pairs.case_ids) - len(shared.case_ids),
+        labels=_changes(shared, names, after.protocol),
+        macro_before=_macro_f1(shared, shared.before),
+        macro_after=_macro_f1(shared, shared.after),
+        macro=bootstrap_f1_difference(
+            shared.binary_reference,
+            shared.scored(shared.before),
+            shared.scored(shared.after),
+            units=shared.units,
+            resamples=resamples,
+            seed=seed,
+            confidence=after.protocol.confidence,
+        ),
+        method=Method(
+            unit=shared.unit,
+            units=len(set(shared.units.tolist())),
+            resamples=resamples,
+            seed=seed,
+        ),
+    )
+
+
+class _Shared(NamedTuple):
+    """Codes of the cases that both runs hold, in one order."""
+
+    case_ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    reference: Codes
+    """1, 0, or -1 for excluded."""
+
+    before: Codes
+    after: Codes
+    units: Units
+    unit: str
+
+    @property
+    def decided(self) -> Mask:
+        """Where the reference and both runs decide."""
+        both = (self.before >= 0) & (self.after >= 0)
+        return np.asarray((self.reference >= 0) & both)
+
+    @property
+    def binary_reference(self) -> Codes:
+        """Reference with everything but the decided pairs excluded."""
+        return self.scored(self.reference)
+
+    def scored(self, codes: Codes) -> Codes:
+        """`codes` with everything but the pairs decided by all three excluded."""
+        return np.where(self.decided, codes, -1).astype(np.int8)
+
+
+def _share(before: Inputs, after: Inputs) -> _Shared:
+    where = {case: row for row, case in enumerate(after.pairs.case_ids)}
+    rows = [
+        (row, where[case])
+        for row, case in enumerate(before.pairs.case_ids)
+        if case in where
+    ]
+    left = np.array([row for row, _ in rows], dtype=np.int64)
+    right = np.array([row for _, row in rows], dtype=np.int64)
+    unit, units = resampling_units([before.patients[row] for row in left])
+    return _Shared(
+        case_ids=tuple(before.pairs.case_ids[row] for row in left),
+        labels=after.pairs.labels,
+        reference=after.pairs.binary_reference[right],
+        before=before.pairs.predicted[left],
+        after=after.pairs.predicted[right],
+        units=units,
+        unit=unit,
+    )
+
+
+def _changes(
+    shared: _Shared, names: list[str], protocol: Protocol
+) -> tuple[LabelChange, ...]:
+    """Return the change of every label, Holm-corrected over those with cases."""
+    tests = [_mcnemar(shared, column) for column in range(len(shared.labels))]
+    with_cases = np.flatnonzero(shared.decided.any(axis=0))
+    corrected = dict(
+        zip(with_cases.tolist(), holm([tests[i] for i in with_cases]), strict=True)
+    )
+    return tuple(
+        _change(shared, column, name, protocol, (p, corrected.get(column, 1.0)))
+        for column, (name, p) in enumerate(zip(names, tests, strict=True))
+    )
+
+
+def _mcnemar(shared: _Shared, column: int) -> float:
+    lost, gained = _discordant(shared, column)
+    return mcnemar_exact(int(lost.sum()), int(gained.sum()))
+
+
+def _discordant(shared: _Shared, column: int) -> tuple[Mask, Mask]:
+    """Return where a decided case was lost, and where one was gained."""
+    decided = shared.decided[:, column]
+    right_before = shared.before[:, column] == shared.reference[:, column]
+    right_after = shared.after[:, column] == shared.reference[:, column]
+    lost = decided & right_before & ~right_after
+    return lost, decided & ~right_before & right_after
+
+
+def _change(
+    shared: _Shared,
+    column: int,
+    name: str,
+    protocol: Protocol,
+    p_values: tuple[float, float],
+) -> LabelChange:
+    lost, gained = _discordant(shared, column)
+    usable = shared.reference[:, column] >= 0
+    before, after = shared.before[:, column], shared.after[:, column]
+    to_decided = usable & (before == Answer.UNCERTAIN) & (after >= 0)
+    return LabelChange(
+        label=shared.labels[column],
+        name=name,
+        fixed=_ids(shared, gained),
+        broken=_ids(shared, lost),
+        became_uncertain=_ids(
+            shared, usable & (before >= 0) & (after == Answer.UNCERTAIN)
+        ),
+        became_decided=_ids(shared, to_decided),
+        decided_right=int((to_decided & (after == shared.reference[:, column])).sum()),
+        became_unanswered=_ids(
+            shared, usable & (before >= Answer.UNCERTAIN) & (after < Answer.UNCERTAIN)
+        ),
+        f1_before=_f1(shared, shared.before, column),
+        f1_after=_f1(shared, shared.after, column),
+        p=p_values[0],
+        p_holm=p_values[1],
+        testable=can_be_significant(int(lost.sum() + gained.sum()), protocol.alpha),
+        accuracy=_accuracy(shared, column, protocol),
+        sensitivity=_sensitivity(shared, column, protocol),
+    )
+
+
+def _accuracy(shared: _Shared, column: int, protocol: Protocol) -> Regression:
+    lost, gained = _discordant(shared, column)
+    n = int(shared.decided[:, column].sum())
+    difference = Difference(int(lost.sum()), int(gained.sum()), n)
+    return judge_regression(difference, protocol.margins.accuracy, protocol.confidence)
+
+
+def _sensitivity(shared: _Shared, column: int, protocol: Protocol) -> Regression:
+    lost, gained = _discordant(shared, column)
+    positive = shared.decided[:, column] & (shared.reference[:, column] == 1)
+    difference = Difference(
+        int((lost & positive).sum()),
+        int((gained & positive).sum()),
+        int(positive.sum()),
+    )
+    return judge_regression(
+        difference, protocol.margins.sensitivity, protocol.confidence
+    )
+
+
+def _ids(shared: _Shared, mask: Mask) -> tuple[str, ...]:
+    return tuple(shared.case_ids[row] for row in np.flatnonzero(mask))
+
+
+def _f1(shared: _Shared, codes: Codes, column: int) -> float | None:
+    counts = count_confusions(shared.binary_reference, shared.scored(codes))
+    return Confusion(*(int(count) for count in counts[column])).f1
+
+
+def _macro_f1(shared: _Shared, codes: Codes) -> float | None:
+    counts = count_confusions(shared.binary_reference, shared.scored(codes))
+    score = float(average_f1(counts, zero_division="skip"))
+    return None if np.isnan(score) else score

@@ -1,0 +1,108 @@
+"""One run scored: read, measured, judged, with the caveats its reader must know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loop.core.paths import Workspace
+from loop.core.records import Status
+from loop.evaluate.inputs import Inputs, read_inputs
+from loop.evaluate.measure import (
+    measure_averages,
+    measure_labels,
+    measure_views,
+    resampling_units,
+)
+from loop.evaluate.protocol import find_registration
+from loop.evaluate.results import Evaluation, LabelResult, Method
+
+
+def evaluate_run(
+    workspace: Workspace,
+    run_ref: str = "latest",
+    *,
+    reference: int | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Evaluation:
+    """Score a run against its cohort's reference under the workspace's protocol.
+
+    Nothing is recorded; see `loop.evaluate.recording`.
+
+    Parameters
+    ----------
+    run_ref
+        Run id, unique prefix, ``latest`` or ``latest:<prompt>``.
+    reference
+        Number of the reference version; None for the newest, so that an old run can
+        be scored again after a correction.
+
+    Raises
+    ------
+    DataError
+        The run, its cohort, the reference or the protocol is missing or unfit.
+    """
+    inputs = read_inputs(workspace, run_ref, reference=reference)
+    evaluation = evaluate_inputs(inputs, resamples=resamples, seed=seed)
+    entry = find_registration(workspace, evaluation.protocol_digest)
+    return replace(evaluation, registered=entry.time if entry else "")
+
+
+def evaluate_inputs(
+    inputs: Inputs, *, resamples: int = 2000, seed: int = 0
+) -> Evaluation:
+    """Score a run that has been read."""
+    pairs, protocol = inputs.pairs, inputs.protocol
+    unit, units = resampling_units(inputs.patients)
+    method = Method(
+        unit=unit, units=len(set(units.tolist())), resamples=resamples, seed=seed
+    )
+    labels = measure_labels(pairs, inputs.taxonomy, protocol, method, units)
+    macro, supported, micro = measure_averages(pairs, protocol, method, units)
+    return Evaluation(
+        run=inputs.run,
+        cohort=inputs.cohort,
+        protocol=protocol,
+        protocol_digest=inputs.protocol_digest,
+        policy=inputs.taxonomy.no_finding_policy.value,
+        cases=len(pairs.case_ids),
+        statuses=pairs.statuses,
+        not_run=pairs.not_run,
+        labels=labels,
+        macro=macro,
+        supported=supported,
+        micro=micro,
+        views=measure_views(pairs),
+        method=method,
+        notes=_notes(inputs, labels),
+    )
+
+
+def _notes(inputs: Inputs, labels: tuple[LabelResult, ...]) -> tuple[str, ...]:
+    """Return the caveats, most important first."""
+    protocol = inputs.protocol
+    resting = [
+        result.name for result in labels if result.rests_on_uncertain(protocol.accuracy)
+    ]
+    checks = (
+        (protocol.rule == "point", "Point rule: observed values are held against the "
+         "thresholds. This is not a certification."),
+        (inputs.cohort.role == "dev", "Development cohort: prompts are revised on "
+         "these cases, so these numbers are optimistic."),
+        (inputs.not_coded, "The reference comes from coding. Where nothing was coded "
+         "the case counts as absent, although nobody judged it absent."),
+        (inputs.asked_protocol not in (None, inputs.protocol_digest),
+         "The protocol was changed after the run began."),
+        (inputs.pairs.not_run > 0, f"{inputs.pairs.not_run} cases of the reference "
+         "are not in this run."),
+        (bool(resting), "These labels pass only because uncertain answers are left "
+         f"out: {', '.join(resting)}."),
+        (_unanswered(inputs) > 0, f"{_unanswered(inputs)} of "
+         f"{len(inputs.pairs.case_ids)} cases have no readable answer. They are left "
+         "out and counted, never read as absent."),
+    )  # fmt: skip
+    return tuple(text for holds, text in checks if holds)
+
+
+def _unanswered(inputs: Inputs) -> int:
+    return len(inputs.pairs.case_ids) - inputs.pairs.statuses[Status.ANSWERED]

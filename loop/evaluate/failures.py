@@ -1,0 +1,236 @@
+"""Failing cases of a run: what a clinician reviews next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.core.records import Field, Mark, Outcome, Span, Status, Value
+from loop.labels.cohort import Role, iter_items, read_cohort
+from loop.labels.reference import MARKS, Reference, read_reference
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.run.manifest import find_run
+from loop.run.store import open_store, read_outcomes
+
+ALL_LABELS = ""
+"""Label of a row that concerns every label of its case."""
+
+
+class Kind(StrEnum):
+    """How a case fails."""
+
+    FALSE_POSITIVE = "false_positive"
+    FALSE_NEGATIVE = "false_negative"
+    UNCERTAIN = "uncertain"
+    """Answered uncertain where the reference decides."""
+
+    UNPARSED = "unparsed"
+    ENGINE_FAILED = "engine_failed"
+
+
+class Failure(NamedTuple):
+    """One failing case and label; holds no case text."""
+
+    case_id: str
+    label: str
+    """Label id, or `ALL_LABELS` when the case has no answer at all."""
+
+    kind: Kind
+    predicted: Value | None
+    reference: Mark | None
+    spans: tuple[Span, ...]
+    """Where the answer's evidence stands in the case text."""
+
+    problem: str = ""
+    """For cases without an answer: why."""
+
+
+class Failures(NamedTuple):
+    """The failing cases of one run."""
+
+    run_id: str
+    cohort: str
+    rows: tuple[Failure, ...]
+    """In the order of the taxonomy, then of the cohort."""
+
+
+def failing_cases(
+    workspace: Workspace,
+    run_ref: str,
+    *,
+    labels: Collection[str] | None = None,
+    kinds: Collection[Kind] | None = None,
+    reference: int | None = None,
+) -> Failures:
+    """Return the failing cases of a run, filtered by label and kind.
+
+    Parameters
+    ----------
+    labels
+        Names or ids of labels; None for all. Cases without an answer concern every
+        label and are always included.
+    kinds
+        None for all.
+
+    Raises
+    ------
+    DataError
+        The run does not exist, a label is unknown, or the cohort is a holdout: its
+        cases must stay unseen.
+    """
+    record = find_run(workspace, run_ref)
+    cohort = read_cohort(workspace, record.spec.cohort)
+    if cohort.role is Role.HOLDOUT:
+        raise DataError(
+            f"cohort {cohort.name} is a holdout: its failing cases stay unseen, or it "
+            "can no longer decide anything. Review a cohort with role dev."
+        )
+    taxonomy = read_taxonomy(workspace.labels)
+    standard = read_reference(workspace, cohort.name, reference)
+    wanted = {taxonomy.find(name).id for name in labels} if labels else None
+    with open_store(workspace) as store:
+        found = list(find_failures(read_outcomes(store, record.id), standard, taxonomy))
+    rows = [
+        row
+        for row in found
+        if (wanted is None or row.label in wanted or row.label == ALL_LABELS)
+        and (kinds is None or row.kind in kinds)
+    ]
+    order = {label: position for position, label in enumerate(taxonomy.ids)}
+    rows.sort(key=lambda row: order.get(row.label, -1))
+    return Failures(record.id, cohort.name, tuple(rows))
+
+
+def find_failures(
+    outcomes: Iterator[Outcome], reference: Reference, taxonomy: Taxonomy
+) -> Iterator[Failure]:
+    """Yield the failures of each outcome, in the order of `outcomes`."""
+    where = {case_id: row for row, case_id in enumerate(reference.case_ids)}
+    for outcome in outcomes:
+        if outcome.status is not Status.ANSWERED:
+            yield _unanswered(outcome)
+        row = where.get(outcome.item_id)
+        if row is None:
+            continue
+        marks = {
+            label: MARKS[int(code)]
+            for label, code in zip(reference.labels, reference.marks[row], strict=True)
+        }
+        yield from _wrong_answers(outcome, marks, taxonomy)
+
+
+def read_evidence(
+    workspace: Workspace, found: Failures, *, around: int = 40
+) -> Mapping[tuple[str, str], str]:
+    """Return the evidence of each row from the private store, for display only.
+
+    Parameters
+    ----------
+    around
+        Characters of context on each side of a span.
+
+    Returns
+    -------
+    Mapping[tuple[str, str], str]
+        (case id, label) to the phrases, joined by `` | ``; a row without spans has
+        the empty string.
+
+    Raises
+    ------
+    DataError
+        The texts are not on this machine.
+    """
+    spans = {(row.case_id, row.label): row.spans for row in found.rows}
+    texts = read_texts(workspace, found)
+    return {
+        (case_id, label): " | ".join(
+            _excerpt(texts[case_id], span, around) for span in where
+        )
+        for (case_id, label), where in spans.items()
+    }
+
+
+def read_texts(workspace: Workspace, found: Failures) -> Mapping[str, str]:
+    """Return the text of each failing case from the private store, for display only.
+
+    Raises
+    ------
+    DataError
+        The texts are not on this machine.
+    """
+    wanted = {row.case_id for row in found.rows}
+    cohort = read_cohort(workspace, found.cohort)
+    return {
+        item.id: item.variables["text"]
+        for item in iter_items(workspace, cohort)
+        if item.id in wanted
+    }
+
+
+def count_kinds(rows: Sequence[Failure]) -> Mapping[Kind, int]:
+    """Return how many rows there are of each kind."""
+    return {kind: sum(row.kind is kind for row in rows) for kind in Kind}
+
+
+def _unanswered(outcome: Outcome) -> Failure:
+    return Failure(
+        case_id=outcome.item_id,
+        label=ALL_LABELS,
+        kind=Kind(outcome.status.value),
+        predicted=None,
+        reference=None,
+        spans=(),
+        problem=outcome.problem,
+    )
+
+
+def _wrong_answers(
+    outcome: Outcome, marks: Mapping[str, Mark], taxonomy: Taxonomy
+) -> Iterator[Failure]:
+    """Yield the labels of one outcome that contradict the reference."""
+    answers = dict(outcome.fields)
+    derived = taxonomy.derive_no_finding(_values(answers))
+    for label in taxonomy.ids:
+        answer = answers.get(label)
+        if label not in taxonomy.extracted:
+            answer = None if derived is None else Field(derived)
+        if answer is None or label not in marks:
+            continue
+        value = Value(str(answer.value))
+        kind = _kind(value, marks[label])
+        if kind is not None:
+            yield Failure(
+                case_id=outcome.item_id,
+                label=label,
+                kind=kind,
+                predicted=value,
+                reference=marks[label],
+                spans=answer.spans,
+            )
+
+
+def _values(answers: Mapping[str, Field]) -> Mapping[str, Value]:
+    return {label: Value(str(answer.value)) for label, answer in answers.items()}
+
+
+def _kind(value: Value, mark: Mark) -> Kind | None:
+    """Return how `value` fails against `mark`; None when it does not."""
+    absent = mark in (Mark.ABSENT, Mark.NOT_CODED)
+    if not absent and mark is not Mark.PRESENT:
+        return None
+    if value is Value.UNCERTAIN:
+        return Kind.UNCERTAIN
+    if absent:
+        return Kind.FALSE_POSITIVE if value is Value.PRESENT else None
+    return Kind.FALSE_NEGATIVE if value is Value.ABSENT else None
+
+
+def _excerpt(text: str, span: Span, around: int) -> str:
+    """Return a span with its surroundings on one line, the span in brackets."""
+    before = text[max(span.start - around, 0) : span.start]
+    after = text[span.end : span.end + around]
+    phrase = f"{before}[{text[span.start : span.end]}]{after}"
+    return " ".join(phrase.split())

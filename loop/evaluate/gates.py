@@ -1,0 +1,253 @@
+"""The verdict of the protocol on one label, and on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from loop.evaluate.protocol import Protocol
+from loop.stats.confusion import Confusion
+from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
+from loop.stats.planning import cases_for_positives, cases_needed
+
+_NOT_BY_MORE = "more cases alone will not do: the observed {} is too low"
+"""For a lower-limit gate that the observed share itself does not reach."""
+
+
+class Verdict(StrEnum):
+    """What a gate says."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INSUFFICIENT = "INSUFFICIENT"
+    """The evidence decides neither way; more cases are needed, not another prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of one label when its gate is decided."""
+
+    confusion: Confusion
+    """Counts over the scored cases."""
+
+    kappa: Estimate
+    """Cohen's kappa with its asymptotic interval."""
+
+    kappa_bootstrap: Estimate
+    """Cohen's kappa with its bootstrap interval."""
+
+    unanswered: int
+    """Cases with a usable reference label and no readable answer."""
+
+    usable: int
+    """Cases with a usable reference label."""
+
+    asked: bool = True
+    """False when the prompt version does not ask for the label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The verdict on one label, and why."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+    """What kept the label from passing; empty for `PASS`."""
+
+    needs: str = ""
+    """For `INSUFFICIENT`: how many more cases, as far as it can be said."""
+
+
+def judge_label(evidence: Evidence, protocol: Protocol) -> Gate:
+    """Return the verdict on one label.
+
+    In this order: readable answers, minimum evidence, then accuracy, kappa and, with
+    the rule ``lower``, sensitivity. The first two can only give ``INSUFFICIENT``.
+    """
+    early = _judge_outcomes(evidence, protocol) or _judge_amount(evidence, protocol)
+    if early is not None:
+        return early
+    parts = [_judge_accuracy(evidence, protocol), _judge_kappa(evidence, protocol)]
+    if protocol.rule == "lower":
+        parts.append(_judge_sensitivity(evidence, protocol))
+    verdict = judge_all(part.verdict for part in parts)
+    return Gate(
+        verdict=verdict,
+        reasons=tuple(reason for part in parts for reason in part.reasons),
+        needs=_join(part.needs for part in parts)
+        if verdict is Verdict.INSUFFICIENT
+        else "",
+    )
+
+
+def judge_all(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict of the claim that every part passes.
+
+    An intersection-union test: no correction for the number of parts is needed.
+    ``FAIL`` if any part fails, ``PASS`` only if all pass; nothing to judge is
+    ``INSUFFICIENT``.
+
+    References
+    ----------
+    Berger RL. Technometrics 1982;24:295-300.
+    """
+    found = set(verdicts)
+    if Verdict.FAIL in found:
+        return Verdict.FAIL
+    return Verdict.PASS if found == {Verdict.PASS} else Verdict.INSUFFICIENT
+
+
+def _judge_outcomes(evidence: Evidence, protocol: Protocol) -> Gate | None:
+    if not evidence.asked:
+        return _insufficient("this prompt version does not ask for the label")
+    if not evidence.usable:
+        return _insufficient("no case has a usable reference label")
+    share = evidence.unanswered / evidence.usable
+    if share <= protocol.max_unanswered:
+        return None
+    return _insufficient(
+        f"{evidence.unanswered} of {evidence.usable} cases have no readable answer "
+        f"(at most {_percent(protocol.max_unanswered)} allowed)",
+        "run again, or look at the unparsed and failed cases",
+    )
+
+
+def _judge_amount(evidence: Evidence, protocol: Protocol) -> Gate | None:
+    counts = evidence.confusion
+    short = {
+        "cases": (counts.n, protocol.min_cases),
+        "positives": (counts.positives, protocol.min_positives),
+        "negatives": (counts.negatives, protocol.min_negatives),
+    }
+    reasons = [
+        f"{have} of at least {want} {what}"
+        for what, (have, want) in short.items()
+        if have < want
+    ]
+    if not reasons:
+        return None
+    return _insufficient("; ".join(reasons), _amount_needed(counts, protocol))
+
+
+def _amount_needed(counts: Confusion, protocol: Protocol) -> str:
+    """Say how many more cases bring the minimum evidence at the present prevalence."""
+    positives = max(protocol.min_positives - counts.positives, 0)
+    negatives = max(protocol.min_negatives - counts.negatives, 0)
+    if positives and not counts.positives:
+        return f"needs {positives} positives; none has been seen, so add such cases"
+    if negatives and not counts.negatives:
+        return f"needs {negatives} negatives; none has been seen, so add such cases"
+    cases = max(
+        protocol.min_cases - counts.n,
+        cases_for_positives(positives, counts.positives, counts.n) or 0,
+        cases_for_positives(negatives, counts.negatives, counts.n) or 0,
+    )
+    return _needs(cases, positives or _expected_positives(cases, counts))
+
+
+def _judge_accuracy(evidence: Evidence, protocol: Protocol) -> Gate:
+    counts, target = evidence.confusion, protocol.accuracy
+    if protocol.rule == "point":
+        share = counts.correct / counts.n
+        return _reached("accuracy", share, target)
+    level = protocol.confidence
+    low = lower_limit(counts.correct, counts.n, confidence=level)
+    if low >= target:
+        return Gate(verdict=Verdict.PASS)
+    high = clopper_pearson(counts.correct, counts.n, confidence=level).high
+    if high < target:
+        return _failed(f"accuracy is below {target:g} (upper limit {high:.3f})")
+    more = cases_needed(
+        counts.n - counts.correct,
+        counts.n,
+        threshold=target,
+        confidence=level,
+        rule="lower",
+    )
+    reason = f"accuracy: lower limit {low:.3f} does not reach {target:g}"
+    return _insufficient(reason, _more_cases(more, counts))
+
+
+def _judge_kappa(evidence: Evidence, protocol: Protocol) -> Gate:
+    kappa, target = evidence.kappa.value, protocol.kappa
+    if kappa is None:
+        return _insufficient(f"kappa {evidence.kappa.note or 'not estimable'}")
+    if protocol.rule == "point":
+        return _reached("kappa", kappa, target)
+    low, high = evidence.kappa_bootstrap.low, evidence.kappa_bootstrap.high
+    if low is None or high is None:
+        return _insufficient("kappa: its bootstrap interval is not estimable")
+    if kappa >= target and low >= protocol.kappa_floor:
+        return Gate(verdict=Verdict.PASS)
+    if high < target:
+        return _failed(f"kappa is below {target:g} (upper limit {high:.3f})")
+    return _insufficient(
+        f"kappa {kappa:.3f} with lower limit {low:.3f}; wanted {target:g} with "
+        f"{protocol.kappa_floor:g}"
+    )
+
+
+def _judge_sensitivity(evidence: Evidence, protocol: Protocol) -> Gate:
+    counts, floor = evidence.confusion, protocol.sensitivity_floor
+    level = protocol.confidence
+    low = lower_limit(counts.tp, counts.positives, confidence=level)
+    if low >= floor:
+        return Gate(verdict=Verdict.PASS)
+    high = clopper_pearson(counts.tp, counts.positives, confidence=level).high
+    if high < floor:
+        return _failed(f"sensitivity is below {floor:g} (upper limit {high:.3f})")
+    more = cases_needed(
+        counts.fn, counts.positives, threshold=floor, confidence=level, rule="lower"
+    )
+    reason = f"sensitivity: lower limit {low:.3f} does not reach {floor:g}"
+    if more is None:
+        return _insufficient(reason, _NOT_BY_MORE.format("sensitivity"))
+    cases = cases_for_positives(more, counts.positives, counts.n)
+    return _insufficient(reason, _needs(cases or more, more))
+
+
+def _reached(what: str, value: float, target: float) -> Gate:
+    if value >= target:
+        return Gate(verdict=Verdict.PASS)
+    return _failed(f"{what} {_below(value, target)} < {target:g}")
+
+
+def _below(value: float, target: float) -> str:
+    """Print `value` with enough digits to read as smaller than `target`."""
+    for digits in range(3, 8):
+        shown = f"{value:.{digits}f}"
+        if float(shown) < target:
+            return shown
+    return repr(value)
+
+
+def _more_cases(more: int | None, counts: Confusion) -> str:
+    if more is None:
+        return _NOT_BY_MORE.format("accuracy")
+    return _needs(more, _expected_positives(more, counts))
+
+
+def _expected_positives(cases: int, counts: Confusion) -> int:
+    return round(cases * counts.positives / counts.n) if counts.n else 0
+
+
+def _needs(cases: int, positives: int) -> str:
+    plural = "" if positives == 1 else "s"
+    return f"needs about {cases:,} more cases ({positives:,} positive{plural})"
+
+
+def _insufficient(reason: str, needs: str = "") -> Gate:
+    return Gate(verdict=Verdict.INSUFFICIENT, reasons=(reason,), needs=needs)
+
+
+def _failed(reason: str) -> Gate:
+    return Gate(verdict=Verdict.FAIL, reasons=(reason,))
+
+
+def _join(parts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"

@@ -1,0 +1,109 @@
+"""What is read from the workspace before anything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.evaluate.pairs import Pairs, align
+from loop.evaluate.protocol import Protocol, protocol_digest, read_protocol
+from loop.evaluate.results import CohortFacts, RunFacts
+from loop.labels.cohort import Cohort, read_cohort
+from loop.labels.reference import Reference, read_reference
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.run.manifest import find_run, read_manifest
+from loop.run.store import RunRecord, open_store, read_outcomes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """One run, joined with the reference of its cohort."""
+
+    run: RunFacts
+    cohort: CohortFacts
+    not_coded: bool
+    """Whether the reference comes from coding, where silence is weaker than absent."""
+
+    pairs: Pairs
+    patients: tuple[str, ...]
+    """Pseudonym of the patient of each case of the run; empty when unknown."""
+
+    taxonomy: Taxonomy
+    protocol: Protocol
+    protocol_digest: str
+    asked_protocol: str | None = None
+    """Digest of the protocol when the run began."""
+
+
+def read_inputs(
+    workspace: Workspace, run_ref: str, *, reference: int | None = None
+) -> Inputs:
+    """Return a run's outcomes beside the reference labels of its cohort.
+
+    Parameters
+    ----------
+    run_ref
+        Run id, unique prefix, ``latest`` or ``latest:<prompt>``.
+    reference
+        Number of the reference version; None for the newest.
+
+    Raises
+    ------
+    DataError
+        The run, its cohort or the reference does not exist, the run did not finish,
+        or the cohort's cases are no longer those that were asked.
+    """
+    record = find_run(workspace, run_ref)
+    cohort = read_cohort(workspace, record.spec.cohort)
+    _check_run(record, cohort)
+    taxonomy = read_taxonomy(workspace.labels)
+    standard = read_reference(workspace, cohort.name, reference)
+    with open_store(workspace) as store:
+        pairs = align(read_outcomes(store, record.id), standard, taxonomy)
+    patients = {case.case_id: case.patient for case in cohort.cases}
+    return Inputs(
+        run=_run_facts(workspace, record),
+        cohort=_cohort_facts(cohort, standard),
+        not_coded=cohort.not_coded,
+        pairs=pairs,
+        patients=tuple(patients.get(case_id, "") for case_id in pairs.case_ids),
+        taxonomy=taxonomy,
+        protocol=read_protocol(workspace),
+        protocol_digest=protocol_digest(workspace),
+        asked_protocol=record.spec.protocol_digest,
+    )
+
+
+def _check_run(record: RunRecord, cohort: Cohort) -> None:
+    if record.spec.cohort_digest != cohort.digest:
+        raise DataError(
+            f"cohort {cohort.name} holds other cases (digest {cohort.digest[:12]}) "
+            f"than run {record.id} asked ({record.spec.cohort_digest[:12]}). Run the "
+            "prompt again on the cohort as it is now."
+        )
+
+
+def _run_facts(workspace: Workspace, record: RunRecord) -> RunFacts:
+    return RunFacts(
+        run_id=record.id,
+        created=record.created,
+        prompt=record.spec.prompt,
+        prompt_digest=record.spec.prompt_digest,
+        engine=record.spec.engine,
+        manifest=read_manifest(workspace, record.id),
+    )
+
+
+def _cohort_facts(cohort: Cohort, reference: Reference) -> CohortFacts:
+    return CohortFacts(
+        name=cohort.name,
+        role=cohort.role.value,
+        source=cohort.source,
+        licence=cohort.licence,
+        language=cohort.language,
+        digest=cohort.digest,
+        cases=len(cohort.cases),
+        reference=reference.number,
+        reference_digest=reference.digest,
+    )

@@ -1,0 +1,179 @@
+"""Outcomes and reference labels side by side, one code per case and label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.errors import DataError
+from loop.core.records import Outcome, Status, Value
+from loop.labels.reference import ABSENT, MISSING, NOT_CODED, PRESENT, Reference
+from loop.labels.taxonomy import Taxonomy
+
+Codes = NDArray[np.int8]
+
+
+class Answer(IntEnum):
+    """What a run said of one case and label, as it stands in a code table.
+
+    Only the first two are values to be scored. The others are kept apart from each
+    other and are never read as absent.
+    """
+
+    PRESENT = 1
+    ABSENT = 0
+    UNCERTAIN = -1
+    UNPARSED = -4
+    FAILED = -5
+    NOT_ASKED = -6
+
+
+_ANSWERS = {
+    Value.PRESENT: Answer.PRESENT,
+    Value.ABSENT: Answer.ABSENT,
+    Value.UNCERTAIN: Answer.UNCERTAIN,
+}
+_UNANSWERED = {
+    Status.ANSWERED: Answer.NOT_ASKED,
+    Status.UNPARSED: Answer.UNPARSED,
+    Status.ENGINE_FAILED: Answer.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Reference and predicted codes of the cases of one run."""
+
+    case_ids: tuple[str, ...]
+    """The cases of the run, in its order."""
+
+    labels: tuple[str, ...]
+    """All label ids of the taxonomy, in published order."""
+
+    reference: Codes
+    """Shape (cases, labels), codes of `loop.labels.reference`."""
+
+    predicted: Codes
+    """Shape (cases, labels), codes of `Answer`."""
+
+    statuses: Mapping[Status, int]
+    """How the cases ended; adds up to the number of cases."""
+
+    not_run: int
+    """Cases of the reference that the run does not hold."""
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Where the reference is present or absent."""
+        return np.isin(self.reference, (PRESENT, ABSENT, NOT_CODED))
+
+    @property
+    def binary_reference(self) -> Codes:
+        """Reference as 1, 0, or -1 for excluded."""
+        present = self.reference == PRESENT
+        return np.where(self.usable, present, -1).astype(np.int8)
+
+    @property
+    def binary_predicted(self) -> Codes:
+        """Answers as 1, 0, or -1 for excluded."""
+        return np.where(self.predicted >= 0, self.predicted, -1).astype(np.int8)
+
+    def read_uncertain_as(self, value: Answer) -> Codes:
+        """Answers as 1, 0 or -1, with every uncertain answer counted as `value`.
+
+        Each label by itself: an uncertain "No Finding" is not derived anew.
+        """
+        swapped = np.where(self.predicted == Answer.UNCERTAIN, value, self.predicted)
+        return np.where(swapped >= 0, swapped, -1).astype(np.int8)
+
+
+def align(
+    outcomes: Iterable[Outcome], reference: Reference, taxonomy: Taxonomy
+) -> Pairs:
+    """Join `outcomes` with `reference` by case id, never by position.
+
+    "No Finding" is derived from the other answers by the taxonomy's policy; it
+    inherits the reason when one of them is missing.
+
+    Raises
+    ------
+    DataError
+        A case has two outcomes, or the run did not answer with label values.
+    """
+    labels = tuple(taxonomy.ids)
+    ids: list[str] = []
+    rows: list[list[int]] = []
+    statuses = dict.fromkeys(Status, 0)
+    for outcome in outcomes:
+        ids.append(outcome.item_id)
+        rows.append(_answers(outcome, labels, taxonomy))
+        statuses[outcome.status] += 1
+    _refuse_repeated(ids)
+    return Pairs(
+        case_ids=tuple(ids),
+        labels=labels,
+        reference=_reference_rows(ids, labels, reference),
+        predicted=np.array(rows, dtype=np.int8).reshape(len(ids), len(labels)),
+        statuses=statuses,
+        not_run=len(set(reference.case_ids) - set(ids)),
+    )
+
+
+def _answers(outcome: Outcome, labels: Sequence[str], taxonomy: Taxonomy) -> list[int]:
+    """Return the codes of one outcome, derived labels included."""
+    values = _values(outcome)
+    otherwise = _UNANSWERED[outcome.status]
+    asked = frozenset(taxonomy.extracted)
+    derived = taxonomy.derive_no_finding(values)
+    codes: list[int] = []
+    for label in labels:
+        value = values.get(label) if label in asked else derived
+        codes.append(otherwise if value is None else _ANSWERS[value])
+    return codes
+
+
+def _values(outcome: Outcome) -> dict[str, Value]:
+    try:
+        return {
+            label: Value(str(field.value)) for label, field in outcome.fields.items()
+        }
+    except ValueError as error:
+        raise DataError(
+            f"case {outcome.item_id}: an answer is not present, absent or uncertain. "
+            "Only runs with the label_values contract can be evaluated."
+        ) from error
+
+
+def _reference_rows(
+    ids: Sequence[str], labels: Sequence[str], reference: Reference
+) -> Codes:
+    """Return the reference marks in the order of `ids` and `labels`."""
+    table = np.full((len(ids), len(labels)), MISSING, dtype=np.int8)
+    where = {case_id: row for row, case_id in enumerate(reference.case_ids)}
+    known = [(row, where[case]) for row, case in enumerate(ids) if case in where]
+    columns = [
+        (column, reference.labels.index(label))
+        for column, label in enumerate(labels)
+        if label in reference.labels
+    ]
+    if known and columns:
+        to_rows, from_rows = (np.array(side) for side in zip(*known, strict=True))
+        to_cols, from_cols = (np.array(side) for side in zip(*columns, strict=True))
+        table[np.ix_(to_rows, to_cols)] = reference.marks[np.ix_(from_rows, from_cols)]
+    return table
+
+
+def _refuse_repeated(ids: Sequence[str]) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    seen: set[str] = set()
+    for case_id in ids:
+        if case_id in seen:
+            raise DataError(
+                f"case {case_id} has two outcomes in this run. Run the prompt again."
+            )
+        seen.add(case_id)

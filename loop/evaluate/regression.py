@@ -1,0 +1,80 @@
+"""Whether a version got worse, decided by a margin that was fixed before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from loop.evaluate.gates import Verdict
+from loop.stats.intervals import Interval
+from loop.stats.paired import tango_interval
+
+
+class Difference(NamedTuple):
+    """After minus before of a share, over the same cases."""
+
+    lost: int
+    """Right before, wrong after."""
+
+    gained: int
+    """Wrong before, right after."""
+
+    n: int
+
+    @property
+    def value(self) -> float | None:
+        """(gained - lost) / n; None without cases."""
+        return (self.gained - self.lost) / self.n if self.n else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regression:
+    """Whether a share got worse by less than its margin."""
+
+    difference: Difference
+    interval: Interval | None
+    """Tango score interval at the protocol's confidence."""
+
+    bound: float | None
+    """One-sided lower limit of the difference at the same confidence."""
+
+    margin: float
+    verdict: Verdict
+    """PASS: not worse by the margin. FAIL: worse by more than it."""
+
+
+def judge_regression(
+    difference: Difference, margin: float, confidence: float = 0.95
+) -> Regression:
+    """Return whether a share got worse by less than `margin`.
+
+    The one-sided lower limit of the difference must lie above ``-margin``. That limit
+    is the lower end of the two-sided interval at twice the error. A test that finds
+    no difference would not show that nothing got worse.
+
+    References
+    ----------
+    Tango T. Stat Med 1998;17:891-908.
+    """
+    if not difference.n:
+        return Regression(
+            difference=difference,
+            interval=None,
+            bound=None,
+            margin=margin,
+            verdict=Verdict.INSUFFICIENT,
+        )
+    lost, gained, n = difference
+    one_sided = tango_interval(lost, gained, n, confidence=2 * confidence - 1)
+    verdict = Verdict.INSUFFICIENT
+    if one_sided.low > -margin:
+        verdict = Verdict.PASS
+    elif one_sided.high < -margin:
+        verdict = Verdict.FAIL
+    return Regression(
+        difference=difference,
+        interval=tango_interval(lost, gained, n, confidence=confidence),
+        bound=one_sided.low,
+        margin=margin,
+        verdict=verdict,
+    )

@@ -1,0 +1,326 @@
+"""Cohorts: named, digest-pinned sets of cases; their texts stay in the private store.
+
+``labels/cohorts/<name>/cohort.yaml`` says what the cohort is, ``cases.csv`` pins every
+case by digest, ``.ranloop/cases/<name>.jsonl`` holds the texts, one case a line.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from loop.core.digests import digest_text
+from loop.core.errors import DataError
+from loop.core.files import read_model
+from loop.core.paths import Workspace
+from loop.core.records import Item
+
+CASE_COLUMNS = ("case_id", "patient", "sha256")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+
+
+class Role(StrEnum):
+    """What a cohort may be used for."""
+
+    TAXONOMY = "taxonomy"
+    """Designing labels; never scored."""
+
+    DEV = "dev"
+    """Revising prompts; its failing cases are read."""
+
+    HOLDOUT = "holdout"
+    """The final claim; opened only for a frozen version."""
+
+    EXTERNAL = "external"
+    """Another site or language; measured, never revised on."""
+
+
+class CohortCase(NamedTuple):
+    """One case of a cohort, without its text."""
+
+    case_id: str
+    """Unique in its cohort."""
+
+    patient: str
+    """Keyed pseudonym, 16 hex characters, or empty when the patient is unknown."""
+
+    sha256: str
+    """Digest of the text as UTF-8."""
+
+
+class SourceFile(BaseModel):
+    """A file that a cohort was imported from."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    sha256: str
+
+
+class CohortFile(BaseModel):
+    """The form of ``cohort.yaml``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    role: Role
+    source: str
+    licence: str
+    citation: str = ""
+    language: str
+    cases: int
+    digest: str
+    not_coded: bool = False
+    pseudonym_key: str = ""
+    imported: str = ""
+    format: str = ""
+    files: list[SourceFile] = []
+    excluded: dict[str, int] = {}
+    counted: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cohort:
+    """A cohort as it is pinned on disk."""
+
+    name: str
+    role: Role
+    source: str
+    """Where the texts come from, in words."""
+
+    licence: str
+    """What may be done with them, in words."""
+
+    citation: str
+    language: str
+    """ISO 639-1 code, or ``"mixed"``."""
+
+    not_coded: bool
+    """The reference comes from coding: nothing coded is weaker than absent."""
+
+    pseudonym_key: str
+    """Fingerprint of the key the patients were pseudonymised with; may be empty."""
+
+    cases: tuple[CohortCase, ...]
+    """In import order."""
+
+    digest: str
+    """Sha256 over case ids and text digests, in order."""
+
+    @property
+    def case_ids(self) -> tuple[str, ...]:
+        """Ids in import order."""
+        return tuple(case.case_id for case in self.cases)
+
+    @property
+    def patients_known(self) -> bool:
+        """Whether every case names its patient."""
+        return bool(self.cases) and all(case.patient for case in self.cases)
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the source says that the texts were made up."""
+        return "synthetic" in self.source.casefold()
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it can be a cohort's name.
+
+    Raises
+    ------
+    DataError
+        It would be awkward or unsafe as a file name.
+    """
+    if _NAME.fullmatch(name) is None or ".." in name:
+        raise DataError(
+            f"{name[:70]!r} cannot be the name of a cohort. Use 1 to 64 lower-case "
+            "letters, digits, '-', '_' or '.', beginning with a letter or digit."
+        )
+    return name
+
+
+def cohort_folder(workspace: Workspace, name: str) -> Path:
+    """Folder with the open part of cohort `name`."""
+    return workspace.cohorts / check_name(name)
+
+
+def texts_path(workspace: Workspace, name: str) -> Path:
+    """File with the texts of cohort `name`, in the private store."""
+    return workspace.private / "cases" / f"{check_name(name)}.jsonl"
+
+
+def list_cohorts(workspace: Workspace) -> tuple[str, ...]:
+    """Return the names of all cohorts, sorted."""
+    files = workspace.cohorts.glob("*/cohort.yaml")
+    return tuple(sorted(f.parent.name for f in files if _NAME.fullmatch(f.parent.name)))
+
+
+def read_cohort_file(workspace: Workspace, name: str) -> CohortFile:
+    """Return ``cohort.yaml`` of cohort `name`.
+
+    Raises
+    ------
+    DataError
+        There is no such cohort, or its file is malformed.
+    """
+    path = cohort_folder(workspace, name) / "cohort.yaml"
+    if not path.is_file():
+        known = ", ".join(list_cohorts(workspace)) or "none yet"
+        raise DataError(
+            f"no cohort {name!r} in {workspace.cohorts} (there: {known}). Correct the "
+            f"name, or import it with `ranloop cohort import FILE --name {name}`."
+        )
+    return read_model(path, CohortFile)
+
+
+def read_cohort(workspace: Workspace, name: str) -> Cohort:
+    """Return cohort `name` after checking that its cases are the pinned ones.
+
+    Raises
+    ------
+    DataError
+        There is no such cohort, a file is malformed, or cases were edited.
+    """
+    about = read_cohort_file(workspace, name)
+    path = cohort_folder(workspace, name) / "cases.csv"
+    cases = _read_cases(path)
+    digest = cases_digest(cases)
+    if digest != about.digest or len(cases) != about.cases:
+        raise DataError(
+            f"{path} was changed after the import: {len(cases)} cases with digest "
+            f"{digest[:12]}, cohort.yaml says {about.cases} with {about.digest[:12]}. "
+            "Restore the file, or import the cohort again under another name."
+        )
+    return Cohort(
+        name=name,
+        role=about.role,
+        source=about.source,
+        licence=about.licence,
+        citation=about.citation,
+        language=about.language,
+        not_coded=about.not_coded,
+        pseudonym_key=about.pseudonym_key,
+        cases=cases,
+        digest=digest,
+    )
+
+
+def count_cases(workspace: Workspace, name: str) -> int:
+    """Return the number of cases of cohort `name` without reading them.
+
+    Raises
+    ------
+    DataError
+        There is no such cohort.
+    """
+    return read_cohort_file(workspace, name).cases
+
+
+def has_texts(workspace: Workspace, name: str) -> bool:
+    """Whether the texts of cohort `name` are on this machine."""
+    return texts_path(workspace, name).is_file()
+
+
+def iter_items(workspace: Workspace, cohort: Cohort) -> Iterator[Item]:
+    """Yield the cases of `cohort` as items, in order, one in memory at a time.
+
+    ``variables`` is ``{"text": ...}``. Every text is checked against its digest.
+
+    Raises
+    ------
+    DataError
+        The texts are not on this machine, or are not the pinned ones.
+    """
+    path = texts_path(workspace, cohort.name)
+    again = "Import the cohort again from its source with --replace."
+    try:
+        stream = path.open("rb")
+    except FileNotFoundError as error:
+        raise DataError(
+            f"the texts of cohort {cohort.name!r} are not on this machine: {path} does "
+            "not exist (texts are private and do not travel with the cohort). "
+            f"{again}"
+        ) from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+    done, count = 0, len(cohort.cases)
+    with stream:
+        for line in stream:
+            if done == count:
+                raise DataError(f"{path} holds more than {count} cases. {again}")
+            item, case = _read_item(line), cohort.cases[done]
+            done += 1
+            if item is None or item.id != case.case_id or not _intact(item, case):
+                raise DataError(
+                    f"{path}, line {done}: not the text of case {case.case_id!r} "
+                    f"that was imported. {again}"
+                )
+            yield item
+    if done < count:
+        raise DataError(f"{path} ends after {done} of {count} cases. {again}")
+
+
+def case_line(item: Item) -> bytes:
+    """Return the line of the texts file for `item`."""
+    data = {
+        "case_id": item.id,
+        "text": item.variables["text"],
+        "language": item.language,
+    }
+    return json.dumps(data, ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+def cases_digest(cases: Iterable[CohortCase]) -> str:
+    """Sha256 over ids and text digests; role, patients and words do not matter."""
+    digest = hashlib.sha256()
+    for case in cases:
+        digest.update(f"{len(case.case_id)}:{case.case_id}{case.sha256}\n".encode())
+    return digest.hexdigest()
+
+
+def _intact(item: Item, case: CohortCase) -> bool:
+    return digest_text(item.variables["text"]) == case.sha256
+
+
+def _read_item(line: bytes) -> Item | None:
+    """Return one line of the texts file, or None when it is not such a line."""
+    try:
+        data = json.loads(line)
+        text, language = data["text"], data["language"]
+        if isinstance(text, str) and isinstance(language, str):
+            return Item(id=data["case_id"], variables={"text": text}, language=language)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return None
+
+
+def _read_cases(path: Path) -> tuple[CohortCase, ...]:
+    """Read ``cases.csv`` without pydantic: a cohort may have 227,000 cases."""
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = csv.reader(stream, strict=True)
+            if tuple(next(rows, ())) != CASE_COLUMNS:
+                raise DataError(
+                    f"{path}, line 1: the columns are not {','.join(CASE_COLUMNS)}. "
+                    "Restore the file."
+                )
+            return tuple(_case(row, path, rows.line_num) for row in rows)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"cannot read {path}: {type(error).__name__}. Restore the file."
+        ) from error
+
+
+def _case(row: list[str], path: Path, line: int) -> CohortCase:
+    if len(row) != 3:
+        raise DataError(f"{path}, line {line}: not three cells. Restore the file.")
+    return CohortCase(*row)

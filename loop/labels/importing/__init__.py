@@ -1,0 +1,1 @@
+"""Importers: one file per format, one way into the private store."""

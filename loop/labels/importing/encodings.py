@@ -1,0 +1,143 @@
+"""Which encoding a file is in: UTF-8, GBK, or said to be neither or both."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from loop.core.errors import DataError
+
+UTF8 = "utf-8-sig"
+GBK = "gb18030"
+"""The superset of GBK and GB 2312 that current software writes."""
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Three-byte UTF-8 sequences, in which every Chinese character is written; as GBK they
+# would be rare characters in odd places. Two-byte ones occur in GBK by accident.
+_LONG = re.compile(rb"[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+
+
+class FileEncoding(NamedTuple):
+    """How a file is written, and what it was."""
+
+    name: str
+    """Codec name."""
+
+    sha256: str
+    """Digest of the bytes."""
+
+
+def check_encoding(name: str) -> str:
+    """Return `name` if Python knows it as an encoding, or ``"auto"``.
+
+    Raises
+    ------
+    DataError
+        It does not.
+    """
+    try:
+        return name if name == "auto" else codecs.lookup(name).name
+    except LookupError as error:
+        raise DataError(
+            f"unknown encoding {name[:40]!r}. Use auto, utf-8, gb18030 or another "
+            "name that Python knows."
+        ) from error
+
+
+def find_encoding(path: Path, encoding: str = "auto") -> FileEncoding:
+    """Return the encoding of a text file, read line by line.
+
+    UTF-8 (with or without mark) if every line is; else GBK if every line reads as
+    Chinese. An `encoding` that is named is believed.
+
+    Raises
+    ------
+    DataError
+        The file mixes encodings, is binary, UTF-16 or in another encoding; names the
+        line.
+    """
+    try:
+        with path.open("rb") as stream:
+            if encoding == "auto":
+                return _scan(stream, path)
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            return FileEncoding(encoding, digest)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+
+
+def decode_text(data: bytes, path: Path, encoding: str = "auto") -> str:
+    """Return the text of one small file.
+
+    Raises
+    ------
+    DataError
+        As `find_encoding`, or `data` is not in the `encoding` named.
+    """
+    if encoding == "auto":
+        encoding = _scan(data.splitlines(keepends=True), path).name
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not {encoding} (byte {error.start}). Name the right encoding."
+        ) from error
+
+
+def _scan(lines: Iterable[bytes], path: Path) -> FileEncoding:
+    digest = hashlib.sha256()
+    first_utf8 = first_other = 0
+    for number, line in enumerate(lines, 1):
+        digest.update(line)
+        if number == 1 and line.startswith(_UTF16):
+            raise DataError(f"{path} is UTF-16. Save it as UTF-8 and import that.")
+        if b"\0" in line:
+            raise DataError(
+                f"{path}, line {number}: holds a NUL byte, so this is no text file. "
+                "Export it again as UTF-8 text."
+            )
+        if line.isascii():
+            continue
+        if _is_utf8(line):
+            if not first_utf8 and _LONG.search(line):
+                first_utf8 = number
+        elif not first_other:
+            first_other = number
+            _require_chinese(line, path, number)
+        if first_utf8 and first_other:
+            raise DataError(
+                f"{path} mixes encodings: line {first_utf8} is UTF-8, line "
+                f"{first_other} is not. Convert it to UTF-8 throughout, or name its "
+                "encoding with --encoding."
+            )
+    return FileEncoding(GBK if first_other else UTF8, digest.hexdigest())
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _require_chinese(line: bytes, path: Path, number: int) -> None:
+    """Refuse a line that GBK could decode only into nonsense.
+
+    A lone accented letter of a Western encoding pairs with the ASCII letter after it
+    into a rare ideograph; real Chinese is almost all GB 2312.
+    """
+    try:
+        found = [char for char in line.decode(GBK) if not char.isascii()]
+    except UnicodeDecodeError:
+        found = []
+    common = "".join(found).encode("gb2312", "ignore")
+    if not found or len(common) < 1.6 * len(found):
+        raise DataError(
+            f"{path}, line {number}: neither UTF-8 nor GBK. Convert the file to UTF-8, "
+            "or name its encoding with --encoding, for example cp1252."
+        )

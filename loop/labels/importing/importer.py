@@ -1,0 +1,298 @@
+"""From a source to a cohort: texts to the private store, digests into the open.
+
+All or nothing: until the last rename and the ledger entry, no cohort exists.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from loop.core.digests import digest_text
+from loop.core.errors import DataError
+from loop.core.files import dump_yaml, locked, write_atomic, write_error
+from loop.core.ledger import Actor, Event, append_event
+from loop.core.paths import Workspace
+from loop.core.records import Item, Mark
+from loop.labels.cohort import (
+    CASE_COLUMNS,
+    CohortCase,
+    CohortFile,
+    Role,
+    SourceFile,
+    case_line,
+    cases_digest,
+    check_name,
+    read_cohort,
+)
+from loop.labels.importing.formats import open_source
+from loop.labels.importing.screening import Screening
+from loop.labels.importing.source import ImportOptions, Source, SourceCase
+from loop.labels.importing.staging import published, staged
+from loop.labels.pseudonyms import Pseudonyms, open_pseudonyms
+from loop.labels.reference import CODES, MISSING, NOT_CODED, write_reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What became of a source."""
+
+    cohort: str
+    role: str
+    format: str
+    cases: int
+    """Cases in the cohort."""
+
+    digest: str
+    non_chest: int
+    """Excluded: another region was examined."""
+
+    empty: int
+    """Excluded: no findings and no impression."""
+
+    unusable: Mapping[str, int]
+    """Excluded for another reason: ``not indexed``, ``on request``."""
+
+    duplicates: int
+    """Kept: cases whose text, folded, an earlier case already has."""
+
+    examples: Mapping[str, tuple[str, ...]]
+    """Up to ten case ids for each of the above."""
+
+    languages: Mapping[str, int]
+    patients: int
+    """Distinct patients; 0 when none is known."""
+
+    reference: int | None
+    """Number of the reference made from label columns, or None."""
+
+    missing_marks: int
+    """Label cells that were empty: recorded as missing, never as absent."""
+
+    unused: tuple[str, ...]
+    """Columns that were not used."""
+
+    licence: str
+    citation: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Gathered:
+    """What is kept of the cases while their texts stream to disk."""
+
+    cases: list[CohortCase] = field(default_factory=list)
+    marks: array[int] = field(default_factory=lambda: array("b"))
+    languages: Counter[str] = field(default_factory=Counter)
+
+
+def import_cohort(
+    workspace: Workspace,
+    source: Path,
+    options: ImportOptions,
+    *,
+    actor: Actor,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    watch: Callable[[Iterable[SourceCase]], Iterable[SourceCase]] = iter,
+) -> ImportReport:
+    """Import `source` as a new cohort and return what became of it.
+
+    Label columns become reference v1. The cases pass through `watch`, which may show
+    how many have.
+
+    Raises
+    ------
+    DataError
+        The source is wrong, holds no usable case, or the cohort exists; nothing was
+        imported.
+    WriteError
+        The workspace cannot be written; nothing was imported.
+    """
+    check_name(options.name)
+    _check_role(options.role)
+    opened = open_source(source, options, workspace.labels)
+    opened = replace(opened, cases=watch(opened.cases))
+    pseudonyms = open_pseudonyms(workspace)
+    lock = workspace.private / "locks" / f"cohort-{options.name}.lock"
+    with locked(lock), staged(workspace, options) as (folder, texts):
+        screening = Screening(options)
+        gathered = _write_texts(texts, opened, screening, pseudonyms)
+        screening.require_excluded()
+        if not gathered.cases:
+            raise DataError(
+                f"{source}: no case to import ({screening.summary()}). Check that "
+                "this is the right file and that its text columns are filled."
+            )
+        about = _about(options, opened, gathered, screening)
+        about = about.model_copy(
+            update={
+                "pseudonym_key": pseudonyms.fingerprint,
+                "imported": now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            }
+        )
+        _write_open_part(folder, about, gathered.cases)
+        with published(workspace, options, (folder, texts), now):
+            number = _record(workspace, opened, gathered, about, (options, actor))
+    return _report(opened, gathered, screening, about, number)
+
+
+def _check_role(name: str) -> None:
+    if name not in tuple(Role):
+        raise DataError(f"no role {name[:40]!r}. Use one of {', '.join(Role)}.")
+
+
+def _write_texts(
+    path: Path, source: Source, screening: Screening, pseudonyms: Pseudonyms
+) -> _Gathered:
+    """Stream the cases that pass to `path`, mode 0600, and gather the rest."""
+    gathered = _Gathered()
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        stream = os.fdopen(handle, "wb")
+    except OSError as error:
+        raise write_error(path, error) from error
+    try:
+        with stream:
+            for case in screening.passed(source.cases):
+                item = Item(
+                    id=case.case_id,
+                    variables={"text": case.text},
+                    language=case.language,
+                )
+                _write_line(stream, item, path)
+                gathered.cases.append(
+                    CohortCase(
+                        case.case_id,
+                        pseudonyms.of(case.patient),
+                        digest_text(case.text),
+                    )
+                )
+                gathered.marks.extend(
+                    CODES[case.marks.get(label, Mark.MISSING)]
+                    for label in source.labels
+                )
+                gathered.languages[case.language] += 1
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise write_error(path, error) from error
+    return gathered
+
+
+def _write_line(stream: io.BufferedWriter, item: Item, path: Path) -> None:
+    try:
+        stream.write(case_line(item))
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"case {item.id!r}: the text holds half of a character pair (a lone "
+            "surrogate). Export the source again as UTF-8."
+        ) from error
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def _about(
+    options: ImportOptions, source: Source, gathered: _Gathered, screening: Screening
+) -> CohortFile:
+    """Return the content of ``cohort.yaml``."""
+    languages = gathered.languages
+    return CohortFile(
+        name=options.name,
+        role=Role(options.role),
+        source=options.source or source.source or "not stated",
+        licence=options.licence or source.licence or "not stated",
+        citation=source.citation,
+        language=next(iter(languages)) if len(languages) == 1 else "mixed",
+        cases=len(gathered.cases),
+        digest=cases_digest(gathered.cases),
+        not_coded=source.not_coded or NOT_CODED in gathered.marks,
+        format=source.format,
+        files=[SourceFile(name=name, sha256=digest) for name, digest in source.files],
+        excluded=dict(sorted(screening.excluded.items())),
+        counted={"duplicate_texts": screening.duplicates},
+    )
+
+
+def _write_open_part(folder: Path, about: CohortFile, cases: list[CohortCase]) -> None:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(CASE_COLUMNS)
+    writer.writerows(cases)
+    write_atomic(folder / "cases.csv", stream.getvalue())
+    write_atomic(folder / "cohort.yaml", dump_yaml(about.model_dump(mode="json")))
+
+
+def _record(
+    workspace: Workspace,
+    source: Source,
+    gathered: _Gathered,
+    about: CohortFile,
+    who: tuple[ImportOptions, Actor],
+) -> int | None:
+    """Write the ledger entry and, for label columns, reference v1."""
+    options, actor = who
+    names = ", ".join(file.name for file in about.files) or "a folder"
+    reason = options.reason or f"imported from {names}"
+    event = Event(
+        action="cohort_added",
+        subject=about.name,
+        reason=reason,
+        payload={
+            "cohort_digest": about.digest,
+            "role": about.role.value,
+            "cases": about.cases,
+            "format": about.format,
+            "files": {file.name: file.sha256 for file in about.files},
+            "excluded": about.excluded,
+        },
+    )
+    append_event(workspace.ledger, event, actor)
+    if not source.labels:
+        return None
+    marks = np.frombuffer(gathered.marks, dtype=np.int8)
+    return write_reference(
+        workspace,
+        read_cohort(workspace, about.name),
+        source.labels,
+        marks.reshape(about.cases, len(source.labels)),
+        reason="label columns of the source",
+        actor=actor,
+    )
+
+
+def _report(
+    source: Source,
+    gathered: _Gathered,
+    screening: Screening,
+    about: CohortFile,
+    number: int | None,
+) -> ImportReport:
+    excluded = dict(screening.excluded)
+    patients = {case.patient for case in gathered.cases} - {""}
+    return ImportReport(
+        cohort=about.name,
+        role=about.role.value,
+        format=about.format,
+        cases=about.cases,
+        digest=about.digest,
+        non_chest=excluded.pop("non-chest", 0),
+        empty=excluded.pop("empty", 0),
+        unusable=excluded,
+        duplicates=screening.duplicates,
+        examples={kind: tuple(ids) for kind, ids in screening.examples.items()},
+        languages=dict(gathered.languages),
+        patients=len(patients),
+        reference=number,
+        missing_marks=gathered.marks.count(MISSING),
+        unused=source.unused,
+        licence=about.licence,
+        citation=about.citation,
+    )

@@ -1,0 +1,125 @@
+"""Which cases of a source enter the cohort, and what is counted on the way."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from loop.core.errors import DataError
+from loop.labels.importing.source import ImportOptions, SourceCase, check_length
+from loop.labels.importing.studies import is_chest
+from loop.labels.texts import fold_text, guess_language
+
+EXAMPLES = 10
+"""Case ids kept of each kind."""
+
+ON_REQUEST = "on request"
+MAX_ID = 200
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+
+
+class Screening:
+    """Refuses what is wrong, leaves out what is useless, counts both."""
+
+    def __init__(self, options: ImportOptions):
+        self.options = options
+        self.excluded: Counter[str] = Counter()
+        self.examples: dict[str, list[str]] = {}
+        self.duplicates = 0
+        self._ids: dict[str, str] = {}
+        self._texts: set[int] = set()
+
+    def passed(self, cases: Iterable[SourceCase]) -> Iterator[SourceCase]:
+        """Yield the cases that enter, with their final id and language.
+
+        Raises
+        ------
+        DataError
+            An id is missing, unusable or stands twice; a text is too long.
+        """
+        for given in cases:
+            case = replace(given, case_id=self._take_id(given))
+            check_length(case.text, case.where)
+            asked = given.case_id in self.options.exclude
+            reason = ON_REQUEST if asked else _reason_to_exclude(case)
+            if reason:
+                self.excluded[reason] += 1
+                self._keep(reason, case.case_id)
+                continue
+            self._count_duplicate(case)
+            yield replace(case, language=self._language(case))
+
+    def require_excluded(self) -> None:
+        """Refuse ids to leave out that the source does not have.
+
+        Raises
+        ------
+        DataError
+            There is one: a typing error would leave its case in.
+        """
+        prefix = self.options.id_prefix
+        unknown = [i for i in self.options.exclude if prefix + i not in self._ids]
+        if unknown:
+            raise DataError(
+                f"the source has no case {unknown[0][:80]!r} to leave out. Correct the "
+                "id given with --exclude."
+            )
+
+    def summary(self) -> str:
+        """Return how many cases were left out and why, in words."""
+        parts = [f"{count} {reason}" for reason, count in self.excluded.items()]
+        return ", ".join(parts) or "it holds none"
+
+    def _take_id(self, case: SourceCase) -> str:
+        if not case.case_id:
+            raise DataError(f"{case.where}: no case id. Give every case an id.")
+        case_id = self.options.id_prefix + case.case_id
+        if len(case_id) > MAX_ID or not case_id.isprintable():
+            raise DataError(
+                f"{case.where}: the case id is longer than {MAX_ID} characters or "
+                "holds a control character. Give the case a short id."
+            )
+        if case_id in self._ids:
+            raise DataError(
+                f"{case.where}: case id {case_id!r} already stands at "
+                f"{self._ids[case_id]}. Give every case an id of its own, or remove "
+                "one of the two."
+            )
+        self._ids[case_id] = case.where
+        return case_id
+
+    def _count_duplicate(self, case: SourceCase) -> None:
+        folded = hash(fold_text(case.text))
+        if folded in self._texts:
+            self.duplicates += 1
+            self._keep("duplicate text", case.case_id)
+        self._texts.add(folded)
+
+    def _keep(self, kind: str, case_id: str) -> None:
+        kept = self.examples.setdefault(kind, [])
+        if len(kept) < EXAMPLES:
+            kept.append(case_id)
+
+    def _language(self, case: SourceCase) -> str:
+        named = self.options.language
+        given = case.language if named == "auto" else named
+        if not given:
+            return guess_language(case.text)
+        code = re.split("[-_]", given.casefold())[0]
+        if _LANGUAGE.fullmatch(code) is None:
+            raise DataError(
+                f"{case.where}: {given[:20]!r} is not a language code. Use ISO 639-1, "
+                "for example en or zh."
+            )
+        return code
+
+
+def _reason_to_exclude(case: SourceCase) -> str:
+    """Return why `case` stays out, or an empty string."""
+    if case.unusable:
+        return case.unusable
+    if not is_chest(case.exam):
+        return "non-chest"
+    return "" if fold_text(case.text) else "empty"

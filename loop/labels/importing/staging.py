@@ -1,0 +1,88 @@
+"""Staging: a cohort is built beside its final place and moved there in one go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from loop.core.errors import DataError
+from loop.core.files import make_folder, sync_folder, write_error
+from loop.core.paths import Workspace
+from loop.labels.cohort import cohort_folder, texts_path
+from loop.labels.importing.source import ImportOptions
+
+
+@contextmanager
+def staged(workspace: Workspace, options: ImportOptions) -> Iterator[tuple[Path, Path]]:
+    """Yield a hidden folder and texts file beside their final places."""
+    name = options.name
+    if cohort_folder(workspace, name).exists() and not options.replace:
+        raise DataError(
+            f"cohort {name!r} already exists in {workspace.cohorts}. Choose another "
+            "name, or use --replace; the old one is then kept in .ranloop/replaced/."
+        )
+    texts = texts_path(workspace, name)
+    staging = texts.with_name(f".{name}.importing")
+    make_folder(workspace.cohorts)
+    make_folder(texts.parent, mode=0o700)
+    for leftover in workspace.cohorts.glob(f".{name}.importing-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    folder = _make_staging(workspace, name)
+    try:
+        yield folder, staging
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        staging.unlink(missing_ok=True)
+
+
+def _make_staging(workspace: Workspace, name: str) -> Path:
+    try:
+        made = tempfile.mkdtemp(dir=workspace.cohorts, prefix=f".{name}.importing-")
+    except OSError as error:
+        raise write_error(workspace.cohorts, error) from error
+    os.chmod(made, 0o755)
+    return Path(made)
+
+
+@contextmanager
+def published(
+    workspace: Workspace,
+    options: ImportOptions,
+    staged: tuple[Path, Path],
+    now: Callable[[], datetime],
+) -> Iterator[None]:
+    """Move the staged cohort into place; move everything back if the block fails."""
+    finals = (
+        cohort_folder(workspace, options.name),
+        texts_path(workspace, options.name),
+    )
+    stamp = now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    attic = workspace.private / "replaced" / f"{options.name}-{stamp}"
+    moved: list[tuple[Path, Path]] = []
+    try:
+        for final, kept in zip(finals, ("cohort", "texts.jsonl"), strict=True):
+            if final.exists():
+                make_folder(attic, mode=0o700)
+                _move(final, attic / kept, moved)
+        for path, final in zip(staged, finals, strict=True):
+            _move(path, final, moved)
+            sync_folder(final.parent)
+        yield
+    except BaseException:
+        for origin, place in reversed(moved):
+            with suppress(OSError):
+                shutil.move(place, origin)
+        raise
+
+
+def _move(origin: Path, place: Path, moved: list[tuple[Path, Path]]) -> None:
+    try:
+        shutil.move(origin, place)
+    except OSError as error:
+        raise write_error(place, error) from error
+    moved.append((origin, place))

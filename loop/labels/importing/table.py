@@ -1,0 +1,278 @@
+"""Tables: CSV, JSON Lines and Parquet with one case a row."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from loop.core.errors import DataError
+from loop.labels.importing.columns import Columns, find_columns, label_columns
+from loop.labels.importing.encodings import FileEncoding, find_encoding
+from loop.labels.importing.source import Source, SourceCase
+from loop.labels.taxonomy import Taxonomy
+
+MAX_CELL = 64_000_000
+"""Characters the CSV reader takes into one cell before it gives up."""
+
+
+class Row(NamedTuple):
+    """One row of a CSV file."""
+
+    line: int
+    cells: Mapping[str, str]
+
+
+def open_csv(path: Path, encoding: str, taxonomy: Taxonomy) -> Source:
+    """Return the cases of a CSV or TSV file.
+
+    Raises
+    ------
+    DataError
+        The encoding or the header is wrong; while reading, a row is.
+    """
+    found = find_encoding(path, encoding)
+    header = read_header(path, found.name)
+    columns = find_columns(header, taxonomy, f"{path.name}, line 1")
+    return Source(
+        cases=_csv_cases(path, found.name, columns),
+        labels=tuple(columns.labels),
+        files=((path.name, found.sha256),),
+        unused=columns.unused,
+        format="csv",
+    )
+
+
+def open_jsonl(path: Path, encoding: str, taxonomy: Taxonomy) -> Source:
+    """Return the cases of a JSON Lines file.
+
+    The keys of the first line are the columns; ``labels`` may be an object of its own.
+
+    Raises
+    ------
+    DataError
+        The encoding or a line is wrong.
+    """
+    found = find_encoding(path, encoding)
+    first = next(_json_lines(path, found), None)
+    if first is None:
+        raise DataError(f"{path.name} is empty. Give one JSON object a line.")
+    columns = find_columns(list(first[1]), taxonomy, f"{path.name}, line {first[0]}")
+    return Source(
+        cases=_json_cases(path, found, columns, taxonomy),
+        labels=_json_labels(first[1], columns, taxonomy, path.name),
+        files=((path.name, found.sha256),),
+        unused=columns.unused,
+        format="jsonl",
+    )
+
+
+def open_parquet(path: Path, taxonomy: Taxonomy) -> Source:
+    """Return the cases of a Parquet file, read batch by batch.
+
+    Raises
+    ------
+    DataError
+        The file is not Parquet, or its columns are wrong.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        header = list(pq.read_schema(path).names)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(
+            f"{path} cannot be read as Parquet. Export it again, or give CSV."
+        ) from error
+    columns = find_columns(header, taxonomy, path.name)
+    return Source(
+        cases=_parquet_cases(path, columns),
+        labels=tuple(columns.labels),
+        files=((path.name, digest),),
+        unused=columns.unused,
+        format="parquet",
+    )
+
+
+def read_header(path: Path, encoding: str) -> list[str]:
+    """Return the stripped column names of a CSV file.
+
+    Raises
+    ------
+    DataError
+        The file is empty.
+    """
+    with csv_rows(path, encoding) as rows:
+        return [name.strip() for name in next(rows)[1]]
+
+
+def iter_csv(path: Path, encoding: str) -> Iterator[Row]:
+    """Yield the rows of a CSV file; blank lines are skipped.
+
+    Raises
+    ------
+    DataError
+        A row has too many or too few cells, or a quote is never closed.
+    """
+    with csv_rows(path, encoding) as rows:
+        header = [name.strip() for name in next(rows)[1]]
+        for line, cells in rows:
+            if not any(cells):
+                continue
+            if len(cells) != len(header):
+                raise DataError(
+                    f"{path.name}, line {line}: {len(cells)} cells, the header has "
+                    f"{len(header)}. Put texts with commas or line breaks in quotes."
+                )
+            yield Row(line, dict(zip(header, cells, strict=True)))
+
+
+@contextmanager
+def csv_rows(path: Path, encoding: str) -> Iterator[Iterator[tuple[int, list[str]]]]:
+    """Open a CSV file: ``(first line, cells)`` pairs, the header first.
+
+    Raises
+    ------
+    DataError
+        The file is empty, cannot be decoded or is not CSV.
+    """
+    limit = csv.field_size_limit(MAX_CELL)
+    try:
+        with path.open(encoding=encoding, newline="") as stream:
+            yield _numbered(stream, path)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not {encoding} throughout. Name the right encoding with "
+            "--encoding, or convert it to UTF-8."
+        ) from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _numbered(stream: Iterator[str], path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the line they begin on."""
+    first = next(stream, "")
+    if not first.strip():
+        raise DataError(f"{path} is empty. Give a header line and one case a line.")
+    delimiter = max(",\t;", key=first.count)
+    rows = csv.reader(_chain(first, stream), delimiter=delimiter, strict=True)
+    start = 1
+    try:
+        for cells in rows:
+            yield start, cells
+            start = rows.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{path.name}, the row that begins on line {start}: not CSV, or a quote "
+            "is never closed. Double the quotes inside a quoted text."
+        ) from error
+
+
+def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from rest
+
+
+def _csv_cases(path: Path, encoding: str, columns: Columns) -> Iterator[SourceCase]:
+    for row in iter_csv(path, encoding):
+        yield columns.case(row.cells, f"{path.name}, line {row.line}")
+
+
+def _json_lines(
+    path: Path, encoding: FileEncoding
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield line number and object of each line; blank lines are skipped."""
+    number = 0
+    try:
+        with path.open(encoding=encoding.name, newline="\n") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.strip():
+                    yield number, _json_object(line, f"{path.name}, line {number}")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path.name}, after line {number}: not {encoding.name}. Name the right "
+            "encoding with --encoding, or convert it to UTF-8."
+        ) from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+
+
+def _json_object(line: str, where: str) -> Mapping[str, object]:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        at = (
+            f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        )
+        raise DataError(
+            f"{where}{at}: not valid JSON. Give one JSON object a line."
+        ) from error
+    if not isinstance(data, dict):
+        raise DataError(f"{where}: not a JSON object. Give one object a line.")
+    return data
+
+
+def _json_cases(
+    path: Path, encoding: FileEncoding, columns: Columns, taxonomy: Taxonomy
+) -> Iterator[SourceCase]:
+    known = {*columns.roles.values(), *columns.labels.values(), *columns.unused}
+    for number, row in _json_lines(path, encoding):
+        where = f"{path.name}, line {number}"
+        extra = row.keys() - known
+        if extra or columns.roles["case_id"] not in row:
+            names = ", ".join(repr(name[:40]) for name in sorted(extra)[:5])
+            raise DataError(
+                f"{where}: the keys differ from those of the first line"
+                f"{' (new: ' + names + ')' if names else ' (no case id)'}. Give every "
+                "line the same keys."
+            )
+        yield _with_nested(columns, row, where, taxonomy)
+
+
+def _with_nested(
+    columns: Columns, row: Mapping[str, object], where: str, taxonomy: Taxonomy
+) -> SourceCase:
+    """Return a row as a case, with the labels of a ``labels`` object spread out."""
+    nested = row.get(columns.roles.get("labels", ""))
+    if nested is None:
+        return columns.case(row, where)
+    if not isinstance(nested, dict):
+        raise DataError(f"{where}: labels is not an object. Give label: value pairs.")
+    names = label_columns(nested, taxonomy, where, all_of=True)
+    spread = Columns(roles=columns.roles, labels=names, unused=())
+    return spread.case({**row, **nested}, where)
+
+
+def _json_labels(
+    row: Mapping[str, object], columns: Columns, taxonomy: Taxonomy, source: str
+) -> tuple[str, ...]:
+    nested = row.get(columns.roles.get("labels", ""))
+    if isinstance(nested, dict):
+        return taxonomy.ids
+    return tuple(columns.labels)
+
+
+def _parquet_cases(path: Path, columns: Columns) -> Iterator[SourceCase]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted = [*columns.roles.values(), *columns.labels.values()]
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=2048, columns=wanted):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield columns.case(row, f"{path.name}, row {number}")
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{path.name}, after row {number}: the file is damaged. Export it again."
+        ) from error

@@ -1,0 +1,246 @@
+"""Cohorts of different roles must not share a case, a patient or a text."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+from typing import NamedTuple
+
+from loop.core.errors import OverlapError
+from loop.core.paths import Workspace
+from loop.labels.cohort import (
+    Cohort,
+    has_texts,
+    iter_items,
+    list_cohorts,
+    read_cohort,
+)
+from loop.labels.texts import fold_text, shingles
+
+EXAMPLES = 5
+_NUMERATOR, _DENOMINATOR = 4, 5
+NEAR = _NUMERATOR / _DENOMINATOR
+"""Jaccard similarity of 5-word shingles from which texts are near-duplicates."""
+
+
+class Kind(StrEnum):
+    """What two cohorts share."""
+
+    CASE = "case"
+    """The same case id."""
+
+    PATIENT = "patient"
+    """The same patient."""
+
+    TEXT = "text"
+    """The same text, apart from case, spaces and punctuation."""
+
+    NEAR_TEXT = "near-duplicate text"
+    """Texts whose 5-word shingles have a Jaccard similarity of at least `NEAR`."""
+
+
+class Shared(NamedTuple):
+    """One thing that two cohorts share."""
+
+    kind: Kind
+    number: int
+    """Pairs of cases that share it; for patients, patients."""
+
+    examples: tuple[tuple[str, str], ...]
+    """Up to five pairs of case ids, the first cohort's first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairReport:
+    """What two cohorts of different roles share."""
+
+    first: str
+    second: str
+    shared: tuple[Shared, ...]
+    """Empty when they are separate."""
+
+    not_checked: tuple[str, ...]
+    """What could not be compared, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlapReport:
+    """The comparison of all cohorts of different roles."""
+
+    cohorts: Mapping[str, str]
+    """Name to role."""
+
+    pairs: tuple[PairReport, ...]
+
+    @property
+    def separate(self) -> bool:
+        """Whether nothing is shared."""
+        return not any(pair.shared for pair in self.pairs)
+
+
+def check_cohorts(
+    workspace: Workspace, names: Sequence[str] | None = None
+) -> OverlapReport:
+    """Compare all cohorts of different roles, or those called `names`.
+
+    Raises
+    ------
+    DataError
+        A cohort does not exist or was changed after its import.
+    """
+    cohorts = [read_cohort(workspace, n) for n in names or list_cohorts(workspace)]
+    pairs = [(a, b) for a, b in combinations(cohorts, 2) if a.role is not b.role]
+    return OverlapReport(
+        cohorts={cohort.name: cohort.role.value for cohort in cohorts},
+        pairs=tuple(_compare(workspace, a, b) for a, b in pairs),
+    )
+
+
+def require_separate(report: OverlapReport) -> None:
+    """Refuse cohorts that share something.
+
+    Raises
+    ------
+    OverlapError
+        Two cohorts of different roles share a case, a patient or a text; names the
+        cohorts and up to five case ids, never text.
+    """
+    if report.separate:
+        return
+    lines = [
+        f"  {pair.first} ({report.cohorts[pair.first]}) and {pair.second} "
+        f"({report.cohorts[pair.second]}) share {shared.number} "
+        f"{shared.kind.value}{'s' if shared.number != 1 else ''}: "
+        + ", ".join(" = ".join(dict.fromkeys(ids)) for ids in shared.examples)
+        + (" ..." if shared.number > len(shared.examples) else "")
+        for pair in report.pairs
+        for shared in pair.shared
+    ]
+    raise OverlapError(
+        "cohorts of different roles must be separate:\n" + "\n".join(lines) + "\n"
+        "Import one of the two again with --replace and --exclude CASE for each of "
+        "these; if two sources only number their cases alike, use --id-prefix."
+    )
+
+
+def near_duplicates(
+    first: Mapping[str, frozenset[int]],
+    second: Iterable[tuple[str, frozenset[int]]],
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of ids whose shingles have a Jaccard similarity >= `NEAR`.
+
+    Exact, not sampled: two such sets must share one of the rarest shingles of each
+    (the first ``size - ceil(NEAR * size) + 1`` in a common order), so only those are
+    indexed and looked up. `second` is read as a stream.
+
+    References
+    ----------
+    Prefix filtering: Chaudhuri S, Ganti V, Kaushik R. ICDE 2006.
+    """
+    frequency = Counter(shingle for found in first.values() for shingle in found)
+
+    def prefix(found: frozenset[int]) -> list[int]:
+        kept = len(found) - -(-_NUMERATOR * len(found) // _DENOMINATOR) + 1
+        return sorted(found, key=lambda s: (frequency.get(s, 0), s))[:kept]
+
+    index: defaultdict[int, list[str]] = defaultdict(list)
+    for name, found in first.items():
+        if found:
+            for shingle in prefix(found):
+                index[shingle].append(name)
+    for other, found in second:
+        candidates = (
+            {n for s in prefix(found) for n in index.get(s, ())} if found else ()
+        )
+        for name in sorted(candidates):
+            common = len(first[name] & found)
+            union = len(first[name]) + len(found) - common
+            if _DENOMINATOR * common >= _NUMERATOR * union:
+                yield name, other
+
+
+def _compare(workspace: Workspace, first: Cohort, second: Cohort) -> PairReport:
+    found = [
+        _share(Kind.CASE, _by_case(first), _by_case(second)),
+        _share(Kind.PATIENT, _by_patient(first), _by_patient(second)),
+    ]
+    skipped = list(_unknown_patients(first, second))
+    absent = [c.name for c in (first, second) if not has_texts(workspace, c.name)]
+    if absent:
+        # Digests still tell equal texts without having them.
+        found.append(_share(Kind.TEXT, _by_digest(first), _by_digest(second)))
+        skipped.append(
+            f"similar texts: the texts of {' and '.join(absent)} are not on this "
+            "machine (equal ones were compared by digest)"
+        )
+    else:
+        found.extend(_compare_texts(workspace, first, second))
+    return PairReport(
+        first=first.name,
+        second=second.name,
+        shared=tuple(shared for shared in found if shared.number),
+        not_checked=tuple(skipped),
+    )
+
+
+def _by_case(cohort: Cohort) -> dict[Hashable, str]:
+    return {case.case_id: case.case_id for case in cohort.cases}
+
+
+def _by_patient(cohort: Cohort) -> dict[Hashable, str]:
+    key = cohort.pseudonym_key
+    cases = reversed(cohort.cases)
+    return {(key, case.patient): case.case_id for case in cases if case.patient}
+
+
+def _by_digest(cohort: Cohort) -> dict[Hashable, str]:
+    return {case.sha256: case.case_id for case in reversed(cohort.cases)}
+
+
+def _share(
+    kind: Kind, first: Mapping[Hashable, str], second: Mapping[Hashable, str]
+) -> Shared:
+    both = [(first[key], second[key]) for key in first if key in second]
+    return Shared(kind, len(both), tuple(both[:EXAMPLES]))
+
+
+def _unknown_patients(first: Cohort, second: Cohort) -> Iterator[str]:
+    unknown = [c.name for c in (first, second) if not c.patients_known]
+    if unknown:
+        yield f"patients: in {' and '.join(unknown)} not named for every case"
+    elif first.pseudonym_key != second.pseudonym_key:
+        yield "patients: the cohorts were pseudonymised with different keys"
+
+
+def _compare_texts(
+    workspace: Workspace, first: Cohort, second: Cohort
+) -> tuple[Shared, Shared]:
+    """Return equal and near-equal texts; the smaller cohort is kept in memory."""
+    swapped = len(first.cases) > len(second.cases)
+    small, large = (second, first) if swapped else (first, second)
+    folded: dict[str, list[str]] = {}
+    sets: dict[str, frozenset[int]] = {}
+    for item in iter_items(workspace, small):
+        folded.setdefault(fold_text(item.variables["text"]), []).append(item.id)
+        sets[item.id] = shingles(item.variables["text"])
+    equal: list[tuple[str, str]] = []
+
+    def different() -> Iterator[tuple[str, frozenset[int]]]:
+        for item in iter_items(workspace, large):
+            twins = folded.get(fold_text(item.variables["text"]), [])
+            equal.extend((twin, item.id) for twin in twins)
+            yield item.id, shingles(item.variables["text"])
+
+    near = set(near_duplicates(sets, different())) - set(equal)
+    return (
+        _ordered(Kind.TEXT, equal, swapped),
+        _ordered(Kind.NEAR_TEXT, sorted(near), swapped),
+    )
+
+
+def _ordered(kind: Kind, pairs: Sequence[tuple[str, str]], swapped: bool) -> Shared:
+    examples = [pair[::-1] if swapped else pair for pair in pairs[:EXAMPLES]]
+    return Shared(kind, len(pairs), tuple((a, b) for a, b in examples))

@@ -1,0 +1,231 @@
+"""The 21 labels: their names, their meaning, and how "No Finding" is derived."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from loop.core.digests import digest_json
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.files import read_model
+from loop.core.records import Value
+
+NO_FINDING = "no_finding"
+SUPPORT_DEVICES = "support_devices"
+
+
+class NoFindingPolicy(StrEnum):
+    """How "No Finding" follows from the other predictions."""
+
+    RAN = "ran"
+    """Present only if all other labels are absent, support devices included."""
+
+    CHEXPERT = "chexpert"
+    """Support devices do not matter; any present or uncertain finding blocks it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """One finding of the taxonomy."""
+
+    id: str
+    """snake_case, for example ``"pleural_effusion"``."""
+
+    name: str
+    """Name as published, for example ``"Pleural Effusion"``."""
+
+    group: str
+    """Where it belongs, for example ``"pleura"``."""
+
+    definition: str
+    """What counts and what does not, one to three sentences."""
+
+    chexpert: str | None = None
+    """The comparable CheXpert label, or None."""
+
+    aliases: tuple[str, ...] = ()
+    """Other published spellings, accepted when files are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taxonomy:
+    """All labels in published order, and the "No Finding" policy."""
+
+    labels: tuple[Label, ...]
+    no_finding_policy: NoFindingPolicy
+    version: int
+    digest: str
+    """Sha256 over everything in the file."""
+
+    _names: Mapping[str, Label] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_names", _name_table(self.labels))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Label ids in published order."""
+        return tuple(label.id for label in self.labels)
+
+    @property
+    def extracted(self) -> tuple[str, ...]:
+        """Label ids that are asked of an engine: all but ``no_finding``."""
+        return tuple(label.id for label in self.labels if label.id != NO_FINDING)
+
+    @property
+    def comparable(self) -> tuple[str, ...]:
+        """Label ids with a CheXpert counterpart."""
+        return tuple(label.id for label in self.labels if label.chexpert)
+
+    def find(self, name: str) -> Label:
+        """Return the label called `name`: id, published name or alias.
+
+        Case, spaces, hyphens, underscores and brackets do not matter.
+
+        Raises
+        ------
+        UnknownLabelError
+            No label is called so; names the closest ones.
+        """
+        label = self._names.get(fold_name(name))
+        if label is not None:
+            return label
+        near = self.suggest(name)
+        hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(self.ids)}."
+        raise UnknownLabelError(
+            f"no label {_quote(name)} in the taxonomy. {hint} "
+            "Correct the name, or remove it."
+        )
+
+    def knows(self, name: str) -> bool:
+        """Whether `find` would return a label."""
+        return fold_name(name) in self._names
+
+    def suggest(self, name: str, *, cutoff: float = 0.75) -> str | None:
+        """Return the published name closest to `name`, or None if none is near."""
+        near = difflib.get_close_matches(
+            fold_name(name)[:100], list(self._names), n=1, cutoff=cutoff
+        )
+        return self._names[near[0]].name if near else None
+
+    def derive_no_finding(
+        self, values: Mapping[str, Value], policy: NoFindingPolicy | None = None
+    ) -> Value | None:
+        """Return what the other labels' values say of "No Finding".
+
+        Parameters
+        ----------
+        values
+            Label id to value; a value of ``no_finding`` itself is ignored.
+        policy
+            Default: the policy of the taxonomy.
+
+        Returns
+        -------
+        Value | None
+            None when a label the policy looks at has no value: nothing is derived
+            from an incomplete answer.
+
+        References
+        ----------
+        ``chexpert``: Irvin J et al. CheXpert. AAAI 2019;33:590-597.
+        """
+        policy = NoFindingPolicy(policy or self.no_finding_policy)
+        skip = {NO_FINDING}
+        if policy is NoFindingPolicy.CHEXPERT:
+            skip.add(SUPPORT_DEVICES)
+        others = [values.get(name) for name in self.ids if name not in skip]
+        if None in others:
+            return None
+        if Value.PRESENT in others:
+            return Value.ABSENT
+        if Value.UNCERTAIN not in others:
+            return Value.PRESENT
+        return Value.UNCERTAIN if policy is NoFindingPolicy.RAN else Value.ABSENT
+
+
+def fold_name(name: str) -> str:
+    """Return `name` with case, separators and brackets folded away.
+
+    Examples
+    --------
+    >>> fold_name("Trachea & Bronchus") == fold_name("trachea_and-bronchus")
+    True
+    """
+    plain = unicodedata.normalize("NFKC", name).casefold().replace("&", "and")
+    return re.sub(r"[\W_]+", "", plain)
+
+
+def read_taxonomy(labels_folder: Path) -> Taxonomy:
+    """Return the taxonomy of a ``labels/`` folder.
+
+    Raises
+    ------
+    DataError
+        The file is missing, malformed, or gives two labels the same name.
+    """
+    path = labels_folder / "taxonomy.yaml"
+    model = read_model(path, _TaxonomyFile)
+    labels = tuple(
+        Label(**{**entry.model_dump(), "aliases": tuple(entry.aliases)})
+        for entry in model.labels
+    )
+    try:
+        return Taxonomy(
+            labels=labels,
+            no_finding_policy=model.no_finding_policy,
+            version=model.version,
+            digest=digest_json(model.model_dump(mode="json")),
+        )
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _name_table(labels: tuple[Label, ...]) -> dict[str, Label]:
+    """Map every folded name to its label, refusing a name two labels share."""
+    table: dict[str, Label] = {}
+    seen: set[str] = set()
+    for label in labels:
+        if label.id in seen:
+            raise DataError(f"label {label.id!r} stands twice. Remove one of the two.")
+        seen.add(label.id)
+        for name in (label.id, label.name, *label.aliases):
+            other = table.setdefault(fold_name(name), label)
+            if other is not label:
+                raise DataError(
+                    f"labels {other.id!r} and {label.id!r} are both called {name!r}. "
+                    "Give one of them another name or alias."
+                )
+    return table
+
+
+def _quote(name: str) -> str:
+    """Return `name` quoted and short: it may come from a file of any content."""
+    return repr(name if len(name) <= 60 else name[:57] + "...")
+
+
+class _LabelEntry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+    name: Annotated[str, StringConstraints(min_length=1)]
+    group: str
+    definition: Annotated[str, StringConstraints(min_length=20)]
+    chexpert: str | None
+    aliases: list[str] = []
+
+
+class _TaxonomyFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    version: int
+    no_finding_policy: NoFindingPolicy
+    labels: list[_LabelEntry]

@@ -1,0 +1,335 @@
+"""Readers' votes, and the majority that makes a reference standard of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError, LoopError, UnknownLabelError
+from loop.core.files import write_atomic
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
+from loop.core.records import Mark, Value
+from loop.labels.cohort import Cohort, cohort_folder
+from loop.labels.importing.columns import read_mark
+from loop.labels.importing.encodings import find_encoding
+from loop.labels.importing.table import iter_csv, read_header
+from loop.labels.reference import (
+    ABSENT,
+    CODES,
+    MISSING,
+    NO_MAJORITY,
+    PRESENT,
+    UNCERTAIN,
+    Marks,
+    write_reference,
+)
+from loop.labels.taxonomy import Taxonomy
+
+COLUMNS = ("reader", "case_id", "label", "value")
+NOT_VOTED = -1
+VOTE_CODES: Mapping[Value, int] = {
+    Value.PRESENT: 1,
+    Value.ABSENT: 0,
+    Value.UNCERTAIN: 2,
+}
+_VALUES = {code: value for value, code in VOTE_CODES.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes:
+    """What every reader said of every case and label."""
+
+    readers: tuple[str, ...]
+    """Sorted by name."""
+
+    case_ids: tuple[str, ...]
+    """All cases of the cohort, in its order, with or without votes."""
+
+    labels: tuple[str, ...]
+    """Labels that were voted on, in taxonomy order."""
+
+    values: NDArray[np.int8]
+    """Codes of `VOTE_CODES`, -1 not voted; ``(n_cases, n_labels, n_readers)``."""
+
+    @property
+    def count(self) -> int:
+        """Number of votes."""
+        return int((self.values != NOT_VOTED).sum())
+
+    def ratings(self, label: str, *, uncertain: int = NOT_VOTED) -> NDArray[np.int8]:
+        """Return the ratings of one label, ``(n_cases, n_readers)``.
+
+        Codes 1 present, 0 absent, -1 missing; `uncertain` is the code that uncertain
+        votes get: -1 leaves them out, 2 makes them a category of their own.
+        """
+        chosen = self.values[:, self.labels.index(label), :]
+        uncertain_votes = chosen == VOTE_CODES[Value.UNCERTAIN]
+        return np.where(uncertain_votes, uncertain, chosen).astype(np.int8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VotesReport:
+    """What became of a file of votes."""
+
+    cohort: str
+    readers: tuple[str, ...]
+    votes: int
+    need: int
+    """Equal votes that make a reference label."""
+
+    reference: int
+    """Number of the reference version that was made."""
+
+    marks: Mapping[str, int]
+    """Case-label pairs by mark: present, absent, uncertain, no_majority, missing."""
+
+
+def votes_path(workspace: Workspace, cohort_name: str) -> Path:
+    """File with the votes of a cohort."""
+    return cohort_folder(workspace, cohort_name) / "votes.csv"
+
+
+def read_cohort_votes(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy
+) -> Votes:
+    """Return the votes kept with `cohort`.
+
+    Raises
+    ------
+    DataError
+        There are none, or the file is wrong.
+    """
+    path = votes_path(workspace, cohort.name)
+    if not path.is_file():
+        raise DataError(
+            f"cohort {cohort.name!r} has no readers' votes ({path} does not exist). "
+            f"Add them with `ranloop cohort votes {cohort.name} FILE`."
+        )
+    return read_votes(path, cohort, taxonomy)
+
+
+def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
+    """Return the votes of a ``reader,case_id,label,value`` file.
+
+    Raises
+    ------
+    DataError
+        A column is missing, a case is not in the cohort, a value is unknown, a vote
+        stands twice, or there is no vote; names the line.
+    UnknownLabelError
+        A label is not in the taxonomy; names the line.
+    """
+    known = {case.case_id for case in cohort.cases}
+    ballots: dict[tuple[str, str, str], tuple[Value, int]] = {}
+    for line, ballot, value in _iter_votes(path, taxonomy):
+        where = f"{path.name}, line {line}"
+        if ballot[1] not in known:
+            raise DataError(
+                f"{where}: cohort {cohort.name!r} has no case {ballot[1][:80]!r}. "
+                "Correct the id, or name the cohort that was read."
+            )
+        if ballot in ballots:
+            raise DataError(
+                f"{where}: {ballot[0]!r} already voted on {ballot[2]} of case "
+                f"{ballot[1]!r} in line {ballots[ballot][1]}. Keep one of the two."
+            )
+        ballots[ballot] = (value, line)
+    if not ballots:
+        raise DataError(f"{path} holds no vote. Give {','.join(COLUMNS)} lines.")
+    return _tabulate(ballots, cohort, taxonomy)
+
+
+def majority(votes: Votes, *, need: int | None = None) -> Marks:
+    """Return the reference marks that at least `need` readers agree on.
+
+    Parameters
+    ----------
+    votes
+        All votes; ``n`` below is the number of readers.
+    need
+        Equal votes wanted; default ``n // 2 + 1``, which is 4 of 6.
+
+    Returns
+    -------
+    Marks
+        Shape ``(n_cases, n_labels)``. A tie or a scattered vote is `NO_MAJORITY`, a
+        majority of uncertain votes `UNCERTAIN`, a pair nobody voted on `MISSING`:
+        none of them ever becomes absent.
+
+    Raises
+    ------
+    DataError
+        Two values could both reach `need`, or nobody can.
+    """
+    need = check_need(votes, need)
+    said = {c: (votes.values == c).sum(axis=2) for c in VOTE_CODES.values()}
+    marks = np.full(votes.values.shape[:2], NO_MAJORITY, dtype=np.int8)
+    marks[sum(said.values()) == 0] = MISSING
+    for value, code in ((Value.PRESENT, PRESENT), (Value.ABSENT, ABSENT)):
+        marks[said[VOTE_CODES[value]] >= need] = code
+    marks[said[VOTE_CODES[Value.UNCERTAIN]] >= need] = UNCERTAIN
+    return marks
+
+
+def check_need(votes: Votes, need: int | None) -> int:
+    """Return how many equal votes are needed.
+
+    Raises
+    ------
+    DataError
+        Two values could both reach `need`, or nobody can.
+    """
+    of = len(votes.readers)
+    wanted = of // 2 + 1 if need is None else need
+    if not of / 2 < wanted <= of:
+        raise DataError(
+            f"{wanted} equal votes of {of} readers cannot make a majority. Use "
+            f"{of // 2 + 1} to {of}."
+        )
+    return wanted
+
+
+def import_votes(
+    workspace: Workspace,
+    cohort: Cohort,
+    path: Path,
+    taxonomy: Taxonomy,
+    *,
+    need: int | None,
+    actor: Actor,
+) -> VotesReport:
+    """Keep the votes of `path` with `cohort` and make a reference version of them.
+
+    Votes that were kept before are moved to the private folder.
+
+    Raises
+    ------
+    DataError
+        The file is wrong; nothing was changed.
+    WriteError
+        The workspace cannot be written; nothing was changed.
+    """
+    votes = read_votes(path, cohort, taxonomy)
+    marks = majority(votes, need=need)
+    need = check_need(votes, need)
+    raw, target = format_votes(votes), votes_path(workspace, cohort.name)
+    before = target.read_bytes() if target.is_file() else None
+    if before is not None and before != raw:
+        name = f"{cohort.name}-votes-{digest_bytes(before)[:12]}.csv"
+        write_atomic(workspace.open_private() / "replaced" / name, before, mode=0o600)
+    write_atomic(target, raw)
+    of = len(votes.readers)
+    try:
+        number = write_reference(
+            workspace,
+            cohort,
+            votes.labels,
+            marks,
+            reason=f"majority of {need} of {of} readers, votes {digest_bytes(raw)}",
+            actor=actor,
+        )
+    except LoopError:
+        _put_back(target, before)
+        raise
+    return VotesReport(
+        cohort=cohort.name,
+        readers=votes.readers,
+        votes=votes.count,
+        need=need,
+        reference=number,
+        marks=_count_marks(marks),
+    )
+
+
+def format_votes(votes: Votes) -> bytes:
+    """Return the file of `votes`: label ids, values spelled out, LF line ends."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for case, label, reader in np.argwhere(votes.values != NOT_VOTED).tolist():
+        value = _VALUES[int(votes.values[case, label, reader])]
+        writer.writerow(
+            [votes.readers[reader], votes.case_ids[case], votes.labels[label], value]
+        )
+    return stream.getvalue().encode("utf-8")
+
+
+def _put_back(target: Path, before: bytes | None) -> None:
+    if before is None:
+        target.unlink()
+    else:
+        write_atomic(target, before)
+
+
+def _count_marks(marks: Marks) -> dict[str, int]:
+    counts = Counter(marks.ravel().tolist())
+    return {
+        mark.value: counts[code]
+        for mark, code in CODES.items()
+        if mark is not Mark.NOT_CODED
+    }
+
+
+def _iter_votes(
+    path: Path, taxonomy: Taxonomy
+) -> Iterator[tuple[int, tuple[str, str, str], Value]]:
+    """Yield line number, (reader, case, label) and value of each vote."""
+    if not path.is_file():
+        raise DataError(f"{path} does not exist. Check the path.")
+    encoding = find_encoding(path).name
+    header = read_header(path, encoding)
+    missing = [name for name in COLUMNS if name not in header]
+    if missing:
+        raise DataError(
+            f"{path.name}, line 1: no column {', '.join(missing)}. The columns must be "
+            f"{','.join(COLUMNS)}."
+        )
+    for row in iter_csv(path, encoding):
+        where = f"{path.name}, line {row.line}"
+        reader, case_id, name, _ = (row.cells[column].strip() for column in COLUMNS)
+        if not reader or not case_id:
+            raise DataError(f"{where}: no reader or no case id. Fill in both.")
+        try:
+            label = taxonomy.find(name).id
+        except UnknownLabelError as error:
+            raise UnknownLabelError(f"{where}: {error}") from error
+        yield row.line, (reader, case_id, label), _read_vote(row.cells["value"], where)
+
+
+def _read_vote(cell: str, where: str) -> Value:
+    mark = read_mark(cell, "value", where)
+    if mark.value not in tuple(Value):
+        raise DataError(
+            f"{where}: a vote is present, absent or uncertain. Correct the value, or "
+            "remove the line if the reader did not vote."
+        )
+    return Value(mark.value)
+
+
+def _tabulate(
+    ballots: Mapping[tuple[str, str, str], tuple[Value, int]],
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+) -> Votes:
+    readers = tuple(sorted({reader for reader, _, _ in ballots}))
+    voted = {label for _, _, label in ballots}
+    labels = tuple(label for label in taxonomy.ids if label in voted)
+    case_ids = cohort.case_ids
+    rows, columns, layers = (
+        {name: index for index, name in enumerate(names)}
+        for names in (case_ids, labels, readers)
+    )
+    shape = (len(case_ids), len(labels), len(readers))
+    values = np.full(shape, NOT_VOTED, dtype=np.int8)
+    for (reader, case_id, label), (value, _) in ballots.items():
+        values[rows[case_id], columns[label], layers[reader]] = VOTE_CODES[value]
+    return Votes(readers=readers, case_ids=case_ids, labels=labels, values=values)

@@ -1,0 +1,178 @@
+"""What changed between two prompt versions: guides by label, templates by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import unified_diff
+from typing import NamedTuple
+
+from loop.core.records import Clarification, Exemplar, Guide
+from loop.prompts.version import PromptVersion
+
+_ADDED, _REMOVED = "+", "-"
+
+
+class Change(NamedTuple):
+    """One thing that is in only one of the two versions."""
+
+    sign: str
+    """``"+"`` in the later version only, ``"-"`` in the earlier only."""
+
+    kind: str
+    """``term``, ``exclusion``, ``clarification``, ``exemplar``, ``implies``, ..."""
+
+    text: str
+
+
+class GuideDiff(NamedTuple):
+    """Changes of one label's guide."""
+
+    label: str
+    changes: tuple[Change, ...]
+
+
+class TemplateDiff(NamedTuple):
+    """Changes of one template."""
+
+    file: str
+    lines: tuple[str, ...]
+    """Unified diff without its file header."""
+
+
+class VersionDiff(NamedTuple):
+    """Everything that differs between two versions and changes behaviour."""
+
+    before: str
+    after: str
+    settings: tuple[Change, ...]
+    guides: tuple[GuideDiff, ...]
+    templates: tuple[TemplateDiff, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether the two are the same prompt, apart from the order of guides."""
+        return not (self.settings or self.guides or self.templates)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many changes there are by sign and kind, ``{"+term": 12}``."""
+        found: dict[str, int] = {}
+        for guide in self.guides:
+            for change in guide.changes:
+                key = change.sign + change.kind
+                found[key] = found.get(key, 0) + 1
+        return found
+
+
+def diff_versions(before: PromptVersion, after: PromptVersion) -> VersionDiff:
+    """Return what `after` adds to and removes from `before`."""
+    labels = dict.fromkeys((*before.labels, *after.labels))
+    guides = (
+        GuideDiff(label, tuple(_guide_changes(before.guide(label), after.guide(label))))
+        for label in labels
+    )
+    return VersionDiff(
+        before=before.ref,
+        after=after.ref,
+        settings=tuple(_setting_changes(before, after)),
+        guides=tuple(guide for guide in guides if guide.changes),
+        templates=tuple(_template_diffs(before, after)),
+    )
+
+
+def _setting_changes(before: PromptVersion, after: PromptVersion) -> Iterator[Change]:
+    rows = (
+        ("plan", before.plan.value, after.plan.value),
+        ("contract", before.contract, after.contract),
+        ("inputs", ", ".join(before.inputs), ", ".join(after.inputs)),
+        ("order", ", ".join(before.labels), ", ".join(after.labels)),
+    )
+    for kind, old, new in rows:
+        same_labels = kind != "order" or set(before.labels) == set(after.labels)
+        if old != new and same_labels:
+            yield Change(_REMOVED, kind, old)
+            yield Change(_ADDED, kind, new)
+
+
+def _guide_changes(before: Guide | None, after: Guide | None) -> Iterator[Change]:
+    old, new = list(_facts(before)), list(_facts(after))
+    gone, come = set(old) - set(new), set(new) - set(old)
+    for kind, text in old:
+        if (kind, text) in gone:
+            yield Change(_REMOVED, kind, text)
+    for kind, text in new:
+        if (kind, text) in come:
+            yield Change(_ADDED, kind, text)
+    if not gone and not come and old != new:
+        yield Change(_ADDED, "order", "same content in another order")
+
+
+def _facts(guide: Guide | None) -> Iterator[tuple[str, str]]:
+    """Yield everything a guide says as (kind, text), in reading order."""
+    if guide is None:
+        return
+    yield "name", guide.name
+    yield "definition", guide.definition
+    yield from _each("term", guide.terms)
+    yield from _each("exclusion", guide.exclusions)
+    yield from _each("clarification", map(show_clarification, guide.clarifications))
+    yield from _each("exemplar", map(show_exemplar, guide.exemplars))
+    yield from _each("implies", guide.implies)
+
+
+def _each(kind: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return ((kind, text) for text in texts)
+
+
+def show_clarification(rule: Clarification) -> str:
+    """Return a clarification as one line."""
+    return f"{rule.phrase} -> {rule.value}" + (f" ({rule.note})" if rule.note else "")
+
+
+def show_exemplar(example: Exemplar) -> str:
+    """Return an exemplar as one line."""
+    why = f"; {example.why}" if example.why else ""
+    return f'"{example.text}" -> {example.value} by "{example.evidence}"{why}'
+
+
+def _template_diffs(
+    before: PromptVersion, after: PromptVersion
+) -> Iterator[TemplateDiff]:
+    pairs = (
+        ("system.jinja", before.system, after.system),
+        ("user.jinja", before.user, after.user),
+    )
+    for file, old, new in pairs:
+        if old != new:
+            lines = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
+            shown = list(lines)[2:] or ["line ends differ"]
+            yield TemplateDiff(file, tuple(shown))
+
+
+def format_diff(diff: VersionDiff) -> list[str]:
+    """Return the diff as plain lines for a terminal."""
+    if diff.empty:
+        return [f"{diff.before} and {diff.after} are the same prompt"]
+    lines = [f"{diff.before} -> {diff.after}"]
+    lines += [f"{sign} {kind}: {text}" for sign, kind, text in diff.settings]
+    for guide in diff.guides:
+        lines += ["", guide.label]
+        lines += [f"  {sign} {kind}: {text}" for sign, kind, text in guide.changes]
+    for template in diff.templates:
+        lines += ["", template.file]
+        lines += [f"  {line}" for line in template.lines]
+    return lines
+
+
+def diff_data(diff: VersionDiff) -> dict[str, object]:
+    """Return the diff as JSON data."""
+    return {
+        "before": diff.before,
+        "after": diff.after,
+        "same": diff.empty,
+        "settings": [change._asdict() for change in diff.settings],
+        "guides": {
+            guide.label: [change._asdict() for change in guide.changes]
+            for guide in diff.guides
+        },
+        "templates": {one.file: list(one.lines) for one in diff.templates},
+    }

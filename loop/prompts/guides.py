@@ -1,0 +1,116 @@
+"""``guides.yaml``: the clinical content of a prompt version, readable by clinicians."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, RootModel, StringConstraints
+
+from loop.core.files import check_model, dump_yaml, parse_yaml
+from loop.core.records import Clarification, Exemplar, Guide, Value
+
+Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""Words that say something; surrounding spaces do not count."""
+
+
+class ClarificationModel(BaseModel):
+    """One decision rule as written in a file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    phrase: Phrase
+    value: Value
+    note: str = ""
+
+    def record(self) -> Clarification:
+        """Return the record."""
+        return Clarification(phrase=self.phrase, value=self.value, note=self.note)
+
+
+class ExemplarModel(BaseModel):
+    """One worked example as written in a file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Phrase
+    value: Value
+    evidence: Phrase
+    why: str = ""
+
+    def record(self) -> Exemplar:
+        """Return the record."""
+        return Exemplar(
+            text=self.text, value=self.value, evidence=self.evidence, why=self.why
+        )
+
+
+class _GuideModel(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Phrase
+    definition: Phrase
+    terms: tuple[Phrase, ...] = ()
+    exclusions: tuple[Phrase, ...] = ()
+    clarifications: tuple[ClarificationModel, ...] = ()
+    exemplars: tuple[ExemplarModel, ...] = ()
+    implies: tuple[str, ...] = ()
+
+    def record(self, label: str) -> Guide:
+        return Guide(
+            label=label,
+            name=self.name,
+            definition=self.definition,
+            terms=self.terms,
+            exclusions=self.exclusions,
+            clarifications=tuple(one.record() for one in self.clarifications),
+            exemplars=tuple(one.record() for one in self.exemplars),
+            implies=self.implies,
+        )
+
+
+class _GuidesModel(RootModel[dict[str, _GuideModel]]):
+    """Label id to guide, in the order asked."""
+
+
+def parse_guides(text: str, source: Path | str) -> tuple[Guide, ...]:
+    """Return the guides of a ``guides.yaml`` text, in file order.
+
+    Raises
+    ------
+    DataError
+        Not YAML, a label twice, or a field that does not fit; names it.
+    """
+    model = check_model(parse_yaml(text, source), _GuidesModel, source)
+    return tuple(guide.record(label) for label, guide in model.root.items())
+
+
+def dump_guides(guides: Sequence[Guide]) -> str:
+    """Return `guides` as YAML; empty lists are left out."""
+    return dump_yaml({guide.label: _plain(guide) for guide in guides})
+
+
+def _plain(guide: Guide) -> dict[str, Any]:
+    """Return the guide as plain data in reading order."""
+    data: dict[str, Any] = {"name": guide.name, "definition": guide.definition}
+    lists: dict[str, list[Any]] = {
+        "terms": list(guide.terms),
+        "exclusions": list(guide.exclusions),
+        "clarifications": [
+            _filled(phrase=rule.phrase, value=rule.value.value, note=rule.note)
+            for rule in guide.clarifications
+        ],
+        "exemplars": [
+            _filled(
+                text=one.text, value=one.value.value, evidence=one.evidence, why=one.why
+            )
+            for one in guide.exemplars
+        ],
+        "implies": list(guide.implies),
+    }
+    return data | {key: rows for key, rows in lists.items() if rows}
+
+
+def _filled(**values: str) -> dict[str, str]:
+    return {key: value for key, value in values.items() if value}

@@ -1,0 +1,133 @@
+"""What happened to a prompt: its versions, and everything the ledger says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from loop.core.errors import DataError, EditedVersionError
+from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
+from loop.core.paths import Workspace
+from loop.prompts.diff import diff_versions
+from loop.prompts.library import list_versions, parse_ref, read_aliases, read_version
+from loop.prompts.version import NAME, PromptVersion
+
+_RESERVED = frozenset({"latest", "draft"})
+
+
+class VersionHistory(NamedTuple):
+    """One version and what is recorded of it."""
+
+    version: PromptVersion | None
+    """None when its files no longer match the recorded digest."""
+
+    number: int
+    problem: str
+    """Why the version cannot be trusted, or empty."""
+
+    changes: Mapping[str, int]
+    """Changes against the version before, ``{"+term": 12}``."""
+
+    aliases: tuple[str, ...]
+    events: tuple[Entry, ...]
+    """Ledger entries about it, in order."""
+
+
+def read_history(workspace: Workspace, name: str) -> tuple[VersionHistory, ...]:
+    """Return every version of `name`, oldest first.
+
+    Raises
+    ------
+    DataError
+        There is no such prompt.
+    LedgerError
+        The ledger is broken.
+    """
+    numbers = list_versions(workspace, name)
+    if not numbers:
+        read_version(workspace, name)
+    entries = read_ledger(workspace.ledger)
+    aliases = read_aliases(workspace, name)
+    rows: list[VersionHistory] = []
+    for number in numbers:
+        events = tuple(
+            entry for entry in entries if entry.subject == f"{name}@v{number}"
+        )
+        version, problem = _trusted(workspace, f"{name}@v{number}", events)
+        before = rows[-1].version if rows else None
+        rows.append(
+            VersionHistory(
+                version=version,
+                number=number,
+                problem=problem,
+                changes=_changes(before, version),
+                aliases=tuple(a for a, tag in aliases.items() if tag == f"v{number}"),
+                events=events,
+            )
+        )
+    return tuple(rows)
+
+
+def _changes(
+    before: PromptVersion | None, after: PromptVersion | None
+) -> Mapping[str, int]:
+    return diff_versions(before, after).counts() if before and after else {}
+
+
+def _trusted(
+    workspace: Workspace, ref: str, events: Sequence[Entry]
+) -> tuple[PromptVersion | None, str]:
+    """Read a version and compare it with its digest and with the ledger."""
+    try:
+        version = read_version(workspace, ref)
+    except EditedVersionError:
+        return None, "edited after it was committed"
+    committed = [event for event in events if event.action == "draft_committed"]
+    if not committed:
+        return version, "not in the ledger"
+    if committed[-1].payload.get("digest") != version.digest:
+        return version, "differs from what the ledger recorded"
+    return version, ""
+
+
+def move_alias(
+    workspace: Workspace,
+    ref: str,
+    alias: str,
+    *,
+    actor: Actor,
+    reason: str,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Entry:
+    """Point `alias` at the version `ref` names, in the ledger, and return the entry.
+
+    Raises
+    ------
+    DataError
+        `alias` is not a usable name, or `ref` is not a committed version.
+    """
+    if not NAME.fullmatch(alias) or alias in _RESERVED or alias[1:].isdigit():
+        raise DataError(
+            f"{alias!r} cannot be an alias. Use lower-case letters, digits, - and _, "
+            "not `latest`, `draft` or a version such as v3."
+        )
+    version = read_version(workspace, ref)
+    if version.draft:
+        raise DataError(
+            f"{version.ref} is a draft. Commit it with `ranloop revise`, then move "
+            "the alias."
+        )
+    before = read_aliases(workspace, parse_ref(ref).name).get(alias)
+    payload: dict[str, Any] = {"alias": alias, "before": before}
+    return append_event(
+        workspace.ledger,
+        Event(
+            action="alias_moved",
+            subject=version.ref,
+            reason=reason,
+            payload=payload | {"digest": version.digest},
+        ),
+        actor,
+        now=now,
+    )

@@ -1,0 +1,247 @@
+"""Every prompt version of a workspace: find, read, write, follow the lineage."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple
+
+from loop.core.errors import DataError, EditedVersionError
+from loop.core.ledger import read_ledger
+from loop.core.paths import Workspace
+from loop.prompts.folder import read_folder, write_folder
+from loop.prompts.version import NAME, PromptVersion
+
+_TAG = re.compile(r"v([1-9][0-9]*)")
+
+
+class Ref(NamedTuple):
+    """A prompt reference taken apart."""
+
+    name: str
+    """Prompt name."""
+
+    selector: str
+    """``latest``, ``v3``, ``draft``, ``draft:<id>`` or an alias."""
+
+
+def parse_ref(ref: str) -> Ref:
+    """Return the parts of ``name``, ``name@v3``, ``name@alias``, ``name@draft:id``.
+
+    Raises
+    ------
+    DataError
+        `ref` has another form.
+    """
+    name, _, selector = ref.strip().partition("@")
+    plain = selector.removeprefix("draft:")
+    if not NAME.fullmatch(name) or (plain and not NAME.fullmatch(plain)):
+        raise DataError(
+            f"{ref!r} is not a prompt reference. Write NAME, NAME@v3, NAME@latest, "
+            "NAME@ALIAS or NAME@draft:ID."
+        )
+    return Ref(name, selector or "latest")
+
+
+def list_prompts(workspace: Workspace) -> tuple[str, ...]:
+    """Return the names of all prompts that have a version, sorted."""
+    if not workspace.prompts.is_dir():
+        return ()
+    folders = (path for path in workspace.prompts.iterdir() if path.is_dir())
+    return tuple(
+        sorted(path.name for path in folders if list_versions(workspace, path.name))
+    )
+
+
+def list_versions(workspace: Workspace, name: str) -> tuple[int, ...]:
+    """Return the committed version numbers of `name`, ascending; empty if none."""
+    folder = workspace.prompts / name
+    if not folder.is_dir():
+        return ()
+    tags = (_TAG.fullmatch(path.name) for path in folder.iterdir() if path.is_dir())
+    return tuple(sorted(int(tag[1]) for tag in tags if tag))
+
+
+def list_drafts(workspace: Workspace, name: str) -> tuple[str, ...]:
+    """Return the ids of the drafts of `name`, oldest first."""
+    folder = drafts_folder(workspace, name)
+    if not folder.is_dir():
+        return ()
+    found = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
+    return tuple(
+        path.name for path in sorted(found, key=lambda path: path.stat().st_mtime_ns)
+    )
+
+
+def drafts_folder(workspace: Workspace, name: str) -> Path:
+    """Folder that holds the drafts of `name`, in the private part."""
+    return workspace.private / "drafts" / name
+
+
+def version_folder(workspace: Workspace, version: PromptVersion) -> Path:
+    """Folder in which `version` is or will be."""
+    if version.draft:
+        return drafts_folder(workspace, version.name) / version.draft
+    return workspace.prompts / version.name / version.tag
+
+
+def read_version(workspace: Workspace, ref: str) -> PromptVersion:
+    """Return the prompt version `ref` names.
+
+    Parameters
+    ----------
+    ref
+        ``name`` or ``name@latest`` (newest committed), ``name@v3``, ``name@alias``
+        (an alias of the ledger), ``name@draft`` (newest draft), ``name@draft:id``.
+
+    Raises
+    ------
+    DataError
+        There is no such version, or its files are malformed.
+    EditedVersionError
+        A committed version no longer has the digest recorded in its ``prompt.yaml``.
+    """
+    name, selector = parse_ref(ref)
+    if selector.partition(":")[0] == "draft":
+        return _read_draft(workspace, name, selector.partition(":")[2])
+    return _read_number(workspace, name, _resolve(workspace, name, selector))
+
+
+def _resolve(workspace: Workspace, name: str, selector: str) -> int:
+    """Return the version number behind a selector."""
+    numbers = list_versions(workspace, name)
+    if not numbers:
+        raise DataError(_no_prompt(workspace, name))
+    if selector == "latest":
+        return numbers[-1]
+    tag = _TAG.fullmatch(selector) or _TAG.fullmatch(
+        read_aliases(workspace, name).get(selector, "")
+    )
+    if tag is None:
+        known = ", ".join(read_aliases(workspace, name)) or "none"
+        raise DataError(
+            f"{name} has no alias {selector!r} (known: {known}). "
+            f"Set one with `ranloop alias {name}@v{numbers[-1]} {selector} --why ...`."
+        )
+    if int(tag[1]) not in numbers:
+        raise DataError(
+            f"{name} has no version {tag[0]} (there are v{numbers[0]} to "
+            f"v{numbers[-1]}). See `ranloop history {name}`."
+        )
+    return int(tag[1])
+
+
+def _no_prompt(workspace: Workspace, name: str) -> str:
+    known = list_prompts(workspace)
+    close = get_close_matches(name, known, n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    return (
+        f"no prompt {name!r} under {workspace.prompts} (known: "
+        f"{', '.join(known) or 'none'}).{guess}"
+    )
+
+
+def _read_number(workspace: Workspace, name: str, number: int) -> PromptVersion:
+    folder = workspace.prompts / name / f"v{number}"
+    version, header = read_folder(folder)
+    if (version.name, version.number) != (name, number):
+        raise DataError(
+            f"{folder / 'prompt.yaml'} says it is {version.ref}. Restore the folder "
+            f"with `git checkout -- {folder}`."
+        )
+    if version.digest != header.digest:
+        raise EditedVersionError(
+            f"{folder} was edited after it was committed: recorded digest "
+            f"{header.digest[:12]}, found {version.digest[:12]}. Restore it with "
+            f"`git checkout -- {folder}` and make the change with "
+            f"`ranloop revise {name}`, which saves it as the next version."
+        )
+    return version
+
+
+def _read_draft(workspace: Workspace, name: str, wanted: str) -> PromptVersion:
+    drafts = list_drafts(workspace, name)
+    draft = wanted or (drafts[-1] if drafts else "")
+    if draft not in drafts:
+        raise DataError(
+            f"{name} has no draft {draft!r} (known: {', '.join(drafts) or 'none'}). "
+            f"`ranloop revise {name} --verdicts FILE` makes one."
+        )
+    version, _ = read_folder(drafts_folder(workspace, name) / draft, draft=draft)
+    return version
+
+
+def read_aliases(workspace: Workspace, name: str) -> dict[str, str]:
+    """Return alias to version tag, as the ledger last moved them.
+
+    Raises
+    ------
+    LedgerError
+        The ledger is broken.
+    """
+    aliases: dict[str, str] = {}
+    for entry in read_ledger(workspace.ledger):
+        subject, _, tag = entry.subject.partition("@")
+        if entry.action == "alias_moved" and subject == name:
+            aliases[str(entry.payload.get("alias", ""))] = tag
+    return aliases
+
+
+def write_version(workspace: Workspace, version: PromptVersion) -> PromptVersion:
+    """Write a new version or draft to its folder and return it.
+
+    Raises
+    ------
+    ConflictError
+        That version exists: versions are immutable.
+    WriteError
+        It cannot be written; nothing remains of it.
+    """
+    if version.draft:
+        workspace.open_private()
+    write_folder(version_folder(workspace, version), version)
+    return version
+
+
+def latest_version(workspace: Workspace, name: str) -> PromptVersion:
+    """Return the newest committed version of `name`."""
+    return read_version(workspace, f"{name}@latest")
+
+
+def lineage(workspace: Workspace, ref: str) -> tuple[PromptVersion, ...]:
+    """Return the version `ref` names and its ancestors, newest first.
+
+    Raises
+    ------
+    DataError
+        A parent is not among the committed versions.
+    """
+    chain = [read_version(workspace, ref)]
+    while parent := find_parent(workspace, chain[-1]):
+        chain.append(parent)
+    if chain[-1].parent is not None:
+        raise DataError(
+            f"{chain[-1].ref} names the parent {chain[-1].parent[:12]}, which is not "
+            f"among the versions of {chain[-1].name}. Restore the missing folder from "
+            "version control."
+        )
+    return tuple(chain)
+
+
+def find_parent(workspace: Workspace, version: PromptVersion) -> PromptVersion | None:
+    """Return the committed version that `version` was revised from, if it is there."""
+    numbers = list_versions(workspace, version.name)
+    for number in reversed(numbers):
+        if version.number and number >= version.number:
+            continue
+        candidate = _read_number(workspace, version.name, number)
+        if candidate.digest == version.parent:
+            return candidate
+    return None
+
+
+def renumbered(version: PromptVersion, number: int) -> PromptVersion:
+    """Return a draft as the committed version `number`."""
+    return replace(version, number=number, draft="")

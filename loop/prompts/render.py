@@ -1,0 +1,217 @@
+"""Templates to prompts: rendered once, then every case is one concatenation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import StrictUndefined, TemplateError, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from loop.core.errors import DataError
+from loop.core.records import Guide, Item, Message, Prompt, PromptFrame
+from loop.prompts.version import CallPlan, PromptVersion
+
+SchemaOf = Callable[[Sequence[str]], Mapping[str, object]]
+"""Answer fields to the JSON schema of the answer."""
+
+# What a template can raise while it runs, besides Jinja's own errors.
+_RUNTIME = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
+
+
+@cache
+def environment() -> ImmutableSandboxedEnvironment:
+    """Return the sandbox all templates run in.
+
+    ``keep_trailing_newline``: what is hashed is exactly what the model receives.
+    No autoescape: the output is a prompt, not HTML.
+    """
+    return ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a plan: its static frame and how a case completes it."""
+
+    frame: PromptFrame
+    """Everything up to where the first input begins."""
+
+    pieces: tuple[tuple[str, str], ...]
+    """(input name, static text after it), in order."""
+
+    def prompt(self, item: Item) -> Prompt:
+        """Return the prompt for one item; its texts are never template source."""
+        variables = item.variables
+        try:
+            if len(self.pieces) == 1:
+                ((name, after),) = self.pieces
+                tail = variables[name] + after
+            else:
+                tail = "".join(variables[name] + after for name, after in self.pieces)
+        except KeyError as error:
+            raise DataError(
+                f"case {item.id} has no variable {error.args[0]!r}, which the prompt "
+                "needs. Import the cohort again with that column."
+            ) from error
+        return Prompt(frame=self.frame, tail=tail, item=item)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All calls of one prompt version; calling it with an item gives its prompts."""
+
+    calls: tuple[Call, ...]
+
+    @property
+    def frames(self) -> tuple[PromptFrame, ...]:
+        """The static frames, in call order."""
+        return tuple(call.frame for call in self.calls)
+
+    @property
+    def suffix_length(self) -> int:
+        """Most characters of static text that follow the last input."""
+        return max(len(call.pieces[-1][1]) for call in self.calls)
+
+    def __call__(self, item: Item) -> tuple[Prompt, ...]:
+        """Return the prompts of one item, in call order."""
+        return tuple([call.prompt(item) for call in self.calls])
+
+
+def plan_prompts(version: PromptVersion, schema: SchemaOf) -> Plan:
+    """Return the calls of `version`, with everything static rendered.
+
+    Templates see ``guides`` (records of the call), ``fields`` (label ids), ``name``
+    (of the prompt) and, in the user template only, its inputs. Each input must be
+    inserted as it stands (``{{ text }}``), exactly once and in the order declared:
+    the rendered template is then cut at the inputs, and a case is put between the
+    pieces without running Jinja on it.
+
+    Parameters
+    ----------
+    schema
+        Gives the JSON schema for the fields of a call; from the output contract.
+
+    Raises
+    ------
+    DataError
+        The version asks for nothing, or a template cannot be rendered; names the
+        template and says what to change.
+    """
+    if not version.guides:
+        raise DataError(
+            f"{version.ref} has no guides, so it asks for nothing. Add a guide to its "
+            "guides.yaml."
+        )
+    if version.plan is CallPlan.JOINT:
+        return Plan(calls=(_call(version, "joint", version.guides, schema),))
+    return Plan(
+        calls=tuple(
+            _call(version, guide.label, (guide,), schema) for guide in version.guides
+        )
+    )
+
+
+def _call(
+    version: PromptVersion, name: str, guides: tuple[Guide, ...], schema: SchemaOf
+) -> Call:
+    fields = tuple(guide.label for guide in guides)
+    shared: dict[str, object] = {
+        "guides": guides,
+        "fields": fields,
+        "name": version.name,
+    }
+    marks = {text: f"\ue000{text}\ue001" for text in version.inputs}
+    check_inputs(version)
+    system = _render(version, "system.jinja", version.system, shared)
+    user = _render(version, "user.jinja", version.user, shared | marks)
+    first, pieces = _cut(version, user, marks)
+    return Call(
+        frame=PromptFrame(
+            call=name,
+            messages=(Message("system", system), Message("user", first)),
+            fields=fields,
+            schema=schema(fields),
+            guides=guides,
+        ),
+        pieces=pieces,
+    )
+
+
+def _render(
+    version: PromptVersion, file: str, source: str, values: Mapping[str, object]
+) -> str:
+    """Render one template; a failure names the template and what Jinja said."""
+    try:
+        return environment().from_string(source).render(values)
+    except (TemplateError, *_RUNTIME) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{file}, line {line}" if line else file
+        raise DataError(
+            f"{version.ref}, {where}: {type(error).__name__}: {error}. A template may "
+            f"use {', '.join(values)} and nothing else; see `ranloop lint "
+            f"{version.ref}`."
+        ) from error
+
+
+def _cut(
+    version: PromptVersion, text: str, marks: Mapping[str, str]
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Cut the rendered user message at its inputs."""
+    first = ""
+    pieces: list[tuple[str, str]] = []
+    rest = text
+    for name, mark in marks.items():
+        before, found, rest = rest.partition(mark)
+        if not found or mark in rest:
+            raise DataError(
+                f"{version.ref}, user.jinja: {{{{ {name} }}}} must be rendered exactly "
+                f"once, inputs in the order {', '.join(marks)}. Move it out of loops "
+                "and conditions, to the end of the template."
+            )
+        if pieces:
+            pieces[-1] = (pieces[-1][0], before)
+        else:
+            first = before
+        pieces.append((name, ""))
+    pieces[-1] = (pieces[-1][0], rest)
+    return first, tuple(pieces)
+
+
+def check_inputs(version: PromptVersion) -> None:
+    """Check that inputs are inserted as they stand and steer nothing.
+
+    Raises
+    ------
+    DataError
+        An input is filtered, tested, looped over or assigned.
+    """
+    tree = _parse(version, "user.jinja", version.user)
+    plain = sum(
+        isinstance(child, nodes.Name) and child.name in version.inputs
+        for output in tree.find_all(nodes.Output)
+        for child in output.nodes
+    )
+    used = sum(name.name in version.inputs for name in tree.find_all(nodes.Name))
+    if used != plain:
+        raise DataError(
+            f"{version.ref}, user.jinja: {' and '.join(version.inputs)} may only be "
+            "inserted as it stands, like {{ text }}. Remove the filter, test or "
+            "condition: the same frame must serve every case."
+        )
+
+
+def _parse(version: PromptVersion, file: str, source: str) -> nodes.Template:
+    try:
+        return environment().parse(source)
+    except TemplateError as error:
+        line = getattr(error, "lineno", "?")
+        raise DataError(
+            f"{version.ref}, {file}, line {line}: {error}. Correct the template."
+        ) from error

@@ -1,0 +1,173 @@
+"""Evaluations and comparisons as JSON data, the shape of every ``--json``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from loop.evaluate.changes import Comparison, LabelChange
+from loop.evaluate.regression import Regression
+from loop.evaluate.results import Average, Evaluation, LabelResult, RunFacts
+from loop.stats.bootstrap import Bootstrap
+from loop.stats.confusion import Confusion
+from loop.stats.intervals import Estimate, Interval
+
+
+def evaluation_data(evaluation: Evaluation) -> dict[str, Any]:
+    """Return `evaluation` as JSON data; a number that has no meaning is null."""
+    return {
+        "run": run_data(evaluation.run),
+        "cohort": asdict(evaluation.cohort),
+        "signature": evaluation.signature,
+        "verdict": evaluation.verdict.value,
+        "protocol": evaluation.protocol.model_dump(mode="json"),
+        "protocol_digest": evaluation.protocol_digest,
+        "protocol_registered": evaluation.registered or None,
+        "protocol_registered_late": evaluation.registered_late,
+        "cases": evaluation.cases,
+        "not_run": evaluation.not_run,
+        "outcomes": {
+            status.value: count for status, count in evaluation.statuses.items()
+        },
+        "macro_f1": _average(evaluation.macro),
+        "macro_f1_supported": _average(evaluation.supported),
+        "micro_f1": _average(evaluation.micro),
+        "uncertain_read_as": [asdict(view) for view in evaluation.views],
+        "bootstrap": asdict(evaluation.method),
+        "notes": list(evaluation.notes),
+        "labels": [label_data(result) for result in evaluation.labels],
+    }
+
+
+def label_data(result: LabelResult) -> dict[str, Any]:
+    """Return one label as JSON data."""
+    return {
+        "label": result.label,
+        "name": result.name,
+        "verdict": result.gate.verdict.value,
+        "reasons": list(result.gate.reasons),
+        "needs": result.gate.needs,
+        **_counts(result.confusion),
+        "accuracy_interval": _limits(result.accuracy),
+        "kappa": _estimate(result.kappa),
+        "kappa_bootstrap": _estimate(result.kappa_bootstrap),
+        "excluded": asdict(result.excluded),
+        "not_coded": result.not_coded,
+    }
+
+
+def comparison_data(
+    comparison: Comparison, *, with_cases: bool = True
+) -> dict[str, Any]:
+    """Return `comparison` as JSON data.
+
+    Parameters
+    ----------
+    with_cases
+        False leaves out case ids and keeps their counts.
+    """
+    return {
+        "before": run_data(comparison.before),
+        "after": run_data(comparison.after),
+        "cohort": asdict(comparison.cohort),
+        "cases": comparison.cases,
+        "only_before": comparison.only_before,
+        "only_after": comparison.only_after,
+        "macro_f1_before": comparison.macro_before,
+        "macro_f1_after": comparison.macro_after,
+        "macro_f1_difference": _bootstrap(comparison.macro),
+        "bootstrap": asdict(comparison.method),
+        "no_label_worse": comparison.verdict.value,
+        "labels": [
+            change_data(change, with_cases=with_cases) for change in comparison.labels
+        ],
+    }
+
+
+def change_data(change: LabelChange, *, with_cases: bool = True) -> dict[str, Any]:
+    """Return what changed for one label as JSON data."""
+    cases = {
+        "fixed": change.fixed,
+        "broken": change.broken,
+        "became_uncertain": change.became_uncertain,
+        "became_decided": change.became_decided,
+        "became_unanswered": change.became_unanswered,
+    }
+    return {
+        "label": change.label,
+        "name": change.name,
+        "f1_before": change.f1_before,
+        "f1_after": change.f1_after,
+        "mcnemar_p": change.p,
+        "mcnemar_p_holm": change.p_holm,
+        "can_be_significant": change.testable,
+        "accuracy": _regression(change.accuracy),
+        "sensitivity": _regression(change.sensitivity),
+        **{name: list(ids) if with_cases else len(ids) for name, ids in cases.items()},
+        "decided_right": change.decided_right,
+    }
+
+
+def run_data(run: RunFacts) -> dict[str, Any]:
+    """Return what identifies a run as JSON data."""
+    return {
+        "run": run.run_id,
+        "created": run.created,
+        "prompt": run.prompt,
+        "prompt_digest": run.prompt_digest,
+        "engine": run.engine,
+    }
+
+
+def _counts(counts: Confusion) -> dict[str, Any]:
+    return {
+        "n": counts.n,
+        "positives": counts.positives,
+        "tp": counts.tp,
+        "fp": counts.fp,
+        "fn": counts.fn,
+        "tn": counts.tn,
+        "accuracy": counts.accuracy,
+        "precision": counts.precision,
+        "recall": counts.recall,
+        "specificity": counts.specificity,
+        "npv": counts.npv,
+        "f1": counts.f1,
+        "prevalence": counts.prevalence,
+        "pabak": counts.pabak,
+        "ac1": counts.ac1,
+    }
+
+
+def _regression(regression: Regression) -> dict[str, Any]:
+    return {
+        "lost": regression.difference.lost,
+        "gained": regression.difference.gained,
+        "n": regression.difference.n,
+        "difference": regression.difference.value,
+        "interval": _limits(regression.interval),
+        "lower_bound": regression.bound,
+        "margin": regression.margin,
+        "verdict": regression.verdict.value,
+    }
+
+
+def _average(average: Average) -> dict[str, Any]:
+    return {**_bootstrap(average.score), "labels": average.labels}
+
+
+def _bootstrap(score: Bootstrap) -> dict[str, Any]:
+    return {
+        "value": score.estimate,
+        "low": score.low,
+        "high": score.high,
+        "redrawn": score.redrawn,
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return dict(estimate._asdict())
+
+
+def _limits(limits: Interval | None) -> list[float] | None:
+    return None if limits is None else [limits.low, limits.high]

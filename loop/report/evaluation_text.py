@@ -1,0 +1,92 @@
+"""The evaluation as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from loop.evaluate.changes import Comparison
+from loop.evaluate.results import Evaluation, LabelResult
+from loop.report.templates import render_template, shipped_templates
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Starts that a spreadsheet would read as a formula or as a new cell."""
+
+
+def render_markdown(
+    evaluation: Evaluation,
+    comparison: Comparison | None = None,
+    *,
+    templates: Path | None = None,
+) -> str:
+    """Return the evaluation as a Markdown document.
+
+    Raises
+    ------
+    DataError
+        The template is missing or wrong.
+    """
+    variables = {"evaluation": evaluation, "comparison": comparison}
+    folder = templates or shipped_templates()
+    return render_template(folder, "evaluation.md.jinja", variables)
+
+
+def render_csv(evaluation: Evaluation) -> str:
+    """Return one row per label, safe to open in a spreadsheet.
+
+    Text that a spreadsheet would run as a formula starts with an apostrophe; numbers
+    are written as they are, and a number without meaning is an empty cell.
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\r\n")
+    rows = [dict(_row(evaluation, result)) for result in evaluation.labels]
+    if rows:
+        writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow([neutralise(cell) for cell in row.values()])
+    return stream.getvalue()
+
+
+def neutralise(cell: object) -> str:
+    """Return `cell` as text that no spreadsheet takes for a formula.
+
+    Examples
+    --------
+    >>> neutralise("=1+1"), neutralise(-0.25), neutralise(None)
+    ("'=1+1", '-0.25', '')
+    """
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.6g}"
+    text = str(cell)
+    if isinstance(cell, str) and text.lstrip(" ").startswith(_FORMULA):
+        return f"'{text}"
+    return text
+
+
+def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, object]]:
+    """Yield the cells of one label with their column names."""
+    counts, gate, out = result.confusion, result.gate, result.excluded
+    yield from (("label", result.label), ("name", result.name))
+    yield from (("verdict", gate.verdict.value), ("n", counts.n))
+    yield from (("positives", counts.positives), ("tp", counts.tp), ("fp", counts.fp))
+    yield from (("fn", counts.fn), ("tn", counts.tn), ("accuracy", counts.accuracy))
+    yield ("accuracy_low", result.accuracy.low if counts.n else None)
+    yield ("accuracy_high", result.accuracy.high if counts.n else None)
+    yield from (("precision", counts.precision), ("recall", counts.recall))
+    yield from (("specificity", counts.specificity), ("npv", counts.npv))
+    yield from (("f1", counts.f1), ("kappa", result.kappa.value))
+    yield from (("kappa_low", result.kappa.low), ("kappa_high", result.kappa.high))
+    yield ("kappa_bootstrap_low", result.kappa_bootstrap.low)
+    yield ("kappa_bootstrap_high", result.kappa_bootstrap.high)
+    yield ("kappa_note", result.kappa.note)
+    yield ("uncertain_reference", out.uncertain_reference)
+    yield from (("no_majority", out.no_majority), ("missing", out.missing))
+    yield ("uncertain_predicted", out.uncertain_predicted)
+    yield from (("unparsed", out.unparsed), ("failed", out.failed))
+    yield from (("not_asked", out.not_asked), ("not_coded", result.not_coded))
+    yield from (("reasons", "; ".join(gate.reasons)), ("needs", gate.needs))
+    yield from (("run", evaluation.run.run_id), ("signature", evaluation.signature))

@@ -1,0 +1,130 @@
+"""Committing a draft as the next version: one at a time, recorded, nothing lost."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from loop.core.errors import ConflictError, LoopError
+from loop.core.files import locked
+from loop.core.ledger import Actor, Event, append_event
+from loop.core.paths import Workspace
+from loop.prompts.folder import file_digests
+from loop.prompts.library import (
+    latest_version,
+    renumbered,
+    version_folder,
+    write_version,
+)
+from loop.prompts.version import PromptVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commitment:
+    """Who commits a draft, on what evidence, and against which objections."""
+
+    actor: Actor
+    reason: str
+    evidence: Mapping[str, Any]
+    """Counts and run ids for the ledger; never case text."""
+
+    overridden: Sequence[str] = ()
+    """Objections of the check that are overridden; empty when it passed."""
+
+    override_reason: str = ""
+
+
+def commit_draft(
+    workspace: Workspace,
+    draft: PromptVersion,
+    commitment: Commitment,
+    *,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> PromptVersion:
+    """Return `draft` committed as the version after its parent.
+
+    The number is taken under a lock, and only if the parent is still the newest
+    version: of two people who revise the same version at once, the first commits and
+    the second keeps a draft. The draft folder is removed after the ledger entry is
+    written.
+
+    Raises
+    ------
+    ConflictError
+        Another version was committed since the draft was begun.
+    LedgerError
+        The ledger is broken; no version was made.
+    WriteError
+        The workspace cannot be written; no version was made.
+    """
+    lock = workspace.open_private() / "locks" / f"prompt-{draft.name}.lock"
+    with locked(lock):
+        latest = latest_version(workspace, draft.name)
+        if latest.digest != draft.parent:
+            raise _conflict(workspace, draft, latest)
+        version = renumbered(draft, latest.number + 1)
+        write_version(workspace, version)
+        _record(workspace, version, commitment, now)
+    shutil.rmtree(version_folder(workspace, draft), ignore_errors=True)
+    return version
+
+
+def _conflict(
+    workspace: Workspace, draft: PromptVersion, latest: PromptVersion
+) -> ConflictError:
+    return ConflictError(
+        f"{latest.ref} was committed by {latest.author} while this draft was made from "
+        f"an earlier version. Your draft is kept as {draft.ref} in "
+        f"{version_folder(workspace, draft)}. Run the same `ranloop revise` again: it "
+        f"applies your verdicts to {latest.ref}."
+    )
+
+
+def _record(
+    workspace: Workspace,
+    version: PromptVersion,
+    commitment: Commitment,
+    now: Callable[[], datetime],
+) -> None:
+    """Write the ledger entries; if that fails, take the version back."""
+    folder = version_folder(workspace, version)
+    payload: dict[str, Any] = {
+        "digest": version.digest,
+        "parent": version.parent,
+        "verdicts": list(version.verdicts),
+        "files": file_digests(folder),
+        "check": dict(commitment.evidence),
+    }
+    committed = Event(
+        action="draft_committed",
+        subject=version.ref,
+        reason=commitment.reason,
+        payload=payload,
+    )
+    try:
+        if commitment.overridden:
+            append_event(
+                workspace.ledger,
+                _override(version, commitment),
+                commitment.actor,
+                now=now,
+            )
+        append_event(workspace.ledger, committed, commitment.actor, now=now)
+    except LoopError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _override(version: PromptVersion, commitment: Commitment) -> Event:
+    return Event(
+        action="override",
+        subject=version.ref,
+        reason=commitment.override_reason,
+        payload={
+            "digest": version.digest,
+            "overridden": list(commitment.overridden),
+        },
+    )

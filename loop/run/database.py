@@ -1,0 +1,188 @@
+"""The SQLite file behind the store: opening, schema, and errors with a way out."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from loop.core.errors import StoreError, WriteError
+from loop.core.files import make_folder
+
+BUSY_S = 30.0
+"""How long a process waits for another one's transaction, seconds."""
+
+MIGRATIONS = (
+    """
+    CREATE TABLE completions (
+        -- what an engine answered, content-addressed; never a failed one
+        number INTEGER PRIMARY KEY,
+        key BLOB NOT NULL UNIQUE,        -- sha256 of what was asked of which engine
+        text TEXT NOT NULL,
+        finish_reason TEXT NOT NULL,     -- stop or length
+        latency_s REAL NOT NULL,
+        prompt_tokens INTEGER,
+        completion_tokens INTEGER
+    ) STRICT;
+    CREATE TABLE runs (
+        number INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,         -- 20261121-223301-ab12cd
+        created TEXT NOT NULL,           -- UTC, ISO 8601
+        finished TEXT,                   -- NULL while running or after a kill
+        match TEXT NOT NULL,             -- sha256 of spec and engine identity
+        spec TEXT NOT NULL,              -- JSON of the RunSpec
+        counts TEXT                      -- JSON, once finished
+    ) STRICT;
+    CREATE TABLE outcomes (
+        run INTEGER NOT NULL REFERENCES runs (number),
+        seq INTEGER NOT NULL,            -- position of the item in the cohort, from 0
+        item_id TEXT NOT NULL,
+        status TEXT NOT NULL,            -- answered, unparsed or engine_failed
+        fields TEXT NOT NULL,            -- JSON, see loop/run/encoding.py
+        repairs TEXT NOT NULL,           -- JSON list, or empty for none
+        problem TEXT NOT NULL,
+        keys BLOB NOT NULL,              -- completion keys, 32 bytes each
+        PRIMARY KEY (run, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE verdicts (
+        id TEXT PRIMARY KEY,
+        created TEXT NOT NULL,           -- UTC, ISO 8601
+        actor TEXT NOT NULL,
+        payload TEXT NOT NULL            -- JSON
+    ) STRICT, WITHOUT ROWID;
+    """,
+)
+"""Statements that bring the file from version i to i + 1 (``PRAGMA user_version``)."""
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Return a connection to the store at `path`, made or migrated if needed.
+
+    The connection may be used from several threads if they take turns.
+
+    Raises
+    ------
+    StoreError
+        The file is damaged, locked, of a newer version, or cannot be opened.
+    WriteError
+        The folder cannot be written.
+    """
+    make_folder(path.parent, mode=0o700)
+    connection = None
+    try:
+        with reported(path):
+            _touch_private(path)
+            connection = sqlite3.connect(
+                path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            _configure(connection)
+            _migrate(connection, path)
+    except (StoreError, WriteError):
+        if connection is not None:
+            connection.close()
+        raise
+    return connection
+
+
+def _touch_private(path: Path) -> None:
+    """Create the file as 0600: SQLite gives its side files the same mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StoreError(
+            f"cannot open {path}: {error.strerror}. Use a workspace you can write, "
+            "or correct the file's permissions."
+        ) from error
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    """Set what speed and kill safety rest on.
+
+    WAL with synchronous=NORMAL survives a kill of the process at any instant; a
+    power loss may take the last transactions, never the file's consistency.
+    """
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    connection.execute("PRAGMA cache_size = -65536")
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{path} was written by a newer ranloop (store version {version}, this "
+            f"one knows {len(MIGRATIONS)}). Update ranloop."
+        )
+    if version == len(MIGRATIONS):
+        return
+    with transaction(connection):
+        # Another process may have migrated while this one waited for the lock.
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        for script in MIGRATIONS[version:]:
+            for statement in script.split(";\n"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit the block as a whole, or nothing of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def reported(path: Path) -> Iterator[None]:
+    """Turn an SQLite error into a `StoreError` that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(_advice(path, error)) from error
+
+
+def _advice(path: Path, error: sqlite3.Error) -> str:
+    # Extended codes keep the primary code in their low byte.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _DAMAGED:
+        return (
+            f"{path} is damaged or not a ranloop store. Move it aside "
+            f"(mv {path.name} {path.name}.damaged, with its -wal and -shm files) and "
+            "run the command again: completions and runs are made anew by running. "
+            "Case texts, prompts and the ledger are not in it. Clinicians' verdicts "
+            "kept in it are: to rescue those, keep the moved file and use "
+            f"`sqlite3 {path.name}.damaged .recover`."
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return (
+            f"cannot write {path}: the disk is full. Free some space and run the same "
+            "command again: it goes on where it was, nothing stored was lost."
+        )
+    if code in _BUSY:
+        return (
+            f"{path} is held by another process for more than {BUSY_S:.0f} s. "
+            "Wait for it to finish and run the command again."
+        )
+    if code in _UNWRITABLE:
+        return (
+            f"cannot write {path}: read-only, or permission is missing. "
+            "Use a workspace you can write."
+        )
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    return (
+        f"cannot use {path} ({name}). Check the disk and run the same command again; "
+        "if it persists, move the file aside: runs are made anew by running."
+    )

@@ -1,0 +1,303 @@
+"""Runs prompts over items: what is asked, what comes back, one outcome per item.
+
+The runner knows neither labels nor judges. It is given items, a plan that turns an
+item into prompts, and an output contract that reads the answers; it adds the cache,
+resumption after a kill, and the promise that every item ends in exactly one outcome.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import NamedTuple
+
+from loop.core.errors import DataError, EngineError
+from loop.core.records import Completion, Field, Item, Prompt, Status
+from loop.engines.base import Engine
+from loop.outputs.base import Contract
+from loop.run.begin import begin_run
+from loop.run.encoding import FieldEncoder
+from loop.run.keys import KeyMaker
+from loop.run.spec import RunSpec
+from loop.run.store import RunRecord, Store
+from loop.run.writer import Writer
+
+_BLOCK = 256
+"""Items planned and looked up in the cache at a time."""
+
+_ANSWERED, _UNPARSED, _FAILED = 0, 1, 2
+_STATUS = (Status.ANSWERED, Status.UNPARSED, Status.ENGINE_FAILED)
+"""Statuses from best to worst: an item takes the worst of its calls."""
+
+_WORDS = tuple(status.value for status in _STATUS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a run works on, besides its engine."""
+
+    items: Iterable[Item]
+    """Read once, as a stream."""
+
+    plan: Callable[[Item], Sequence[Prompt]]
+    """The prompts to ask for one item, at least one."""
+
+    contract: Contract
+    """Reads the answers."""
+
+
+class RunSummary(NamedTuple):
+    """What a run did, and how its items ended."""
+
+    run_id: str
+    items: int
+    asked: int
+    """Prompts the engine was asked, failed ones included."""
+
+    cached: int
+    """Prompts whose answer was there already."""
+
+    answered: int
+    unparsed: int
+    failed: int
+    seconds: float
+    """Wall time of this process, not of a run it continued."""
+
+
+def execute(
+    spec: RunSpec,
+    work: Work,
+    engine: Engine,
+    store: Store,
+    *,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    seal: Callable[[RunRecord], None] = lambda record: None,
+) -> RunSummary:
+    """Ask `engine` what is not stored yet and store one outcome per item.
+
+    An unfinished run with the same spec and engine identity is continued under its
+    id: stored answers are read again, only missing ones are asked. The engine must
+    draw its prompts in the thread that draws its completions.
+
+    Parameters
+    ----------
+    seal
+        Called with the complete record just before the store calls the run finished:
+        what it writes is there for every finished run.
+
+    Raises
+    ------
+    EngineError
+        The engine as a whole failed; what it answered until then is kept.
+    StoreError
+        The store cannot be read or written.
+    DataError
+        The plan asks nothing of an item, or `work.items` raised it.
+    """
+    started = time.monotonic()
+    with begin_run(store, spec, engine.identity(), now) as record:
+        with Writer(store) as writer:
+            runner = _Runner(record.number, work, KeyMaker(spec, engine), writer, store)
+            runner.drain(engine)
+        summary = runner.summary(record.id, time.monotonic() - started)
+        ended = now().astimezone(UTC).isoformat(timespec="seconds")
+        record = replace(record, finished=ended, counts=_counts(summary))
+        seal(record)
+        store.finish_run(record.id, ended, record.counts)
+    return summary
+
+
+def _counts(summary: RunSummary) -> dict[str, int]:
+    """Return what a finished run keeps of its summary."""
+    kept = summary._asdict()
+    del kept["run_id"], kept["seconds"]
+    return kept
+
+
+class _Slot:
+    """One item on its way to its outcome."""
+
+    __slots__ = (
+        "fields",
+        "item",
+        "keys",
+        "left",
+        "many",
+        "problems",
+        "repairs",
+        "seq",
+        "status",
+    )
+
+    def __init__(self, seq: int, item: Item, calls: int) -> None:
+        self.seq = seq
+        self.item = item
+        self.left = calls
+        self.many = calls > 1
+        self.fields: dict[str, Field] = {}
+        self.status = _ANSWERED
+        self.keys = b""
+        self.repairs: tuple[str, ...] = ()
+        self.problems: tuple[str, ...] = ()
+
+    def spoil(self, status: int, prompt: Prompt, problem: str) -> None:
+        """Record that one call did not give fields."""
+        self.status = max(self.status, status)
+        where = f"{prompt.frame.call}: " if self.many else ""
+        self.problems = (*self.problems, where + problem)
+
+
+_Call = tuple[_Slot, Prompt, bytes]
+
+
+class _Runner:
+    """The state of one run while it goes on."""
+
+    def __init__(
+        self, number: int, work: Work, keys: KeyMaker, writer: Writer, store: Store
+    ) -> None:
+        self._number = number
+        self._work = work
+        self._keys = keys
+        self._writer = writer
+        self._store = store
+        self._encoder = FieldEncoder()
+        self._read = work.contract.read
+        self._asked: dict[int, bytes] = {}
+        self._waiting: dict[bytes, list[_Call]] = {}
+        self._fresh: dict[bytes, Completion] = {}
+        self._ends = [0, 0, 0]
+        self._n_asked = 0
+        self._n_cached = 0
+
+    def summary(self, run_id: str, seconds: float) -> RunSummary:
+        """Return the counts so far."""
+        answered, unparsed, failed = self._ends
+        return RunSummary(
+            run_id=run_id,
+            items=sum(self._ends),
+            asked=self._n_asked,
+            cached=self._n_cached,
+            answered=answered,
+            unparsed=unparsed,
+            failed=failed,
+            seconds=seconds,
+        )
+
+    def drain(self, engine: Engine) -> None:
+        """Take completions until the engine has answered everything."""
+        for index, completion in engine.complete(self._prompts()):
+            key = self._asked.pop(index, None)
+            if key is None:
+                raise EngineError(
+                    f"the engine answered prompt {index}, which is not open: asked "
+                    f"{self._n_asked} so far. The engine is at fault; what it answered "
+                    "before is kept."
+                )
+            self._arrive(key, completion)
+        # An engine that stops early leaves prompts open: they failed, they are not
+        # forgotten.
+        silent = Completion("", "error", "the engine returned nothing")
+        for key in tuple(self._waiting):
+            self._arrive(key, silent)
+
+    def _prompts(self) -> Iterator[Prompt]:
+        """Yield the prompts whose answers are missing; settle the others."""
+        fresh = self._fresh
+        for calls in self._blocks():
+            # Everything answered so far is in the store, or will be in `fresh`.
+            self._writer.flush()
+            fresh.clear()
+            known = self._store.find_completions([key for _, _, key in calls])
+            for call in calls:
+                key = call[2]
+                completion = known.get(key) or fresh.get(key)
+                if completion is not None:
+                    self._n_cached += 1
+                    self._settle(call, completion)
+                    self._writer.flush_if_due()
+                elif key in self._waiting:
+                    self._n_cached += 1
+                    self._waiting[key].append(call)
+                else:
+                    self._waiting[key] = [call]
+                    self._asked[self._n_asked] = key
+                    self._n_asked += 1
+                    yield call[1]
+
+    def _blocks(self) -> Iterator[list[_Call]]:
+        """Yield the calls of `_BLOCK` items at a time."""
+        plan, make_key = self._work.plan, self._keys.key
+        items = enumerate(self._work.items)
+        while block := list(islice(items, _BLOCK)):
+            calls: list[_Call] = []
+            for seq, item in block:
+                prompts = plan(item)
+                if not prompts:
+                    raise DataError(
+                        f"the prompt asks nothing of case {item.id}: the version has "
+                        "no guides. Add guides to its guides.yaml."
+                    )
+                slot = _Slot(seq, item, len(prompts))
+                calls += [(slot, prompt, make_key(prompt)) for prompt in prompts]
+            yield calls
+
+    def _arrive(self, key: bytes, completion: Completion) -> None:
+        """Store one new completion and settle every call that waits for it."""
+        text, finish, _, latency, prompt_tokens, completion_tokens = completion
+        if not text.isascii():
+            # A lone surrogate cannot be stored; read what will be read next time.
+            text = text.encode("utf-8", "replace").decode("utf-8")
+            completion = completion._replace(text=text)
+        if finish == "stop" or finish == "length":
+            self._fresh[key] = completion
+            self._writer.add_completion(
+                (key, text, finish, latency, prompt_tokens, completion_tokens)
+            )
+        for call in self._waiting.pop(key):
+            self._settle(call, completion)
+        self._writer.flush_if_due()
+
+    def _settle(self, call: _Call, completion: Completion) -> None:
+        """Read one completion into its item's slot; store the item once complete."""
+        slot, prompt, key = call
+        slot.keys += key
+        if completion.finish_reason == "stop":
+            self._take(slot, prompt, completion.text)
+        elif completion.finish_reason == "length":
+            slot.spoil(_UNPARSED, prompt, "the answer was cut off: raise max_tokens")
+        else:
+            slot.spoil(_FAILED, prompt, completion.error or "the engine gave no reason")
+        slot.left -= 1
+        if not slot.left:
+            self._close(slot)
+
+    def _take(self, slot: _Slot, prompt: Prompt, text: str) -> None:
+        fields, repairs, problem = self._read(text, prompt.frame.fields, slot.item)
+        if repairs:
+            slot.repairs += repairs
+        if fields is None:
+            slot.spoil(_UNPARSED, prompt, problem)
+        else:
+            slot.fields.update(fields)
+
+    def _close(self, slot: _Slot) -> None:
+        status = slot.status
+        self._ends[status] += 1
+        repairs = json.dumps(slot.repairs, ensure_ascii=False) if slot.repairs else ""
+        self._writer.add_outcome(
+            (
+                self._number,
+                slot.seq,
+                slot.item.id,
+                _WORDS[status],
+                self._encoder.encode(slot.fields),
+                repairs,
+                "; ".join(slot.problems),
+                slot.keys,
+            )
+        )

@@ -1,0 +1,201 @@
+"""A run's manifest: everything needed to say later what was measured, with what."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from loop.core.errors import DataError
+from loop.core.files import read_text, write_atomic
+from loop.core.paths import Workspace
+from loop.run.spec import spec_data
+from loop.run.store import RunRecord, open_store
+
+_PACKAGES = (
+    "ranloop",
+    "ahocorasick-rs",
+    "jinja2",
+    "numpy",
+    "pandas",
+    "pydantic",
+    "scikit-learn",
+    "scipy",
+    "statsmodels",
+)
+_GIT_S = 10.0
+"""How long git may take to answer, seconds."""
+
+
+class GitState(NamedTuple):
+    """What git says of a folder."""
+
+    revision: str | None
+    """Commit hash; None outside a repository or without git."""
+
+    dirty: bool | None
+    """Whether tracked files differ from the commit; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What a run's numbers may depend on, besides its spec."""
+
+    python: str
+    platform: str
+    packages: Mapping[str, str | None]
+    """Version of each package; None where it is not installed."""
+
+    git: GitState
+
+
+def read_environment(root: Path) -> Environment:
+    """Return versions, platform, and the git state of the workspace at `root`."""
+    return Environment(
+        python=platform.python_version(),
+        platform=platform.platform(),
+        packages={name: _version(name) for name in _PACKAGES},
+        git=read_git(root),
+    )
+
+
+def read_git(root: Path) -> GitState:
+    """Return revision and dirty flag of the repository that holds `root`."""
+    revision = _git(root, "rev-parse", "--verify", "HEAD")
+    if not revision:
+        return GitState(None, None)
+    status = _git(root, "status", "--porcelain", "--untracked-files=no")
+    return GitState(revision, None if status is None else bool(status))
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """Return git's answer, or None where there is no git or no repository."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_GIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def write_manifest(
+    workspace: Workspace,
+    record: RunRecord,
+    identity: Mapping[str, object],
+    environment: Environment,
+) -> Path:
+    """Write the manifest of `record` atomically and return its path.
+
+    Raises
+    ------
+    WriteError
+        The workspace cannot be written.
+    """
+    manifest = {
+        "run_id": record.id,
+        "created": record.created,
+        "finished": record.finished,
+        "counts": dict(record.counts),
+        "spec": spec_data(record.spec),
+        "engine_identity": dict(identity),
+        "python": environment.python,
+        "platform": environment.platform,
+        "packages": dict(environment.packages),
+        "git": environment.git._asdict(),
+    }
+    path = _path(workspace, record.id)
+    text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
+    write_atomic(path, text, mode=0o600)
+    return path
+
+
+def read_manifest(workspace: Workspace, run_id: str) -> dict[str, Any]:
+    """Return the manifest of run `run_id`.
+
+    Raises
+    ------
+    DataError
+        It does not exist or is not JSON.
+    """
+    path = _path(workspace, run_id)
+    try:
+        data = json.loads(read_text(path))
+    except ValueError as error:
+        raise DataError(
+            f"{path} is not JSON. Run the same `ranloop run` again for a new one."
+        ) from error
+    if not isinstance(data, dict):
+        raise DataError(f"{path} is not a manifest. Run the same `ranloop run` again.")
+    return data
+
+
+def _path(workspace: Workspace, run_id: str) -> Path:
+    return workspace.private / "runs" / run_id / "manifest.json"
+
+
+def find_run(workspace: Workspace, ref: str = "latest") -> RunRecord:
+    """Return the finished run that `ref` names.
+
+    Parameters
+    ----------
+    ref
+        A run id, the unique beginning of one, ``"latest"``, or ``"latest:<prompt>"``
+        with a prompt version (``extractor@v3``) or a prompt name (``extractor``).
+
+    Raises
+    ------
+    DataError
+        There is none, the beginning fits several, or the run did not finish.
+    StoreError
+        The store cannot be read.
+    """
+    with open_store(workspace) as store:
+        word, _, prompt = ref.partition(":")
+        if word == "latest":
+            return _latest(store.find_runs("finished IS NOT NULL"), prompt)
+        return _by_id(store.find_runs("substr(id, 1, ?) = ?", [len(ref), ref]), ref)
+
+
+def _latest(runs: list[RunRecord], prompt: str) -> RunRecord:
+    for record in runs:
+        full = record.spec.prompt
+        if prompt in ("", full, full.partition("@")[0]):
+            return record
+    of = f" of {prompt}" if prompt else ""
+    raise DataError(f"there is no finished run{of}. Make one with `ranloop run`.")
+
+
+def _by_id(runs: list[RunRecord], ref: str) -> RunRecord:
+    exact = [record for record in runs if record.id == ref]
+    runs = exact or runs
+    if not runs or not ref:
+        raise DataError(
+            f"there is no run {ref!r}. Use `latest`, or an id that `ranloop run` gave."
+        )
+    if len(runs) > 1:
+        some = ", ".join(record.id for record in runs[:5])
+        raise DataError(f"{ref!r} fits {len(runs)} runs: {some}. Write more of the id.")
+    if runs[0].finished is None:
+        raise DataError(
+            f"run {runs[0].id} did not finish. Start the same `ranloop run` again: it "
+            "asks only for what is missing."
+        )
+    return runs[0]

@@ -1,0 +1,276 @@
+"""The private store: completions by content, runs, outcomes, verdicts.
+
+Everything in it except clinicians' verdicts can be made again by running again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any, NamedTuple, TypeAlias
+
+from loop.core.errors import DataError, StoreError
+from loop.core.paths import Workspace
+from loop.core.records import Completion, Outcome, Status
+from loop.run.database import connect, reported, transaction
+from loop.run.encoding import decode_fields
+from loop.run.spec import RunSpec, read_spec, spec_data
+
+_PAGE = 1000
+"""Outcomes read at a time, so that a reader never holds up a writer."""
+
+_LOOKUP = 500
+"""Keys in one SELECT."""
+
+
+CompletionRow: TypeAlias = tuple[bytes, str, str, float, int | None, int | None]
+"""key, text, finish_reason, latency_s, prompt_tokens, completion_tokens"""
+
+OutcomeRow: TypeAlias = tuple[int, int, str, str, str, str, str, bytes]
+"""run, seq, item_id, status, fields, repairs, problem, keys"""
+
+
+class Verdict(NamedTuple):
+    """A clinician's verdict as kept in the store; its payload belongs to review."""
+
+    id: str
+    created: str
+    """UTC, ISO 8601."""
+
+    actor: str
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run as the store knows it."""
+
+    number: int
+    """Key inside the store file; use `id` everywhere else."""
+
+    id: str
+    created: str
+    """UTC, ISO 8601."""
+
+    finished: str | None
+    """UTC, ISO 8601; None while running or after a kill."""
+
+    spec: RunSpec
+    counts: Mapping[str, int]
+    """Items and how they ended; empty until finished."""
+
+
+class Store:
+    """One open store file; its methods may be called from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the store at `path`, made if needed; see `open_store` for errors."""
+        self.path = path
+        self._lock = RLock()
+        self._connection = connect(path)
+
+    def close(self) -> None:
+        """Close the file; everything committed stays."""
+        with self._lock, reported(self.path):
+            self._connection.close()
+
+    def find_completions(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """Return the stored completions among `keys`; unknown keys are left out."""
+        found: dict[bytes, Completion] = {}
+        for start in range(0, len(keys), _LOOKUP):
+            part = keys[start : start + _LOOKUP]
+            marks = ",".join("?" * len(part))
+            rows = self._read(
+                "SELECT key, text, finish_reason, latency_s, prompt_tokens, "
+                f"completion_tokens FROM completions WHERE key IN ({marks})",
+                part,
+            )
+            for key, text, finish, latency, prompt, answer in rows:
+                found[key] = Completion(text, finish, "", latency, prompt, answer)
+        return found
+
+    def save(
+        self, completions: Sequence[CompletionRow], outcomes: Sequence[OutcomeRow]
+    ) -> None:
+        """Commit completions and outcomes in one transaction.
+
+        A completion that is already there stays; an outcome is replaced.
+
+        Raises
+        ------
+        StoreError
+            The disk is full or the file cannot be written; nothing was changed.
+        """
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO completions (key, text, finish_reason, "
+                "latency_s, prompt_tokens, completion_tokens) VALUES (?,?,?,?,?,?)",
+                completions,
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO outcomes VALUES (?,?,?,?,?,?,?,?)", outcomes
+            )
+
+    def add_run(self, base: str, created: str, match: str, spec: RunSpec) -> RunRecord:
+        """Store a new, unfinished run and return it.
+
+        Its id is `base`, or ``<base>-2`` and so on where that is taken.
+        """
+        text = json.dumps(spec_data(spec), ensure_ascii=False)
+        with self._writing() as connection:
+            run, attempt = base, 1
+            while connection.execute("SELECT 1 FROM runs WHERE id=?", [run]).fetchone():
+                attempt += 1
+                run = f"{base}-{attempt}"
+            connection.execute(
+                "INSERT INTO runs (id, created, match, spec) VALUES (?,?,?,?)",
+                [run, created, match, text],
+            )
+        return self.find_runs("id = ?", [run])[0]
+
+    def finish_run(self, run: str, finished: str, counts: Mapping[str, int]) -> None:
+        """Mark `run` as finished, with how its items ended."""
+        with self._writing() as connection:
+            connection.execute(
+                "UPDATE runs SET finished = ?, counts = ? WHERE id = ?",
+                [finished, json.dumps(dict(counts)), run],
+            )
+
+    def find_runs(
+        self, where: str = "1", values: Sequence[object] = ()
+    ) -> list[RunRecord]:
+        """Return runs, newest first; `where` is an SQL condition over ``runs``."""
+        rows = self._read(
+            "SELECT number, id, created, finished, spec, counts FROM runs "
+            f"WHERE {where} ORDER BY created DESC, number DESC",
+            values,
+        )
+        return [self._record(row) for row in rows]
+
+    def _record(self, row: Sequence[Any]) -> RunRecord:
+        number, run, created, finished, spec, counts = row
+        try:
+            return RunRecord(
+                number=number,
+                id=run,
+                created=created,
+                finished=finished,
+                spec=read_spec(json.loads(spec)),
+                counts=json.loads(counts) if counts else {},
+            )
+        except (ValueError, TypeError) as error:
+            raise self._altered(f"run {run}") from error
+
+    def read_outcomes(self, run: str) -> Iterator[Outcome]:
+        """Yield the outcomes of `run` in cohort order.
+
+        Raises
+        ------
+        DataError
+            There is no such run.
+        StoreError
+            A row was changed by something other than ranloop.
+        """
+        numbers = self._read("SELECT number FROM runs WHERE id = ?", [run])
+        if not numbers:
+            raise DataError(f"there is no run {run}. Make one with `ranloop run`.")
+        last = -1
+        while rows := self._read(
+            "SELECT seq, item_id, status, fields, repairs, problem FROM outcomes "
+            "WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?",
+            [numbers[0][0], last, _PAGE],
+        ):
+            for row in rows:
+                yield self._outcome(row)
+            last = rows[-1][0]
+
+    def _outcome(self, row: Sequence[Any]) -> Outcome:
+        _, item_id, status, fields, repairs, problem = row
+        try:
+            return Outcome(
+                item_id=item_id,
+                status=Status(status),
+                fields=decode_fields(fields),
+                repairs=tuple(json.loads(repairs)) if repairs else (),
+                problem=problem,
+            )
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self._altered(f"the outcome of case {item_id}") from error
+
+    def _altered(self, what: str) -> StoreError:
+        return StoreError(
+            f"{self.path}: {what} cannot be read; something other than ranloop "
+            "changed it. Run the same `ranloop run` again to make it anew."
+        )
+
+    def count_outcomes(self, number: int) -> dict[str, int]:
+        """Return how many items of run `number` ended in each status."""
+        rows = self._read(
+            "SELECT status, count(*) FROM outcomes WHERE run = ? GROUP BY status",
+            [number],
+        )
+        return {status.value: dict(rows).get(status.value, 0) for status in Status}
+
+    def count_completions(self) -> int:
+        """Return how many completions are stored."""
+        (row,) = self._read("SELECT count(*) FROM completions")
+        return int(row[0])
+
+    def add_verdicts(self, verdicts: Iterable[Verdict]) -> None:
+        """Store verdicts; one with a known id is left as it was first stored."""
+        rows = [
+            (v.id, v.created, v.actor, json.dumps(dict(v.payload), ensure_ascii=False))
+            for v in verdicts
+        ]
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO verdicts VALUES (?,?,?,?)", rows
+            )
+
+    def list_verdicts(self) -> list[Verdict]:
+        """Return all stored verdicts, oldest first."""
+        rows = self._read(
+            "SELECT id, created, actor, payload FROM verdicts ORDER BY created, id"
+        )
+        return [
+            Verdict(name, created, actor, json.loads(payload))
+            for name, created, actor, payload in rows
+        ]
+
+    def _read(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        with self._lock, reported(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, reported(self.path), transaction(self._connection):
+            yield self._connection
+
+
+@contextmanager
+def open_store(workspace: Workspace) -> Iterator[Store]:
+    """Open the workspace's store for the length of the block.
+
+    Raises
+    ------
+    StoreError
+        The file is damaged, locked, of a newer version, or cannot be opened.
+    WriteError
+        The workspace cannot be written.
+    """
+    workspace.open_private()
+    store = Store(workspace.store)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def read_outcomes(store: Store, run_id: str) -> Iterator[Outcome]:
+    """Yield the outcomes of a run in cohort order; see `Store.read_outcomes`."""
+    return store.read_outcomes(run_id)

@@ -1,0 +1,196 @@
+"""Glues a prompt version, a cohort and an engine into one run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from types import MappingProxyType
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.core.records import Item
+from loop.engines.base import Engine, Settings, get_engine
+from loop.labels.cohort import Cohort, iter_items, read_cohort
+from loop.labels.reference import read_reference
+from loop.outputs.base import get_contract
+from loop.prompts.library import read_version
+from loop.prompts.render import plan_prompts
+from loop.run.execute import RunSummary, Work, execute
+from loop.run.manifest import read_environment, write_manifest
+from loop.run.spec import RunSpec
+from loop.run.store import RunRecord, open_store
+
+_ENGINES: Mapping[str, str] = MappingProxyType({"rules": "loop.engines.rules"})
+"""Module that registers each shipped engine, imported when it is asked for."""
+
+Watch = Callable[[Iterable[Item]], Iterable[Item]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A run that is ready to start."""
+
+    spec: RunSpec
+    work: Work
+    engine: Engine
+    total: int
+    """Number of items."""
+
+
+def prepare_run(
+    workspace: Workspace,
+    prompt: str,
+    cohort: str,
+    *,
+    engine: str = "rules",
+    limit: int | None = None,
+) -> Task:
+    """Return the run of prompt version `prompt` over `cohort`, not yet started.
+
+    Parameters
+    ----------
+    prompt
+        Reference of a version, for example ``"extractor"`` or ``"extractor@v3"``.
+    cohort
+        Name of an imported cohort; any role but ``holdout``.
+    engine
+        Engine name, for example ``"rules"``.
+    limit
+        Only the first so many cases; None for all.
+
+    Raises
+    ------
+    DataError
+        The version, the cohort or its contract cannot be used.
+    EngineError
+        There is no such engine, or it is not available.
+    """
+    version = read_version(workspace, prompt)
+    members = read_cohort(workspace, cohort)
+    _check_open(members)
+    contract = get_contract(version.contract)
+    settings = Settings(labels=workspace.labels)
+    reference, reference_digest = _newest_reference(workspace, cohort)
+    spec = RunSpec(
+        prompt=version.ref,
+        prompt_digest=version.digest,
+        contract=f"{contract.name}/{contract.version}",
+        cohort=cohort,
+        cohort_digest=members.digest,
+        reference=reference,
+        reference_digest=reference_digest,
+        protocol_digest=_protocol_digest(workspace),
+        engine=engine,
+        parameters={
+            "temperature": settings.temperature,
+            "max_tokens": settings.max_tokens,
+            "seed": settings.seed,
+        },
+        limit=limit,
+    )
+    work = Work(
+        items=islice(_items(workspace, members), limit),
+        plan=plan_prompts(version, contract.schema),
+        contract=contract,
+    )
+    size = len(members.cases)
+    return Task(
+        spec=spec,
+        work=work,
+        engine=_load_engine(engine, settings),
+        total=size if limit is None else min(size, limit),
+    )
+
+
+def run_task(
+    workspace: Workspace,
+    task: Task,
+    *,
+    watch: Watch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> RunSummary:
+    """Run `task`, write its manifest, and return what happened.
+
+    Parameters
+    ----------
+    watch
+        Wraps the items to show progress; None for none.
+
+    Raises
+    ------
+    LoopError
+        As `execute` does; what was answered until then is kept.
+    """
+    work = replace(task.work, items=watch(task.work.items)) if watch else task.work
+    identity = task.engine.identity()
+    environment = read_environment(workspace.root)
+
+    def seal(record: RunRecord) -> None:
+        write_manifest(workspace, record, identity, environment)
+
+    with open_store(workspace) as store:
+        return execute(task.spec, work, task.engine, store, now=now, seal=seal)
+
+
+def run_prompt(
+    workspace: Workspace,
+    prompt: str,
+    cohort: str,
+    *,
+    engine: str = "rules",
+    limit: int | None = None,
+    watch: Watch | None = None,
+) -> RunSummary:
+    """Prepare and run in one step; see `prepare_run` and `run_task`."""
+    task = prepare_run(workspace, prompt, cohort, engine=engine, limit=limit)
+    return run_task(workspace, task, watch=watch)
+
+
+def _items(workspace: Workspace, cohort: Cohort) -> Iterator[Item]:
+    """Yield the cohort's items, opening its texts only when the run begins."""
+    yield from iter_items(workspace, cohort)
+
+
+def _check_open(cohort: Cohort) -> None:
+    if cohort.role == "holdout":
+        raise DataError(
+            f"cohort {cohort.name} has the role holdout, and holdout cohorts open only "
+            "for a frozen version. Use a dev or external cohort."
+        )
+    if not cohort.cases:
+        raise DataError(
+            f"cohort {cohort.name} has no cases. Import some with "
+            "`ranloop cohort import`."
+        )
+
+
+def _newest_reference(
+    workspace: Workspace, cohort: str
+) -> tuple[int | None, str | None]:
+    """Return number and digest of the newest reference version, if there is one."""
+    if not any((workspace.cohorts / cohort / "reference").glob("v*.csv")):
+        return None, None
+    reference = read_reference(workspace, cohort)
+    return reference.number, reference.digest
+
+
+def _protocol_digest(workspace: Workspace) -> str | None:
+    try:
+        return digest_bytes(workspace.protocol.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(
+            f"cannot read {workspace.protocol}: {error.strerror}. Check the file."
+        ) from error
+
+
+def _load_engine(name: str, settings: Settings) -> Engine:
+    module = _ENGINES.get(name.partition(":")[0])
+    if module is not None:
+        importlib.import_module(module)
+    return get_engine(name, settings)

@@ -1,0 +1,290 @@
+"""The bootstrap itself: draws, weights, sums and percentile intervals.
+
+A resample is a vector of weights, how often each unit was drawn. One matrix product
+of a block of such vectors with the per-unit counts gives the counts of every resample
+in the block, the same integers that counting the resampled rows would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.stats.intervals import Estimate, check_confidence
+
+Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""From summed columns ``(n, n_columns)`` to values ``(n,)`` or ``(n, m)``."""
+
+_BLOCK = 600_000
+"""Weights per block: small enough for the processor's cache, and fixed, because the
+random stream must not depend on the machine."""
+
+_LEAST_ROWS = 16
+"""Resamples per block at least, so that a large table is not read again for each."""
+
+_UNDEFINED = 0.05
+"""Beyond this share of undefined resamples the statistic is not estimable."""
+
+
+class Bootstrap(NamedTuple):
+    """A statistic with its percentile interval."""
+
+    estimate: float | None
+    """Value on the cases themselves; None where it is undefined."""
+
+    low: float | None
+    """Lower limit; None when not estimable."""
+
+    high: float | None
+    """Upper limit; None when not estimable."""
+
+    resamples: int
+    """Resamples the interval rests on."""
+
+    redrawn: int
+    """Resamples that were drawn again because the statistic was undefined."""
+
+
+class Resampling(TypedDict, total=False):
+    """Options shared by every bootstrap."""
+
+    units: NDArray[Any] | None
+    """Unit of each case, for example its patient; None: every case is its own."""
+
+    resamples: int
+    """Number of resamples; default 2,000."""
+
+    seed: int
+    """Seed of the random generator; default 0. Record it."""
+
+    confidence: float
+    """Two-sided level; default 0.95."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draw:
+    """The same options with their defaults."""
+
+    units: NDArray[Any] | None = None
+    resamples: int = 2000
+    seed: int = 0
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence)
+        if self.resamples < 1:
+            raise ValueError(f"resamples must be >= 1, got {self.resamples}")
+
+
+def bootstrap(
+    columns: NDArray[Any], statistic: Statistic, **resampling: Unpack[Resampling]
+) -> list[Bootstrap]:
+    """Return percentile bootstrap intervals of statistics of column sums.
+
+    Parameters
+    ----------
+    columns
+        What each case adds to the counts, shape ``(n_cases, n_columns)``.
+    statistic
+        From sums of shape ``(n, n_columns)`` to values ``(n,)`` or ``(n, m)``; NaN
+        where undefined.
+    **resampling
+        As for `bootstrap_f1`.
+
+    Returns
+    -------
+    list[Bootstrap]
+        One per statistic. An undefined resample is drawn again and counted; with more
+        than 5 % of them, or fewer than two units, the limits are None.
+
+    Raises
+    ------
+    ValueError
+        An option is out of range, or `units` does not name a unit for every case.
+
+    References
+    ----------
+    Efron B, Tibshirani RJ. An Introduction to the Bootstrap. 1993, chapter 13;
+    resampling whole clusters: Field CA, Welsh AH. J R Stat Soc B 2007;69:369-390.
+    """
+    draw = _Draw(**resampling)
+    per_unit = _sum_by_unit(columns, draw.units)
+    estimates = _as_matrix(statistic(per_unit.sum(axis=0, dtype=np.float64)[None]))[0]
+    if len(per_unit) < 2 or np.isnan(estimates).all():
+        return [Bootstrap(_or_none(value), None, None, 0, 0) for value in estimates]
+    values = _draw_values(per_unit, statistic, draw, wanted=~np.isnan(estimates))
+    return [
+        _summarise(estimate, column, draw)
+        for estimate, column in zip(estimates, values.T, strict=True)
+    ]
+
+
+def resample_weights(
+    n_units: int, resamples: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.float32]]:
+    """Yield, in blocks, how often each unit is drawn in each resample.
+
+    Parameters
+    ----------
+    n_units
+        Number of units; each resample draws as many, with replacement.
+    resamples
+        Number of resamples in all blocks together.
+    rng
+        Source of randomness; a block's draws are one call of its `integers`.
+
+    Yields
+    ------
+    NDArray[np.float32]
+        Shape ``(n_block, n_units)``, whole numbers, each row summing to `n_units`.
+
+    References
+    ----------
+    Efron B, Tibshirani RJ. An Introduction to the Bootstrap. 1993, chapter 6 (a
+    resample as a vector of weights).
+    """
+    for drawn in draw_units(n_units, resamples, rng):
+        weights = np.empty(drawn.shape, dtype=np.float32)
+        for row, units in zip(weights, drawn, strict=True):
+            row[:] = np.bincount(units, minlength=n_units)
+        yield weights
+
+
+def draw_units(
+    n_units: int, resamples: int, rng: np.random.Generator
+) -> Iterator[NDArray[Any]]:
+    """Yield, in blocks, the units drawn in each resample.
+
+    Parameters
+    ----------
+    n_units, resamples, rng
+        As for `resample_weights`, which counts exactly these draws.
+
+    Yields
+    ------
+    NDArray[np.uint16] or NDArray[np.uint32]
+        Unit numbers from 0, shape ``(n_block, n_units)``.
+    """
+    # Narrow integers cost fewer random bits, the largest part of a bootstrap.
+    kind = np.uint16 if n_units <= 2**16 else np.uint32
+    rows = max(_LEAST_ROWS, _BLOCK // n_units)
+    for start in range(0, resamples, rows):
+        size = (min(rows, resamples - start), n_units)
+        yield rng.integers(n_units, size=size, dtype=kind)
+
+
+def resample_sums(
+    columns: NDArray[Any], resamples: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return the column sums of every resample.
+
+    Parameters
+    ----------
+    columns
+        What each unit adds, shape ``(n_units, n_columns)``.
+    resamples, rng
+        As for `resample_weights`.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape ``(resamples, n_columns)``; exact for whole numbers.
+    """
+    table: NDArray[Any] = columns.astype(_exact_float(columns))
+    blocks = resample_weights(len(columns), resamples, rng)
+    return np.concatenate([weights @ table for weights in blocks]).astype(np.float64)
+
+
+def to_estimate(result: Bootstrap, note: str = "") -> Estimate:
+    """Return a bootstrap result as an `Estimate`.
+
+    Parameters
+    ----------
+    result
+        The bootstrap result.
+    note
+        What is known to be degenerate; any note starting with ``"interval not
+        estimable"`` drops the interval.
+
+    Returns
+    -------
+    Estimate
+        With a note whenever limits are missing or resamples were redrawn.
+    """
+    if result.estimate is None or note.startswith("interval not estimable"):
+        return Estimate(result.estimate, None, None, note or "not estimable")
+    if result.low is None:
+        reason = "interval not estimable: too few units or defined resamples"
+        note = f"{reason}; {note}" if note else reason
+        return Estimate(result.estimate, None, None, note)
+    if result.redrawn and not note:
+        note = f"{result.redrawn} undefined resamples redrawn"
+    return Estimate(result.estimate, result.low, result.high, note)
+
+
+def _sum_by_unit(columns: NDArray[Any], units: NDArray[Any] | None) -> NDArray[Any]:
+    if units is None:
+        return columns
+    if np.shape(units) != (len(columns),):
+        raise ValueError(
+            f"need one unit per case, got shape {np.shape(units)} for {len(columns)}"
+        )
+    names, position = np.unique(units, return_inverse=True)
+    kind = np.int64 if columns.dtype.kind in "bui" else np.float64
+    table = np.zeros((len(names), columns.shape[1]), dtype=kind)
+    np.add.at(table, position, columns)
+    return table
+
+
+def _exact_float(columns: NDArray[Any]) -> type[np.float32 | np.float64]:
+    """Return the narrowest float that holds every resampled sum exactly."""
+    if columns.dtype.kind not in "bui":
+        return np.float64
+    largest = int(np.abs(columns.astype(np.int64)).max(initial=0)) * len(columns)
+    return np.float32 if largest < 2**24 else np.float64
+
+
+def _draw_values(
+    per_unit: NDArray[Any],
+    statistic: Statistic,
+    draw: _Draw,
+    *,
+    wanted: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return resampled values, with spare rows where a wanted one is undefined."""
+    rng = np.random.default_rng(draw.seed)
+    values = _as_matrix(statistic(resample_sums(per_unit, draw.resamples, rng)))
+    if not np.isnan(values[:, wanted]).any():
+        return values
+    spare = ceil(_UNDEFINED * draw.resamples)
+    more = _as_matrix(statistic(resample_sums(per_unit, spare, rng)))
+    return np.concatenate([values, more])
+
+
+def _summarise(
+    estimate: np.float64, values: NDArray[np.float64], draw: _Draw
+) -> Bootstrap:
+    if np.isnan(estimate):
+        return Bootstrap(None, None, None, 0, 0)
+    defined = np.flatnonzero(~np.isnan(values))
+    if len(defined) < draw.resamples:
+        undefined = len(values) - len(defined)
+        return Bootstrap(float(estimate), None, None, len(defined), undefined)
+    used = defined[: draw.resamples]
+    tail = (1 - draw.confidence) / 2
+    low, high = np.quantile(values[used], [tail, 1 - tail])
+    redrawn = int(used[-1]) + 1 - draw.resamples
+    return Bootstrap(float(estimate), float(low), float(high), draw.resamples, redrawn)
+
+
+def _as_matrix(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values.reshape(len(values), -1)
+
+
+def _or_none(value: np.float64) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,56 @@
+"""Failing cases: what is listed, what is left out, and what is never shown."""
+
+from loop.core.records import Mark, Status, Value
+from loop.evaluate.failures import ALL_LABELS, Kind, find_failures
+from loop.labels.reference import NOT_CODED, UNCERTAIN
+from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
+
+
+def failures(outcomes, rows):
+    """Return (case, label, kind) of every failure."""
+    found = find_failures(iter(outcomes), reference(rows), TAXONOMY)
+    return [(row.case_id, row.label, row.kind) for row in found]
+
+
+def test_each_kind_is_told_apart():
+    """Wrong both ways, hedged, unparsed and failed."""
+    outcomes = [
+        outcome("a", {"edema": 1}),
+        outcome("b", {"edema": 0, "fracture": 1}),
+        outcome("c", {"edema": -1}),
+        silent("d"),
+        silent("e", Status.ENGINE_FAILED),
+    ]
+    rows = {case: {"edema": 0, "no_finding": UNCERTAIN} for case in "abcde"}
+    rows["b"] |= {"edema": 1, "fracture": 1}
+    assert failures(outcomes, rows) == [
+        ("a", "edema", Kind.FALSE_POSITIVE),
+        ("b", "edema", Kind.FALSE_NEGATIVE),
+        ("c", "edema", Kind.UNCERTAIN),
+        ("d", ALL_LABELS, Kind.UNPARSED),
+        ("e", ALL_LABELS, Kind.ENGINE_FAILED),
+    ]
+
+
+def test_an_undecided_reference_has_no_failures():
+    """Where the readers are uncertain no answer is wrong."""
+    row = {"edema": UNCERTAIN, "no_finding": UNCERTAIN}
+    assert failures([outcome("a", {"edema": 1})], {"a": row}) == []
+
+
+def test_not_coded_counts_as_absent_and_stays_visible():
+    """The reviewer sees that nobody judged the case absent."""
+    row = {"edema": NOT_CODED, "no_finding": UNCERTAIN}
+    standard = reference({"a": row})
+    found = list(find_failures(iter([outcome("a", {"edema": 1})]), standard, TAXONOMY))
+    assert [(f.kind, f.reference) for f in found] == [
+        (Kind.FALSE_POSITIVE, Mark.NOT_CODED)
+    ]
+    assert found[0].predicted is Value.PRESENT
+    assert found[0].spans == ((0, 4),)
+
+
+def test_derived_no_finding_fails_too():
+    """A false positive elsewhere takes "No Finding" away."""
+    found = failures([outcome("a", {"edema": 1})], {"a": {"no_finding": 1}})
+    assert ("a", "no_finding", Kind.FALSE_NEGATIVE) in found

@@ -1,0 +1,157 @@
+"""Crosswalks are data: CheXpert's 14, and the MeSH rules of the Open-i collection."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.core.records import Mark
+from loop.labels.crosswalk import read_chexpert
+from loop.labels.openi import MeshCrosswalk, read_mesh_crosswalk
+from loop.labels.reference import MARKS, read_reference
+from loop.labels.taxonomy import Taxonomy
+
+P, U, N = Mark.PRESENT, Mark.UNCERTAIN, Mark.NOT_CODED
+
+
+@pytest.fixture
+def crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswalk:
+    """Return the shipped MeSH crosswalk."""
+    return read_mesh_crosswalk(labels_folder, taxonomy)
+
+
+def _coded(crosswalk: MeshCrosswalk, mesh: str) -> dict[str, Mark]:
+    return {k: m for k, m in crosswalk.marks(mesh).items() if m is not N}
+
+
+def test_the_chexpert_names_agree_with_the_taxonomy(
+    labels_folder: Path, taxonomy: Taxonomy
+) -> None:
+    """Two files say which labels compare; they must not contradict each other."""
+    chexpert = read_chexpert(labels_folder, taxonomy)
+    assert set(chexpert.ids) == set(taxonomy.comparable)
+    assert chexpert.label("Airspace Opacity") == "lung_opacity"
+    assert chexpert.label("Emphysema") is None
+
+
+def test_chexpert_knows_its_hierarchy(labels_folder: Path, taxonomy: Taxonomy) -> None:
+    """Pneumonia implies consolidation and through it opacity in CheXpert."""
+    chexpert = read_chexpert(labels_folder, taxonomy)
+    assert chexpert.ancestors("pneumonia") == ("consolidation", "lung_opacity")
+    assert chexpert.ancestors("fracture") == ()
+
+
+def test_a_blank_chexpert_cell_is_missing_not_absent(
+    labels_folder: Path, taxonomy: Taxonomy
+) -> None:
+    """Not mentioned says less than absent."""
+    assert read_chexpert(labels_folder, taxonomy).values[""] is Mark.MISSING
+
+
+def test_all_62_rules_are_there(crosswalk: MeshCrosswalk) -> None:
+    """The rules are numbered without gaps."""
+    ids = {rule.id for rules in crosswalk.rules.values() for rule in rules}
+    assert ids == set(range(1, 63))
+
+
+@pytest.mark.parametrize(
+    ("mesh", "expected"),
+    [
+        ("normal", {"no_finding": P}),
+        ("No Indexing", {}),
+        ("", {}),
+        ("Cardiomegaly/borderline", {"cardiomegaly": U}),
+        ("Cardiomegaly/mild;Cardiomegaly/borderline", {"cardiomegaly": P}),
+        (
+            "Nodule/pleura",
+            {"lung_lesion": P, "pleural_other": P},
+        ),
+        ("Bullous Emphysema/lung", {"emphysema": P, "cavity_cyst": P}),
+        ("Calcinosis", {}),
+        ("Calcinosis/aorta, thoracic", {"calcification": P}),
+        ("Calcinosis/ribs", {}),
+        ("Calcinosis/pleura", {"pleural_other": P}),
+        ("Cicatrix/lung/upper lobe", {}),
+        ("Cicatrix/pleura", {"pleural_other": P}),
+        ("Trachea, Carina", {"mediastinal_other": P}),
+        ("Trachea", {"trachea_bronchus": P}),
+        ("trachea", {}),
+        ("Opacity", {"lung_opacity": P}),
+        ("Opacity/retrocardiac", {"lung_opacity": P}),
+        ("Opacity/base", {"lung_opacity": U}),
+        ("Opacity/lung/pleura/round", {"lung_lesion": U}),
+        ("Mass/mediastinum", {"mediastinal_other": P}),
+        ("Mass/mediastinum/lung", {"lung_lesion": P}),
+        ("Mass/shoulder", {}),
+        (
+            "Lung/hilum/enlarged",
+            {"pulmonary_vascular_abnormal": U, "mediastinal_other": U},
+        ),
+        ("Lung/hilum/lymph nodes/enlarged", {"mediastinal_other": P}),
+        (
+            " Pneumonia / lung ; Heart Failure",
+            {
+                "pneumonia": P,
+                "lung_opacity": U,
+                "edema": U,
+                "pulmonary_vascular_abnormal": U,
+            },
+        ),
+    ],
+)
+def test_a_tag_maps_as_documented(
+    crosswalk: MeshCrosswalk, mesh: str, expected: dict[str, Mark]
+) -> None:
+    """Rules are not exclusive, present beats uncertain, prefixes and case matter."""
+    assert _coded(crosswalk, mesh) == expected
+
+
+def test_what_is_not_coded_is_weaker_than_absent(crosswalk: MeshCrosswalk) -> None:
+    """Nobody looked for it: it is never recorded as absent."""
+    assert Mark.ABSENT not in crosswalk.marks("Pneumonia/lung").values()
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("part", "cases"), [("dev", 300), ("test", 1348)])
+def test_the_label_files_are_reproduced_exactly(
+    workspace: Workspace,
+    take: Callable[..., object],
+    taxonomy: Taxonomy,
+    data_folder: Path,
+    part: str,
+    cases: int,
+) -> None:
+    """Zero differences in all cells, through the whole import."""
+    take(data_folder / "openi" / f"reports_{part}.csv", part, role="external")
+    reference = read_reference(workspace, part)
+    codes = {"1": P, "-1": U, "0": N}
+    with (data_folder / "openi" / f"labels_{part}.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    found = {
+        case: dict(zip(reference.labels, row, strict=True))
+        for case, row in zip(reference.case_ids, reference.marks.tolist(), strict=True)
+    }
+    differences = [
+        (row["uid"], name)
+        for row in rows
+        for name, cell in row.items()
+        if name != "uid"
+        and MARKS[found[row["uid"]][taxonomy.find(name).id]] is not codes[cell]
+    ]
+    assert len(rows) == len(reference.case_ids) == cases
+    assert differences == []
+
+
+def test_a_rule_with_an_unknown_label_is_refused(
+    labels_folder: Path, tmp_path: Path, taxonomy: Taxonomy
+) -> None:
+    """A typing error must not make a label disappear."""
+    text = (labels_folder / "crosswalks" / "openi_mesh.yaml").read_text("utf-8")
+    (tmp_path / "crosswalks").mkdir()
+    path = tmp_path / "crosswalks" / "openi_mesh.yaml"
+    path.write_text(text.replace("[atelectasis]", "[atelectases]", 1), "utf-8")
+    with pytest.raises(DataError, match="rule 2: no label 'atelectases'"):
+        read_mesh_crosswalk(tmp_path, taxonomy)

@@ -1,0 +1,195 @@
+"""Reference standards: numbered versions, corrected by a new one, never edited."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from loop.core.errors import DataError, LedgerError, UnknownLabelError
+from loop.core.ledger import Actor, read_ledger
+from loop.core.paths import Workspace
+from loop.core.records import Mark
+from loop.labels.cohort import Cohort
+from loop.labels.reference import (
+    CODES,
+    correct_reference,
+    edited_references,
+    list_references,
+    read_reference,
+    reference_path,
+    write_reference,
+)
+
+ACTOR = Actor(name="Dr. Example")
+LABELS = ("edema", "fracture", "pneumonia")
+MARKS = np.array([[1, 0, -1], [-2, -3, 2]], dtype=np.int8)
+
+Maker = Callable[..., Cohort]
+
+
+@pytest.fixture
+def cohort(make_cohort: Maker) -> Cohort:
+    """Return a cohort of two cases without labels."""
+    return make_cohort([("a1", "One."), ("a2", "Two.")])
+
+
+def _write(workspace: Workspace, cohort: Cohort, marks: object = MARKS) -> int:
+    return write_reference(
+        workspace, cohort, LABELS, np.asarray(marks), reason="first", actor=ACTOR
+    )
+
+
+def test_every_mark_survives_the_file(workspace: Workspace, cohort: Cohort) -> None:
+    """All six marks are spelled out and read back as they were."""
+    assert _write(workspace, cohort) == 1
+    reference = read_reference(workspace, "mine")
+    assert (reference.marks == MARKS).all()
+    assert reference.labels == LABELS
+    assert reference.case_ids == ("a1", "a2")
+    assert reference.mark("a2", "pneumonia") is Mark.NOT_CODED
+    text = reference_path(workspace, "mine", 1).read_text()
+    assert text == (
+        "case_id,edema,fracture,pneumonia\n"
+        "a1,present,absent,uncertain\n"
+        "a2,no_majority,missing,not_coded\n"
+    )
+
+
+def test_only_present_absent_and_not_coded_are_scored(
+    workspace: Workspace, cohort: Cohort
+) -> None:
+    """Uncertain, no majority and missing are excluded, never absent."""
+    _write(workspace, cohort)
+    binary = read_reference(workspace, "mine").as_binary()
+    assert binary.dtype == np.int8
+    assert binary.tolist() == [[1, 0, -1], [-1, -1, 0]]
+
+
+def test_a_correction_makes_the_next_version(
+    workspace: Workspace, cohort: Cohort
+) -> None:
+    """The old version stays, byte for byte, so that old runs can be understood."""
+    _write(workspace, cohort)
+    before = reference_path(workspace, "mine", 1).read_bytes()
+    number = correct_reference(
+        workspace,
+        cohort,
+        {("a2", "fracture"): Mark.PRESENT},
+        actor=ACTOR,
+        reason="read again",
+    )
+    assert number == 2
+    assert list_references(workspace, "mine") == (1, 2)
+    assert reference_path(workspace, "mine", 1).read_bytes() == before
+    assert read_reference(workspace, "mine").mark("a2", "fracture") is Mark.PRESENT
+    assert read_reference(workspace, "mine", 1).mark("a2", "fracture") is Mark.MISSING
+
+
+def test_correcting_twice_makes_one_version(
+    workspace: Workspace, cohort: Cohort
+) -> None:
+    """Running the same verdicts again changes nothing."""
+    _write(workspace, cohort)
+    wanted = {("a2", "fracture"): Mark.PRESENT}
+    for _ in range(2):
+        number = correct_reference(
+            workspace, cohort, wanted, actor=ACTOR, reason="read again"
+        )
+        assert number == 2
+    assert _write(workspace, cohort, read_reference(workspace, "mine").marks) == 2
+
+
+def test_every_version_is_in_the_ledger(workspace: Workspace, cohort: Cohort) -> None:
+    """Who, why and the digest: enough to notice an edit later."""
+    _write(workspace, cohort)
+    entry = read_ledger(workspace.ledger)[-1]
+    assert (entry.action, entry.subject) == ("reference_revised", "mine:ref1")
+    assert (entry.actor, entry.reason) == ("Dr. Example", "first")
+    assert entry.payload["digest"] == read_reference(workspace, "mine").digest
+
+
+def test_an_edited_version_is_noticed(workspace: Workspace, cohort: Cohort) -> None:
+    """An edit behind the tool's back no longer has the recorded digest."""
+    _write(workspace, cohort)
+    assert edited_references(workspace, "mine") == ()
+    path = reference_path(workspace, "mine", 1)
+    path.write_text(path.read_text().replace("present", "absent", 1))
+    assert edited_references(workspace, "mine") == (1,)
+
+
+def test_no_version_without_its_ledger_entry(
+    workspace: Workspace, cohort: Cohort
+) -> None:
+    """A broken ledger stops the correction, and leaves nothing behind."""
+    _write(workspace, cohort)
+    with workspace.ledger.open("ab") as stream:
+        stream.write(b"broken\n")
+    with pytest.raises(LedgerError):
+        correct_reference(
+            workspace,
+            cohort,
+            {("a1", "edema"): Mark.ABSENT},
+            actor=ACTOR,
+            reason="read again",
+        )
+    assert list_references(workspace, "mine") == (1,)
+
+
+@pytest.mark.parametrize(
+    ("pair", "error", "message"),
+    [
+        (("zz", "edema"), DataError, "no case 'zz'"),
+        (("a1", "oedema"), UnknownLabelError, "no label 'oedema'"),
+    ],
+)
+def test_a_correction_of_an_unknown_pair_is_refused(
+    workspace: Workspace,
+    cohort: Cohort,
+    pair: tuple[str, str],
+    error: type[Exception],
+    message: str,
+) -> None:
+    """Nothing is written when one of several corrections is wrong."""
+    _write(workspace, cohort)
+    wanted = {("a1", "edema"): Mark.ABSENT, pair: Mark.ABSENT}
+    with pytest.raises(error, match=message):
+        correct_reference(workspace, cohort, wanted, actor=ACTOR, reason="again")
+    assert list_references(workspace, "mine") == (1,)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("present", "maybe", "line 2: a cell holds none of"),
+        ("a1,present", "a1", "line 2: 3 cells, the header has 4"),
+        ("a1,", "a9,", "does not list the cases"),
+        ("case_id,", "id,", "first column must be case_id"),
+        ("edema", "fracture", "no column may stand"),
+        ("a1", '"a1', "not a UTF-8 CSV file"),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    workspace: Workspace, cohort: Cohort, old: str, new: str, message: str
+) -> None:
+    """The file and line are named; nothing is guessed."""
+    _write(workspace, cohort)
+    path = reference_path(workspace, "mine", 1)
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(DataError, match=message):
+        read_reference(workspace, "mine")
+
+
+def test_a_missing_version_names_the_existing_ones(
+    workspace: Workspace, cohort: Cohort
+) -> None:
+    """Before any reference, the message says how to make one."""
+    with pytest.raises(DataError, match="ranloop cohort votes mine"):
+        read_reference(workspace, "mine")
+    _write(workspace, cohort)
+    with pytest.raises(DataError, match=r"no reference v7 \(there: v1\)"):
+        read_reference(workspace, "mine", 7)
+
+
+def test_the_codes_are_distinct() -> None:
+    """Six marks, six codes: none can be mistaken for another."""
+    assert len(set(CODES.values())) == len(Mark) == 6

@@ -1,0 +1,142 @@
+"""The taxonomy: 21 labels, found under every published spelling; No Finding derived."""
+
+from pathlib import Path
+
+import pytest
+
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.records import Value
+from loop.labels.taxonomy import NoFindingPolicy, Taxonomy, read_taxonomy
+
+P, A, U = Value.PRESENT, Value.ABSENT, Value.UNCERTAIN
+
+
+def _values(taxonomy: Taxonomy, **other: Value) -> dict[str, Value]:
+    return {**dict.fromkeys(taxonomy.extracted, A), **other}
+
+
+def test_there_are_21_labels_in_published_order(taxonomy: Taxonomy) -> None:
+    """Tables are printed in this order; 20 labels are asked, one is derived."""
+    assert len(taxonomy.ids) == 21
+    assert taxonomy.ids[0] == "atelectasis"
+    assert taxonomy.ids[7] == "no_finding"
+    assert taxonomy.ids[-1] == "pulmonary_vascular_abnormal"
+    assert set(taxonomy.ids) - set(taxonomy.extracted) == {"no_finding"}
+
+
+def test_fourteen_labels_compare_with_chexpert(taxonomy: Taxonomy) -> None:
+    """The first 14 are CheXpert's, the last seven have no counterpart."""
+    assert taxonomy.comparable == taxonomy.ids[:14]
+
+
+def test_every_definition_says_what_counts_in_at_most_three_sentences(
+    taxonomy: Taxonomy,
+) -> None:
+    """A definition that is missing or an essay helps no reader."""
+    for label in taxonomy.labels:
+        assert 60 < len(label.definition) < 500, label.id
+        assert 1 <= label.definition.count(".") <= 3, label.id
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("Pleural Effusion", "pleural_effusion"),
+        ("pleural-effusion", "pleural_effusion"),
+        ("Calcification", "calcification"),
+        ("calcification(lung and mediastinal)", "calcification"),
+        ("Calcification (Lung/Mediastinal)", "calcification"),
+        ("Trachea and bronchus", "trachea_bronchus"),
+        ("trachea & bronchus", "trachea_bronchus"),
+        ("cavity and cyst", "cavity_cyst"),
+        ("Pulmonary Vascular Abnormality", "pulmonary_vascular_abnormal"),
+        ("PULMONARY EDEMA", "edema"),
+    ],
+)
+def test_a_label_is_found_under_every_published_spelling(
+    taxonomy: Taxonomy, name: str, label: str
+) -> None:
+    """Label files spell the same label in several ways."""
+    assert taxonomy.find(name).id == label
+
+
+def test_an_unknown_label_names_the_closest_one(taxonomy: Taxonomy) -> None:
+    """The way out of a typing error is the right spelling."""
+    with pytest.raises(UnknownLabelError, match="Did you mean 'Pneumothorax'"):
+        taxonomy.find("Pneumothroax")
+
+
+def test_a_name_like_nothing_lists_the_known_ones(taxonomy: Taxonomy) -> None:
+    """Without a near match the message still says what would be right."""
+    with pytest.raises(UnknownLabelError, match="Known: atelectasis"):
+        taxonomy.find("q" * 500)
+
+
+@pytest.mark.parametrize(
+    ("other", "ran", "chexpert"),
+    [
+        ({}, P, P),
+        ({"edema": P}, A, A),
+        ({"edema": U}, U, A),
+        ({"support_devices": P}, A, P),
+        ({"support_devices": U}, U, P),
+        ({"support_devices": P, "edema": U}, A, A),
+    ],
+)
+def test_no_finding_follows_the_policy(
+    taxonomy: Taxonomy, other: dict[str, Value], ran: Value, chexpert: Value
+) -> None:
+    """The policies differ on devices and on uncertain findings, as published."""
+    values = _values(taxonomy, **other)
+    assert taxonomy.derive_no_finding(values, NoFindingPolicy.RAN) is ran
+    assert taxonomy.derive_no_finding(values, NoFindingPolicy.CHEXPERT) is chexpert
+
+
+def test_the_shipped_policy_is_ran(taxonomy: Taxonomy) -> None:
+    """The default decides what every signature says."""
+    assert taxonomy.derive_no_finding(_values(taxonomy, support_devices=P)) is A
+
+
+def test_an_incomplete_answer_derives_nothing(taxonomy: Taxonomy) -> None:
+    """A label without an answer is not absent."""
+    values = _values(taxonomy)
+    del values["fracture"]
+    assert taxonomy.derive_no_finding(values) is None
+
+
+def test_a_predicted_no_finding_is_ignored(taxonomy: Taxonomy) -> None:
+    """It is derived from the others, never asked."""
+    assert taxonomy.derive_no_finding(_values(taxonomy, no_finding=A)) is P
+
+
+def _edited(labels_folder: Path, tmp_path: Path, old: str, new: str) -> Path:
+    text = (labels_folder / "taxonomy.yaml").read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "taxonomy.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    return tmp_path
+
+
+def test_two_labels_of_one_name_are_refused(
+    labels_folder: Path, tmp_path: Path
+) -> None:
+    """A file could not say which of them it means."""
+    folder = _edited(labels_folder, tmp_path, "name: Edema", "name: Pneumonia")
+    with pytest.raises(DataError, match="both called 'pneumonia'"):
+        read_taxonomy(folder)
+
+
+def test_a_changed_definition_changes_the_digest(
+    taxonomy: Taxonomy, labels_folder: Path, tmp_path: Path
+) -> None:
+    """Results name the taxonomy they were made with."""
+    folder = _edited(
+        labels_folder, tmp_path, "A break of any bone", "A crack of a bone"
+    )
+    assert read_taxonomy(folder).digest != taxonomy.digest
+
+
+def test_an_unknown_policy_is_refused(labels_folder: Path, tmp_path: Path) -> None:
+    """The message names the field."""
+    folder = _edited(labels_folder, tmp_path, "policy: ran", "policy: maybe")
+    with pytest.raises(DataError, match="no_finding_policy"):
+        read_taxonomy(folder)

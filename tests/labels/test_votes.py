@@ -1,0 +1,241 @@
+"""Votes become a reference by majority; a tie is never absent."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from loop.core.errors import DataError, LoopError, UnknownLabelError
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
+from loop.core.records import Mark
+from loop.labels.agreement import measure_agreement
+from loop.labels.cohort import Cohort
+from loop.labels.reference import MARKS, list_references, read_reference
+from loop.labels.taxonomy import Taxonomy
+from loop.labels.votes import (
+    Votes,
+    import_votes,
+    majority,
+    read_cohort_votes,
+    read_votes,
+    votes_path,
+)
+
+ACTOR = Actor(name="Dr. Example")
+READERS = "ABCDEF"
+HEADER = ["reader", "case_id", "label", "value"]
+
+Maker = Callable[..., Cohort]
+Writer = Callable[..., Path]
+
+
+@pytest.fixture
+def cohort(make_cohort: Maker) -> Cohort:
+    """Return a cohort of three cases."""
+    return make_cohort([("a1", "One."), ("a2", "Two."), ("a3", "Three.")])
+
+
+def _ballots(case: str, values: str, label: str = "Edema") -> list[list[str]]:
+    """Return one vote per character: p, a or u; a dot did not vote."""
+    words = {"p": "present", "a": "absent", "u": "uncertain"}
+    return [
+        [reader, case, label, words[value]]
+        for reader, value in zip(READERS, values, strict=False)
+        if value != "."
+    ]
+
+
+@pytest.fixture
+def read(cohort: Cohort, write_csv: Writer, taxonomy: Taxonomy):
+    """Return a function that reads ballots as votes."""
+
+    def run(rows: Sequence[Sequence[str]], header: Sequence[str] = HEADER) -> Votes:
+        return read_votes(write_csv([header, *rows], "votes.csv"), cohort, taxonomy)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("values", "mark"),
+    [
+        ("pppppp", Mark.PRESENT),
+        ("ppppaa", Mark.PRESENT),
+        ("aaaapp", Mark.ABSENT),
+        ("pppaaa", Mark.NO_MAJORITY),
+        ("pppaau", Mark.NO_MAJORITY),
+        ("ppaauu", Mark.NO_MAJORITY),
+        ("aaauuu", Mark.NO_MAJORITY),
+        ("aauuuu", Mark.UNCERTAIN),
+        ("pppp..", Mark.PRESENT),
+        ("ppp...", Mark.NO_MAJORITY),
+        ("aaa..u", Mark.NO_MAJORITY),
+    ],
+)
+def test_four_of_six_make_a_reference_label(read, values: str, mark: Mark) -> None:
+    """Ties and scattered votes have no majority; uncertain is kept apart."""
+    votes = read([*_ballots("a1", values), *_ballots("a2", "aaaaaa")])
+    assert MARKS[int(majority(votes)[0, 0])] is mark
+
+
+def test_a_pair_nobody_voted_on_is_missing(read) -> None:
+    """Not looked at is not absent."""
+    marks = majority(read(_ballots("a1", "pppppp")))
+    assert [MARKS[int(code)] for code in marks[:, 0]] == [
+        Mark.PRESENT,
+        Mark.MISSING,
+        Mark.MISSING,
+    ]
+
+
+def test_absent_always_has_its_majority(read) -> None:
+    """Of all 729 ballots of six readers, absent needs four absent votes."""
+    for values in product("pau", repeat=6):
+        votes = read([*_ballots("a1", "".join(values))])
+        mark = MARKS[int(majority(votes)[0, 0])]
+        assert (mark is Mark.ABSENT) == (values.count("a") >= 4)
+
+
+@pytest.mark.parametrize(("readers", "need"), [(2, 2), (3, 2), (4, 3), (5, 3), (6, 4)])
+def test_the_default_is_over_half(read, readers: int, need: int) -> None:
+    """`k` of `n` with k = n // 2 + 1: two values can never both win."""
+    enough = "p" * need + "a" * (readers - need)
+    short = "p" * (need - 1) + "u" * (readers - need + 1)
+    votes = read([*_ballots("a1", enough), *_ballots("a2", short)])
+    marks = majority(votes)
+    assert MARKS[int(marks[0, 0])] is Mark.PRESENT
+    assert MARKS[int(marks[1, 0])] is not Mark.PRESENT
+
+
+@pytest.mark.parametrize("need", [0, 3, 7])
+def test_a_need_that_decides_nothing_is_refused(read, need: int) -> None:
+    """Three of six could be reached by both sides; seven by none."""
+    with pytest.raises(DataError, match=f"{need} equal votes of 6.*Use 4 to 6"):
+        majority(read(_ballots("a1", "pppppp")), need=need)
+
+
+@pytest.mark.parametrize(
+    ("row", "error", "message"),
+    [
+        (["A", "zz", "Edema", "present"], DataError, "line 3: cohort 'mine' has no"),
+        (["A", "a1", "Edma", "present"], UnknownLabelError, "line 3: .*mean 'Edema'"),
+        (["A", "a1", "edema", "1"], DataError, "line 3: 'A' already voted.*line 2"),
+        (["B", "a1", "Edema", "perhaps"], DataError, "line 3: column 'value'"),
+        (["B", "a1", "Edema", ""], DataError, "line 3: a vote is present"),
+        (["", "a1", "Edema", "1"], DataError, "line 3: no reader"),
+        (["B", "a1", "Edema"], DataError, "line 3: 3 cells, the header has 4"),
+    ],
+)
+def test_a_wrong_vote_is_refused_with_its_line(
+    read, row: list[str], error: type[Exception], message: str
+) -> None:
+    """One wrong line stops the file: a vote is never dropped in silence."""
+    with pytest.raises(error, match=message):
+        read([["A", "a1", "Edema", "present"], row])
+
+
+def test_a_missing_column_is_named(read) -> None:
+    """The message lists the columns wanted."""
+    with pytest.raises(DataError, match="no column reader.*reader,case_id,label,value"):
+        read([["A", "a1", "Edema", "1"]], ["doctor", "case_id", "label", "value"])
+
+
+def test_a_file_without_votes_is_refused(read) -> None:
+    """An empty file is a mistake, not a reference of missing marks."""
+    with pytest.raises(DataError, match="holds no vote"):
+        read([])
+
+
+def test_importing_votes_makes_a_reference(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+) -> None:
+    """The votes stay with the cohort, the majority becomes its reference."""
+    rows = [*_ballots("a1", "ppppaa"), *_ballots("a2", "pppaaa")]
+    path = write_csv([HEADER, *rows], "votes.csv")
+    report = import_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
+    assert (report.votes, report.need, report.reference) == (12, 4, 1)
+    assert report.marks["no_majority"] == 1
+    reference = read_reference(workspace, "mine")
+    assert reference.mark("a2", "edema") is Mark.NO_MAJORITY
+    kept = read_cohort_votes(workspace, cohort, taxonomy)
+    assert kept.count == 12
+    again = import_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
+    assert again.reference == 1
+
+
+def test_new_votes_keep_the_old_ones_and_add_a_version(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+) -> None:
+    """Nothing a reader ever said is lost."""
+    for number, values in enumerate(("pppppp", "aaaaaa"), 1):
+        path = write_csv([HEADER, *_ballots("a1", values)], "votes.csv")
+        report = import_votes(workspace, cohort, path, taxonomy, need=4, actor=ACTOR)
+        assert report.reference == number
+    kept = list((workspace.private / "replaced").glob("mine-votes-*.csv"))
+    assert len(kept) == 1
+    assert b"present" in kept[0].read_bytes()
+
+
+def test_votes_are_put_back_when_the_reference_cannot_be_written(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+) -> None:
+    """Votes and reference change together or not at all."""
+    path = write_csv([HEADER, *_ballots("a1", "pppppp")], "votes.csv")
+    workspace.ledger.write_bytes(b"broken\n")
+    with pytest.raises(LoopError):
+        import_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
+    assert not votes_path(workspace, "mine").exists()
+    assert list_references(workspace, "mine") == ()
+
+
+def test_a_cohort_without_votes_says_how_to_add_them(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy
+) -> None:
+    """Agreement needs votes; the command that adds them is named."""
+    with pytest.raises(DataError, match="ranloop cohort votes mine FILE"):
+        read_cohort_votes(workspace, cohort, taxonomy)
+
+
+def test_agreement_of_a_worked_table(read, taxonomy: Taxonomy) -> None:
+    """Two readers, 1 of 3 cases differs: kappa 0.4 and raw 2/3, by hand."""
+    votes = read([*_ballots("a1", "pp"), *_ballots("a2", "aa"), *_ballots("a3", "pa")])
+    report = measure_agreement(votes, taxonomy, cohort="mine", resamples=200)
+    (label,) = report.labels
+    assert label.raw == pytest.approx(2 / 3)
+    assert label.pairs[0].kappa.value == pytest.approx(0.4)
+    assert label.votes == 6
+
+
+def test_six_readers_make_fifteen_pairs(read, taxonomy: Taxonomy) -> None:
+    """And six comparisons with the majority of the other five."""
+    votes = read(
+        [
+            *_ballots("a1", "ppppaa"),
+            *_ballots("a2", "aaaaau"),
+            *_ballots("a3", "pppppp"),
+        ]
+    )
+    report = measure_agreement(votes, taxonomy, cohort="mine", resamples=200)
+    assert len(report.pooled.pairs) == 15
+    assert len(report.labels[0].ceiling.readers) == 6
+    assert report.labels[0].uncertain == 1
+
+
+def test_uncertain_votes_can_be_a_category(read, taxonomy: Taxonomy) -> None:
+    """Two readers who are both uncertain agree only if uncertain counts."""
+    votes = read([*_ballots("a1", "uu"), *_ballots("a2", "aa"), *_ballots("a3", "pp")])
+    left_out = measure_agreement(votes, taxonomy, cohort="mine", resamples=200)
+    counted = measure_agreement(
+        votes, taxonomy, cohort="mine", resamples=200, uncertain_is_category=True
+    )
+    assert "2 of 3" in left_out.labels[0].alpha.note
+    assert counted.labels[0].alpha.value == pytest.approx(1.0)
+    assert "of 3" not in counted.labels[0].alpha.note
+
+
+def test_one_reader_has_no_agreement(read, taxonomy: Taxonomy) -> None:
+    """The message says what is missing."""
+    votes = read(_ballots("a1", "p"))
+    with pytest.raises(DataError, match="one reader only"):
+        measure_agreement(votes, taxonomy, cohort="mine")

@@ -1,0 +1,63 @@
+"""The diff says what changed, label by label, and nothing else."""
+
+from dataclasses import replace
+
+from loop.prompts.diff import diff_data, diff_versions, format_diff
+
+
+def test_guides_are_compared_entry_by_entry(first, second):
+    """A clinician reads terms, not line numbers."""
+    diff = diff_versions(first, second)
+    assert format_diff(diff) == [
+        "tiny@v1 -> tiny@v2",
+        "",
+        "edema",
+        "  + term: wet lungs",
+        "  + term: fluid ... lung",
+        "  + exclusion: soft tissue edema",
+        "  + clarification: hazy -> uncertain (Not enough.)",
+        '  + exemplar: "The lungs are wet." -> present by "wet"; Said outright.',
+        "  + implies: fracture",
+    ]
+    assert diff.counts()["+term"] == 2
+
+
+def test_the_reverse_diff_mirrors_every_sign(first, second):
+    """What one adds the other removes."""
+    there = diff_versions(first, second).guides[0].changes
+    back = diff_versions(second, first).guides[0].changes
+    assert [change.sign for change in there] == ["+"] * 6
+    assert [change.sign for change in back] == ["-"] * 6
+    assert [change[1:] for change in there] == [change[1:] for change in back]
+
+
+def test_templates_are_compared_line_by_line(first):
+    """Wording around the guides changes too."""
+    diff = diff_versions(first, replace(first, number=2, system="Read well.\n"))
+    assert diff.templates[0].lines == ("@@ -1 +1 @@", "-Read.", "+Read well.")
+
+
+def test_line_ends_alone_are_a_difference(first):
+    """They change the digest, so the diff must not be empty."""
+    other = replace(first, system=first.system.replace("\n", "\r\n"))
+    assert other.digest != first.digest
+    assert not diff_versions(first, other).empty
+
+
+def test_added_and_reordered_labels_are_shown(first):
+    """Order changes behaviour as well."""
+    turned = replace(first, guides=first.guides[::-1])
+    assert [change.kind for change in diff_versions(first, turned).settings] == [
+        "order",
+        "order",
+    ]
+    fewer = replace(first, guides=first.guides[:1])
+    assert diff_versions(fewer, first).guides[0].label == "fracture"
+
+
+def test_equal_versions_have_an_empty_diff(first):
+    """Same digest, no difference; different digest, some difference."""
+    diff = diff_versions(first, replace(first, number=4))
+    assert diff.empty
+    assert diff_data(diff)["same"] is True
+    assert format_diff(diff) == ["tiny@v1 and tiny@v4 are the same prompt"]

@@ -1,0 +1,77 @@
+"""The history joins versions with what the ledger says of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from loop.core.errors import DataError, LedgerError
+from loop.core.ledger import Actor, Event, append_event
+from loop.prompts.history import move_alias, read_history
+from loop.prompts.library import write_version
+
+EDITOR = Actor(name="Dr A. Example")
+
+
+@pytest.fixture
+def library(workspace, first, second):
+    """Return a workspace with two versions of ``tiny`` in the ledger."""
+    for version in (first, second):
+        write_version(workspace, version)
+        event = Event(
+            action="draft_committed",
+            subject=version.ref,
+            reason=version.why,
+            payload={"digest": version.digest},
+        )
+        append_event(workspace.ledger, event, EDITOR)
+    return workspace
+
+
+def test_each_version_carries_its_changes_aliases_and_events(library):
+    """One row tells what happened to a version."""
+    move_alias(library, "tiny@v2", "production", actor=EDITOR, reason="good")
+    one, two = read_history(library, "tiny")
+    assert (one.problem, two.problem) == ("", "")
+    assert two.changes["+term"] == 2
+    assert (one.aliases, two.aliases) == ((), ("production",))
+    assert [event.action for event in two.events] == ["draft_committed", "alias_moved"]
+
+
+def test_an_edited_version_is_shown_not_hidden(library):
+    """The history still prints, and says which version cannot be trusted."""
+    path = library.prompts / "tiny" / "v1" / "system.jinja"
+    path.write_text("Guess.\n")
+    one, two = read_history(library, "tiny")
+    assert one.problem == "edited after it was committed"
+    assert two.problem == ""
+
+
+def test_an_edit_that_also_corrects_the_digest_is_found(library, first):
+    """The ledger knows better than prompt.yaml."""
+    folder = library.prompts / "tiny" / "v1"
+    (folder / "system.jinja").write_text("Guess.\n")
+    forged = replace(first, system="Guess.\n").digest
+    header = folder / "prompt.yaml"
+    header.write_text(header.read_text().replace(first.digest, forged))
+    assert read_history(library, "tiny")[0].problem == (
+        "differs from what the ledger recorded"
+    )
+
+
+def test_a_version_without_a_ledger_entry_is_marked(workspace, first):
+    """It was not made by the tool."""
+    write_version(workspace, first)
+    assert read_history(workspace, "tiny")[0].problem == "not in the ledger"
+
+
+def test_an_unknown_prompt_is_an_error(workspace):
+    """Not an empty table."""
+    with pytest.raises(DataError, match="no prompt 'nothing'"):
+        read_history(workspace, "nothing")
+
+
+def test_a_broken_ledger_is_an_error(library):
+    """A history that cannot be trusted is not shown as one."""
+    library.ledger.write_text(library.ledger.read_text().replace("a start", "x"))
+    with pytest.raises(LedgerError, match="was edited after it was written"):
+        read_history(library, "tiny")

@@ -1,0 +1,173 @@
+"""Versions on disk: immutable, found by every kind of reference, never half-written."""
+
+import multiprocessing
+from dataclasses import replace
+
+import pytest
+
+from loop.core.errors import ConflictError, DataError, EditedVersionError
+from loop.core.ledger import Actor
+from loop.prompts.history import move_alias
+from loop.prompts.library import (
+    lineage,
+    list_drafts,
+    list_prompts,
+    list_versions,
+    read_version,
+    write_version,
+)
+
+EDITOR = Actor(name="Dr A. Example")
+
+
+@pytest.fixture
+def library(workspace, first, second):
+    """Return a workspace with two versions of ``tiny``."""
+    write_version(workspace, first)
+    write_version(workspace, second)
+    return workspace
+
+
+def test_what_is_read_is_what_was_written(library, first, second):
+    """Every field survives, not only those in the digest."""
+    assert read_version(library, "tiny@v1") == first
+    assert read_version(library, "tiny@v2") == second
+
+
+@pytest.mark.parametrize("ref", ["tiny", "tiny@latest", " tiny@v2 "])
+def test_without_a_number_the_newest_is_meant(library, second, ref):
+    """``tiny`` alone is the newest committed version."""
+    assert read_version(library, ref) == second
+
+
+def test_an_alias_follows_the_ledger(library):
+    """Aliases are read from the ledger, never stored beside it."""
+    move_alias(library, "tiny@v2", "production", actor=EDITOR, reason="first")
+    move_alias(library, "tiny@v1", "production", actor=EDITOR, reason="roll back")
+    assert read_version(library, "tiny@production").number == 1
+
+
+@pytest.mark.parametrize("alias", ["latest", "draft", "v3", "Prod", "a b", "../x"])
+def test_an_alias_cannot_look_like_something_else(library, alias):
+    """A reference has one meaning."""
+    with pytest.raises(DataError, match="cannot be an alias"):
+        move_alias(library, "tiny@v1", alias, actor=EDITOR, reason="why not")
+
+
+def test_drafts_are_found_by_id_and_newest_first(library, first):
+    """A draft is private and needs no number."""
+    for name in ("one", "two"):
+        write_version(library, replace(first, number=0, draft=name, system=name))
+    assert set(list_drafts(library, "tiny")) == {"one", "two"}
+    assert read_version(library, "tiny@draft:one").system == "one"
+    assert read_version(library, "tiny@draft").draft == list_drafts(library, "tiny")[-1]
+    assert list_versions(library, "tiny") == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("ref", "message"),
+    [
+        ("tin", "Did you mean 'tiny'"),
+        ("tiny@v9", "there are v1 to v2"),
+        ("tiny@production", "Set one with `ranloop alias tiny@v2 production"),
+        ("tiny@draft:x", "no draft 'x'"),
+        ("tiny@draft", "--verdicts FILE` makes one"),
+        ("../tiny", "not a prompt reference"),
+        ("tiny@draft:../../x", "not a prompt reference"),
+    ],
+)
+def test_an_unknown_reference_says_what_there_is(library, ref, message):
+    """What, where, what next."""
+    with pytest.raises(DataError) as caught:
+        read_version(library, ref)
+    assert message in str(caught.value)
+
+
+def test_a_version_is_never_overwritten(library, first):
+    """Immutable means immutable, for the tool too."""
+    with pytest.raises(ConflictError, match="immutable"):
+        write_version(library, replace(first, system="other"))
+    assert read_version(library, "tiny@v1") == first
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("guides.yaml", "A broken bone.", "A bent bone."),
+        ("system.jinja", "Read.", "Read!"),
+        ("prompt.yaml", "plan: joint", "plan: per_label"),
+    ],
+)
+def test_an_edited_version_is_refused_with_two_ways_out(library, file, old, new):
+    """Restore it, or save the change as the next version."""
+    path = library.prompts / "tiny" / "v1" / file
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(EditedVersionError, match=r"git checkout -- .* next version"):
+        read_version(library, "tiny@v1")
+
+
+def test_a_copied_folder_is_not_another_version(library):
+    """v3 must say that it is v3."""
+    source = library.prompts / "tiny" / "v1"
+    target = library.prompts / "tiny" / "v3"
+    target.mkdir()
+    for path in source.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(DataError, match=r"says it is tiny@v1"):
+        read_version(library, "tiny@v3")
+
+
+def test_a_missing_file_is_named(library):
+    """An incomplete folder is not a version."""
+    (library.prompts / "tiny" / "v1" / "user.jinja").unlink()
+    with pytest.raises(DataError, match=r"user\.jinja does not exist"):
+        read_version(library, "tiny@v1")
+
+
+def test_lineage_goes_back_to_the_first(library, first, second):
+    """Parents are named by digest, so the chain cannot be forged by renaming."""
+    assert lineage(library, "tiny") == (second, first)
+
+
+def test_a_missing_ancestor_is_reported(library, second):
+    """A history with a hole is no history."""
+    orphan = replace(second, number=3, parent="f" * 64, system="x")
+    write_version(library, orphan)
+    with pytest.raises(DataError, match=r"names the parent ffffffffffff"):
+        lineage(library, "tiny")
+
+
+def _write(workspace, version, results):
+    try:
+        write_version(workspace, version)
+        results.put("written")
+    except ConflictError:
+        results.put("conflict")
+
+
+@pytest.mark.slow
+def test_of_two_processes_writing_one_number_one_wins(workspace, first):
+    """Even without the lock of `revise`, a folder is never mixed from two writers."""
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    versions = [replace(first, system=f"writer {n}\n") for n in range(3)]
+    workers = [
+        context.Process(target=_write, args=(workspace, version, results))
+        for version in versions
+    ]
+    for worker in workers:
+        worker.start()
+    said = sorted(results.get(timeout=60) for _ in workers)
+    for worker in workers:
+        worker.join()
+    assert said == ["conflict", "conflict", "written"]
+    assert read_version(workspace, "tiny@v1") in versions
+    folders = [path.name for path in (workspace.prompts / "tiny").iterdir()]
+    assert folders == ["v1"]
+
+
+def test_prompts_are_listed_by_name(library):
+    """Stray folders are not prompts."""
+    (library.prompts / "empty").mkdir()
+    assert {"tiny", "extractor"} <= set(list_prompts(library))
+    assert "empty" not in list_prompts(library)

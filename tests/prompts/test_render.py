@@ -1,0 +1,140 @@
+"""Rendering: golden text, one sandbox, and case text that is never a template."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from loop.core.errors import DataError
+from loop.core.records import Guide, Item
+from loop.prompts.render import plan_prompts
+from loop.prompts.version import CallPlan, PromptVersion
+
+
+def schema(fields):
+    """Return a schema that shows which fields it was made for."""
+    return {"required": list(fields)}
+
+
+def item(text):
+    """Return a case with this text."""
+    return Item(id="c1", variables={"text": text})
+
+
+def test_a_joint_prompt_renders_exactly_this_text(first):
+    """Golden text: a changed byte here is a changed prompt."""
+    (prompt,) = plan_prompts(first, schema)(item("Clear."))
+    system, user = prompt.messages
+    assert (system.role, system.content) == ("system", "Read.\n")
+    assert user.content == (
+        "edema: Fluid in the lung.\nfracture: A broken bone.\n"
+        "Answer edema, fracture.\nClear.\n"
+    )
+    assert prompt.frame.fields == ("edema", "fracture")
+    assert prompt.frame.schema == {"required": ["edema", "fracture"]}
+    assert prompt.tail == "Clear.\n"
+
+
+def test_a_per_label_plan_asks_one_label_a_call(first):
+    """Same templates, one guide each, case text last."""
+    plan = plan_prompts(replace(first, plan=CallPlan.PER_LABEL), schema)
+    prompts = plan(item("Clear."))
+    assert [prompt.frame.call for prompt in prompts] == ["edema", "fracture"]
+    assert prompts[1].messages[1].content == (
+        "fracture: A broken bone.\nAnswer fracture.\nClear.\n"
+    )
+    assert [frame.fields for frame in plan.frames] == [("edema",), ("fracture",)]
+
+
+def test_the_frame_is_the_same_object_for_every_case(first):
+    """It is hashed and serialised once a run."""
+    plan = plan_prompts(first, schema)
+    assert plan(item("a"))[0].frame is plan(item("b"))[0].frame
+
+
+def test_jinja_inside_a_case_is_not_evaluated(first):
+    """Case text is data, never template source."""
+    (prompt,) = plan_prompts(first, schema)(item("{{ 1/0 }} {% if %}"))
+    assert "{{ 1/0 }} {% if %}" in prompt.messages[1].content
+
+
+@given(text=st.text(max_size=60))
+def test_cutting_gives_what_rendering_the_whole_would_give(text):
+    """The fast path equals Jinja on the full template, for any case text."""
+    version = PromptVersion(
+        name="tiny",
+        number=1,
+        system="",
+        user="{% for guide in guides %}\n{{ guide.label }}\n{% endfor %}\n{{ text }}\n",
+        guides=(Guide(label="edema", name="Edema", definition="d"),),
+    )
+    whole = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    expected = whole.from_string(version.user).render(guides=version.guides, text=text)
+    (prompt,) = plan_prompts(version, schema)(item(text))
+    assert prompt.messages[1].content == expected
+
+
+def test_several_inputs_are_inserted_in_order(first):
+    """A judge's prompt has two texts: the runner does not care."""
+    version = replace(
+        first,
+        user="A: {{ reference }}\nB: {{ candidate }}\nWell?\n",
+        inputs=("reference", "candidate"),
+    )
+    pair = Item(id="p1", variables={"reference": "one", "candidate": "two"})
+    (prompt,) = plan_prompts(version, schema)(pair)
+    assert prompt.messages[1].content == "A: one\nB: two\nWell?\n"
+    assert prompt.frame.messages[1].content == "A: "
+
+
+def test_a_missing_variable_names_the_case(first):
+    """The cohort lacks a column; its text is not shown."""
+    with pytest.raises(DataError, match="case c1 has no variable 'text'"):
+        plan_prompts(first, schema)(Item(id="c1", variables={}))
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ("{{ txet }} {{ text }}", "'txet' is undefined"),
+        ("{{ ''.__class__.__mro__ }} {{ text }}", "SecurityError"),
+        ("{% do guides.append(1) %} {{ text }}", "tag 'do'"),
+        ("{{ guides.append(1) }} {{ text }}", "no attribute 'append'"),
+        ("{% include 'x' %} {{ text }}", "no loader"),
+        ("{{ range(10 ** 9) }} {{ text }}", "OverflowError"),
+        ("{{ 1 / 0 }} {{ text }}", "ZeroDivisionError"),
+        ("{% for %} {{ text }}", "user.jinja, line 1"),
+        ("no case", "exactly once"),
+        ("{{ text }}{{ text }}", "exactly once"),
+        ("{% for g in guides %}{{ text }}{% endfor %}", "exactly once"),
+        ("{{ text | upper }}", "as it stands"),
+        ("{% if 'x' in text %}y{% endif %}{{ text }}", "as it stands"),
+        ("{% set t = text %}{{ t }}", "as it stands"),
+    ],
+)
+def test_a_template_that_cannot_be_trusted_is_refused(first, user, message):
+    """Strict undefined, immutable sandbox, and a frame that serves every case."""
+    with pytest.raises(DataError, match=r"tiny@v1, user\.jinja") as caught:
+        plan_prompts(replace(first, user=user), schema)
+    assert message in str(caught.value)
+
+
+def test_case_text_in_the_system_message_is_undefined(first):
+    """It would break the static prefix."""
+    with pytest.raises(DataError, match=r"system\.jinja.*'text' is undefined"):
+        plan_prompts(replace(first, system="{{ text }}"), schema)
+
+
+def test_a_version_without_guides_asks_for_nothing(first):
+    """An empty question is an error, not an empty answer."""
+    with pytest.raises(DataError, match="has no guides"):
+        plan_prompts(replace(first, guides=()), schema)

@@ -1,0 +1,248 @@
+"""Verdict files: pleasant to write, strict about what they mean."""
+
+import json
+import textwrap
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from loop.core.errors import DataError, LoopError, UnknownLabelError
+from loop.core.records import Clarification, Exemplar, Value
+from loop.labels.taxonomy import read_taxonomy
+from loop.review import files
+from loop.review.files import check_verdicts, read_verdicts
+from loop.review.verdict import Action, Context, Judgement, Severity
+
+
+def read(tmp_path, text, name="verdicts.yaml"):
+    """Return the verdicts of a file with this text."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return read_verdicts(path, reviewer="Dr A. Example").verdicts
+
+
+def one(tmp_path, lines):
+    """Return the only verdict of a file; a judgement is given in the header."""
+    body = "\n".join(f"  {line}" for line in lines.strip().splitlines())
+    (verdict,) = read(
+        tmp_path, f"judgement: model_wrong\nverdicts:\n-\n{body}\n  comment: general\n"
+    )
+    return verdict
+
+
+def test_header_values_hold_for_every_verdict_that_says_nothing_else(tmp_path):
+    """A clinician writes name and judgement once."""
+    first, second = read(
+        tmp_path,
+        "reviewer: Dr B. Example\njudgement: guideline_ambiguous\nseverity: minor\n"
+        "verdicts:\n"
+        "- {case_id: a1, label: edema, terms: wet lungs}\n"
+        "- {case_id: a2, label: edema, severity: major, judgement: model_wrong}\n",
+    )
+    assert (first.judgement, first.severity) == (
+        Judgement.GUIDELINE_AMBIGUOUS,
+        Severity.MINOR,
+    )
+    assert (second.judgement, second.severity) == (
+        Judgement.MODEL_WRONG,
+        Severity.MAJOR,
+    )
+    assert first.reviewer == "Dr B. Example"
+
+
+def test_one_value_may_stand_where_a_list_is_meant(tmp_path):
+    """``terms: ptx`` and ``terms: [ptx]`` mean the same."""
+    listed = one(tmp_path, "label: pneumothorax\nterms: [ptx]\ncases: [7, b]")
+    single = one(tmp_path, "label: pneumothorax\nterm: ptx\ncase_id: 7")
+    assert listed.edits == single.edits
+    assert listed.case_ids == ("7", "b")
+    assert single.case_ids == ("7",)
+
+
+def test_one_verdict_may_carry_many_edits(tmp_path):
+    """A round of a hundred actions must not need a hundred entries."""
+    edits = one(
+        tmp_path,
+        """
+label: pleural_effusion
+terms: [pleural fluid, costophrenic ... blunted]
+exclusions: [pericardial effusion]
+clarifications:
+- {phrase: blunted angle, value: uncertain, note: Alone it decides nothing.}
+exemplars:
+- {text: Fluid layers., value: present, evidence: Fluid}
+implies: lung_opacity
+remove_terms: [effusion]
+""",
+    ).edits
+    assert edits.count == 7
+    assert edits.clarifications[0].note == "Alone it decides nothing."
+    assert edits.implies == ("lung_opacity",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "rows"),
+    [
+        ("action: add_term\nterms: [a b]", "terms", ("a b",)),
+        ("action: add_exclusion\nexclusion: a b", "exclusions", ("a b",)),
+        ("action: add_exclusion\nphrase: a b", "exclusions", ("a b",)),
+        (
+            "action: clarify\nphrase: a b\nvalue: absent",
+            "clarifications",
+            (Clarification(phrase="a b", value=Value.ABSENT),),
+        ),
+        (
+            "action: add_exemplar\nexemplar: {text: a b, value: present, evidence: b}",
+            "exemplars",
+            (Exemplar(text="a b", value=Value.PRESENT, evidence="b"),),
+        ),
+        ("action: add_implication\nimplies: edema", "implies", ("edema",)),
+        ("action: remove_term\nterm: a b", "remove_terms", ("a b",)),
+        ("action: remove_exclusion\nexclusions: a", "remove_exclusions", ("a",)),
+        ("action: remove_clarification\nphrase: a", "remove_clarifications", ("a",)),
+    ],
+)
+def test_an_action_may_be_named(tmp_path, lines, kind, rows):
+    """The form with ``action`` says the same as the content alone."""
+    verdict = one(tmp_path, f"label: edema\n{lines}")
+    assert getattr(verdict.edits, kind) == rows
+    assert verdict.edits.count == 1
+
+
+def test_the_example_in_the_manual_is_a_verdict_file(tmp_path):
+    """What the module shows must work as it stands."""
+    example = textwrap.dedent(files.__doc__.split("::\n")[1].split("\n\nIn a CSV")[0])
+    path = tmp_path / "example.yaml"
+    path.write_text(example)
+    verdicts, prompt, _, cohort = read_verdicts(path)
+    assert (prompt, cohort) == ("extractor@v1", "dev")
+    assert [verdict.edits.count for verdict in verdicts] == [5, 0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("label: edema\naction: add_term", "action add_term needs terms"),
+        ("label: edema\naction: none\nterms: a", "action none, but terms given"),
+        ("label: edema\naction: explode", "action 'explode' is none of"),
+        ("label: edema\ncase: a\ncases: b", "are the same thing"),
+        ("label: edema\nanchor: true", "anchor needs case_id"),
+        ("label: edema\nverdict: wrong", "verdict: Extra inputs"),
+        ("terms: a", "label: Field required"),
+        ("label: edema\nphrase: a", "value: Field required"),
+        (
+            "label: edema\njudgement: reference_wrong\ncase: a\nterms: b",
+            "make a second verdict for the wording",
+        ),
+        (
+            "label: edema\njudgement: reference_wrong\ncase: a",
+            "needs case_id and correct_value",
+        ),
+        (
+            "label: edema\njudgement: source_text_defect\ncase: a\nterms: b",
+            "changes no wording",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_way_out(tmp_path, lines, message):
+    """The error names the verdict and what is missing."""
+    with pytest.raises(DataError, match=r"(?s)verdict 1.*Correct") as caught:
+        one(tmp_path, lines)
+    assert message in str(caught.value)
+
+
+def test_a_verdict_on_no_case_needs_a_reason(tmp_path):
+    """A general rule must say why."""
+    with pytest.raises(DataError, match="needs a comment that says why"):
+        read(tmp_path, "verdicts:\n- {label: edema, judgement: model_wrong, term: a}\n")
+
+
+def test_csv_says_the_same_as_yaml(tmp_path):
+    """A spreadsheet export works, several terms in one cell."""
+    text = (
+        "\ufeffcase_id,label,judgement,context,action,terms,phrase,value,note,"
+        "exemplar_text,exemplar_value,exemplar_evidence,comment,anchor\r\n"
+        'a1|a2,edema,model_wrong,negation,add_term,"wet lungs | fluid, in lung",,,,'
+        ",,,,\r\n"
+        "a3,edema,guideline_ambiguous,,clarify,,hazy,uncertain,Not enough.,,,,,yes\r\n"
+        ",edema,model_wrong,,add_exemplar,,,,,Lungs are wet.,present,wet,general,\r\n"
+    )
+    terms, rule, example = read(tmp_path, text, "verdicts.csv")
+    assert terms.case_ids == ("a1", "a2")
+    assert terms.edits.terms == ("wet lungs", "fluid, in lung")
+    assert terms.context is Context.NEGATION
+    assert rule.edits.clarifications[0].phrase == "hazy"
+    assert rule.anchor
+    assert example.edits.exemplars[0].evidence == "wet"
+
+
+def test_a_csv_row_with_too_many_cells_is_named_by_line(tmp_path):
+    """An unquoted comma is the usual accident."""
+    with pytest.raises(DataError, match="line 2: another number of columns"):
+        read(tmp_path, "case_id,label\na1,edema,oops\n", "verdicts.csv")
+
+
+def test_labels_may_be_written_as_published(tmp_path, labels_folder):
+    """``Pleural Effusion`` and ``pleural_effusion`` are one label."""
+    verdict = one(tmp_path, "label: Pleural Effusion\ncase: a\nimplies: Lung Opacity")
+    (checked,) = check_verdicts([verdict], read_taxonomy(labels_folder), {"a"})
+    assert checked.label == "pleural_effusion"
+    assert checked.edits.implies == ("lung_opacity",)
+
+
+def test_an_unknown_label_is_named_with_its_verdict(tmp_path, labels_folder):
+    """The closest label is suggested."""
+    verdict = one(tmp_path, "label: pleural efusion\ncase: a")
+    with pytest.raises(UnknownLabelError, match=r"verdict 1: .*Did you mean"):
+        check_verdicts([verdict], read_taxonomy(labels_folder), {"a"})
+
+
+def test_no_finding_has_no_wording_to_judge(tmp_path, labels_folder):
+    """It is derived; the label that blocks it must be judged."""
+    verdict = one(tmp_path, "label: no_finding\ncase: a\nterms: all clear")
+    with pytest.raises(DataError, match="derived from the other labels"):
+        check_verdicts([verdict], read_taxonomy(labels_folder), {"a"})
+
+
+def test_an_id_depends_on_everything_said(tmp_path):
+    """The same verdict read twice is one; another word makes another."""
+    first = one(tmp_path, "label: edema\ncase: a\nterms: wet")
+    assert one(tmp_path, "label: edema\ncase: a\nterms: wet").id == first.id
+    assert one(tmp_path, "label: edema\ncase: a\nterms: damp").id != first.id
+
+
+def test_an_empty_file_is_refused(tmp_path):
+    """Nothing to do is more likely a mistake."""
+    with pytest.raises(DataError, match="holds no verdicts"):
+        read(tmp_path, "verdicts: []\n")
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["label", "terms", "case", "action", "phrase", "value", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(row=_JSON | st.fixed_dictionaries({"action": st.sampled_from(list(Action))}))
+def test_no_file_breaks_the_reader(tmp_path, row):
+    """Whatever stands in a file, the answer is verdicts or a clear error."""
+    try:
+        read(tmp_path, json.dumps({"verdicts": [row]}))
+    except LoopError as error:
+        assert "verdicts" in str(error) or "YAML" in str(error)

@@ -1,0 +1,308 @@
+"""The runner: one outcome per item, nothing asked twice, nothing guessed."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from loop.core.errors import DataError, EngineError
+from loop.core.records import Completion, Field, Item, Status, Value
+from loop.run.store import read_outcomes
+
+
+def statuses(store, summary):
+    """Return the status of each item in order."""
+    return [o.status for o in read_outcomes(store, summary.run_id)]
+
+
+def test_every_item_ends_in_exactly_one_outcome(store, kit):
+    """Answered, unparsed, cut off, failed: each is counted as what it is."""
+    table = {
+        "prose": "I cannot tell.",
+        "long": Completion(kit.absent()[:20], "length"),
+        "down": Completion("", "error", "connection refused"),
+        "odd": Completion(kit.absent(), "content_filter"),
+    }
+    items = kit.make_items("fine", *table)
+    summary = kit.run_items(store, kit.TableEngine(table), items)
+    assert (summary.items, summary.answered) == (5, 1)
+    assert (summary.unparsed, summary.failed) == (2, 2)
+    outcomes = list(read_outcomes(store, summary.run_id))
+    assert [o.item_id for o in outcomes] == ["c0", "c1", "c2", "c3", "c4"]
+    assert statuses(store, summary) == [
+        Status.ANSWERED,
+        Status.UNPARSED,
+        Status.UNPARSED,
+        Status.ENGINE_FAILED,
+        Status.ENGINE_FAILED,
+    ]
+    assert [o.problem for o in outcomes] == [
+        "",
+        "there is no JSON object in the answer",
+        "the answer was cut off: raise max_tokens",
+        "connection refused",
+        "the engine gave no reason",
+    ]
+    assert all(not o.fields for o in outcomes[1:])
+
+
+def test_fields_come_back_as_they_were_read(store, kit):
+    """Values are enum members again, spans are spans, repairs are kept."""
+    answer = {
+        "edema": {"value": "present", "evidence": "Edema", "span": [0, 5]},
+        "fracture": {"value": "Absent"},
+    }
+    engine = kit.TableEngine({"Edema é.": json.dumps(answer)})
+    summary = kit.run_items(store, engine, kit.make_items("Edema é."))
+    (outcome,) = read_outcomes(store, summary.run_id)
+    assert outcome.fields == {
+        "edema": Field(Value.PRESENT, ((0, 5),)),
+        "fracture": Field(Value.ABSENT),
+    }
+    assert outcome.fields["edema"].value is Value.PRESENT
+    assert outcome.fields["edema"].spans[0].end == 5
+    assert outcome.repairs == ("fracture: value spelled differently",)
+
+
+def test_a_second_run_asks_nothing(store, kit, clock):
+    """The same question to the same engine has one answer, stored once."""
+    engine = kit.TableEngine()
+    items = kit.make_items("a", "b", "c")
+    first = kit.run_items(store, engine, items, now=clock)
+    again = kit.run_items(store, engine, items, now=clock)
+    assert (first.asked, first.cached) == (3, 0)
+    assert (again.asked, again.cached) == (0, 3)
+    assert again.answered == 3
+    assert first.run_id != again.run_id
+    assert len(engine.asked) == 3
+
+
+def test_equal_texts_are_asked_once(store, kit):
+    """Also while the first answer is still on its way."""
+    engine = kit.TableEngine()
+    summary = kit.run_items(store, engine, kit.make_items("a", "b", "a", "a"))
+    assert (summary.asked, summary.cached, summary.answered) == (2, 2, 4)
+
+
+@pytest.mark.parametrize("change", ["identity", "parameters", "messages", "language"])
+def test_whatever_can_change_an_answer_asks_again(store, kit, change):
+    """A cache that ignores one of these would answer for something else."""
+    engine, spec, plan = kit.TableEngine(), kit.make_spec(), kit.JOINT
+    item = Item(id="c0", variables={"text": "a"})
+    kit.run_items(store, engine, [item], plan, spec)
+    if change == "identity":
+        engine.name = "table, revision 2"
+    elif change == "parameters":
+        spec = kit.make_spec(parameters={"temperature": 1.0})
+    elif change == "messages":
+        plan = kit.make_plan(kit.make_frame(system="Look twice."))
+    else:
+        item = Item(id="c0", variables={"text": "a"}, language="zh")
+    assert kit.run_items(store, engine, [item], plan, spec).asked == 1
+
+
+def test_names_do_not_ask_again(store, kit):
+    """Another cohort, case id or version number with equal words: the same question."""
+    engine = kit.TableEngine()
+    kit.run_items(store, engine, kit.make_items("a"))
+    spec = kit.make_spec(prompt="extractor@v2", cohort="other", cohort_digest="c" * 64)
+    other = Item(id="another", variables={"text": "a"})
+    assert kit.run_items(store, engine, [other], spec=spec).asked == 0
+
+
+def test_failed_prompts_are_asked_again(store, kit):
+    """An infrastructure failure is not an answer and is never cached."""
+    engine = kit.TableEngine({"a": Completion("", "error", "timeout")})
+    assert kit.run_items(store, engine, kit.make_items("a", "b")).failed == 1
+    engine.table.clear()
+    summary = kit.run_items(store, engine, kit.make_items("a", "b"))
+    assert (summary.asked, summary.cached, summary.failed) == (1, 1, 0)
+
+
+def test_per_label_calls_make_one_outcome(store, kit):
+    """An item is as bad as its worst call and keeps what the others answered."""
+    table = {("a", "fracture"): "perhaps", ("b", "edema"): Completion("", "error", "x")}
+    table["b", "fracture"] = "perhaps"
+    engine = kit.TableEngine(table)
+    summary = kit.run_items(store, engine, kit.make_items("a", "b", "c"), kit.PER_LABEL)
+    assert summary.asked == 6
+    first, second, third = read_outcomes(store, summary.run_id)
+    assert first.status is Status.UNPARSED
+    assert first.fields == {"edema": Field(Value.ABSENT)}
+    assert first.problem == "fracture: there is no JSON object in the answer"
+    assert second.status is Status.ENGINE_FAILED
+    assert second.problem.startswith("edema: x; fracture: ")
+    assert not second.fields
+    assert third.status is Status.ANSWERED
+    assert set(third.fields) == set(kit.LABELS)
+
+
+def test_answers_may_come_in_any_order(store, kit):
+    """Concurrent engines finish when they finish; outcomes keep cohort order."""
+
+    class Backwards(kit.TableEngine):
+        """Waits for everything and answers the last first."""
+
+        def complete(self, prompts):
+            """Yield in reverse."""
+            yield from reversed(list(super().complete(prompts)))
+
+    summary = kit.run_items(store, Backwards(), kit.make_items(*"abcdef"))
+    ids = [outcome.item_id for outcome in read_outcomes(store, summary.run_id)]
+    assert ids == ["c0", "c1", "c2", "c3", "c4", "c5"]
+
+
+def test_an_engine_that_stops_early_leaves_failures(store, kit):
+    """A missing answer is an outcome, never a missing row."""
+
+    class Lazy(kit.TableEngine):
+        """Takes all prompts and answers the first."""
+
+        def complete(self, prompts):
+            """Yield one answer."""
+            yield list(super().complete(prompts))[0]
+
+    summary = kit.run_items(store, Lazy(), kit.make_items("a", "b", "c"))
+    assert (summary.answered, summary.failed) == (1, 2)
+    *_, last = read_outcomes(store, summary.run_id)
+    assert last.problem == "the engine returned nothing"
+
+
+def test_an_engine_that_answers_twice_is_at_fault(store, kit):
+    """It would overwrite an outcome; the message says which prompt."""
+
+    class Double(kit.TableEngine):
+        """Answers everything twice."""
+
+        def complete(self, prompts):
+            """Yield each answer twice."""
+            for answer in super().complete(prompts):
+                yield answer
+                yield answer
+
+    with pytest.raises(EngineError, match="prompt 0, which is not open"):
+        kit.run_items(store, Double(), kit.make_items("a", "b"))
+
+
+def test_a_dead_engine_keeps_what_it_answered(store, kit):
+    """Starting the same run again continues it and asks only for the rest."""
+
+    class Dying(kit.TableEngine):
+        """Fails as a whole after two answers."""
+
+        def complete(self, prompts):
+            """Yield two answers, then raise."""
+            for index, answer in super().complete(prompts):
+                if index == 2:
+                    raise EngineError("the server is gone. Start it again.")
+                yield index, answer
+
+    items = kit.make_items(*"abcde")
+    with pytest.raises(EngineError, match="server is gone"):
+        kit.run_items(store, Dying(), items)
+    (begun,) = store.find_runs()
+    summary = kit.run_items(store, kit.TableEngine(), items)
+    assert (summary.asked, summary.cached, summary.answered) == (3, 2, 5)
+    assert summary.run_id == begun.id
+    assert [record.finished is None for record in store.find_runs()] == [False]
+
+
+def test_a_live_run_is_not_taken_over(store, kit):
+    """A second process with the same spec gets a run of its own."""
+
+    class Nested(kit.TableEngine):
+        """Starts the same run again from inside."""
+
+        inner = None
+
+        def complete(self, prompts):
+            """Run the same spec, then answer."""
+            self.inner = kit.run_items(store, kit.TableEngine(), kit.make_items("a"))
+            yield from super().complete(prompts)
+
+    engine = Nested()
+    outer = kit.run_items(store, engine, kit.make_items("a"))
+    assert engine.inner.run_id != outer.run_id
+    assert outer.answered == engine.inner.answered == 1
+
+
+def test_what_seal_raises_leaves_the_run_unfinished(store, kit):
+    """A finished run always has its manifest."""
+
+    def fail(record):
+        """Refuse like a full disk."""
+        raise DataError(f"cannot write the manifest of {record.id}")
+
+    with pytest.raises(DataError, match="manifest"):
+        kit.run_items(store, kit.TableEngine(), kit.make_items("a"), seal=fail)
+    assert store.find_runs("finished IS NOT NULL") == []
+
+
+def test_the_record_counts_how_items_ended(store, kit):
+    """What `find_run` tells later is what the summary told."""
+    engine = kit.TableEngine({"b": "?"})
+    now = datetime(2026, 11, 21, 22, 33, 1, tzinfo=UTC)
+    summary = kit.run_items(store, engine, kit.make_items("a", "b"), now=lambda: now)
+    (record,) = store.find_runs()
+    assert record.id == summary.run_id
+    assert record.id.startswith("20261121-223301-")
+    assert record.finished == "2026-11-21T22:33:01+00:00"
+    assert record.spec == kit.make_spec()
+    assert record.counts == {
+        "items": 2,
+        "asked": 2,
+        "cached": 0,
+        "answered": 1,
+        "unparsed": 1,
+        "failed": 0,
+    }
+
+
+def test_a_plan_that_asks_nothing_is_refused(store, kit):
+    """No prompts would mean no outcome for the item."""
+    with pytest.raises(DataError, match=r"asks nothing of case c0.*guides\.yaml"):
+        kit.run_items(store, kit.TableEngine(), kit.make_items("a"), kit.make_plan())
+
+
+def test_no_items_make_an_empty_run(store, kit):
+    """Zero is a count like any other."""
+    summary = kit.run_items(store, kit.TableEngine(), [])
+    assert summary.items == summary.asked == 0
+    assert list(read_outcomes(store, summary.run_id)) == []
+
+
+def test_unusual_characters_survive(store, kit):
+    """Chinese, NUL, and half a surrogate pair left by a broken decoder."""
+    table = {"双肺": '{"edema":"否"}', "nul": "a\x00b", "half": "\ud800 x"}
+    items = kit.make_items(*table, "lone \udc80 text")
+    engine = kit.TableEngine(table)
+    first = kit.run_items(store, engine, items)
+    assert (first.items, first.unparsed, first.answered) == (4, 3, 1)
+    again = kit.run_items(store, engine, items)
+    assert (again.cached, again.unparsed) == (4, 3)
+
+
+def test_items_are_streamed(store, kit):
+    """Asking begins before the cohort has been read, and memory stays flat."""
+    drawn = []
+
+    def items():
+        """Yield many items, noting how far the run has drawn."""
+        for number in range(2000):
+            drawn.append(number)
+            yield Item(id=f"c{number}", variables={"text": f"text {number}"})
+
+    class Watching(kit.TableEngine):
+        """Notes how many items had been read at the first answer."""
+
+        first = None
+
+        def complete(self, prompts):
+            """Yield answers."""
+            for answer in super().complete(prompts):
+                self.first = self.first or len(drawn)
+                yield answer
+
+    engine = Watching()
+    assert kit.run_items(store, engine, items()).answered == 2000
+    assert engine.first < 1000

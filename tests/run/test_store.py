@@ -1,0 +1,242 @@
+"""The store file: damage, a full disk, other processes, and what survives them."""
+
+import json
+import multiprocessing
+import os
+import sqlite3
+import stat
+
+import pytest
+
+from loop.core.errors import DataError, StoreError, WorkspaceError
+from loop.core.records import Completion
+from loop.run.database import MIGRATIONS, connect
+from loop.run.store import Store, Verdict, open_store, read_outcomes
+from loop.run.writer import Writer
+
+
+def row(number, text="{}"):
+    """Return a completion row with its own key."""
+    return (number.to_bytes(32, "big"), text, "stop", 0.5, 10, None)
+
+
+def test_completions_come_back_by_key(store):
+    """Unknown keys are simply not there; more keys than one SELECT takes work."""
+    store.save([row(number) for number in range(1200)], [])
+    keys = [number.to_bytes(32, "big") for number in range(1300)]
+    found = store.find_completions(keys)
+    assert list(found) and len(found) == 1200
+    assert found[keys[7]] == Completion("{}", "stop", "", 0.5, 10, None)
+
+
+def test_the_first_answer_stays(store):
+    """Content-addressed: what a run was scored on cannot change under it."""
+    store.save([row(1, "first")], [])
+    store.save([row(1, "second")], [])
+    key = (1).to_bytes(32, "big")
+    assert store.find_completions([key])[key].text == "first"
+
+
+def test_only_the_owner_can_read_the_file(store):
+    """It holds quotes of clinical text."""
+    store.save([row(1)], [])
+    for name in os.listdir(store.path.parent):
+        mode = stat.S_IMODE((store.path.parent / name).stat().st_mode)
+        assert mode & 0o077 == 0, name
+    assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database, not at all " * 40, b"\x00" * 9000]
+)
+def test_a_file_that_is_no_store_says_how_to_go_on(tmp_path, content):
+    """Nothing is deleted; the message tells what is and is not in the file."""
+    path = tmp_path / "store.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"damaged.*Move it aside.*verdicts"):
+        Store(path)
+    assert path.read_bytes() == content
+
+
+def test_a_store_damaged_inside_is_an_error_not_an_answer(store, kit):
+    """Pages overwritten by something else: whatever is read fails loudly."""
+    items = kit.make_items(*(f"text {number}" for number in range(500)))
+    summary = kit.run_items(store, kit.TableEngine(), items)
+    store.close()
+    size = store.path.stat().st_size
+    with store.path.open("r+b") as stream:
+        stream.seek(4096)
+        stream.write(b"\xff" * (size - 4096))
+    again = Store(store.path)
+    try:
+        with pytest.raises(StoreError, match=r"damaged.*Move it aside"):
+            list(read_outcomes(again, summary.run_id))
+    finally:
+        again.close()
+
+
+def test_a_changed_row_is_reported_with_its_case(store, kit):
+    """Someone edited the file with another program."""
+    summary = kit.run_items(store, kit.TableEngine(), kit.make_items("a"))
+    other = sqlite3.connect(store.path)
+    other.execute("UPDATE outcomes SET fields = '{broken'")
+    other.commit()
+    other.close()
+    with pytest.raises(StoreError, match="outcome of case c0 cannot be read"):
+        list(read_outcomes(store, summary.run_id))
+
+
+def test_a_newer_store_is_left_alone(store):
+    """An older ranloop must not migrate backwards."""
+    store.close()
+    other = sqlite3.connect(store.path)
+    other.execute("PRAGMA user_version = 99")
+    other.close()
+    with pytest.raises(StoreError, match=r"newer ranloop.*Update"):
+        Store(store.path)
+
+
+def test_an_empty_file_becomes_a_store(tmp_path):
+    """A kill between creating the file and its tables leaves an empty file."""
+    (tmp_path / "store.db").touch()
+    connection = connect(tmp_path / "store.db")
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+    connection.close()
+
+
+def test_a_full_disk_says_what_to_do_and_keeps_what_was_stored(store, kit):
+    """The run stops; after space was freed the same command goes on."""
+    kit.run_items(store, kit.TableEngine(), kit.make_items("kept"))
+    connection = store._connection
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages + 8}")
+    items = kit.make_items("kept", *(f"text {n} " * 40 for n in range(600)))
+    with pytest.raises(StoreError, match=r"disk is full.*Free some space"):
+        kit.run_items(store, kit.TableEngine(), items)
+    assert store.count_completions() >= 1
+    connection.execute(f"PRAGMA max_page_count = {pages + 10_000}")
+    summary = kit.run_items(store, kit.TableEngine(), items)
+    assert summary.answered == 601
+    assert summary.cached >= 1
+
+
+def test_a_folder_that_cannot_be_made_is_a_write_error(tmp_path):
+    """A file stands where the private folder should be."""
+    (tmp_path / "private").write_text("")
+    with pytest.raises(WorkspaceError, match="cannot write"):
+        Store(tmp_path / "private" / "store.db")
+
+
+def test_a_store_that_cannot_be_opened_says_so(tmp_path):
+    """Here the path is a folder; permissions give the same message."""
+    (tmp_path / "store.db").mkdir()
+    with pytest.raises(StoreError, match=r"cannot open .*Use a workspace you can"):
+        Store(tmp_path / "store.db")
+
+
+def test_a_read_only_store_says_so(store):
+    """The file system turned read-only while the run went on."""
+    store._connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreError, match="read-only"):
+        store.save([row(1)], [])
+
+
+def test_a_store_held_by_another_process_is_reported(store):
+    """After the wait, with the advice to wait longer."""
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store._connection.execute("PRAGMA busy_timeout = 50")
+    with pytest.raises(StoreError, match="held by another process"):
+        store.save([row(1)], [])
+    other.execute("ROLLBACK")
+    other.close()
+    store.save([row(1)], [])
+    assert store.count_completions() == 1
+
+
+def test_a_failed_transaction_changes_nothing(store):
+    """Completions and outcomes of one save come together or not at all."""
+    with pytest.raises(StoreError):
+        store.save([row(1)], [(1, 0, None, "answered", "{}", "", "", b"")])
+    assert store.count_completions() == 0
+
+
+def _fill(path, start):
+    store = Store(path)
+    for number in range(start, start + 200):
+        store.save([row(number)], [])
+    store.close()
+
+
+def test_two_processes_can_write_at_once(tmp_path):
+    """Both keep all their answers, also while the file is being made."""
+    path = tmp_path / "store.db"
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(path, n * 1000)) for n in (1, 2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    store = Store(path)
+    assert store.count_completions() == 400
+    store.close()
+
+
+def test_unknown_runs_are_named(store):
+    """The way out is the command that makes one."""
+    with pytest.raises(DataError, match=r"no run 20990101-000000-ffffff.*ranloop run"):
+        list(read_outcomes(store, "20990101-000000-ffffff"))
+
+
+def test_verdicts_are_kept_in_order_and_never_overwritten(store):
+    """They are the one thing in the store that cannot be made again."""
+    first = Verdict("v1", "2026-11-21T00:00:00Z", "dr. a", {"label": "edema"})
+    store.add_verdicts([first, Verdict("v0", "2026-11-22T00:00:00Z", "dr. b", {})])
+    store.add_verdicts([Verdict("v1", "2026-11-23T00:00:00Z", "dr. c", {"x": 1})])
+    verdicts = store.list_verdicts()
+    assert [verdict.id for verdict in verdicts] == ["v1", "v0"]
+    assert verdicts[0] == first
+
+
+def test_the_writer_commits_although_no_next_answer_comes(store):
+    """While an engine thinks for minutes, what it answered before is safe."""
+    other = sqlite3.connect(store.path)
+    with Writer(store) as writer:
+        writer.add_completion(row(1))
+        for _ in range(200):
+            if other.execute("SELECT count(*) FROM completions").fetchone() == (1,):
+                break
+            writer._stop.wait(0.02)
+        else:
+            pytest.fail("the row was not committed")
+    other.close()
+
+
+def test_a_failure_while_waiting_reaches_the_run(store):
+    """The watching thread cannot raise into the run; the next row does."""
+    with pytest.raises(StoreError, match="read-only"), Writer(store) as writer:
+        store._connection.execute("PRAGMA query_only = ON")
+        writer.add_completion(row(1))
+        writer._thread.join(10)
+        writer.flush()
+
+
+def test_open_store_makes_the_private_folder(workspace):
+    """Git must ignore it from the first file on."""
+    with open_store(workspace) as store:
+        assert store.path == workspace.store
+    assert (workspace.private / ".gitignore").read_text() == "*\n"
+
+
+def test_the_tables_are_plain(store, kit):
+    """Anyone can read the store with sqlite3 and the schema's comments."""
+    kit.run_items(store, kit.TableEngine(), kit.make_items("a"))
+    other = sqlite3.connect(store.path)
+    (fields,) = other.execute("SELECT fields FROM outcomes").fetchone()
+    (schema,) = other.execute(
+        "SELECT sql FROM sqlite_master WHERE name = 'completions'"
+    ).fetchone()
+    other.close()
+    assert json.loads(fields) == {"edema": "absent", "fracture": "absent"}
+    assert "-- what an engine answered" in schema

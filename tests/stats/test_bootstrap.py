@@ -1,0 +1,221 @@
+"""The vectorised bootstrap against plain loops, symmetries and known distributions."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from loop.stats.bootstrap import (
+    Bootstrap,
+    bootstrap_f1,
+    bootstrap_f1_difference,
+    bootstrap_kappa,
+    resample_weights,
+)
+from loop.stats.confusion import count_confusions, kappas, pair_indicators
+from loop.stats.resampling import bootstrap, draw_units, resample_sums
+
+
+def table(n_cases=200, n_labels=6, seed=1, excluded=0.0):
+    """Return reference and prediction with rare to common labels, 10 % wrong."""
+    rng = np.random.default_rng(seed)
+    reference = rng.random((n_cases, n_labels)) < np.linspace(0.05, 0.5, n_labels)
+    predicted = reference ^ (rng.random((n_cases, n_labels)) < 0.1)
+    pair = reference.astype(np.int8), predicted.astype(np.int8)
+    for side in pair:
+        side[rng.random(side.shape) < excluded] = -1
+    return pair
+
+
+def test_counts_equal_those_of_the_resampled_rows():
+    """The matrix product gives the very integers that counting the rows gives."""
+    reference, predicted = table(excluded=0.1)
+    cells = pair_indicators(reference, predicted).reshape(len(reference), -1)
+    sums = resample_sums(cells, 50, np.random.default_rng(5))
+    drawn = np.concatenate(list(draw_units(200, 50, np.random.default_rng(5))))
+    for rows, found in zip(drawn, sums, strict=True):
+        plain = count_confusions(reference[rows], predicted[rows])
+        assert np.array_equal(found.reshape(-1, 4), plain)
+
+
+@pytest.mark.parametrize("average", ["macro", "micro"])
+@pytest.mark.parametrize(
+    ("policy", "value"), [("zero", 0), ("one", 1), ("skip", np.nan)]
+)
+def test_interval_equals_that_of_the_plain_loop(average, policy, value):
+    """Same resamples, scored by scikit-learn one by one."""
+    reference, predicted = table(60)
+    drawn = np.concatenate(list(draw_units(60, 200, np.random.default_rng(7))))
+    scores = [
+        f1_score(reference[i], predicted[i], average=average, zero_division=value)
+        for i in drawn
+    ]
+    found = bootstrap_f1(
+        reference,
+        predicted,
+        average=average,
+        zero_division=policy,
+        resamples=200,
+        seed=7,
+    )
+    whole = f1_score(reference, predicted, average=average, zero_division=value)
+    assert found.estimate == pytest.approx(whole)
+    limits = np.quantile(scores, [0.025, 0.975])
+    assert found[1:3] == pytest.approx(tuple(limits))
+    assert found[3:] == (200, 0)
+
+
+def test_blocks_are_whole_draws_in_bounds():
+    """Every resample draws as many units as there are, none outside."""
+    blocks = list(resample_weights(7000, 100, np.random.default_rng(0)))
+    assert len(blocks) > 1 and sum(map(len, blocks)) == 100
+    weights = np.concatenate(blocks)
+    assert weights.shape == (100, 7000)
+    assert (weights.sum(axis=1) == 7000).all() and weights.min() == 0
+
+
+def test_every_unit_is_drawn_equally_often():
+    """Chi-squared of the draw counts over units is near its degrees of freedom."""
+    total = sum(
+        w.sum(axis=0) for w in resample_weights(500, 4000, np.random.default_rng(0))
+    )
+    chi_squared = ((total - 4000) ** 2 / 4000).sum()
+    assert abs(chi_squared - 499) < 5 * np.sqrt(2 * 499)
+
+
+def test_the_seed_decides_the_interval():
+    """The recorded seed reproduces a printed interval; another moves it."""
+    pair = table()
+    first = bootstrap_f1(*pair, resamples=300, seed=4)
+    assert first == bootstrap_f1(*pair, resamples=300, seed=4)
+    assert first[1:3] != bootstrap_f1(*pair, resamples=300, seed=5)[1:3]
+
+
+def test_standard_error_of_a_mean_is_the_textbook_one():
+    """For a plain mean the interval is plus and minus 1.96 standard errors."""
+    values = (np.arange(400) % 5 == 0).astype(np.int64)[:, None]
+    columns = np.hstack([values, np.ones_like(values)])
+    [found] = bootstrap(columns, lambda s: s[:, 0] / s[:, 1], resamples=4000)
+    error = 1.96 * np.sqrt(0.2 * 0.8 / 400)
+    assert found[:3] == pytest.approx((0.2, 0.2 - error, 0.2 + error), abs=4e-3)
+
+
+def test_copies_of_one_patient_do_not_narrow_the_interval():
+    """Each case repeated nine times with its patient as unit: the same interval."""
+    reference, predicted = table()
+    once = bootstrap_f1(reference, predicted, resamples=300)
+    many = np.repeat(reference, 9, axis=0), np.repeat(predicted, 9, axis=0)
+    patients = np.repeat(np.arange(200), 9)
+    assert bootstrap_f1(*many, units=patients, resamples=300) == pytest.approx(once)
+    naive = bootstrap_f1(*many, resamples=300)
+    assert naive.high - naive.low < (once.high - once.low) / 2
+
+
+def test_units_may_have_any_names_and_sizes():
+    """Patient pseudonyms are strings; the order of the cases does not matter."""
+    reference, predicted = table(30)
+    names = np.array([f"p{i % 11}" for i in range(30)])
+    found = bootstrap_f1(reference, predicted, units=names, resamples=100)
+    order = np.random.default_rng(0).permutation(30)
+    shuffled = bootstrap_f1(
+        reference[order], predicted[order], units=names[order], resamples=100
+    )
+    assert found == shuffled
+
+
+def test_the_difference_is_paired():
+    """Two equal versions differ by exactly 0, whatever their own uncertainty."""
+    reference, predicted = table()
+    same = bootstrap_f1_difference(reference, predicted, predicted, resamples=200)
+    assert same[:3] == (0.0, 0.0, 0.0)
+    better = predicted.copy()
+    better[:100] = reference[:100]
+    up = bootstrap_f1_difference(reference, predicted, better, resamples=200)
+    down = bootstrap_f1_difference(reference, better, predicted, resamples=200)
+    assert 0 < up.low < up.estimate < up.high
+    assert down[:3] == pytest.approx((-up.estimate, -up.high, -up.low))
+
+
+def test_the_difference_uses_the_cells_that_both_versions_decided():
+    """Answering uncertain on hard cells must not look like an improvement."""
+    reference, before = table()
+    after = before.copy()
+    after[before != reference] = -1
+    found = bootstrap_f1_difference(reference, before, after, resamples=100)
+    assert found.estimate == 0
+
+
+def test_undefined_resamples_are_redrawn_and_counted():
+    """Four positives in all: about exp(-4) = 1.8 % of resamples hold none of them."""
+    reference = np.zeros((400, 1), dtype=np.int8)
+    reference[:4] = 1
+    found = bootstrap_f1(reference, reference, resamples=2000)
+    assert found[:4] == (1.0, 1.0, 1.0, 2000)
+    assert 10 < found.redrawn < 80
+    [kappa] = bootstrap_kappa(reference, reference, resamples=2000)
+    assert kappa.note == f"{found.redrawn} undefined resamples redrawn"
+
+
+def test_too_many_undefined_resamples_make_it_not_estimable():
+    """One positive is missing from 37 % of resamples: a value, but no interval."""
+    reference = np.zeros((400, 1), dtype=np.int8)
+    reference[0] = 1
+    found = bootstrap_f1(reference, reference, resamples=1000)
+    assert found[:3] == (1.0, None, None)
+    assert found.redrawn > 50
+    [kappa] = bootstrap_kappa(reference, reference, resamples=1000)
+    assert kappa[:3] == (1.0, None, None)
+    assert kappa.note.startswith("interval not estimable")
+
+
+@pytest.mark.parametrize("n_cases", [0, 30])
+def test_nothing_positive_gives_none(n_cases):
+    """No case, or no positive on either side: nothing to estimate, never NaN."""
+    empty = np.zeros((n_cases, 3), dtype=np.int8)
+    assert bootstrap_f1(empty, empty) == Bootstrap(None, None, None, 0, 0)
+    for kappa in bootstrap_kappa(empty, empty):
+        assert kappa[:3] == (None, None, None)
+        assert kappa.note.startswith("not estimable: no ")
+
+
+def test_a_single_unit_has_no_interval():
+    """All cases of one patient: every resample is the same, which is not certainty."""
+    reference, predicted = table(20)
+    found = bootstrap_f1(reference, predicted, units=np.zeros(20))
+    assert found.estimate is not None
+    assert found[1:] == (None, None, 0, 0)
+
+
+def test_kappa_intervals_equal_those_of_the_plain_loop():
+    """Same resamples, one table at a time, per label."""
+    reference, predicted = table(excluded=0.05)
+    drawn = np.concatenate(list(draw_units(200, 300, np.random.default_rng(2))))
+    plain = np.array(
+        [kappas(count_confusions(reference[i], predicted[i])) for i in drawn]
+    )
+    found = bootstrap_kappa(reference, predicted, resamples=300, seed=2)
+    limits = np.quantile(plain, [0.025, 0.975], axis=0).T
+    assert np.array([k[1:3] for k in found]) == pytest.approx(limits)
+    assert [k.value for k in found] == pytest.approx(
+        kappas(count_confusions(reference, predicted)).tolist()
+    )
+
+
+def test_a_constant_predictor_has_kappa_zero_without_interval():
+    """Every resample gives 0, which would print as a certain 0."""
+    reference, _ = table(n_labels=1)
+    [found] = bootstrap_kappa(reference, np.zeros_like(reference), resamples=50)
+    assert found[:3] == (0.0, None, None)
+    assert "never says present" in found.note
+
+
+def test_wrong_options_are_refused():
+    """Messages name the offending value."""
+    pair = table(10)
+    with pytest.raises(ValueError, match="got 0"):
+        bootstrap_f1(*pair, resamples=0)
+    with pytest.raises(ValueError, match="got 95"):
+        bootstrap_f1(*pair, confidence=95)
+    with pytest.raises(ValueError, match=r"\(3,\) for 10"):
+        bootstrap_f1(*pair, units=np.arange(3))
+    with pytest.raises(ValueError, match="got 2"):
+        bootstrap_f1(pair[0], pair[1] + np.int8(2))
