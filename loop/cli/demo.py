@@ -72,9 +72,12 @@ def demo(
     if as_json:
         print_json(_data(workspace, steps, page))
         return
-    say("\nHow the gates moved")
-    _print_gates(steps)
-    say(f"\nEvaluation page:   {page}")
+    last = steps[-1].evaluation
+    say(f"\nHow the gates moved, all on reference version {last.cohort.reference}")
+    _print_gates([_rescored(workspace, step) for step in steps])
+    say("\nDevelopment numbers are optimistic: the revisions saw these cases.")
+    say("The holdout stays closed until a version is frozen for release.")
+    say(f"\nEvaluation page: {page}")
     say("Look further:")
     for command in (
         f"history {PROMPT}",
@@ -167,6 +170,13 @@ def _measure(workspace: Workspace) -> Step:
     )
 
 
+def _rescored(workspace: Workspace, step: Step) -> Step:
+    """Score an earlier run on the newest reference, so that versions compare."""
+    from loop.evaluate.evaluation import evaluate_run
+
+    return Step(step.version, evaluate_run(workspace, step.evaluation.run.run_id))
+
+
 def _revise(workspace: Workspace, number: int) -> Revision:
     from loop.revise.revision import Request, revise
 
@@ -219,26 +229,22 @@ def _summary(evaluation: Evaluation) -> str:
     return (
         f"   gates: {counts} of {len(evaluation.labels)} labels -> "
         f"{evaluation.verdict.value}\n"
-        f"   macro-F1 {share(macro.estimate)} [{interval(macro)}]"
+        f"   macro-F1 {share(macro.estimate)} {interval(macro)}"
     )
 
 
 def _print_gates(steps: list[Step]) -> None:
-    """Print accuracy, kappa and verdict of every label for each version."""
+    """Print accuracy and gate of every label for each version."""
     from loop.report.numbers import share
 
-    header = ["label", "positives"]
-    for step in steps:
-        header += [f"{step.version.split('@')[1]} acc", "kappa", "gate"]
+    header = ["accuracy and gate", "positives"]
+    header += [step.version.split("@")[1] for step in steps]
     rows = []
     for results in zip(*(step.evaluation.labels for step in steps), strict=True):
         row = [results[-1].name, str(results[-1].confusion.positives)]
         for result in results:
-            row += [
-                share(result.confusion.accuracy),
-                share(result.kappa.value),
-                result.gate.verdict.value,
-            ]
+            accuracy = share(result.confusion.accuracy)
+            row.append(f"{accuracy} {result.gate.verdict.value:12}")
         rows.append(row)
     print_table(header, rows)
 

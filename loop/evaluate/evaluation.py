@@ -64,6 +64,7 @@ def evaluate_inputs(
         cohort=inputs.cohort,
         protocol=protocol,
         protocol_digest=inputs.protocol_digest,
+        protocol_changed=inputs.protocol_changed,
         policy=inputs.taxonomy.no_finding_policy.value,
         cases=len(pairs.case_ids),
         statuses=pairs.statuses,
@@ -91,7 +92,7 @@ def _notes(inputs: Inputs, labels: tuple[LabelResult, ...]) -> tuple[str, ...]:
          "these cases, so these numbers are optimistic."),
         (inputs.not_coded, "The reference comes from coding. Where nothing was coded "
          "the case counts as absent, although nobody judged it absent."),
-        (inputs.asked_protocol not in (None, inputs.protocol_digest),
+        (inputs.protocol_changed,
          "The protocol was changed after the run began."),
         (inputs.pairs.not_run > 0, f"{inputs.pairs.not_run} cases of the reference "
          "are not in this run."),

@@ -32,8 +32,8 @@ class Inputs:
     taxonomy: Taxonomy
     protocol: Protocol
     protocol_digest: str
-    asked_protocol: str | None = None
-    """Digest of the protocol when the run began."""
+    protocol_changed: bool = False
+    """Whether another protocol stood in the workspace when the run began."""
 
 
 def read_inputs(
@@ -61,6 +61,7 @@ def read_inputs(
     standard = read_reference(workspace, cohort.name, reference)
     with open_store(workspace) as store:
         pairs = align(read_outcomes(store, record.id), standard, taxonomy)
+    digest = protocol_digest(workspace)
     patients = {case.case_id: case.patient for case in cohort.cases}
     return Inputs(
         run=_run_facts(workspace, record),
@@ -70,8 +71,8 @@ def read_inputs(
         patients=tuple(patients.get(case_id, "") for case_id in pairs.case_ids),
         taxonomy=taxonomy,
         protocol=read_protocol(workspace),
-        protocol_digest=protocol_digest(workspace),
-        asked_protocol=record.spec.protocol_digest,
+        protocol_digest=digest,
+        protocol_changed=record.spec.protocol_digest not in (None, digest),
     )
 
 

@@ -196,11 +196,13 @@ def _view(reading: str, counts: Counts) -> View:
 def resampling_units(patients: Sequence[str]) -> tuple[str, Units]:
     """Return what to resample and the unit of each case.
 
-    Patients when every case has one, else cases.
+    Patients when every case has one, else cases. Patients are numbered as they first
+    appear: their pseudonyms differ between workspaces, and an interval must not.
     """
     if patients and all(patients):
-        codes = np.unique(np.array(patients), return_inverse=True)[1]
-        return "patient", codes.astype(np.int64)
+        numbers: dict[str, int] = {}
+        codes = [numbers.setdefault(one, len(numbers)) for one in patients]
+        return "patient", np.array(codes, dtype=np.int64)
     return "case", np.arange(len(patients), dtype=np.int64)
 
 

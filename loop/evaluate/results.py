@@ -197,6 +197,9 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     """Caveats a reader of the numbers must know, as sentences."""
 
+    protocol_changed: bool = False
+    """Whether another protocol stood in the workspace when the run began."""
+
     registered: str = ""
     """When the ledger first saw the protocol, UTC; empty when it has not."""
 
@@ -204,7 +207,8 @@ class Evaluation:
     def registered_late(self) -> bool:
         """Whether the claim was not yet fixed when the run began."""
         began = f"{self.run.created[:19]}Z"
-        return not self.registered or self.registered > began
+        unset = not self.registered or self.protocol_changed
+        return unset or self.registered > began
 
     @property
     def verdict(self) -> Verdict:

@@ -170,6 +170,7 @@ class _Runner:
         self._asked: dict[int, bytes] = {}
         self._waiting: dict[bytes, list[_Call]] = {}
         self._fresh: dict[bytes, Completion] = {}
+        self._arrived: list[tuple[bytes, Completion]] = []
         self._ends = [0, 0, 0]
         self._n_asked = 0
         self._n_cached = 0
@@ -199,27 +200,27 @@ class _Runner:
                     "before is kept."
                 )
             self._arrive(key, completion)
+        self._settle_arrived()
         # An engine that stops early leaves prompts open: they failed, they are not
         # forgotten.
         silent = Completion("", "error", "the engine returned nothing")
-        for key in tuple(self._waiting):
-            self._arrive(key, silent)
+        self._arrived += [(key, silent) for key in self._waiting]
+        self._settle_arrived()
 
     def _prompts(self) -> Iterator[Prompt]:
         """Yield the prompts whose answers are missing; settle the others."""
-        fresh = self._fresh
         for calls in self._blocks():
-            # Everything answered so far is in the store, or will be in `fresh`.
+            # What was answered so far must be in the store to be found there.
+            self._settle_arrived()
             self._writer.flush()
-            fresh.clear()
+            self._fresh.clear()
             known = self._store.find_completions([key for _, _, key in calls])
             for call in calls:
                 key = call[2]
-                completion = known.get(key) or fresh.get(key)
+                completion = known.get(key) or self._fresh.get(key)
                 if completion is not None:
                     self._n_cached += 1
                     self._settle(call, completion)
-                    self._writer.flush_if_due()
                 elif key in self._waiting:
                     self._n_cached += 1
                     self._waiting[key].append(call)
@@ -247,7 +248,10 @@ class _Runner:
             yield calls
 
     def _arrive(self, key: bytes, completion: Completion) -> None:
-        """Store one new completion and settle every call that waits for it."""
+        """Keep one new completion; outcomes are made from many at a time.
+
+        Reading in batches leaves the processor's caches to the engine in between.
+        """
         text, finish, _, latency, prompt_tokens, completion_tokens = completion
         if not text.isascii():
             # A lone surrogate cannot be stored; read what will be read next time.
@@ -258,9 +262,17 @@ class _Runner:
             self._writer.add_completion(
                 (key, text, finish, latency, prompt_tokens, completion_tokens)
             )
-        for call in self._waiting.pop(key):
-            self._settle(call, completion)
-        self._writer.flush_if_due()
+        self._arrived.append((key, completion))
+        if len(self._arrived) >= _BLOCK or self._writer.due():
+            self._settle_arrived()
+            self._writer.flush()
+
+    def _settle_arrived(self) -> None:
+        """Settle every call that waited for what has arrived."""
+        for key, completion in self._arrived:
+            for call in self._waiting.pop(key):
+                self._settle(call, completion)
+        self._arrived.clear()
 
     def _settle(self, call: _Call, completion: Completion) -> None:
         """Read one completion into its item's slot; store the item once complete."""

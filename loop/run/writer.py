@@ -66,19 +66,9 @@ class Writer:
         """Take one outcome; it is committed soon."""
         self._outcomes.append(row)
 
-    def flush_if_due(self) -> None:
-        """Commit what was taken if it is much or old.
-
-        Raises
-        ------
-        StoreError
-            The store cannot be written; the rows are kept for the next attempt.
-        """
-        if (
-            len(self._completions) + len(self._outcomes) >= MAX_ROWS
-            or time.monotonic() - self._since >= MAX_AGE_S
-        ):
-            self.flush()
+    def due(self) -> bool:
+        """Whether the last commit is so long ago that `flush` should be called."""
+        return time.monotonic() - self._since >= MAX_AGE_S
 
     def flush(self) -> None:
         """Commit everything taken so far.

@@ -1,6 +1,7 @@
 """Synthetic sources: a few made-up reports, and what it takes to import them."""
 
 import csv
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -26,12 +27,22 @@ def taxonomy(labels_folder: Path) -> Taxonomy:
 
 
 @pytest.fixture
+def workspace(tmp_path: Path, labels_folder: Path) -> Workspace:
+    """Make a workspace without prompts, cohorts or history."""
+    root = tmp_path / "ws"
+    (root / "prompts").mkdir(parents=True)
+    shutil.copytree(labels_folder / "crosswalks", root / "labels" / "crosswalks")
+    shutil.copy(labels_folder / "taxonomy.yaml", root / "labels")
+    return Workspace(root)
+
+
+@pytest.fixture
 def take(workspace: Workspace) -> Importer:
     """Return a function that imports a source under a name."""
 
-    def run(source: Path, name: str = "mine", **options: object) -> ImportReport:
+    def run(path: Path, name: str = "mine", **options: object) -> ImportReport:
         wanted = ImportOptions(**{"name": name, "role": "dev", **options})  # type: ignore[arg-type]
-        return import_cohort(workspace, source, wanted, actor=ACTOR)
+        return import_cohort(workspace, path, wanted, actor=ACTOR)
 
     return run
 

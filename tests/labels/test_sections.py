@@ -34,7 +34,7 @@ def test_a_usual_report_gives_findings_and_impression() -> None:
 
 
 def test_the_question_is_never_read_as_an_answer() -> None:
-    """ "Rule out pneumonia" is an indication, not a finding."""
+    """An indication such as a wish to rule something out is no finding."""
     assert "neumonia" not in split_sections(WRAPPED).text
 
 

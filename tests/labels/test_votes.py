@@ -137,7 +137,9 @@ def test_a_wrong_vote_is_refused_with_its_line(
 
 def test_a_missing_column_is_named(read) -> None:
     """The message lists the columns wanted."""
-    with pytest.raises(DataError, match="no column reader.*reader,case_id,label,value"):
+    with pytest.raises(
+        DataError, match=r"no column reader.*reader,case_id,label,value"
+    ):
         read([["A", "a1", "Edema", "1"]], ["doctor", "case_id", "label", "value"])
 
 

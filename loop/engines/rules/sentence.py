@@ -242,9 +242,16 @@ def build_scopes(text: str, cues: Sequence[tuple[int, int, list[Cue]]]) -> list[
                 begin = max((p for p in (*starts, *turns) if p <= start), default=0)
                 scopes.append(Scope(role, begin, start, start, end, False))
             else:
-                begin, stop = max(0, start - _NEAR), min(len(text), end + _NEAR)
-                scopes.append(Scope(role, begin, stop, start, end, False))
+                scopes.append(_between(text, role, start, end))
     return scopes
+
+
+def _between(text: str, role: Role, start: int, end: int) -> Scope:
+    """Return the scope of a cue such as "versus": a few words on both sides."""
+    begin = max(0, start - _NEAR, text.rfind(",", 0, start))
+    stop = min(len(text), end + _NEAR)
+    comma = text.find(",", end, stop)
+    return Scope(role, begin, stop if comma < 0 else comma, start, end, False)
 
 
 def _is_turn(text: str, start: int, kinds: Sequence[Cue]) -> bool:

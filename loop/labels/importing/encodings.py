@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from loop.core.errors import DataError
 
@@ -19,6 +19,11 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Three-byte UTF-8 sequences, in which every Chinese character is written; as GBK they
 # would be rare characters in odd places. Two-byte ones occur in GBK by accident.
 _LONG = re.compile(rb"[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+# Lead byte of the last character of GB 2312's first, everyday level. A Western file
+# read as GBK turns accented letters into rare ideographs; Chinese text is mostly common
+# ones.
+_LAST_COMMON = 0xD7
+_COMMON_SHARE = 0.6
 
 
 class FileEncoding(NamedTuple):
@@ -90,31 +95,38 @@ def decode_text(data: bytes, path: Path, encoding: str = "auto") -> str:
 
 def _scan(lines: Iterable[bytes], path: Path) -> FileEncoding:
     digest = hashlib.sha256()
-    first_utf8 = first_other = 0
+    first_utf8 = first_other = common = found = 0
     for number, line in enumerate(lines, 1):
         digest.update(line)
-        if number == 1 and line.startswith(_UTF16):
-            raise DataError(f"{path} is UTF-16. Save it as UTF-8 and import that.")
-        if b"\0" in line:
-            raise DataError(
-                f"{path}, line {number}: holds a NUL byte, so this is no text file. "
-                "Export it again as UTF-8 text."
-            )
+        _require_text(line, path, number)
         if line.isascii():
             continue
         if _is_utf8(line):
             if not first_utf8 and _LONG.search(line):
                 first_utf8 = number
-        elif not first_other:
-            first_other = number
-            _require_chinese(line, path, number)
+        else:
+            first_other = first_other or number
+            counts = _count_common(line) or _refuse_bytes(path, number)
+            common, found = common + counts[0], found + counts[1]
         if first_utf8 and first_other:
             raise DataError(
                 f"{path} mixes encodings: line {first_utf8} is UTF-8, line "
                 f"{first_other} is not. Convert it to UTF-8 throughout, or name its "
                 "encoding with --encoding."
             )
+    if common < _COMMON_SHARE * found:
+        _refuse_bytes(path, first_other)
     return FileEncoding(GBK if first_other else UTF8, digest.hexdigest())
+
+
+def _require_text(line: bytes, path: Path, number: int) -> None:
+    if number == 1 and line.startswith(_UTF16):
+        raise DataError(f"{path} is UTF-16. Save it as UTF-8 and import that.")
+    if b"\0" in line:
+        raise DataError(
+            f"{path}, line {number}: holds a NUL byte, so this is no text file. "
+            "Export it again as UTF-8 text."
+        )
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -125,19 +137,18 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _require_chinese(line: bytes, path: Path, number: int) -> None:
-    """Refuse a line that GBK could decode only into nonsense.
-
-    A lone accented letter of a Western encoding pairs with the ASCII letter after it
-    into a rare ideograph; real Chinese is almost all GB 2312.
-    """
+def _count_common(line: bytes) -> tuple[int, int] | None:
+    """Return common and all Chinese characters of a GBK line; None if it is not GBK."""
     try:
         found = [char for char in line.decode(GBK) if not char.isascii()]
     except UnicodeDecodeError:
-        found = []
-    common = "".join(found).encode("gb2312", "ignore")
-    if not found or len(common) < 1.6 * len(found):
-        raise DataError(
-            f"{path}, line {number}: neither UTF-8 nor GBK. Convert the file to UTF-8, "
-            "or name its encoding with --encoding, for example cp1252."
-        )
+        return None
+    leads = "".join(found).encode("gb2312", "ignore")[::2]
+    return sum(lead <= _LAST_COMMON for lead in leads), len(found)
+
+
+def _refuse_bytes(path: Path, number: int) -> NoReturn:
+    raise DataError(
+        f"{path}, line {number}: neither UTF-8 nor GBK. Convert the file to UTF-8, or "
+        "name its encoding with --encoding, for example cp1252."
+    )

@@ -1,0 +1,220 @@
+"""The verbs ``evaluate``, ``compare`` and ``failures``, over a real small run."""
+
+import csv
+import io
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from loop.cli import compare, evaluate, failures
+from loop.core.errors import DataError, WriteError
+from loop.core.files import write_atomic
+from loop.core.ledger import Actor, read_ledger
+from loop.core.records import Guide
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.prompts.library import write_version
+from loop.prompts.version import PromptVersion
+from loop.run.task import run_prompt
+
+EDITOR = Actor(name="Dr A. Example")
+SECRET = "zebra"
+USER = "{% for guide in guides %}{{ guide.name }}\n{% endfor %}\n{{ text }}\n"
+LENIENT = "accuracy: 0.5\nkappa: 0.1\nmin_cases: 1\nmin_positives: 1\n" + (
+    "min_negatives: 1\n"
+)
+
+
+def write_prompt(workspace, number, *terms):
+    """Write a version with one guide that reads `terms`."""
+    guide = Guide(
+        label="pleural_effusion",
+        name="Pleural Effusion",
+        definition="Fluid in the pleural space.",
+        terms=terms,
+    )
+    version = PromptVersion(
+        name="tiny", number=number, system="Read.\n", user=USER, guides=(guide,)
+    )
+    write_version(workspace, version)
+
+
+@pytest.fixture
+def place(workspace, tmp_path):
+    """Return a workspace with a cohort of 20 and runs of two prompt versions."""
+    with (tmp_path / "dev.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["case_id", "text", "pleural_effusion"])
+        for number in range(5):
+            writer.writerow([f"e{number}", f"Small effusion, {SECRET} {number}.", 1])
+            writer.writerow([f"f{number}", f"Fluid at the base, {SECRET} {number}.", 1])
+        for number in range(10):
+            writer.writerow([f"n{number}", f"Clear lungs, {SECRET} {number}.", 0])
+    options = ImportOptions(name="dev", role="dev", source="Synthetic", licence="-")
+    import_cohort(workspace, tmp_path / "dev.csv", options, actor=EDITOR)
+    write_prompt(workspace, 1, "effusion")
+    write_prompt(workspace, 2, "effusion", "fluid")
+    run_prompt(workspace, "tiny@v1", "dev")
+    run_prompt(workspace, "tiny@v2", "dev")
+    return workspace
+
+
+@pytest.fixture
+def call(place):
+    """Return a function that calls one of the verbs in the workspace."""
+    app = typer.Typer()
+    for module in (evaluate, compare, failures):
+        module.register(app)
+
+    def run(*arguments):
+        return CliRunner().invoke(app, [*arguments, "-w", str(place.root)])
+
+    return run
+
+
+def label_of(data, label="pleural_effusion"):
+    """Return one label of a JSON object."""
+    return next(row for row in data["labels"] if row["label"] == label)
+
+
+def test_a_gate_that_is_not_passed_exits_with_100(call):
+    """20 cases decide nothing: INSUFFICIENT is not a pass."""
+    result = call("evaluate", "latest:tiny@v1")
+    assert result.exit_code == 100, result.output
+    assert "gate: INSUFFICIENT (0 PASS, 0 FAIL, 21 INSUFFICIENT of 21)" in result.stdout
+    assert "20 of at least 59 cases" in result.stdout
+    assert "synthetic cohort" in result.stdout
+
+
+def test_json_is_one_object_with_counts(call):
+    """v1 finds 5 of 10 effusions; the counts say so."""
+    result = call("evaluate", "latest:tiny@v1", "--json")
+    data = json.loads(result.stdout)
+    row = label_of(data)
+    assert (row["tp"], row["fp"], row["fn"], row["tn"]) == (5, 0, 5, 10)
+    assert row["accuracy"] == 0.75
+    assert data["outcomes"] == {"answered": 20, "unparsed": 0, "engine_failed": 0}
+    assert data["run"]["prompt"] == "tiny@v1"
+
+
+def test_documents_are_written_without_case_text(call, tmp_path):
+    """HTML, Markdown and CSV hold ids and counts, never a word of a case."""
+    paths = [tmp_path / name for name in ("e.html", "e.md", "e.csv")]
+    options = [f"--{path.suffix[1:]}={path}" for path in paths]
+    result = call("evaluate", *options, "--against", "latest:tiny@v1")
+    assert result.exit_code == 100, result.output
+    for path in paths:
+        text = path.read_text()
+        assert "Pleural Effusion" in text
+        assert SECRET not in text
+    assert "What changed since tiny@v1" in paths[0].read_text()
+
+
+def test_the_ledger_keeps_each_evaluation_once(call, place):
+    """Protocol, scores and verdict are recorded; doing it again adds nothing."""
+    call("evaluate", "--actor", "Dr B")
+    call("evaluate", "--json")
+    entries = read_ledger(place.ledger)
+    actions = [entry.action for entry in entries]
+    for action in ("protocol_set", "evaluated", "gate_decided"):
+        assert actions.count(action) == 1
+    decided = next(entry for entry in entries if entry.action == "gate_decided")
+    assert decided.actor == "Dr B"
+    assert decided.payload["verdict"] == "INSUFFICIENT"
+    assert set(decided.payload["labels"].values()) == {"INSUFFICIENT"}
+
+
+def test_a_protocol_edited_after_the_run_is_noted(call, place):
+    """Thresholds lowered to fit the result are visible on the result."""
+    write_atomic(place.protocol, LENIENT)
+    result = call("evaluate", "latest:tiny@v2", "--json")
+    data = json.loads(result.stdout)
+    assert label_of(data)["verdict"] == "PASS"
+    assert data["protocol_registered_late"]
+    assert any("changed after the run" in text for text in data["notes"])
+
+
+def test_compare_lists_fixed_cases(call):
+    """v2 reads "fluid": five cases are fixed and none broken."""
+    data = json.loads(call("compare", "latest:tiny@v1", "--json").stdout)
+    row = label_of(data)
+    assert row["fixed"] == ["f0", "f1", "f2", "f3", "f4"]
+    assert row["broken"] == []
+    assert not row["can_be_significant"]
+    result = call("compare", "latest:tiny@v1")
+    assert result.exit_code == 0, result.output
+    assert "Pleural Effusion, fixed: f0, f1, f2, f3, f4" in result.stdout
+    assert "too few" in result.stdout
+
+
+def test_failures_are_filtered_and_hold_no_text(call):
+    """Ids, labels and kinds; text only when asked for."""
+    result = call("failures", "latest:tiny@v1", "--kind", "false-negative")
+    assert result.exit_code == 0, result.output
+    assert SECRET not in result.stdout
+    assert "5 of 5 rows" in result.stdout
+    only = call("failures", "latest:tiny@v1", "-l", "Fracture", "--json")
+    assert json.loads(only.stdout)["rows"] == []
+
+
+def test_failures_show_text_on_demand(call):
+    """A reviewer may see the case; spans mark the evidence."""
+    result = call(
+        "failures", "latest:tiny@v1", "--text", "case", "--limit", "1", "--json"
+    )
+    data = json.loads(result.stdout)
+    assert data["total"] == 5
+    assert SECRET in data["rows"][0]["text"]
+
+
+def test_failures_as_csv(call):
+    """One row per failing case and label."""
+    result = call("failures", "latest:tiny@v1", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert [row["case_id"] for row in rows] == ["f0", "f1", "f2", "f3", "f4"]
+    assert {row["predicted"] for row in rows} == {"absent"}
+
+
+def test_failures_of_a_holdout_are_refused(call, place):
+    """Whoever has read the failing cases of a holdout has used it up."""
+    path = place.cohorts / "dev" / "cohort.yaml"
+    write_atomic(path, path.read_text().replace("role: dev", "role: holdout"))
+    result = call("failures")
+    assert isinstance(result.exception, DataError)
+    assert "holdout" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("evaluate", "nothing"), "no run 'nothing'"),
+        (("evaluate", "--reference", "9"), "no reference v9"),
+        (("compare", "latest:other"), "no finished run of other"),
+        (("failures", "--label", "plural effusion"), "Pleural Effusion"),
+        (("failures", "--kind", "wrong"), "false_positive"),
+    ],
+)
+def test_wrong_names_are_explained(call, arguments, names):
+    """The message says what there is instead."""
+    result = call(*arguments)
+    assert isinstance(result.exception, DataError)
+    assert names in str(result.exception)
+
+
+def test_an_unwritable_document_is_an_error_of_ours(call, tmp_path):
+    """The path is named; nothing half-written is left."""
+    (tmp_path / "file").write_text("x")
+    result = call("evaluate", "--html", str(tmp_path / "file" / "e.html"))
+    assert isinstance(result.exception, WriteError)
+
+
+def test_a_cohort_that_changed_is_refused(call, place):
+    """A run is scored on the cases it asked, or not at all."""
+    for name in ("cases.csv", "cohort.yaml"):
+        path = place.cohorts / "dev" / name
+        write_atomic(path, path.read_text().replace("e0,", "x0,"))
+    result = call("evaluate")
+    assert isinstance(result.exception, DataError)
+    assert "changed" in str(result.exception)

@@ -1,0 +1,228 @@
+"""Importers: every format gives the same cohort; what is left out is counted."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from loop.core.ledger import read_ledger
+from loop.core.paths import Workspace
+from loop.core.records import Mark
+from loop.labels.cohort import iter_items, read_cohort, read_cohort_file
+from loop.labels.importing.importer import ImportReport
+from loop.labels.reference import read_reference
+
+RECORDS = [
+    {"case_id": "a1", "text": 'He said "clear",\nlungs.', "patient": "P1", "Edema": 0},
+    {"case_id": "a2", "text": "Edema, 肺水肿.", "patient": "P2", "Edema": 1},
+    {"case_id": "a3", "text": "Maybe edema.", "patient": "P2", "Edema": -1},
+]
+
+Importer = Callable[..., ImportReport]
+Writer = Callable[..., Path]
+
+
+def _csv(folder: Path, write_csv: Writer) -> Path:
+    return write_csv([list(RECORDS[0]), *([*r.values()] for r in RECORDS)])
+
+
+def _jsonl(folder: Path, write_csv: Writer) -> Path:
+    path = folder / "reports.jsonl"
+    lines = [json.dumps(record, ensure_ascii=False) for record in RECORDS]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _nested(folder: Path, write_csv: Writer) -> Path:
+    path = folder / "reports.jsonl"
+    rows = [{**r, "labels": {"edema": r["Edema"]}} for r in RECORDS]
+    lines = [json.dumps({k: v for k, v in r.items() if k != "Edema"}) for r in rows]
+    path.write_text("\n\n".join(lines), encoding="utf-8")
+    return path
+
+
+def _parquet(folder: Path, write_csv: Writer) -> Path:
+    path = folder / "reports.parquet"
+    pq.write_table(pa.Table.from_pylist(RECORDS), path)
+    return path
+
+
+def _gbk(folder: Path, write_csv: Writer) -> Path:
+    return write_csv(
+        [list(RECORDS[0]), *([*r.values()] for r in RECORDS)], encoding="gbk"
+    )
+
+
+def _utf8_mark(folder: Path, write_csv: Writer) -> Path:
+    return write_csv(
+        [list(RECORDS[0]), *([*r.values()] for r in RECORDS)], encoding="utf-8-sig"
+    )
+
+
+def _semicolons(folder: Path, write_csv: Writer) -> Path:
+    path = folder / "reports.csv"
+    rows = ["case_id;text;patient;Edema", 'a1;"He said ""clear"",', 'lungs.";P1;0']
+    rows += ["a2;Edema, 肺水肿.;P2;1", "a3;Maybe edema.;P2;-1.0", ""]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "make", [_csv, _jsonl, _nested, _parquet, _gbk, _utf8_mark, _semicolons]
+)
+def test_every_format_gives_the_same_cohort(
+    workspace: Workspace,
+    take: Importer,
+    write_csv: Writer,
+    tmp_path: Path,
+    make: Callable[[Path, Writer], Path],
+) -> None:
+    """Texts byte for byte, patients, marks: only the container differs."""
+    report = take(make(tmp_path, write_csv))
+    cohort = read_cohort(workspace, "mine")
+    texts = [item.variables["text"] for item in iter_items(workspace, cohort)]
+    assert texts == [record["text"] for record in RECORDS]
+    assert (report.cases, report.patients, report.reference) == (3, 2, 1)
+    reference = read_reference(workspace, "mine")
+    marks = [reference.mark(case_id, "edema") for case_id in cohort.case_ids]
+    assert marks == [Mark.ABSENT, Mark.PRESENT, Mark.UNCERTAIN]
+
+
+def test_findings_and_impression_are_joined(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """One space between them; the indication stays out and is said to."""
+    header = ["study_id", "findings", "impression", "indication"]
+    rows = [["1", "Clear.", "Normal.", "Mass?"], ["2", "", "Stable.", ""]]
+    report = take(write_csv([header, *rows]))
+    cohort = read_cohort(workspace, "mine")
+    texts = [item.variables["text"] for item in iter_items(workspace, cohort)]
+    assert texts == ["Clear. Normal.", "Stable."]
+    assert report.unused == ("indication",)
+    assert report.reference is None
+
+
+def test_what_is_left_out_is_counted_and_named(
+    take: Importer, write_csv: Writer
+) -> None:
+    """Non-chest, empty and unwanted cases go; duplicates stay; all are counted."""
+    header = ["case_id", "text", "exam"]
+    rows = [
+        ["a1", "Lungs are clear.", "CHEST"],
+        ["a2", "No fracture.", "LEFT KNEE"],
+        ["a3", "  ...  ", "CHEST"],
+        ["a4", "LUNGS are  clear", "CHEST PA"],
+        ["a5", "Unwanted.", "CHEST"],
+    ]
+    report = take(write_csv([header, *rows]), exclude=("a5",))
+    assert (report.cases, report.non_chest, report.empty) == (2, 1, 1)
+    assert report.unusable == {"on request": 1}
+    assert report.duplicates == 1
+    assert report.examples["non-chest"] == ("a2",)
+    assert report.examples["duplicate text"] == ("a4",)
+
+
+def test_an_empty_label_cell_is_missing_not_absent(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """Nobody said absent; the report counts such cells."""
+    rows = [["id", "text", "Edema", "fracture"], ["1", "One.", "", "positive"]]
+    report = take(write_csv(rows))
+    reference = read_reference(workspace, "mine")
+    assert report.missing_marks == 1
+    assert reference.mark("1", "edema") is Mark.MISSING
+    assert reference.mark("1", "fracture") is Mark.PRESENT
+
+
+def test_openi_labels_come_from_its_coding(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """What was not coded is weaker than absent; unindexed reports are left out."""
+    header = "uid,MeSH,Problems,image,indication,comparison,findings,impression"
+    rows = [
+        ["7", "Cardiomegaly/mild", "", "", "Mass?", "", "Big heart.", "Cardiomegaly."],
+        ["8", "No Indexing", "", "", "", "", "Clear.", ""],
+        ["9", "normal", "", "", "Mass?", "", "", ""],
+    ]
+    report = take(write_csv([header.split(","), *rows]))
+    cohort = read_cohort(workspace, "mine")
+    reference = read_reference(workspace, "mine")
+    assert (report.format, report.cases, report.empty) == ("openi", 1, 1)
+    assert report.unusable == {"not indexed": 1}
+    assert "Demner-Fushman" in report.citation
+    assert cohort.not_coded
+    assert reference.mark("7", "cardiomegaly") is Mark.PRESENT
+    assert reference.mark("7", "edema") is Mark.NOT_CODED
+
+
+def test_a_folder_of_reports_gives_cases_and_patients(
+    workspace: Workspace, take: Importer, tmp_path: Path
+) -> None:
+    """Case id from the file name, patient from the folder, sections taken apart."""
+    root = tmp_path / "files"
+    reports = {
+        "p10/p10000001/s1.txt": b"FINDINGS: Clear.\nIMPRESSION: Normal.",
+        "p10/p10000001/s2.txt": b"EXAMINATION: KNEE\nFINDINGS: No fracture.",
+        "p10/p10000002/s3.txt": "影像所见：双肺清晰。".encode("gb18030"),
+        "p10/p10000002/s4.txt": b"INDICATION: Mass?",
+        "p10/p10000002/.hidden.txt": b"FINDINGS: Clear.",
+        "p10/p10000002/notes.md": b"FINDINGS: Clear.",
+    }
+    for name, raw in reports.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(raw)
+    report = take(root)
+    cohort = read_cohort(workspace, "mine")
+    items = list(iter_items(workspace, cohort))
+    assert [(item.id, item.language) for item in items] == [("s1", "en"), ("s3", "zh")]
+    assert items[0].variables["text"] == "FINDINGS:\nClear.\n\nIMPRESSION:\nNormal."
+    assert (report.non_chest, report.empty, report.patients) == (1, 1, 2)
+    assert cohort.language == "mixed"
+
+
+def test_a_language_may_be_named(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """By option for all cases, by column for each, else by script."""
+    rows = [["id", "text", "language"], ["1", "Klar.", "de-DE"], ["2", "正常", ""]]
+    take(write_csv(rows))
+    cohort = read_cohort(workspace, "mine")
+    assert [i.language for i in iter_items(workspace, cohort)] == ["de", "zh"]
+    take(write_csv(rows), "other", language="fr")
+    assert read_cohort(workspace, "other").language == "fr"
+
+
+def test_an_import_is_recorded(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """The ledger holds digests and counts, the cohort file where it came from."""
+    rows = [["id", "text", "edema"], ["1", "One.", "1"]]
+    take(write_csv(rows), source="Synthetic texts", licence="CC0", reason="try it")
+    added, revised = read_ledger(workspace.ledger)[-2:]
+    assert (added.action, added.subject, added.reason) == (
+        "cohort_added",
+        "mine",
+        "try it",
+    )
+    assert added.payload["cohort_digest"] == read_cohort(workspace, "mine").digest
+    assert revised.action == "reference_revised"
+    about = read_cohort_file(workspace, "mine")
+    assert about.licence == "CC0"
+    assert about.files[0].name == "reports.csv"
+    assert read_cohort(workspace, "mine").synthetic
+
+
+def test_replacing_keeps_the_old_cohort(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """A replaced cohort moves to the private folder with its texts."""
+    take(write_csv([["id", "text"], ["1", "Old."]]))
+    take(write_csv([["id", "text"], ["1", "New."]]), replace=True)
+    (item,) = iter_items(workspace, read_cohort(workspace, "mine"))
+    assert item.variables["text"] == "New."
+    (kept,) = (workspace.private / "replaced").iterdir()
+    assert "Old." in (kept / "texts.jsonl").read_text()
+    assert (kept / "cohort" / "cases.csv").is_file()

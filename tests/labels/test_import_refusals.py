@@ -1,0 +1,341 @@
+"""Bad sources: what is wrong, where, what to do; nothing is left behind."""
+
+import errno
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from loop.core.errors import DataError, LoopError, UnknownLabelError, WriteError
+from loop.core.ledger import Actor, read_ledger
+from loop.core.paths import Workspace
+from loop.labels.cohort import iter_items, list_cohorts, read_cohort
+from loop.labels.importing.encodings import find_encoding
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+
+SECRET = "Unmistakable wording"
+GOOD = [["case_id", "text"], ["a1", f"{SECRET}."]]
+
+Importer = Callable[..., object]
+Writer = Callable[..., Path]
+
+
+def _traces(workspace: Workspace) -> list[str]:
+    """Return files that a failed import left behind; locks and the key may stay."""
+    kept = ("locks", "keys", ".gitignore")
+    private = [
+        str(path)
+        for path in workspace.private.rglob("*")
+        if path.is_file() and not any(part in kept for part in path.parts)
+    ]
+    return private + [str(path) for path in workspace.cohorts.glob("**/*")]
+
+
+def _refused(
+    workspace: Workspace, take: Importer, source: Path, message: str, **options: object
+) -> None:
+    """Check that `source` is refused with `message` and that nothing remains."""
+    with pytest.raises(DataError, match=message) as caught:
+        take(source, **options)
+    assert SECRET not in str(caught.value)
+    assert _traces(workspace) == []
+    assert read_ledger(workspace.ledger) == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([["text"], ["One."]], r"no column with case ids \(there: 'text'\)"),
+        ([["case_id", "body"], ["1", "One."]], "no column with the text"),
+        ([["id", "text", "text"], ["1", "a", "b"]], "'text' stands twice"),
+        ([["id", "text", "Edema", "edema"], ["1", "a", 1, 1]], "both label edema"),
+        ([["id", "text", "edema"], ["1", "a", "maybe"]], "line 2: column 'edema'"),
+        ([["id", "text"], ["1", SECRET], ["1", "b"]], "line 3: case id '1' already"),
+        ([["id", "text"], ["", SECRET]], "line 2: no case id"),
+        ([["id", "text"], ["1\t2", SECRET]], "line 2: .*control character"),
+        ([["id", "text"], ["1", SECRET, "x"]], "line 2: 3 cells, the header has 2"),
+        ([["id", "text"], ["1", ""]], "no case to import .1 empty"),
+        ([["id", "text"]], "no case to import .it holds none"),
+        ([["id", "text", "language"], ["1", "a", "English"]], "not a language code"),
+        ([["id", "text"], ["1", SECRET * 60_000]], "line 2: a text of 1,200,000"),
+    ],
+)
+def test_a_wrong_table_is_refused(
+    workspace: Workspace,
+    take: Importer,
+    write_csv: Writer,
+    rows: Sequence[Sequence[object]],
+    message: str,
+) -> None:
+    """The line and the way out are named; the text is not."""
+    _refused(workspace, take, write_csv(rows), message)
+
+
+def test_a_misspelt_label_column_is_not_dropped(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """A label that vanished from the reference would look never wrong."""
+    path = write_csv([["id", "text", "Pneumothroax"], ["1", "a", 1]])
+    with pytest.raises(UnknownLabelError, match=r"line 1: .*mean 'Pneumothorax'"):
+        take(path)
+    assert _traces(workspace) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (b'id,text\n1,"never closed', "begins on line 2.*quote"),
+        (b"id,text\n1,a\0b\n", "line 2: holds a NUL byte"),
+        ("id,text\n1,a\n".encode("utf-16"), "is UTF-16. Save it as UTF-8"),
+        ("id,text\n1,Größe\n".encode("cp1252"), "line 2: neither UTF-8 nor GBK"),
+        (b"id,text\n1,\xff\xff\n", "line 2: neither UTF-8 nor GBK"),
+        (
+            "id,text\n1,双肺清晰\n".encode() + "2,心影增大\n".encode("gbk"),
+            "mixes encodings: line 2 is UTF-8, line 3 is not",
+        ),
+        (
+            "id,text\n1,双肺清晰\n".encode("gbk") + "2,心影增大\n".encode(),
+            "mixes encodings: line 3 is UTF-8, line 2 is not",
+        ),
+    ],
+)
+def test_wrong_bytes_are_refused(
+    workspace: Workspace, take: Importer, tmp_path: Path, raw: bytes, message: str
+) -> None:
+    """Nothing is decoded into nonsense."""
+    path = tmp_path / "reports.csv"
+    path.write_bytes(raw)
+    _refused(workspace, take, path, message)
+
+
+def test_an_encoding_may_be_named(
+    workspace: Workspace, take: Importer, tmp_path: Path
+) -> None:
+    """The way out of the message about neither UTF-8 nor GBK."""
+    path = tmp_path / "reports.csv"
+    path.write_bytes("id,text\n1,Größe normal\n".encode("cp1252"))
+    take(path, encoding="cp1252")
+    (item,) = iter_items(workspace, read_cohort(workspace, "mine"))
+    assert item.variables["text"] == "Größe normal"
+
+
+def test_a_wrong_encoding_is_refused(
+    workspace: Workspace, take: Importer, tmp_path: Path
+) -> None:
+    """Named wrongly, or unknown to Python."""
+    path = tmp_path / "reports.csv"
+    path.write_bytes("id,text\n1,Größe normal\n".encode("cp1252"))
+    _refused(workspace, take, path, "is not utf-8 throughout", encoding="utf-8")
+    with pytest.raises(DataError, match="unknown encoding 'klingon'"):
+        ImportOptions(name="mine", role="dev", encoding="klingon")
+
+
+def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
+    """Some GBK words are valid two-byte UTF-8: the rest of the file decides."""
+    path = tmp_path / "reports.csv"
+    path.write_bytes("id,text\n1,联通\n2,双肺清晰\n".encode("gbk"))
+    assert find_encoding(path).name == "gb18030"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["{"], "line 1, column 2: not valid JSON"),
+        (["[1]"], "line 1: not a JSON object"),
+        (['{"id": 1, "text": "a"}', '{"id": 2, "text": ['], "line 2"),
+        (['{"id": 1, "text": "a"}', '{"id": 2, "txt": "b"}'], "new: 'txt'"),
+        (['{"id": 1, "text": "a"}', '{"text": "b"}'], "no case id"),
+        (['{"id": 1, "text": ["a"]}'], "line 1: column 'text' holds list"),
+        (['{"id": 1, "text": "a", "labels": {"edma": 1}}'], "mean 'Edema'"),
+        (['{"id": 1, "text": "a", "labels": [1]}'], "labels is not an object"),
+        (['{"id": 1, "text": "a\\ud800"}'], "case '1': .*lone surrogate"),
+        (["[" * 100_000], "line 1"),
+    ],
+)
+def test_a_wrong_json_line_is_refused(
+    workspace: Workspace,
+    take: Importer,
+    tmp_path: Path,
+    lines: Sequence[str],
+    message: str,
+) -> None:
+    """The line is named, and which keys differ."""
+    path = tmp_path / "reports.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    _refused(workspace, take, path, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "message"),
+    [
+        ("reports.parquet", b"PAR1 no", "cannot be read as Parquet"),
+        ("reports.xlsx", b"PK", "cannot tell its format"),
+        ("nothing.csv", None, "does not exist"),
+        ("folder/readme.md", b"x", "holds no .txt file"),
+    ],
+)
+def test_a_wrong_source_is_refused(
+    workspace: Workspace,
+    take: Importer,
+    tmp_path: Path,
+    name: str,
+    raw: bytes | None,
+    message: str,
+) -> None:
+    """Before anything is read."""
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    if raw is not None:
+        path.write_bytes(raw)
+    source = path.parent if "/" in name else path
+    _refused(workspace, take, source, message)
+
+
+def test_two_files_of_one_name_are_refused(
+    workspace: Workspace, take: Importer, tmp_path: Path
+) -> None:
+    """In a tree of folders, file names are case ids."""
+    for folder in ("p1", "p2"):
+        (tmp_path / "files" / folder).mkdir(parents=True)
+        (tmp_path / "files" / folder / "s1.txt").write_text(f"FINDINGS: {SECRET}.")
+    _refused(workspace, take, tmp_path / "files", r"p2.s1.txt: case id 's1'.*p1.s1.txt")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"role": "test"}, "no role 'test'. Use one of taxonomy, dev"),
+        ({"name": "../x"}, "cannot be the name"),
+        ({"format": "excel"}, "no format 'excel'"),
+        ({"format": "openi"}, "no column uid, MeSH"),
+        ({"exclude": ("zz",)}, "no case 'zz' to leave out"),
+    ],
+)
+def test_a_wrong_option_is_refused(
+    workspace: Workspace,
+    take: Importer,
+    write_csv: Writer,
+    options: dict[str, object],
+    message: str,
+) -> None:
+    """Each message lists what would be right."""
+    _refused(workspace, take, write_csv(GOOD), message, **options)
+
+
+def test_an_existing_cohort_is_not_overwritten(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """The old cohort is untouched; --replace is the way out."""
+    take(write_csv(GOOD))
+    with pytest.raises(DataError, match=r"already exists.*--replace"):
+        take(write_csv([["id", "text"], ["b", "New."]]))
+    assert read_cohort(workspace, "mine").case_ids == ("a1",)
+
+
+def test_a_failed_replacement_leaves_the_old_cohort(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """Also when the failure comes after the files were moved."""
+    take(write_csv(GOOD))
+    with pytest.raises(DataError, match="stands twice"):
+        take(write_csv([["id", "id", "text"], ["b", "c", "New."]]), replace=True)
+    with workspace.ledger.open("ab") as stream:
+        stream.write(b"broken\n")
+    with pytest.raises(LoopError, match="not a ledger entry"):
+        take(write_csv([["id", "text"], ["b", "New."]]), replace=True)
+    (item,) = iter_items(workspace, read_cohort(workspace, "mine"))
+    assert item.variables["text"] == f"{SECRET}."
+
+
+def test_a_broken_ledger_stops_the_import(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """No cohort without its entry."""
+    workspace.ledger.write_bytes(b"broken\n")
+    with pytest.raises(LoopError, match="not a ledger entry"):
+        take(write_csv(GOOD))
+    assert _traces(workspace) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    workspace: Workspace, take: Importer, write_csv: Writer, monkeypatch
+) -> None:
+    """The operating system's answer becomes a message with a way out."""
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    source = write_csv(GOOD)
+    take(source, "first")
+    before = list_cohorts(workspace)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(WriteError, match="disk is full"):
+        take(source)
+    assert list_cohorts(workspace) == before
+    assert not list(workspace.cohorts.glob(".mine*"))
+    assert not list((workspace.private / "cases").glob("*mine*"))
+
+
+def test_a_killed_import_is_cleaned_up_by_the_next(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """What a kill left behind is hidden, and goes with the next import."""
+    take(write_csv(GOOD), "other")
+    leftover = workspace.cohorts / ".mine.importing-abc"
+    leftover.mkdir()
+    (leftover / "cohort.yaml").write_text("name: mine\n")
+    assert list_cohorts(workspace) == ("other",)
+    take(write_csv(GOOD))
+    assert not leftover.exists()
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+def test_a_read_only_workspace_is_said_to_be_so(
+    workspace: Workspace, write_csv: Writer
+) -> None:
+    """The message names the folder and what to do."""
+    source = write_csv(GOOD)
+    workspace.labels.chmod(0o500)
+    try:
+        with pytest.raises(WriteError, match="use a workspace you can write"):
+            import_cohort(
+                workspace,
+                source,
+                ImportOptions(name="mine", role="dev"),
+                actor=Actor(name="x"),
+            )
+    finally:
+        workspace.labels.chmod(0o700)
+
+
+def test_a_damaged_pseudonym_key_is_refused(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """A new key would make patients of older cohorts strangers."""
+    take(write_csv(GOOD))
+    (workspace.private / "keys" / "pseudonym").write_text("short\n")
+    with pytest.raises(DataError, match="pseudonym"):
+        take(write_csv(GOOD), "other")
+
+
+def test_a_huge_json_text_is_refused_by_name(
+    workspace: Workspace, take: Importer, tmp_path: Path
+) -> None:
+    """Five megabytes are no report."""
+    path = tmp_path / "reports.jsonl"
+    path.write_text(json.dumps({"id": "a1", "text": SECRET[:10] * 500_000}))
+    _refused(workspace, take, path, "line 1: a text of 5,000,000 characters")
+
+
+def test_a_huge_text_file_is_refused_by_name(
+    workspace: Workspace, take: Importer, tmp_path: Path
+) -> None:
+    """Before its sections are looked for."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "s1.txt").write_text("FINDINGS: " + "clear " * 900_000)
+    _refused(workspace, take, tmp_path / "files", "s1.txt: a text of 5,400,010")
