@@ -82,7 +82,7 @@ def demo(
     for command in (
         f"history {PROMPT}",
         f"diff {PROMPT}@v1 {steps[-1].version}",
-        f"failures --label {_worst(steps[-1].evaluation)} --text",
+        f"failures --label {_worst(steps[-1].evaluation)} --text evidence",
     ):
         say(f"  ranloop {command} --workspace {workspace.root}")
 

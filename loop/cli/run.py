@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from loop.cli.console import (
+    ActorOption,
     JsonOption,
     Progress,
     WorkspaceOption,
+    acting,
     open_workspace,
     print_json,
     say,
@@ -37,6 +39,7 @@ def run(
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
     ] = None,
+    actor: ActorOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,10 +48,13 @@ def run(
     Answers that are stored already are not asked again: a run that was stopped goes
     on where it was when the same command is started again.
     """
+    from loop.evaluate.protocol import register_protocol
     from loop.run.task import prepare_run, run_task
 
     place = open_workspace(workspace)
     task = prepare_run(place, prompt, cohort, engine=engine, limit=limit)
+    # What will be claimed stands in the ledger before the first answer exists.
+    register_protocol(place, acting(actor))
     progress = Progress(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
     summary = run_task(place, task, watch=progress.track)
     if as_json:

@@ -1,23 +1,16 @@
-"""Atomic files, locks and strict YAML: nothing half-written, nothing guessed."""
+"""Atomic files and locks: nothing half-written, nothing lost."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
-
-import yaml
-from pydantic import BaseModel, ValidationError
 
 from loop.core.errors import ConflictError, DataError, WriteError
-
-Model = TypeVar("Model", bound=BaseModel)
 
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and run the command again.",
@@ -133,105 +126,6 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-class _StrictLoader(yaml.CSafeLoader):
-    """YAML without the surprises: ``no`` is a word, a date is text, keys are unique."""
-
-
-_PLAIN = ("null", "int", "float")
-_StrictLoader.yaml_implicit_resolvers = {
-    first: [(tag, rx) for tag, rx in pairs if tag.rsplit(":", 1)[1] in _PLAIN]
-    for first, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-
-_StrictLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool",
-    re.compile(r"^(?:true|false)$"),
-    list("tf"),
-)
-
-
-def _unique_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> object:
-    seen = set()
-    for key, _ in node.value:
-        if key.value in seen:
-            line = key.start_mark.line + 1
-            raise DataError(f"line {line}: key {key.value!r} occurs twice")
-        seen.add(key.value)
-    return loader.construct_mapping(node, deep=True)
-
-
-_StrictLoader.add_constructor("tag:yaml.org,2002:map", _unique_mapping)
-
-
-def parse_yaml(text: str, source: Path | str) -> object:
-    """Return the data of a YAML text; ``no`` stays a word and keys are unique.
-
-    Raises
-    ------
-    DataError
-        The text is not YAML, or a key occurs twice; names `source` and the line.
-    """
-    try:
-        return yaml.load(text, Loader=_StrictLoader)
-    except DataError as error:
-        raise DataError(f"{source}, {error}. Keep one of the two.") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "cannot be read"
-        raise DataError(
-            f"{source}{where}: not valid YAML ({problem}). Correct that line."
-        ) from error
-    except RecursionError as error:
-        raise DataError(f"{source}: nested too deeply. Flatten it.") from error
-
-
-def read_model(path: Path, model: type[Model]) -> Model:
-    """Return the YAML file `path` as `model`.
-
-    Raises
-    ------
-    DataError
-        The file is missing, not YAML, or does not fit; names each wrong field.
-    """
-    return check_model(parse_yaml(read_text(path), path), model, path)
-
-
-def check_model(data: object, model: type[Model], source: Path | str) -> Model:
-    """Return `data` validated as `model`; the error lists each wrong field.
-
-    Raises
-    ------
-    DataError
-        The data does not fit.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        lines = [
-            f"  {'.'.join(str(part) for part in problem['loc']) or '(file)'}: "
-            f"{problem['msg']}"
-            for problem in error.errors(include_input=False, include_url=False)[:10]
-        ]
-        detail = "\n".join(lines)
-        raise DataError(
-            f"{source} does not have the expected form:\n{detail}\n"
-            "Correct these fields and run the command again."
-        ) from error
-
-
-class _Dumper(yaml.CSafeDumper):
-    """Block style, keys in order, readable strings."""
-
-
-def dump_yaml(data: object) -> str:
-    """Return `data` as block-style YAML, keys in the order given, width 88."""
-    text = yaml.dump(
-        data, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=88
-    )
-    return str(text)
 
 
 def _umask() -> int:

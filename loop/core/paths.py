@@ -10,7 +10,7 @@ from pathlib import Path
 from loop.core.errors import WorkspaceError
 from loop.core.files import make_folder, write_atomic, write_error
 
-_MATERIAL = ("prompts", "labels", "reports/templates")
+_MATERIAL = ("prompts", "labels")
 
 
 def bundled() -> Path:

@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict
 
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
-from loop.core.files import read_model
 from loop.core.paths import Workspace
 from loop.core.records import Item
+from loop.core.yaml_files import read_model
 
 CASE_COLUMNS = ("case_id", "patient", "sha256")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")

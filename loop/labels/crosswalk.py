@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import DataError
-from loop.core.files import read_model
 from loop.core.records import Mark
+from loop.core.yaml_files import read_model
 from loop.labels.taxonomy import Taxonomy, fold_name
 
 

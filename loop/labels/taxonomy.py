@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.files import read_model
 from loop.core.records import Value
+from loop.core.yaml_files import read_model
 
 NO_FINDING = "no_finding"
 SUPPORT_DEVICES = "support_devices"

@@ -11,14 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import ConflictError, DataError
-from loop.core.files import (
-    dump_yaml,
-    read_model,
-    read_text,
-    sync_folder,
-    write_atomic,
-    write_error,
-)
+from loop.core.files import read_text, sync_folder, write_atomic, write_error
+from loop.core.yaml_files import dump_yaml, read_model
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.version import CallPlan, PromptVersion
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, RootModel, StringConstraints
 
-from loop.core.files import check_model, dump_yaml, parse_yaml
 from loop.core.records import Clarification, Exemplar, Guide, Value
+from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Words that say something; surrounding spaces do not count."""

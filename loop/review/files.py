@@ -45,7 +45,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.files import check_model, parse_yaml, read_text
+from loop.core.files import read_text
+from loop.core.yaml_files import check_model, parse_yaml
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.review.form import VerdictForm, build_verdict
 from loop.review.verdict import Judgement, Verdict

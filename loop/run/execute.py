@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -28,6 +28,9 @@ from loop.run.writer import Writer
 
 _BLOCK = 256
 """Items planned and looked up in the cache at a time."""
+
+_FRESH = 512
+"""Completions kept to be found although they may not be in the store yet."""
 
 _ANSWERED, _UNPARSED, _FAILED = 0, 1, 2
 _STATUS = (Status.ANSWERED, Status.UNPARSED, Status.ENGINE_FAILED)
@@ -138,7 +141,7 @@ class _Slot:
         self.item = item
         self.left = calls
         self.many = calls > 1
-        self.fields: dict[str, Field] = {}
+        self.fields: Mapping[str, Field] = {}
         self.status = _ANSWERED
         self.keys = b""
         self.repairs: tuple[str, ...] = ()
@@ -210,10 +213,10 @@ class _Runner:
     def _prompts(self) -> Iterator[Prompt]:
         """Yield the prompts whose answers are missing; settle the others."""
         for calls in self._blocks():
-            # What was answered so far must be in the store to be found there.
             self._settle_arrived()
-            self._writer.flush()
-            self._fresh.clear()
+            if len(self._fresh) >= _FRESH or self._writer.due():
+                self._writer.flush()
+                self._fresh.clear()
             known = self._store.find_completions([key for _, _, key in calls])
             for call in calls:
                 key = call[2]
@@ -263,9 +266,11 @@ class _Runner:
                 (key, text, finish, latency, prompt_tokens, completion_tokens)
             )
         self._arrived.append((key, completion))
-        if len(self._arrived) >= _BLOCK or self._writer.due():
+        if self._writer.due():
             self._settle_arrived()
             self._writer.flush()
+        elif len(self._arrived) >= _BLOCK:
+            self._settle_arrived()
 
     def _settle_arrived(self) -> None:
         """Settle every call that waited for what has arrived."""
@@ -279,7 +284,15 @@ class _Runner:
         slot, prompt, key = call
         slot.keys += key
         if completion.finish_reason == "stop":
-            self._take(slot, prompt, completion.text)
+            fields, repairs, problem = self._read(
+                completion.text, prompt.frame.fields, slot.item
+            )
+            if repairs:
+                slot.repairs += repairs
+            if fields is None:
+                slot.spoil(_UNPARSED, prompt, problem)
+            else:
+                slot.fields = {**slot.fields, **fields} if slot.fields else fields
         elif completion.finish_reason == "length":
             slot.spoil(_UNPARSED, prompt, "the answer was cut off: raise max_tokens")
         else:
@@ -287,15 +300,6 @@ class _Runner:
         slot.left -= 1
         if not slot.left:
             self._close(slot)
-
-    def _take(self, slot: _Slot, prompt: Prompt, text: str) -> None:
-        fields, repairs, problem = self._read(text, prompt.frame.fields, slot.item)
-        if repairs:
-            slot.repairs += repairs
-        if fields is None:
-            slot.spoil(_UNPARSED, prompt, problem)
-        else:
-            slot.fields.update(fields)
 
     def _close(self, slot: _Slot) -> None:
         status = slot.status

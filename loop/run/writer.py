@@ -9,11 +9,8 @@ from types import TracebackType
 from loop.core.errors import LoopError
 from loop.run.store import CompletionRow, OutcomeRow, Store
 
-MAX_ROWS = 512
-"""Rows held at most before they are committed."""
-
 MAX_AGE_S = 0.05
-"""Age at which the next row commits those before it, seconds."""
+"""Age from which rows should be committed with the next answer, seconds."""
 
 _IDLE_S = 0.1
 """Age at which rows are committed although no next row comes, seconds.

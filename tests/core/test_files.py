@@ -7,14 +7,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import ConflictError, DataError, WriteError
-from loop.core.files import (
-    check_model,
-    dump_yaml,
-    locked,
-    parse_yaml,
-    read_text,
-    write_atomic,
-)
+from loop.core.files import locked, read_text, write_atomic
+from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 
 class Form(BaseModel):

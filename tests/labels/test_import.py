@@ -215,14 +215,15 @@ def test_an_import_is_recorded(
     assert read_cohort(workspace, "mine").synthetic
 
 
-def test_replacing_keeps_the_old_cohort(
+def test_replacing_keeps_every_old_cohort(
     workspace: Workspace, take: Importer, write_csv: Writer
 ) -> None:
-    """A replaced cohort moves to the private folder with its texts."""
-    take(write_csv([["id", "text"], ["1", "Old."]]))
-    take(write_csv([["id", "text"], ["1", "New."]]), replace=True)
+    """Replaced cohorts move to the private folder with their texts, one by one."""
+    for text in ("First.", "Second.", "Third."):
+        take(write_csv([["id", "text"], ["1", text]]), replace=True)
     (item,) = iter_items(workspace, read_cohort(workspace, "mine"))
-    assert item.variables["text"] == "New."
-    (kept,) = (workspace.private / "replaced").iterdir()
-    assert "Old." in (kept / "texts.jsonl").read_text()
-    assert (kept / "cohort" / "cases.csv").is_file()
+    assert item.variables["text"] == "Third."
+    kept = list((workspace.private / "replaced").glob("mine-*"))
+    texts = [(folder / "texts.jsonl").read_text() for folder in kept]
+    assert sorted(t.split('"')[7] for t in texts) == ["First.", "Second."]
+    assert all((folder / "cohort" / "cases.csv").is_file() for folder in kept)

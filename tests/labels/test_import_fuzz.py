@@ -123,6 +123,7 @@ def test_parquet_cells_never_crash(
     _try(place, path)
 
 
+@settings(deadline=None)
 @given(report=st.lists(st.one_of(PIECES, TEXT)).map("".join))
 def test_sections_invent_nothing(report: str) -> None:
     """Every word of the result stands in the report."""

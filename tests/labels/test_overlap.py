@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop.core.errors import OverlapError
@@ -113,6 +113,7 @@ def test_equal_texts_are_found_without_having_them(
 _SETS = st.lists(st.frozensets(st.integers(0, 12), max_size=12), max_size=6)
 
 
+@settings(deadline=None)
 @given(first=_SETS, second=_SETS)
 def test_the_prefix_filter_finds_what_comparing_all_pairs_finds(
     first: list[frozenset[int]], second: list[frozenset[int]]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
-from loop.core.files import read_model
+from loop.core.yaml_files import read_model
 
 
 class Directed(BaseModel):

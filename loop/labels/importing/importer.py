@@ -19,10 +19,11 @@ import numpy as np
 
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
-from loop.core.files import dump_yaml, locked, write_atomic, write_error
+from loop.core.files import locked, write_atomic, write_error
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.core.records import Item, Mark
+from loop.core.yaml_files import dump_yaml
 from loop.labels.cohort import (
     CASE_COLUMNS,
     CohortCase,

@@ -61,14 +61,13 @@ def published(
         cohort_folder(workspace, options.name),
         texts_path(workspace, options.name),
     )
-    stamp = now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    attic = workspace.private / "replaced" / f"{options.name}-{stamp}"
     moved: list[tuple[Path, Path]] = []
     try:
-        for final, kept in zip(finals, ("cohort", "texts.jsonl"), strict=True):
-            if final.exists():
-                make_folder(attic, mode=0o700)
-                _move(final, attic / kept, moved)
+        if any(final.exists() for final in finals):
+            attic = _make_attic(workspace, options.name, now())
+            for final, kept in zip(finals, ("cohort", "texts.jsonl"), strict=True):
+                if final.exists():
+                    _move(final, attic / kept, moved)
         for path, final in zip(staged, finals, strict=True):
             _move(path, final, moved)
             sync_folder(final.parent)
@@ -78,6 +77,17 @@ def published(
             with suppress(OSError):
                 shutil.move(place, origin)
         raise
+
+
+def _make_attic(workspace: Workspace, name: str, now: datetime) -> Path:
+    """Make a new private folder for what is replaced; two in a second do not meet."""
+    parent = workspace.private / "replaced"
+    make_folder(parent, mode=0o700)
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    try:
+        return Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}-{stamp}-"))
+    except OSError as error:
+        raise write_error(parent, error) from error
 
 
 def _move(origin: Path, place: Path, moved: list[tuple[Path, Path]]) -> None:
