@@ -1,6 +1,7 @@
 """What several rooms' tests need: a workspace, and the optional data folder."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,19 @@ from loop.core.paths import Workspace, bundled, init_workspace
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """Make a fresh workspace from the shipped material."""
-    return init_workspace(tmp_path / "ws")
+    """Make a fresh workspace in which only the extractor's first version exists."""
+    made = init_workspace(tmp_path / "ws")
+    keep_first_version(made)
+    return made
+
+
+def keep_first_version(workspace: Workspace) -> None:
+    """Take back the shipped history after v1, so that tests do not depend on it."""
+    for folder in (workspace.prompts / "extractor").iterdir():
+        if folder.name != "v1":
+            shutil.rmtree(folder)
+    first = workspace.ledger.read_bytes().splitlines(keepends=True)[0]
+    workspace.ledger.write_bytes(first)
 
 
 @pytest.fixture

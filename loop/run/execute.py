@@ -194,7 +194,8 @@ class _Runner:
 
     def drain(self, engine: Engine) -> None:
         """Take completions until the engine has answered everything."""
-        for index, completion in engine.complete(self._prompts()):
+        prompts = self._prompts()
+        for index, completion in engine.complete(prompts):
             key = self._asked.pop(index, None)
             if key is None:
                 raise EngineError(
@@ -204,8 +205,14 @@ class _Runner:
                 )
             self._arrive(key, completion)
         self._settle_arrived()
-        # An engine that stops early leaves prompts open: they failed, they are not
-        # forgotten.
+        # An engine that stops early leaves prompts open or not even drawn: they
+        # failed, they are not forgotten.
+        self._fail_open()
+        for _ in prompts:
+            self._fail_open()
+
+    def _fail_open(self) -> None:
+        """Settle every open prompt as failed."""
         silent = Completion("", "error", "the engine returned nothing")
         self._arrived += [(key, silent) for key in self._waiting]
         self._settle_arrived()

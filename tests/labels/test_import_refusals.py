@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from loop.core.errors import DataError, LoopError, UnknownLabelError, WriteError
-from loop.core.ledger import Actor, read_ledger
+from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import iter_items, list_cohorts, read_cohort
 from loop.labels.importing.encodings import find_encoding
-from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 
 SECRET = "Unmistakable wording"
@@ -292,25 +291,6 @@ def test_a_killed_import_is_cleaned_up_by_the_next(
     assert list_cohorts(workspace) == ("other",)
     take(write_csv(GOOD))
     assert not leftover.exists()
-
-
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
-def test_a_read_only_workspace_is_said_to_be_so(
-    workspace: Workspace, write_csv: Writer
-) -> None:
-    """The message names the folder and what to do."""
-    source = write_csv(GOOD)
-    workspace.labels.chmod(0o500)
-    try:
-        with pytest.raises(WriteError, match="use a workspace you can write"):
-            import_cohort(
-                workspace,
-                source,
-                ImportOptions(name="mine", role="dev"),
-                actor=Actor(name="x"),
-            )
-    finally:
-        workspace.labels.chmod(0o700)
 
 
 def test_a_damaged_pseudonym_key_is_refused(

@@ -160,12 +160,28 @@ def test_an_engine_that_stops_early_leaves_failures(store, kit):
 
         def complete(self, prompts):
             """Yield one answer."""
-            yield list(super().complete(prompts))[0]
+            first, *_ = super().complete(prompts)
+            yield first
 
     summary = kit.run_items(store, Lazy(), kit.make_items("a", "b", "c"))
     assert (summary.answered, summary.failed) == (1, 2)
     *_, last = read_outcomes(store, summary.run_id)
     assert last.problem == "the engine returned nothing"
+
+
+def test_an_engine_that_stops_reading_leaves_failures(store, kit):
+    """Also items it never drew have their one outcome."""
+
+    class Sated(kit.TableEngine):
+        """Draws and answers one prompt of the stream."""
+
+        def complete(self, prompts):
+            """Yield one answer."""
+            yield next(super().complete(prompts))
+
+    items = kit.make_items(*(f"text {number}" for number in range(600)))
+    summary = kit.run_items(store, Sated(), items)
+    assert (summary.answered, summary.failed) == (1, 599)
 
 
 def test_an_engine_that_answers_twice_is_at_fault(store, kit):
