@@ -19,8 +19,8 @@ from loop.outputs.evidence import locate
 from loop.outputs.tolerant import read_tolerantly
 from loop.outputs.words import BARE
 
-MAX_CHARS = 1_000_000
-"""Longest answer read, characters; a real one has a few thousand."""
+MAX_CHARS = 400_000
+"""Longest answer read, characters; a real one has a few thousand, its thinking more."""
 
 _VALUES: Mapping[str, Value] = {value.value: value for value in Value}
 

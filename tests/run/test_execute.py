@@ -84,6 +84,15 @@ def test_equal_texts_are_asked_once(store, kit):
     assert (summary.asked, summary.cached, summary.answered) == (2, 2, 4)
 
 
+def test_equal_texts_far_apart_are_asked_once(store, kit):
+    """Whether the first answer is on its way, just here, or in the store already."""
+    engine = kit.TableEngine()
+    items = kit.make_items(*(f"text {number % 700}" for number in range(2100)))
+    summary = kit.run_items(store, engine, items)
+    assert (summary.asked, summary.cached, summary.answered) == (700, 1400, 2100)
+    assert len(set(engine.asked)) == len(engine.asked) == 700
+
+
 @pytest.mark.parametrize("change", ["identity", "parameters", "messages", "language"])
 def test_whatever_can_change_an_answer_asks_again(store, kit, change):
     """A cache that ignores one of these would answer for something else."""
@@ -147,9 +156,10 @@ def test_answers_may_come_in_any_order(store, kit):
             """Yield in reverse."""
             yield from reversed(list(super().complete(prompts)))
 
-    summary = kit.run_items(store, Backwards(), kit.make_items(*"abcdef"))
+    summary = kit.run_items(store, Backwards(), kit.make_items(*"abcdea"))
     ids = [outcome.item_id for outcome in read_outcomes(store, summary.run_id)]
     assert ids == ["c0", "c1", "c2", "c3", "c4", "c5"]
+    assert (summary.asked, summary.cached) == (5, 1)
 
 
 def test_an_engine_that_stops_early_leaves_failures(store, kit):
