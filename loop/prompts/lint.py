@@ -178,6 +178,17 @@ def lint_guide(guide: Guide) -> Iterator[LintFinding]:
         yield _warning(where, f"term {phrase!r} stands twice")
     for phrase in _repeated(exclusions):
         yield _warning(where, f"exclusion {phrase!r} stands twice")
+    for phrase in (
+        *terms,
+        *exclusions,
+        *(rule.phrase for rule in guide.clarifications),
+    ):
+        if _stray_star(phrase):
+            yield _error(
+                where,
+                f"{phrase!r}: * stands only at the end of a word that "
+                "ends the wording or comes before ...; it would never match",
+            )
     rules: dict[str, str] = {}
     for rule in guide.clarifications:
         phrase = fold_phrase(rule.phrase)
@@ -188,6 +199,12 @@ def lint_guide(guide: Guide) -> Iterator[LintFinding]:
     for number, example in enumerate(guide.exemplars, 1):
         if example.evidence.casefold() not in example.text.casefold():
             yield _error(where, f"exemplar {number}: its evidence is not in its text")
+
+
+def _stray_star(phrase: str) -> bool:
+    """Whether a ``*`` stands where no engine reads it as "any ending"."""
+    parts = [part.strip() for part in phrase.replace("…", "...").split("...")]
+    return any("*" in part[:-1] or part == "*" for part in parts)
 
 
 def _lint_shared_terms(guides: Iterable[Guide]) -> Iterator[LintFinding]:
