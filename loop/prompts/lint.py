@@ -178,17 +178,7 @@ def lint_guide(guide: Guide) -> Iterator[LintFinding]:
         yield _warning(where, f"term {phrase!r} stands twice")
     for phrase in _repeated(exclusions):
         yield _warning(where, f"exclusion {phrase!r} stands twice")
-    for phrase in (
-        *terms,
-        *exclusions,
-        *(rule.phrase for rule in guide.clarifications),
-    ):
-        if _stray_star(phrase):
-            yield _error(
-                where,
-                f"{phrase!r}: * stands only at the end of a word that "
-                "ends the wording or comes before ...; it would never match",
-            )
+    yield from _lint_stars(guide)
     rules: dict[str, str] = {}
     for rule in guide.clarifications:
         phrase = fold_phrase(rule.phrase)
@@ -201,10 +191,17 @@ def lint_guide(guide: Guide) -> Iterator[LintFinding]:
             yield _error(where, f"exemplar {number}: its evidence is not in its text")
 
 
-def _stray_star(phrase: str) -> bool:
-    """Whether a ``*`` stands where no engine reads it as "any ending"."""
-    parts = [part.strip() for part in phrase.replace("…", "...").split("...")]
-    return any("*" in part[:-1] or part == "*" for part in parts)
+def _lint_stars(guide: Guide) -> Iterator[LintFinding]:
+    """Yield wordings with a ``*`` where no engine reads it as "any ending"."""
+    rules = (rule.phrase for rule in guide.clarifications)
+    for phrase in (*guide.terms, *guide.exclusions, *rules):
+        parts = [part.strip() for part in phrase.replace("…", "...").split("...")]
+        if any("*" in part[:-1] or part == "*" for part in parts):
+            yield _error(
+                f"guide {guide.label}",
+                f"{phrase!r}: * stands only after the last word, or after the last "
+                "word before ...; elsewhere the wording never matches",
+            )
 
 
 def _lint_shared_terms(guides: Iterable[Guide]) -> Iterator[LintFinding]:

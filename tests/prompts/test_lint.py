@@ -45,7 +45,10 @@ EXAMPLE = Exemplar(text="Wet.", value=Value.PRESENT, evidence="dry")
         ({"terms": ("wet", "Wet")}, "warning guide edema: term 'wet' stands twice"),
         ({"exclusions": ("a", "a")}, "warning guide edema: exclusion 'a' stands twice"),
         ({"exemplars": (EXAMPLE,)}, "error guide edema: exemplar 1: its evidence"),
-        ({"terms": ("wet* lung",)}, "error guide edema: 'wet* lung': * stands only"),
+        (
+            {"terms": ("wet* lung",)},
+            "error guide edema: 'wet* lung': * stands only after",
+        ),
         (
             {
                 "clarifications": (
