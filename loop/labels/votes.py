@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -283,8 +284,8 @@ def _iter_votes(
     path: Path, taxonomy: Taxonomy
 ) -> Iterator[tuple[int, tuple[str, str, str], Value]]:
     """Yield line number, (reader, case, label) and value of each vote."""
-    if not path.is_file():
-        raise DataError(f"{path} does not exist. Check the path.")
+    if not os.path.isfile(path):
+        raise DataError(f"{path} does not exist or is no file. Check the path.")
     encoding = find_encoding(path).name
     header = read_header(path, encoding)
     missing = [name for name in COLUMNS if name not in header]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,11 +108,27 @@ def _configure(connection: sqlite3.Connection) -> None:
     WAL with synchronous=NORMAL survives a kill of the process at any instant; a
     power loss may take the last transactions, never the file's consistency.
     """
-    connection.execute("PRAGMA journal_mode = WAL")
+    _use_wal(connection)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     connection.execute("PRAGMA cache_size = -65536")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL, waiting for other processes that do the same.
+
+    SQLite does not apply its busy timeout to this switch.
+    """
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode not in _BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -5,18 +5,25 @@ same prompts in this process, each with a fresh engine. With RANLOOP_DATA set th
 are the Open-i reports of that folder, otherwise the sentences of the demo, shuffled
 into new reports. ``--engine echo`` shows what the run costs beside an engine that
 costs nothing.
+
+A machine's speed drifts by more than a run costs, so both sides take turns: each run is
+compared with the engine alone just before and just after it. The median of these pairs
+is the result; the quotient of the best times, which may come from different moments,
+is printed beside it.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import json
 import os
 import random
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from statistics import median, quantiles
 from time import perf_counter
 
 from loop.core.paths import Workspace, bundled
@@ -110,6 +117,7 @@ def prepare(options: argparse.Namespace) -> tuple[str, list[Item], RunSpec, Work
 def time_engine(name: str, prompts: list[Prompt]) -> float:
     """Return the time the engine needs alone, in seconds."""
     engine = make_engine(name)
+    gc.collect()
     start = perf_counter()
     for _ in engine.complete(iter(prompts)):
         pass
@@ -119,6 +127,7 @@ def time_engine(name: str, prompts: list[Prompt]) -> float:
 def time_run(path: Path, spec: RunSpec, work: Work, asked: int) -> float:
     """Return the time of a whole run, opening and closing the store included."""
     engine = make_engine(spec.engine)
+    gc.collect()
     start = perf_counter()
     store = Store(path)
     summary = execute(spec, work, engine, store)
@@ -135,29 +144,43 @@ def main() -> None:
     parser.add_argument("--engine", default="rules", help="rules or echo")
     parser.add_argument("--prompt", default="extractor")
     parser.add_argument("--copies", type=int, default=1, help="of the texts")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=15)
     options = parser.parse_args()
     source, items, spec, work = prepare(options)
     prompts = [prompt for item in items for prompt in work.plan(item)]
-    alone, whole, again = [], [], []
+    time_engine(options.engine, prompts)
+    alone, whole, again = [time_engine(options.engine, prompts)], [], []
     for _ in range(options.repeats):
-        alone.append(time_engine(options.engine, prompts))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "store.db"
             whole.append(time_run(path, spec, work, len(prompts)))
+            alone.append(time_engine(options.engine, prompts))
             again.append(time_run(path, spec, work, 0))
-    count = len(items)
-    print(f"{count} cases from {source}, {spec.prompt}, engine {options.engine}")
-    for label, times in (
-        ("engine alone", alone),
-        ("whole run", whole),
-        ("again, all from the store", again),
-    ):
-        best = min(times)
-        print(f"{label:28}{best:8.3f} s {best / count * 1e6:8.1f} us/case")
-    added = min(whole) - min(alone)
-    share = added / min(alone)
-    print(f"the run adds {added / count * 1e6:.1f} us/case, {share:.1%} of the engine")
+    print(f"{len(items)} cases from {source}, {spec.prompt}, engine {options.engine}")
+    print_times(len(items), alone=alone, whole=whole, again=again)
+    print_shares(alone, whole)
+
+
+def print_times(count: int, **times: list[float]) -> None:
+    """Print the best and the median time of each side."""
+    for name, seconds in times.items():
+        best, usual = (value / count * 1e6 for value in (min(seconds), median(seconds)))
+        print(f"{name:8}best {best:7.1f}, median {usual:7.1f} us/case")
+
+
+def print_shares(alone: list[float], whole: list[float]) -> None:
+    """Print what a run adds; `alone` has one time before and one after each run."""
+    pairs = zip(alone, alone[1:], strict=False)
+    shares = [
+        2 * run / (before + after) - 1
+        for run, (before, after) in zip(whole, pairs, strict=True)
+    ]
+    low, _, high = quantiles(shares, n=4)
+    print(
+        f"the run adds {median(shares):.1%} to its engine (median of {len(shares)} "
+        f"pairs, middle half {low:.1%} to {high:.1%}; from the best times "
+        f"{min(whole) / min(alone) - 1:.1%})"
+    )
 
 
 if __name__ == "__main__":

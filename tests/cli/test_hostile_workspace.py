@@ -101,17 +101,20 @@ def read_only(root: Path) -> Iterator[None]:
     "words",
     [
         ["run", "extractor", "--cohort", "demo_dev"],
-        ["revise", "extractor", "--cohort", "demo_dev", "--verdicts", str(VERDICTS)],
+        ["revise", "extractor", "--cohort", "demo_dev", "--verdicts", VERDICTS.name],
         ["alias", "extractor@v1", "production", "--why", "because"],
         ["evaluate"],
-        ["cohort", "import", str(DEV), "--name", "again", "--role", "dev"],
+        ["cohort", "import", DEV.name, "--name", "again", "--role", "dev"],
     ],
     ids=lambda words: words[0],
 )
-def test_read_only_workspace_is_named_and_unchanged(ready, words):
+def test_read_only_workspace_is_named_and_unchanged(ready, words, monkeypatch):
     """The user learns which place cannot be written; nothing half-happens."""
-    with tempfile.TemporaryDirectory() as open_to_all:
+    with tempfile.TemporaryDirectory(dir="/tmp") as open_to_all:
         os.chmod(open_to_all, 0o755)
+        monkeypatch.chdir(open_to_all)
+        for source in (DEV, VERDICTS):
+            shutil.copyfile(source, source.name)
         place = Path(open_to_all) / "ws"
         shutil.copytree(ready.root, place)
         before = contents(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from loop.core.errors import DataError
@@ -37,8 +38,12 @@ def open_source(path: Path, options: ImportOptions, labels_folder: Path) -> Sour
     DataError
         There is no such file, its format is unknown, or its header is wrong.
     """
-    if not path.exists():
-        raise DataError(f"{path} does not exist. Check the path.")
+    # Not `Path.exists`: it raises where a folder above may not be entered.
+    if not os.path.exists(path):
+        raise DataError(
+            f"{path} does not exist, or a folder above it may not be entered. Check "
+            "the path."
+        )
     taxonomy = read_taxonomy(labels_folder)
     kind = options.format if options.format != "auto" else _guess(path, options)
     if kind == "mimic":
