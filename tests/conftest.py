@@ -26,7 +26,7 @@ def keep_first_version(workspace: Workspace) -> None:
     workspace.ledger.write_bytes(first)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Return the folder of real reports, which the project may not ship."""
     named = os.environ.get("RANLOOP_DATA")
@@ -35,7 +35,7 @@ def data_folder() -> Path:
     return Path(named)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def labels_folder() -> Path:
     """Return the shipped ``labels/`` folder."""
     return bundled() / "labels"
