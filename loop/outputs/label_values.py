@@ -22,6 +22,8 @@ from loop.outputs.words import BARE
 MAX_CHARS = 400_000
 """Longest answer read, characters; a real one has a few thousand, its thinking more."""
 
+_ENTRY_KEYS = {"value", "evidence", "span"}
+
 _VALUES: Mapping[str, Value] = {value.value: value for value in Value}
 
 
@@ -85,30 +87,27 @@ def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | N
         return None
     if type(data) is not dict or len(data) != len(fields):
         return None
-    try:
-        answers = {name: BARE[data[name]["value"]] for name in fields}
-    except (KeyError, TypeError):
-        # A label is missing, an entry is not an object, or a value is not a word.
-        return None
-    keys = 2 * len(data)
+    answers: dict[str, Field] = {}
     repairs: list[str] = []
-    for name, entry in data.items():
-        size = len(entry)
-        if size > 1:
-            keys += size - 1
-            if size > _known_keys(entry):
-                return None
-            bare = answers[name]
-            answers[name] = _with_evidence(name, bare, entry, source, repairs)
+    keys = 2 * len(data)
+    try:
+        for name in fields:
+            entry = data[name]
+            bare = BARE[entry["value"]]
+            if len(entry) == 1:
+                answers[name] = bare
+            else:
+                keys += len(entry) - 1
+                answers[name] = _with_evidence(name, bare, entry, source, repairs)
+    except (KeyError, TypeError):
+        # A label is missing, an entry is not an object, a value is not a word, or
+        # an entry has a key that the schema does not know.
+        return None
     # The parser keeps the last of repeated keys. No key was repeated if there are no
     # more colons than keys; with colons in the evidence, look closer.
     if text.count(":") != keys and _repeats_keys(text):
         return None
     return Reading(answers, tuple(repairs))
-
-
-def _known_keys(entry: Mapping[str, object]) -> int:
-    return 1 + ("span" in entry) + ("evidence" in entry)
 
 
 def _with_evidence(
@@ -118,19 +117,23 @@ def _with_evidence(
     source: str,
     repairs: list[str],
 ) -> Field:
-    """Return the field of an entry that quotes evidence, adding to `repairs`."""
-    span, evidence = entry.get("span"), entry.get("evidence")
-    if type(span) is list and len(span) == 2:
+    """Return the field of an entry with evidence, adding to `repairs`.
+
+    Raises
+    ------
+    KeyError
+        The entry has a key that the schema does not know.
+    """
+    span = entry.get("span")
+    if len(entry) == 2 and type(span) is list and len(span) == 2:
         # What `locate` would find, without its call: the common case of the rules.
         start, end = span
-        if (
-            type(start) is int
-            and type(end) is int
-            and 0 <= start < end <= len(source)
-            and (not evidence or source[start:end] == evidence)
-        ):
+        if type(start) is int and type(end) is int and 0 <= start < end <= len(source):
             return Field(bare.value, (Span(start, end),))
-    found = locate(evidence, span, source)
+    unknown = entry.keys() - _ENTRY_KEYS
+    if unknown:
+        raise KeyError(unknown)
+    found = locate(entry.get("evidence"), span, source)
     if found.repair:
         repairs.append(f"{name}: {found.repair}")
     return Field(bare.value, found.spans) if found.spans else bare

@@ -30,16 +30,18 @@ class FieldEncoder:
 
     def __init__(self) -> None:
         self._bare: dict[str, tuple[Field, str]] = {}
+        self._starts: dict[tuple[str, object], str] = {}
 
     def encode(self, fields: Mapping[str, Field]) -> str:
         """Return `fields` as one JSON object."""
         bare = self._bare
-        parts = [
-            bare[name][1]
-            if name in bare and bare[name][0] is answer
-            else self._spell(name, answer)
-            for name, answer in fields.items()
-        ]
+        parts = []
+        for name, answer in fields.items():
+            known = bare.get(name)
+            if known is not None and known[0] is answer:
+                parts.append(known[1])
+            else:
+                parts.append(self._spell(name, answer))
         return "{" + ",".join(parts) + "}"
 
     def _spell(self, name: str, answer: Field) -> str:
