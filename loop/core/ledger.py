@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ ACTIONS = frozenset(
         "protocol_set",
         "cohort_added",
         "draft_committed",
+        "draft_rejected",
         "alias_moved",
         "evaluated",
         "gate_decided",
@@ -105,6 +107,8 @@ def entry_hash(entry: Mapping[str, Any]) -> str:
 def read_ledger(path: Path) -> tuple[Entry, ...]:
     """Return all entries after checking the chain; empty when there is no file.
 
+    A command may ask as often as it likes: the same bytes are checked only once.
+
     Raises
     ------
     LedgerError
@@ -113,9 +117,16 @@ def read_ledger(path: Path) -> tuple[Entry, ...]:
     if not path.exists():
         return ()
     try:
-        lines = path.read_bytes().split(b"\n")
+        raw = path.read_bytes()
     except OSError as error:
         raise LedgerError(f"cannot read {path}: {error.strerror}.") from error
+    return _read_entries(raw, path)
+
+
+@lru_cache(maxsize=2)
+def _read_entries(raw: bytes, path: Path) -> tuple[Entry, ...]:
+    """Return the entries of a ledger's bytes; `path` is named in errors."""
+    lines = raw.split(b"\n")
     torn = lines.pop() != b""
     entries: list[Entry] = []
     for number, line in enumerate(lines, 1):
@@ -170,27 +181,59 @@ def append_event(
     WriteError
         The file cannot be written.
     """
-    with locked(path.with_name(f".{path.name}.lock")):
-        entries = read_ledger(path)
-        content = {
-            "seq": len(entries) + 1,
-            "time": now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "actor": actor.name,
-            "role": actor.role,
-            "action": event.action,
-            "subject": event.subject,
-            "reason": event.reason,
-            "meaning": event.meaning,
-            "payload": dict(event.payload),
-            "prev": entries[-1].hash if entries else GENESIS,
-        }
-        entry = Entry(**content, hash=entry_hash(content))  # type: ignore[arg-type]
-        line = json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True) + "\n"
-        _append_line(path, line.encode("utf-8"))
+    (entry,) = append_events(path, (event,), actor, now=now)
     return entry
 
 
-def _append_line(path: Path, line: bytes) -> None:
+def append_events(
+    path: Path,
+    events: Sequence[Event],
+    actor: Actor,
+    *,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> tuple[Entry, ...]:
+    """Append `events` in one write under one lock: all of them or none.
+
+    Raises
+    ------
+    LedgerError
+        The existing chain is broken: nothing is appended to it.
+    WriteError
+        The file cannot be written.
+    """
+    with locked(path.with_name(f".{path.name}.lock")):
+        known = read_ledger(path)
+        time = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        entries: list[Entry] = []
+        for event in events:
+            last = entries[-1:] or known[-1:]
+            entries.append(_chain(event, actor, time, last[0] if last else None))
+        lines = (
+            json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True) + "\n"
+            for entry in entries
+        )
+        _append_lines(path, "".join(lines).encode("utf-8"))
+    return tuple(entries)
+
+
+def _chain(event: Event, actor: Actor, time: str, last: Entry | None) -> Entry:
+    """Return `event` as the entry that follows `last`."""
+    content = {
+        "seq": last.seq + 1 if last else 1,
+        "time": time,
+        "actor": actor.name,
+        "role": actor.role,
+        "action": event.action,
+        "subject": event.subject,
+        "reason": event.reason,
+        "meaning": event.meaning,
+        "payload": dict(event.payload),
+        "prev": last.hash if last else GENESIS,
+    }
+    return Entry(**content, hash=entry_hash(content))  # type: ignore[arg-type]
+
+
+def _append_lines(path: Path, lines: bytes) -> None:
     """Append and fsync; a write that fails half-way is taken back."""
     size = path.stat().st_size if path.exists() else 0
     try:
@@ -198,8 +241,8 @@ def _append_line(path: Path, line: bytes) -> None:
     except OSError as error:
         raise write_error(path, error) from error
     try:
-        written = os.write(handle, line)
-        if written != len(line):
+        written = os.write(handle, lines)
+        if written != len(lines):
             raise OSError(28, "No space left on device")
         os.fsync(handle)
     except OSError as error:

@@ -23,6 +23,7 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item
 from loop.core.yaml_files import read_model
+from loop.labels.recorded import CohortRecord, read_record
 
 CASE_COLUMNS = ("case_id", "patient", "sha256")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -182,16 +183,27 @@ def read_cohort_file(workspace: Workspace, name: str) -> CohortFile:
     return read_model(path, CohortFile)
 
 
-def read_cohort(workspace: Workspace, name: str) -> Cohort:
-    """Return cohort `name` after checking that its cases are the pinned ones.
+def read_cohort(
+    workspace: Workspace, name: str, *, record: CohortRecord | None = None
+) -> Cohort:
+    """Return cohort `name` after checking that it is the one that was imported.
+
+    Parameters
+    ----------
+    record
+        What the ledger recorded of it, where the caller has it already.
 
     Raises
     ------
     DataError
-        There is no such cohort, a file is malformed, or cases were edited.
+        There is no such cohort, a file is malformed or was edited, or the ledger has
+        no entry of the import.
+    LedgerError
+        The ledger is broken.
     """
     about = read_cohort_file(workspace, name)
-    path = cohort_folder(workspace, name) / "cases.csv"
+    folder = cohort_folder(workspace, name)
+    path = folder / "cases.csv"
     cases = _read_cases(path)
     digest = cases_digest(cases)
     if digest != about.digest or len(cases) != about.cases:
@@ -200,6 +212,9 @@ def read_cohort(workspace: Workspace, name: str) -> Cohort:
             f"{digest[:12]}, cohort.yaml says {about.cases} with {about.digest[:12]}. "
             "Restore the file, or import the cohort again under another name."
         )
+    record = record or read_record(workspace, name)
+    require_recorded(about, folder / "cohort.yaml", record)
+    _require(path, "cases_sha256", digest_cases_file(path), record)
     return Cohort(
         name=name,
         role=about.role,
@@ -212,6 +227,54 @@ def read_cohort(workspace: Workspace, name: str) -> Cohort:
         cases=cases,
         digest=digest,
     )
+
+
+def recorded_fields(about: CohortFile) -> dict[str, object]:
+    """Return what the ledger records of ``cohort.yaml``: what changes a claim."""
+    return {
+        "role": about.role.value,
+        "not_coded": about.not_coded,
+        "pseudonym_key": about.pseudonym_key,
+        "cases": about.cases,
+        "cohort_digest": about.digest,
+    }
+
+
+def require_recorded(about: CohortFile, path: Path, record: CohortRecord) -> None:
+    """Refuse a ``cohort.yaml`` that does not say what was recorded at the import.
+
+    Raises
+    ------
+    DataError
+        A field differs; names the file and the field.
+    """
+    for name, found in recorded_fields(about).items():
+        _require(path, name, found, record)
+
+
+def digest_cases_file(path: Path) -> str:
+    """Sha256 of ``cases.csv``: ids, patients and text digests, 64 hex characters."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _require(path: Path, name: str, found: object, record: CohortRecord) -> None:
+    again = "import the cohort again with --replace."
+    if name not in record.added:
+        raise DataError(
+            f"{path}, {name}: the ledger entry of the import, made by an earlier "
+            f"ranloop, did not record it, so it cannot be checked. To go on, {again}"
+        )
+    recorded = record.added[name]
+    if found != recorded:
+        raise DataError(
+            f"{path}, {name}: is {_short(found)} now, but the ledger recorded "
+            f"{_short(recorded)} at the import. Restore the file, or {again}"
+        )
+
+
+def _short(value: object) -> str:
+    return repr(value[:12] if isinstance(value, str) else value)
 
 
 def count_cases(workspace: Workspace, name: str) -> int:

@@ -26,10 +26,11 @@ class NoFindingPolicy(StrEnum):
     """How "No Finding" follows from the other predictions."""
 
     RAN = "ran"
-    """Present only if all other labels are absent, support devices included."""
+    """Present if and only if all other labels are absent, support devices included:
+    any present or uncertain one makes it absent."""
 
     CHEXPERT = "chexpert"
-    """Support devices do not matter; any present or uncertain finding blocks it."""
+    """As `RAN`, but support devices do not matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +122,9 @@ class Taxonomy:
     ) -> Value | None:
         """Return what the other labels' values say of "No Finding".
 
+        Present if every label the policy looks at is absent, absent if any is present
+        or uncertain; never uncertain itself.
+
         Parameters
         ----------
         values
@@ -145,11 +149,8 @@ class Taxonomy:
         others = [values.get(name) for name in self.ids if name not in skip]
         if None in others:
             return None
-        if Value.PRESENT in others:
-            return Value.ABSENT
-        if Value.UNCERTAIN not in others:
-            return Value.PRESENT
-        return Value.UNCERTAIN if policy is NoFindingPolicy.RAN else Value.ABSENT
+        clear = all(value is Value.ABSENT for value in others)
+        return Value.PRESENT if clear else Value.ABSENT
 
 
 def fold_name(name: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -23,6 +24,11 @@ MAX_CHARS = 400_000
 """Longest answer read, characters; a real one has a few thousand, its thinking more."""
 
 _ENTRY_KEYS = {"value", "evidence", "span"}
+
+_NOT_MENTIONED = {"value": "absent"}
+"""The entry of a label that the case does not mention, as it is usually written."""
+
+_new = tuple.__new__
 
 _VALUES: Mapping[str, Value] = {value.value: value for value in Value}
 
@@ -85,23 +91,21 @@ def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | N
     except (ValueError, TypeError):
         # TypeError: lone surrogates make a str that is not text to the parser.
         return None
-    if type(data) is not dict or len(data) != len(fields):
+    answers = dict.fromkeys(fields, BARE[Value.ABSENT])
+    if type(data) is not dict or data.keys() != answers.keys():
         return None
-    answers: dict[str, Field] = {}
     repairs: list[str] = []
     keys = 2 * len(data)
     try:
-        for name in fields:
-            entry = data[name]
-            bare = BARE[entry["value"]]
-            if len(entry) == 1:
-                answers[name] = bare
-            else:
-                keys += len(entry) - 1
-                answers[name] = _with_evidence(name, bare, entry, source, repairs)
+        for name, entry in data.items():
+            # Most labels of most reports: nothing to look at more closely.
+            if entry == _NOT_MENTIONED:
+                continue
+            answers[name] = _field(name, entry, source, repairs)
+            keys += len(entry) - 1
     except (KeyError, TypeError):
-        # A label is missing, an entry is not an object, a value is not a word, or
-        # an entry has a key that the schema does not know.
+        # An entry is not an object, has no value that is one of the words, or has a
+        # key that the schema does not know.
         return None
     # The parser keeps the last of repeated keys. No key was repeated if there are no
     # more colons than keys; with colons in the evidence, look closer.
@@ -110,29 +114,26 @@ def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | N
     return Reading(answers, tuple(repairs))
 
 
-def _with_evidence(
-    name: str,
-    bare: Field,
-    entry: Mapping[str, object],
-    source: str,
-    repairs: list[str],
+def _field(
+    name: str, entry: Mapping[str, Any], source: str, repairs: list[str]
 ) -> Field:
-    """Return the field of an entry with evidence, adding to `repairs`.
+    """Return the field of an entry, adding to `repairs`.
 
     Raises
     ------
-    KeyError
-        The entry has a key that the schema does not know.
+    KeyError, TypeError
+        The entry does not follow the schema.
     """
+    bare = BARE[entry["value"]]
     span = entry.get("span")
     if len(entry) == 2 and type(span) is list and len(span) == 2:
-        # What `locate` would find, without its call: the common case of the rules.
+        # What `locate` would find, without its call: what the rules answer. A named
+        # tuple's own `__new__` is Python code and takes three times as long.
         start, end = span
         if type(start) is int and type(end) is int and 0 <= start < end <= len(source):
-            return Field(bare.value, (Span(start, end),))
-    unknown = entry.keys() - _ENTRY_KEYS
-    if unknown:
-        raise KeyError(unknown)
+            return _new(Field, (bare.value, (_new(Span, span),)))
+    if not entry.keys() <= _ENTRY_KEYS:
+        raise KeyError(name)
     found = locate(entry.get("evidence"), span, source)
     if found.repair:
         repairs.append(f"{name}: {found.repair}")

@@ -6,11 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from loop.core.errors import DataError, EditedVersionError
+from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_versions
-from loop.prompts.library import list_versions, parse_ref, read_aliases, read_version
+from loop.prompts.library import (
+    inspect_version,
+    list_versions,
+    parse_ref,
+    read_aliases,
+    read_version,
+)
 from loop.prompts.version import NAME, PromptVersion
 
 _RESERVED = frozenset({"latest", "draft"})
@@ -20,7 +26,7 @@ class VersionHistory(NamedTuple):
     """One version and what is recorded of it."""
 
     version: PromptVersion | None
-    """None when its files no longer match the recorded digest."""
+    """None when its files are not what was committed, or cannot be read."""
 
     number: int
     problem: str
@@ -54,7 +60,7 @@ def read_history(workspace: Workspace, name: str) -> tuple[VersionHistory, ...]:
         events = tuple(
             entry for entry in entries if entry.subject == f"{name}@v{number}"
         )
-        version, problem = _trusted(workspace, f"{name}@v{number}", events)
+        version, problem = _trusted(workspace, name, number, events)
         before = rows[-1].version if rows else None
         rows.append(
             VersionHistory(
@@ -76,18 +82,19 @@ def _changes(
 
 
 def _trusted(
-    workspace: Workspace, ref: str, events: Sequence[Entry]
+    workspace: Workspace, name: str, number: int, events: Sequence[Entry]
 ) -> tuple[PromptVersion | None, str]:
-    """Read a version and compare it with its digest and with the ledger."""
+    """Read a version, and say why it cannot be trusted if so."""
     try:
-        version = read_version(workspace, ref)
-    except EditedVersionError:
-        return None, "edited after it was committed"
-    committed = [event for event in events if event.action == "draft_committed"]
-    if not committed:
+        version, edit = inspect_version(workspace, name, number)
+    except LedgerError:
+        raise
+    except DataError as error:
+        return None, f"cannot be read: {error}"
+    if edit is not None:
+        return None, edit.problem
+    if not any(event.action == "draft_committed" for event in events):
         return version, "not in the ledger"
-    if committed[-1].payload.get("digest") != version.digest:
-        return version, "differs from what the ledger recorded"
     return version, ""
 
 

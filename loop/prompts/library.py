@@ -12,6 +12,7 @@ from loop.core.errors import DataError, EditedVersionError
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.folder import read_folder, write_folder
+from loop.prompts.trust import Edit, find_edit
 from loop.prompts.version import NAME, PromptVersion
 
 _TAG = re.compile(r"v([1-9][0-9]*)")
@@ -101,7 +102,9 @@ def read_version(workspace: Workspace, ref: str) -> PromptVersion:
     DataError
         There is no such version, or its files are malformed.
     EditedVersionError
-        A committed version no longer has the digest recorded in its ``prompt.yaml``.
+        A committed version is not what its ``prompt.yaml`` or the ledger recorded.
+    LedgerError
+        The ledger is broken.
     """
     name, selector = parse_ref(ref)
     if selector.partition(":")[0] == "draft":
@@ -143,7 +146,24 @@ def _no_prompt(workspace: Workspace, name: str) -> str:
     )
 
 
-def _read_number(workspace: Workspace, name: str, number: int) -> PromptVersion:
+class Inspection(NamedTuple):
+    """A committed version as it stands on disk."""
+
+    version: PromptVersion
+    edit: Edit | None
+    """How it differs from what was committed; None when it does not."""
+
+
+def inspect_version(workspace: Workspace, name: str, number: int) -> Inspection:
+    """Return a committed version even if it was edited, and say how.
+
+    Raises
+    ------
+    DataError
+        Its files are missing or malformed, or say that they are another version.
+    LedgerError
+        The ledger is broken.
+    """
     folder = workspace.prompts / name / f"v{number}"
     version, header = read_folder(folder)
     if (version.name, version.number) != (name, number):
@@ -151,11 +171,16 @@ def _read_number(workspace: Workspace, name: str, number: int) -> PromptVersion:
             f"{folder / 'prompt.yaml'} says it is {version.ref}. Restore the folder "
             f"with `git checkout -- {folder}`."
         )
-    if version.digest != header.digest:
+    return Inspection(version, find_edit(workspace, folder, version, header))
+
+
+def _read_number(workspace: Workspace, name: str, number: int) -> PromptVersion:
+    version, edit = inspect_version(workspace, name, number)
+    if edit is not None:
+        folder = version_folder(workspace, version)
         raise EditedVersionError(
-            f"{folder} was edited after it was committed: recorded digest "
-            f"{header.digest[:12]}, found {version.digest[:12]}. Restore it with "
-            f"`git checkout -- {folder}` and make the change with "
+            f"{folder} was edited after it was committed: {edit.detail}. Restore it "
+            f"with `git checkout -- {folder}` and make the change with "
             f"`ranloop revise {name}`, which saves it as the next version."
         )
     return version

@@ -22,38 +22,48 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class FieldEncoder:
-    """Spells fields as JSON; remembers the spelling of what it sees again.
+    """Spells fields as JSON; remembers what most outcomes of a run have in common.
 
     Contracts hand out one shared `Field` for "absent, no evidence", which is most of
-    what a run stores, so that spelling is looked up by identity.
+    what a run stores. Its spelling for each name is kept, and used wherever a field is
+    that very object.
     """
 
     def __init__(self) -> None:
-        self._bare: dict[str, tuple[Field, str]] = {}
-        self._starts: dict[tuple[str, object], str] = {}
+        self._names: tuple[str, ...] = ()
+        self._usual: Field | None = None
+        self._parts: list[str] = []
 
     def encode(self, fields: Mapping[str, Field]) -> str:
         """Return `fields` as one JSON object."""
-        bare = self._bare
-        parts = []
-        for name, answer in fields.items():
-            known = bare.get(name)
-            if known is not None and known[0] is answer:
-                parts.append(known[1])
-            else:
-                parts.append(self._spell(name, answer))
+        if tuple(fields) != self._names:
+            self._learn(fields)
+        usual = self._usual
+        parts = [
+            part if answer is usual else _spell(name, answer)
+            for part, (name, answer) in zip(self._parts, fields.items(), strict=True)
+        ]
         return "{" + ",".join(parts) + "}"
 
-    def _spell(self, name: str, answer: Field) -> str:
-        """Return one pair, without the set-up cost of a JSON encoder for words."""
-        value, spans = answer
-        text = _quote(value) if isinstance(value, str) else _encode(value)
-        if spans:
-            places = ",".join([f"[{start},{end}]" for start, end in spans])
-            return f"{_quote(name)}:[{text},[{places}]]"
-        pair = f"{_quote(name)}:{text}"
-        self._bare[name] = (answer, pair)
-        return pair
+    def _learn(self, fields: Mapping[str, Field]) -> None:
+        """Keep the spelling of the first field without evidence, for every name."""
+        bare = [answer for answer in fields.values() if not answer.spans]
+        self._names = tuple(fields)
+        self._usual = bare[0] if bare else None
+        self._parts = [_spell(name, bare[0]) if bare else "" for name in fields]
+
+
+def _spell(name: str, answer: Field) -> str:
+    """Return one pair, without the set-up cost of a JSON encoder for words."""
+    value, spans = answer
+    text = _quote(value) if isinstance(value, str) else _encode(value)
+    if not spans:
+        return f"{_quote(name)}:{text}"
+    if len(spans) == 1:
+        ((start, end),) = spans
+        return f"{_quote(name)}:[{text},[[{start},{end}]]]"
+    places = ",".join([f"[{start},{end}]" for start, end in spans])
+    return f"{_quote(name)}:[{text},[{places}]]"
 
 
 def decode_fields(text: str) -> dict[str, Field]:

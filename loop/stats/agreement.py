@@ -42,7 +42,7 @@ class PairAgreement(NamedTuple):
 
 
 class ReaderAgreement(NamedTuple):
-    """One reader against the majority of the others."""
+    """One reader against the strict majority of the panel of the others."""
 
     reader: int
     """Column of the reader."""
@@ -206,7 +206,8 @@ def leave_one_out(
         ``(n_cases, n_readers)``.
     need
         Equal votes among the others that make a majority; None: more than half of
-        those who voted. Cases without one are left out and counted as ties.
+        the others, whether they voted or not, so 3 of 5. Cases without one are left
+        out and counted as ties.
     **resampling
         As for `fleiss_kappa`.
 
@@ -259,9 +260,9 @@ def _panel_majorities(ratings: NDArray[np.int8], need: int | None) -> NDArray[np
     others = check_readers(ratings) - 1
     if need is not None and not others / 2 < need <= others:
         raise ValueError(f"need must be over half of {others} votes, got {need}")
+    least = others // 2 + 1 if need is None else need
     said = [(ratings == code).astype(np.int64) for code in (1, 0)]
     present, absent = (votes.sum(axis=1, keepdims=True) - votes for votes in said)
-    least = (present + absent) // 2 + 1 if need is None else need
     panels = np.where(present >= least, 1, np.where(absent >= least, 0, EXCLUDED))
     return panels.astype(np.int8)
 

@@ -13,6 +13,7 @@ from loop.stats.confusion import (
     ZeroDivision,
     check_codes,
     count_confusions,
+    divide,
     kappa_note,
     kappas,
     mean_f1,
@@ -169,6 +170,49 @@ def bootstrap_kappa(
         to_estimate(result, kappa_note(Confusion(*table)))
         for result, table in zip(results, tables, strict=True)
     ]
+
+
+def bootstrap_accuracy(
+    reference: NDArray[np.int8],
+    predicted: NDArray[np.int8],
+    **resampling: Unpack[Resampling],
+) -> list[Estimate]:
+    """Return the accuracy of every label with a percentile bootstrap interval.
+
+    For cases that come in clusters, for example of one patient: pass them as
+    ``units``. Where no case is wrong the interval has no width, which is no certainty.
+
+    Parameters
+    ----------
+    reference, predicted
+        Codes 1 present, 0 absent, -1 excluded, shape ``(n_cases, n_labels)``. To get
+        the sensitivity, exclude every case whose reference is not present.
+    **resampling
+        As for `bootstrap_f1`.
+
+    Returns
+    -------
+    list[Estimate]
+        One per label, in [0, 1]; None without a case.
+
+    Raises
+    ------
+    ValueError
+        Shapes or codes are wrong, or an option is out of range.
+
+    References
+    ----------
+    Resampling whole clusters: Field CA, Welsh AH. J R Stat Soc B 2007;69:369-390.
+    """
+    cells = pair_indicators(reference, predicted)
+    right = cells[..., 0] | cells[..., 3]
+
+    def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        correct, n = np.split(sums, 2, axis=1)
+        return divide(correct, n)
+
+    columns = np.hstack([right, cells.any(axis=-1)])
+    return [to_estimate(one) for one in bootstrap(columns, statistic, **resampling)]
 
 
 def _f1_columns(

@@ -56,19 +56,9 @@ class Confusion(NamedTuple):
         return _ratio(self.tp, self.tp + self.fp)
 
     @property
-    def ppv(self) -> float | None:
-        """The same as `precision`."""
-        return self.precision
-
-    @property
     def recall(self) -> float | None:
         """Share of positives that are found (sensitivity)."""
         return _ratio(self.tp, self.positives)
-
-    @property
-    def sensitivity(self) -> float | None:
-        """The same as `recall`."""
-        return self.recall
 
     @property
     def specificity(self) -> float | None:

@@ -105,41 +105,6 @@ def lower_limit(successes: int, trials: int, *, confidence: float = 0.95) -> flo
     return _low(successes, trials, 1 - confidence)
 
 
-def upper_limit(successes: int, trials: int, *, confidence: float = 0.95) -> float:
-    """Exact one-sided upper limit for a binomial proportion.
-
-    Parameters
-    ----------
-    successes
-        Number of successes, ``0 <= successes <= trials``.
-    trials
-        Number of independent trials.
-    confidence
-        One-sided confidence level in (0, 1).
-
-    Returns
-    -------
-    float
-        The limit in [0, 1]; 1 when there is no failure or no trial.
-
-    Raises
-    ------
-    ValueError
-        An argument is outside the range above.
-
-    References
-    ----------
-    Clopper CJ, Pearson ES. Biometrika 1934;26:404-413.
-
-    Examples
-    --------
-    >>> f"{upper_limit(0, 59):.4f}"
-    '0.0495'
-    """
-    _check(successes, trials, confidence)
-    return _high(successes, trials, 1 - confidence)
-
-
 def check_confidence(confidence: float) -> None:
     """Raise `ValueError` unless `confidence` lies strictly between 0 and 1."""
     if not 0 < confidence < 1:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Literal
 
 from scipy.special import bdtr, betaincinv
 
 from loop.stats.intervals import check_confidence, lower_limit
-
-Rule = Literal["point", "lower"]
-"""Compare the observed accuracy itself, or its one-sided lower limit."""
 
 _MOST = 10_000_000
 """A plan beyond this many cases is no plan."""
@@ -61,7 +57,7 @@ def max_errors(n: int, threshold: float, confidence: float = 0.95) -> int | None
 
 
 def cases_needed(
-    errors: int, n: int, *, threshold: float, confidence: float, rule: Rule
+    errors: int, n: int, *, threshold: float, confidence: float
 ) -> int | None:
     """Return about how many more cases the accuracy gate needs.
 
@@ -77,10 +73,7 @@ def cases_needed(
     threshold
         Accuracy in (0, 1) to reach.
     confidence
-        One-sided level of the lower limit; not used by rule ``"point"``.
-    rule
-        ``"lower"``: the exact lower limit must reach the threshold. ``"point"``: the
-        observed accuracy must.
+        One-sided level of the exact lower limit that must reach it.
 
     Returns
     -------
@@ -101,18 +94,56 @@ def cases_needed(
 
     Examples
     --------
-    >>> cases_needed(0, 30, threshold=0.95, confidence=0.95, rule="lower")
+    >>> cases_needed(0, 30, threshold=0.95, confidence=0.95)
     29
     """
     _check_levels(threshold, confidence)
     if not 0 <= errors <= n:
         raise ValueError(f"need 0 <= errors <= n, got {errors} of {n}")
     rate = errors / n if n else 0.0
-    if rule == "point":
-        return (0 if n else 1) if 1 - rate >= threshold else None
     if 1 - rate <= threshold:
         return None
     return _search(rate, n, threshold, confidence)
+
+
+def cases_for_width(n: int, *, width: float, wanted: float) -> int | None:
+    """Return about how many more cases narrow an interval to a half-width.
+
+    Parameters
+    ----------
+    n
+        Cases so far.
+    width
+        Half-width of the interval over them, >= 0.
+    wanted
+        Half-width that is wanted.
+
+    Returns
+    -------
+    int or None
+        More cases, 0 when the interval is narrow enough. None when `wanted` is not
+        above 0, or when ten million would not be enough.
+
+    Raises
+    ------
+    ValueError
+        `n` or `width` is negative.
+
+    References
+    ----------
+    The standard error falls with the root of the cases: ``n (width / wanted)^2``.
+
+    Examples
+    --------
+    >>> cases_for_width(100, width=0.3, wanted=0.15)
+    300
+    """
+    if n < 0 or width < 0:
+        raise ValueError(f"need n and width >= 0, got {n} and {width}")
+    if wanted <= 0:
+        return None
+    more = n * (width / wanted) ** 2 - n
+    return max(ceil(more - 1e-9), 0) if more <= _MOST else None
 
 
 def positives_needed(

@@ -22,6 +22,7 @@ import os
 import random
 import tempfile
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
@@ -170,7 +171,7 @@ def print_times(count: int, **times: list[float]) -> None:
 
 def print_shares(alone: list[float], whole: list[float]) -> None:
     """Print what a run adds; `alone` has one time before and one after each run."""
-    pairs = zip(alone, alone[1:], strict=False)
+    pairs = pairwise(alone)
     shares = [
         2 * run / (before + after) - 1
         for run, (before, after) in zip(whole, pairs, strict=True)

@@ -23,6 +23,17 @@ class Directed(BaseModel):
     between: tuple[str, ...] = ()
 
 
+class Statements(BaseModel):
+    """Words by which a clause is a statement of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    verbs: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    singular: tuple[str, ...] = ()
+
+
 class Sections(BaseModel):
     """Headings by what their text is worth."""
 
@@ -53,6 +64,7 @@ class Cues(BaseModel):
     affirmations: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
     gap_stops: tuple[str, ...] = ()
+    statements: Statements = Statements()
     sections: Sections = Sections()
     inflections: tuple[tuple[str, tuple[str, ...]], ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from json.encoder import encode_basestring
 
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Guide, Prompt, PromptFrame, Value
 from loop.engines.base import Settings, register
 from loop.engines.rules.cues import Cues, read_cues
+from loop.engines.rules.scopes import Grammar
 from loop.engines.rules.sections import SectionFinder, sentences
-from loop.engines.rules.sentence import Hit, SentenceReader, Stance
+from loop.engines.rules.sentence import MEMO_SENTENCES, Hit, SentenceReader, Stance
 from loop.engines.rules.vocabulary import build_vocabulary
 
-REVISION = 1
+REVISION = 2
 """Raised whenever the same guides and cues may give another answer."""
 
 _VALUE = {
@@ -89,7 +89,7 @@ class ReportReader:
         fields: Sequence[str],
         cues: Sequence[Cues],
         *,
-        memo: int = 50_000,
+        memo: int = MEMO_SENTENCES,
     ) -> None:
         names = [guide.label for guide in guides]
         missing = [field for field in fields if field not in names]
@@ -107,12 +107,17 @@ class ReportReader:
         ]
         self._has_implications = any(self._implies)
         self._sections = SectionFinder(cues)
-        self._sentences = SentenceReader(build_vocabulary(guides, cues), memo=memo)
+        self._sentences = SentenceReader(
+            build_vocabulary(guides, cues), Grammar(cues), memo=memo
+        )
         self._plain = [f'"{field}":{{"value":"absent"}}' for field in fields]
         self._slot = [fields.index(name) if name in wanted else None for name in names]
 
     def answer(self, text: str) -> str:
-        """Return the answer for one report as JSON of the label_values contract."""
+        """Return the answer for one report as JSON of the label_values contract.
+
+        Evidence is given by its span alone: it is exact, so a quote adds nothing.
+        """
         best = self._collect(text)
         if self._has_implications:
             self._imply(best)
@@ -120,10 +125,9 @@ class ReportReader:
         for target, hit in best.items():
             slot = self._slot[target]
             if slot is not None:
-                quote = encode_basestring(text[hit.start : hit.end])
                 answers[slot] = (
                     f'"{self._names[target]}":{{"value":"{_VALUE[hit.stance]}",'
-                    f'"evidence":{quote},"span":[{hit.start},{hit.end}]}}'
+                    f'"span":[{hit.start},{hit.end}]}}'
                 )
         return "{" + ",".join(answers) + "}"
 

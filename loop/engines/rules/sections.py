@@ -11,9 +11,13 @@ from loop.engines.rules.cues import Cues
 LONGEST = 1500
 """Characters after which a sentence without an end is cut at a space."""
 
-# A full stop ends a sentence only before white space: "1.5 cm" goes on.
+# A full stop ends a sentence before white space, but not in "1.5 cm" or "vs."; also
+# between a small letter and a capital ("effusion.No"). Bullets and numbered items begin
+# one of their own.
 _BOUNDARY = re.compile(
-    r"[.!?;](?=\s|$)|[。；！？]|\n\s*\n|\n(?=\s*(?:[-*•]\s|\d{1,2}[.)]\s))"
+    r"(?<!\bvs)(?<!\b[Rr]t)(?<!\b[Ll]t)(?<!\bDr)[.!?;](?=\s|$)"
+    r"|(?<=[a-z]{2})\.(?=[A-Z][a-z])|[。；！？]|\n\s*\n"
+    r"|\n(?=\s*(?:[-*•]|\d{1,2}[.)、](?!\d)))|(?<=\s)(?=\d{1,2}[)、]\s?\w)"
 )
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 

@@ -11,26 +11,24 @@ from typing import NamedTuple
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from loop.core.records import Value
+from loop.engines.rules.scopes import Found, Grammar, Scope
 from loop.engines.rules.vocabulary import (
+    MAX_GAP_CHARACTERS,
     MAX_GAP_WORDS,
-    Cue,
     Entry,
     Role,
     Side,
     Vocabulary,
     Wording,
     fold,
+    has_cjk,
 )
 
-_MEMO_SENTENCES = 50_000
-_NEAR = 48
-"""Characters on either side of "versus" within which a mention is one of the two."""
+MEMO_SENTENCES = 50_000
+"""Distinct sentences remembered."""
 
 _RUN = re.compile(r"  +")
-_ALTERNATIVE = re.compile(r"\b(?:or|nor)\b")
-_JOIN = re.compile(r"(?:,|\band)\s*$")
-_COMMA = re.compile(r",\s*$")
-_NEAR_END = re.compile(r",|\band\b")
+_GAP_END = re.compile(r"[,，、]")
 
 
 class Stance(IntEnum):
@@ -63,17 +61,6 @@ class Mention(NamedTuple):
     """Start of the last part: the word that a cue inside the gap can govern."""
 
 
-class Scope(NamedTuple):
-    """Characters that one cue governs."""
-
-    role: Role
-    start: int
-    end: int
-    cue_start: int
-    cue_end: int
-    forward: bool
-
-
 _STANCE = {
     Role.NEGATION: Stance.NEGATED,
     Role.LIMITED: Stance.LIMITED,
@@ -89,7 +76,14 @@ _OF_VALUE = {
 class SentenceReader:
     """Reads sentences; remembers those it has read, since reports repeat them."""
 
-    def __init__(self, vocabulary: Vocabulary, *, memo: int = _MEMO_SENTENCES) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        grammar: Grammar,
+        *,
+        memo: int = MEMO_SENTENCES,
+    ) -> None:
+        self._grammar = grammar
         self._entries = vocabulary.entries
         self._wordings = vocabulary.wordings
         self._automaton = AhoCorasick(
@@ -114,7 +108,7 @@ class SentenceReader:
 
     def _judge(self, sentence: str) -> tuple[Hit, ...]:
         text, origin = _single_spaced(fold(sentence))
-        cues: list[tuple[int, int, list[Cue]]] = []
+        cues: list[Found] = []
         parts: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for number, start, end in self._automaton.find_matches_as_indexes(
             text, overlapping=True
@@ -131,7 +125,7 @@ class SentenceReader:
         if not parts:
             return ()
         mentions = _without_overruled(self._mentions(text, parts, cues))
-        scopes = build_scopes(text, cues) if cues else []
+        scopes = self._grammar.scopes(text, cues) if cues else []
         hits = []
         for mention in mentions:
             stance = judge_mention(mention, scopes)
@@ -146,7 +140,7 @@ class SentenceReader:
         self,
         text: str,
         parts: dict[int, list[tuple[int, int, int]]],
-        cues: Sequence[tuple[int, int, list[Cue]]],
+        cues: Sequence[Found],
     ) -> list[Mention]:
         stops = None
         mentions = []
@@ -156,7 +150,11 @@ class SentenceReader:
                 mentions += [Mention(wording, s, e, s) for _, s, e in found]
                 continue
             if stops is None:
-                stops = [s for s, _, kinds in cues if _has(kinds, Role.GAP_STOP)]
+                stops = [
+                    start
+                    for start, _, kinds in cues
+                    if any(kind.role is Role.GAP_STOP for kind in kinds)
+                ]
             mentions += _gapped(text, wording, found, stops)
         return mentions
 
@@ -184,7 +182,9 @@ def _gapped(
 def _is_gap(text: str, start: int, end: int, stops: Sequence[int]) -> bool:
     """Whether the words between two parts are few and do not start a new thought."""
     between = text[start:end]
-    if "," in between or between.count(" ") > MAX_GAP_WORDS + 1:
+    if _GAP_END.search(between) or between.count(" ") > MAX_GAP_WORDS + 1:
+        return False
+    if has_cjk(between) and len(between) > MAX_GAP_CHARACTERS:
         return False
     return not any(start <= stop < end for stop in stops)
 
@@ -217,79 +217,12 @@ def _overrules(rule: Mention, mention: Mention) -> bool:
     return rule.end - rule.start > mention.end - mention.start
 
 
-def build_scopes(text: str, cues: Sequence[tuple[int, int, list[Cue]]]) -> list[Scope]:
-    """Return what each cue of a sentence governs.
-
-    A cue inside a longer one ("no" in "no change in") does not count. A scope ends at
-    a terminator, at the start of a new statement, or at the end of the sentence.
-    """
-    kept = _longest(cues)
-    ends = [start for start, _, kinds in kept if _has(kinds, Role.TERMINATOR)]
-    starts = [end for _, end, kinds in kept if _has(kinds, Role.TERMINATOR)]
-    turns = [start for start, _, kinds in cues if _is_turn(text, start, kinds)]
-    scopes = []
-    for start, end, kinds in kept:
-        for role, side in kinds:
-            if role > Role.HYPOTHETICAL:
-                continue
-            if side in (Side.AFTER_CUE, Side.AFTER_CUE_NEAR):
-                stop = min((p for p in (*ends, *turns) if p >= end), default=len(text))
-                if side is Side.AFTER_CUE_NEAR:
-                    near = _NEAR_END.search(text, end, stop)
-                    stop = near.start() if near else stop
-                scopes.append(Scope(role, end, stop, start, end, True))
-            elif side is Side.BEFORE_CUE:
-                begin = max((p for p in (*starts, *turns) if p <= start), default=0)
-                scopes.append(Scope(role, begin, start, start, end, False))
-            else:
-                scopes.append(_between(text, role, start, end))
-    return scopes
-
-
-def _between(text: str, role: Role, start: int, end: int) -> Scope:
-    """Return the scope of a cue such as "versus": a few words on both sides."""
-    begin = max(0, start - _NEAR, text.rfind(",", 0, start))
-    stop = min(len(text), end + _NEAR)
-    comma = text.find(",", end, stop)
-    return Scope(role, begin, stop if comma < 0 else comma, start, end, False)
-
-
-def _is_turn(text: str, start: int, kinds: Sequence[Cue]) -> bool:
-    """Whether a word starts a new statement inside its sentence."""
-    if _has(kinds, Role.AFFIRMATION):
-        joined = _JOIN.search(text, max(0, start - 6), start)
-    elif _has(kinds, Role.OPENING):
-        joined = _COMMA.search(text, max(0, start - 3), start)
-    else:
-        return False
-    return joined is not None and not _ALTERNATIVE.search(text, start)
-
-
-def _longest(
-    cues: Sequence[tuple[int, int, list[Cue]]],
-) -> list[tuple[int, int, list[Cue]]]:
-    """Keep cues that are not inside a longer cue; the order is by start."""
-    kept: list[tuple[int, int, list[Cue]]] = []
-    for cue in sorted(cues, key=lambda c: (c[0], -c[1])):
-        inside = kept and cue[1] <= kept[-1][1]
-        if not inside and any(_governing(kind) for kind in cue[2]):
-            kept.append(cue)
-    return kept
-
-
-def _governing(cue: Cue) -> bool:
-    return cue.role not in (Role.AFFIRMATION, Role.OPENING, Role.GAP_STOP)
-
-
-def _has(kinds: Sequence[Cue], role: Role) -> bool:
-    return any(kind.role is role for kind in kinds)
-
-
 def judge_mention(mention: Mention, scopes: Sequence[Scope]) -> Stance | None:
     """Return the status of a mention; None when it is only asked about.
 
     What is said after a mention ("... cannot be excluded") outranks what stands
-    before it; of several cues before it the nearest decides.
+    before it; of several cues before it the nearest decides. A differential ("versus")
+    does not undo a negation.
     """
     value = mention.wording.value
     if value is None:
@@ -305,6 +238,8 @@ def judge_mention(mention: Mention, scopes: Sequence[Scope]) -> Stance | None:
         elif nearest is None or scope.cue_end >= nearest.cue_end:
             nearest = scope
     decisive = said_after or nearest
+    if said_after and said_after.side is Side.BOTH and nearest:
+        decisive = nearest
     stated = _OF_VALUE[value]
     if decisive is None:
         return stated

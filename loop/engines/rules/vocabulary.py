@@ -16,6 +16,10 @@ GAP = "..."
 
 MAX_GAP_WORDS = 5
 
+MAX_GAP_CHARACTERS = 8
+"""The same for text without spaces between words, in characters."""
+
+_CJK_COMMA = re.compile(r"(?<=[\u3400-\u9fff]),|,(?=[\u3400-\u9fff])")
 _FOLD = {ord(char): " " for char in "-‐‑‒–—/\\\t\r\n\u00a0\u3000"}
 _SPACES = re.compile(r"\s+")
 _PARENTHESES = re.compile(r"\s*\([^)]*\)")
@@ -103,6 +107,9 @@ def fold(text: str) -> str:
     lowered = text.lower()
     if len(lowered) != len(text):  # for example a dotted capital I
         lowered = "".join(c if len(c.lower()) != 1 else c.lower() for c in text)
+    if not lowered.isascii():
+        # In Chinese a comma typed as ASCII still ends a statement.
+        lowered = _CJK_COMMA.sub("，", lowered)
     return lowered.translate(_FOLD)
 
 

@@ -33,7 +33,10 @@ from loop.labels.cohort import (
     case_line,
     cases_digest,
     check_name,
+    cohort_folder,
+    digest_cases_file,
     read_cohort,
+    recorded_fields,
 )
 from loop.labels.importing.formats import open_source
 from loop.labels.importing.screening import Screening
@@ -247,9 +250,10 @@ def _record(
         subject=about.name,
         reason=reason,
         payload={
-            "cohort_digest": about.digest,
-            "role": about.role.value,
-            "cases": about.cases,
+            **recorded_fields(about),
+            "cases_sha256": digest_cases_file(
+                cohort_folder(workspace, about.name) / "cases.csv"
+            ),
             "format": about.format,
             "files": {file.name: file.sha256 for file in about.files},
             "excluded": about.excluded,
