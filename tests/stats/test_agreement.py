@@ -195,13 +195,38 @@ def test_a_reader_is_compared_with_the_others_only():
 
 
 def test_a_missing_vote_never_counts_as_absent():
-    """Two others vote present and one did not look: the majority is present."""
-    ratings = np.array([[1, 1, 1, -1], [0, 0, 0, 0], [0, 1, -1, -1]], dtype=np.int8)
+    """Two of three others vote present and one did not look: it is present."""
+    ratings = np.array([[1, 1, 1, -1], [0, 0, 0, 0], [0, 1, 1, -1]], dtype=np.int8)
     found = leave_one_out(ratings, **FEW).readers
     assert (found[0].n, found[0].accuracy.value) == (3, pytest.approx(2 / 3))
     assert (found[3].n, found[3].ties) == (1, 0)
     strict = leave_one_out(ratings, need=3, **FEW).readers
     assert (strict[0].n, strict[0].ties) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("others", "n"),
+    [
+        ((1, 1, 1, 0, 0), 1),
+        ((1, 1, 1, -1, -1), 1),
+        ((1, 1, 0, -1, -1), 0),
+        ((1, 1, -1, -1, -1), 0),
+        ((1, -1, -1, -1, -1), 0),
+        ((0, 0, 0, 1, -1), 1),
+    ],
+)
+def test_the_consensus_needs_a_strict_majority_of_the_panel(others, n):
+    """Three of five others, not two of three votes: silence is no agreement."""
+    ratings = np.array([[1, *others]], dtype=np.int8)
+    first = leave_one_out(ratings, **FEW).readers[0]
+    assert (first.n, first.ties) == (n, 1 - n)
+
+
+def test_an_even_panel_needs_more_than_its_half():
+    """Three of four others; two against two and two alone are no consensus."""
+    rows = [[1, 1, 1, 0, 0], [1, 1, 1, -1, -1], [1, 1, 1, 1, 0]]
+    first = leave_one_out(np.array(rows, dtype=np.int8), **FEW).readers[0]
+    assert (first.n, first.ties) == (1, 2)
 
 
 def test_the_ceiling_is_near_the_readers_true_accuracy():

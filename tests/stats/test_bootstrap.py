@@ -6,6 +6,7 @@ from sklearn.metrics import f1_score
 
 from loop.stats.bootstrap import (
     Bootstrap,
+    bootstrap_accuracy,
     bootstrap_f1,
     bootstrap_f1_difference,
     bootstrap_kappa,
@@ -198,6 +199,29 @@ def test_kappa_intervals_equal_those_of_the_plain_loop():
     assert [k.value for k in found] == pytest.approx(
         kappas(count_confusions(reference, predicted)).tolist()
     )
+
+
+def test_accuracy_of_clustered_cases_is_as_sure_as_its_patients():
+    """Each case nine times with its patient as unit: the interval of the patients."""
+    reference, predicted = table(n_labels=2)
+    once = bootstrap_accuracy(reference, predicted, resamples=400)
+    many = np.repeat(reference, 9, axis=0), np.repeat(predicted, 9, axis=0)
+    patients = np.repeat(np.arange(200), 9)
+    assert bootstrap_accuracy(*many, units=patients, resamples=400) == once
+    share = (reference == predicted).mean(axis=0)
+    error = 1.96 * np.sqrt(share * (1 - share) / 200)
+    for found, value, reach in zip(once, share, error, strict=True):
+        expected = (value, value - reach, value + reach)
+        assert found[:3] == pytest.approx(expected, abs=1e-2)
+
+
+def test_accuracy_without_a_case_is_not_estimable():
+    """A label that nobody decided has no rate, and its neighbour keeps its own."""
+    reference, predicted = table(n_labels=2)
+    reference[:, 0] = -1
+    nothing, one = bootstrap_accuracy(reference, predicted, resamples=100)
+    assert nothing[:3] == (None, None, None)
+    assert one.low < one.value < one.high
 
 
 def test_a_constant_predictor_has_kappa_zero_without_interval():

@@ -75,8 +75,8 @@ def test_rates_of_a_known_table():
         300, 27, 273, 292,
     )  # fmt: skip
     assert table.accuracy == 292 / 300
-    assert table.precision == table.ppv == 22 / 25
-    assert table.recall == table.sensitivity == 22 / 27
+    assert table.precision == 22 / 25
+    assert table.recall == 22 / 27
     assert table.specificity == 270 / 273
     assert table.npv == 270 / 275
     assert table.f1 == 44 / 52

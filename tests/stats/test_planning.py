@@ -6,6 +6,7 @@ import pytest
 
 from loop.stats.planning import (
     cases_for_positives,
+    cases_for_width,
     cases_needed,
     certification_power,
     max_errors,
@@ -79,14 +80,14 @@ def test_power_reaches_its_level_at_the_known_size(
 def test_a_flawless_start_needs_the_zero_error_size(confidence, total):
     """Without errors the expected count is exact, from any start."""
     for n in (0, 1, 30, total - 1, total, 500):
-        needed = cases_needed(0, n, threshold=0.95, confidence=confidence, rule="lower")
+        needed = cases_needed(0, n, threshold=0.95, confidence=confidence)
         assert needed == max(total - n, 0)
 
 
 @pytest.mark.parametrize("errors", [9, 10, 12, 14])
 def test_the_planned_size_is_the_first_that_bears_the_expected_errors(errors):
     """There they certify when rounded down; one case fewer and rounded up, not."""
-    needed = cases_needed(errors, 300, threshold=0.95, confidence=0.95, rule="lower")
+    needed = cases_needed(errors, 300, threshold=0.95, confidence=0.95)
     total = 300 + needed
     assert max_errors(total, 0.95) >= floor(errors * total / 300)
     assert max_errors(total - 1, 0.95) < ceil(errors * (total - 1) / 300)
@@ -94,24 +95,29 @@ def test_the_planned_size_is_the_first_that_bears_the_expected_errors(errors):
 
 def test_a_gate_that_is_met_needs_no_more_cases():
     """8 errors of 300 certify 0.95, so the answer is none and not a negative number."""
-    options = {"threshold": 0.95, "confidence": 0.95, "rule": "lower"}
+    options = {"threshold": 0.95, "confidence": 0.95}
     assert [cases_needed(errors, 300, **options) for errors in (0, 4, 8)] == [0, 0, 0]
 
 
 def test_no_number_of_cases_helps_at_or_below_the_threshold():
     """An observed 0.95 never brings its own lower limit to 0.95."""
-    options = {"threshold": 0.95, "confidence": 0.95, "rule": "lower"}
+    options = {"threshold": 0.95, "confidence": 0.95}
     assert cases_needed(15, 300, **options) is None
     assert cases_needed(30, 300, **options) is None
     assert cases_needed(49_999, 1_000_000, **options) is None
 
 
-def test_the_point_rule_needs_no_more_cases_or_none_help():
-    """A point estimate is met or not; more cases of the same do not change it."""
-    options = {"threshold": 0.95, "confidence": 0.95, "rule": "point"}
-    assert cases_needed(15, 300, **options) == 0
-    assert cases_needed(16, 300, **options) is None
-    assert cases_needed(0, 0, **options) == 1
+def test_half_the_width_needs_four_times_the_cases():
+    """The standard error falls with the root of the cases."""
+    assert cases_for_width(100, width=0.2, wanted=0.1) == 300
+    assert cases_for_width(100, width=0.1, wanted=0.1) == 0
+    assert cases_for_width(100, width=0.05, wanted=0.1) == 0
+
+
+@pytest.mark.parametrize("wanted", [0.0, -0.1, 1e-9])
+def test_a_width_that_cannot_be_reached_has_no_number(wanted):
+    """A wanted half-width of nothing, or beyond ten million cases, is no plan."""
+    assert cases_for_width(300, width=0.1, wanted=wanted) is None
 
 
 def test_rare_labels_need_many_cases():
@@ -126,6 +132,8 @@ def test_impossible_input_is_refused():
     with pytest.raises(ValueError, match="got 95"):
         max_errors(10, 95)
     with pytest.raises(ValueError, match="5 of 4"):
-        cases_needed(5, 4, threshold=0.9, confidence=0.95, rule="lower")
+        cases_needed(5, 4, threshold=0.9, confidence=0.95)
     with pytest.raises(ValueError, match="got -1"):
         positives_needed(0.9, misses=-1)
+    with pytest.raises(ValueError, match="got 10 and -1"):
+        cases_for_width(10, width=-1, wanted=0.1)

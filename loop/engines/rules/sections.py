@@ -11,6 +11,9 @@ from loop.engines.rules.cues import Cues
 LONGEST = 1500
 """Characters after which a sentence without an end is cut at a space."""
 
+SHORT_LINE = 50
+"""Characters up to which a line may be an item of a list rather than wrapped prose."""
+
 # A full stop ends a sentence before white space, but not in "1.5 cm" or "vs."; also
 # between a small letter and a capital ("effusion.No"). Bullets and numbered items begin
 # one of their own.
@@ -19,6 +22,7 @@ _BOUNDARY = re.compile(
     r"|(?<=[a-z]{2})\.(?=[A-Z][a-z])|[。；！？]|\n\s*\n"
     r"|\n(?=\s*(?:[-*•]|\d{1,2}[.)、](?!\d)))|(?<=\s)(?=\d{1,2}[)、]\s?\w)"
 )
+_NEW_LINE = re.compile(r"\n[ \t]*(?=[A-Z][a-z])")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
@@ -79,10 +83,24 @@ def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     for match in _BOUNDARY.finditer(text, start, end):
         stop = match.start()
         if stop > start:
-            yield from _pieces(text, start, stop)
+            yield from _lines(text, start, stop)
         start = match.end()
     if end > start:
-        yield from _pieces(text, start, end)
+        yield from _lines(text, start, end)
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Split where a short line is followed by a capital: a list without full stops.
+
+    Lines that were wrapped are long, or go on in small letters.
+    """
+    for match in _NEW_LINE.finditer(text, start, end):
+        stop = match.start()
+        line_start = max(start, text.rfind("\n", start, stop) + 1)
+        if stop - line_start <= SHORT_LINE and text[stop - 1] != ",":
+            yield from _pieces(text, start, stop)
+            start = match.end()
+    yield from _pieces(text, start, end)
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
