@@ -19,12 +19,19 @@ class _StrictLoader(yaml.CSafeLoader):
     """YAML without the surprises: ``no`` is a word, a date is text, keys are unique."""
 
 
-_PLAIN = ("null", "int", "float")
 _StrictLoader.yaml_implicit_resolvers = {
-    first: [(tag, rx) for tag, rx in pairs if tag.rsplit(":", 1)[1] in _PLAIN]
+    first: [(tag, rx) for tag, rx in pairs if tag == "tag:yaml.org,2002:null"]
     for first, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
-
+# Numbers as JSON writes them: 007, 1_0, 12:30 and 0x1F are words, such as case ids.
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9][0-9]*)$"), list("-0123456789")
+)
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
+    list("-0123456789"),
+)
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:bool",
     re.compile(r"^(?:true|false)$"),

@@ -157,8 +157,9 @@ def find_run(workspace: Workspace, ref: str = "latest") -> RunRecord:
     Parameters
     ----------
     ref
-        A run id, the unique beginning of one, ``"latest"``, or ``"latest:<prompt>"``
-        with a prompt version (``extractor@v3``) or a prompt name (``extractor``).
+        A run id, the unique beginning of one, ``"latest"``, or
+        ``"latest:<prompt>[:<cohort>]"`` with a prompt version (``extractor@v3``) or a
+        prompt name (``extractor``). Runs of drafts count only if the draft is named.
 
     Raises
     ------
@@ -170,17 +171,30 @@ def find_run(workspace: Workspace, ref: str = "latest") -> RunRecord:
     with open_store(workspace) as store:
         word, _, prompt = ref.partition(":")
         if word == "latest":
-            return _latest(store.find_runs("finished IS NOT NULL"), prompt)
+            return _latest(store.find_runs("finished IS NOT NULL"), *_split(prompt))
         return _by_id(store.find_runs("substr(id, 1, ?) = ?", [len(ref), ref]), ref)
 
 
-def _latest(runs: list[RunRecord], prompt: str) -> RunRecord:
+def _split(wanted: str) -> tuple[str, str]:
+    """Return prompt and cohort of ``<prompt>:<cohort>``; a draft's name has a colon."""
+    prompt, _, cohort = wanted.rpartition(":")
+    if not prompt or prompt.endswith("@draft"):
+        return wanted, ""
+    return prompt, cohort
+
+
+def _latest(runs: list[RunRecord], prompt: str, cohort: str) -> RunRecord:
     for record in runs:
         full = record.spec.prompt
-        if prompt in ("", full, full.partition("@")[0]):
+        name, _, version = full.partition("@")
+        fits = full == prompt or (
+            prompt in ("", name) and not version.startswith("draft")
+        )
+        if fits and cohort in ("", record.spec.cohort):
             return record
     of = f" of {prompt}" if prompt else ""
-    raise DataError(f"there is no finished run{of}. Make one with `ranloop run`.")
+    on = f" on {cohort}" if cohort else ""
+    raise DataError(f"there is no finished run{of}{on}. Make one with `ranloop run`.")
 
 
 def _by_id(runs: list[RunRecord], ref: str) -> RunRecord:

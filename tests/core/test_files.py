@@ -30,9 +30,24 @@ def test_no_is_a_word_and_a_date_is_text():
     }
 
 
+@pytest.mark.parametrize("word", ["007", "012", "1_0", "12:30", "0x1F", "0b1", "1e3"])
+def test_words_that_only_look_like_numbers_stay_words(word):
+    """Case 007 must not become case 7, nor 012 case 10."""
+    assert parse_yaml(f"case: {word}", "f") == {"case": word}
+
+
+@pytest.mark.parametrize("number", [0, 7, -3, 1525, 0.95, -0.5])
+def test_numbers_are_numbers(number):
+    """Written as JSON writes them."""
+    assert parse_yaml(f"n: {number}", "f") == {"n": number}
+
+
 def test_written_yaml_reads_back():
     """Words that other YAML readers take for booleans survive."""
-    data = {"words": ["no", "off", "~", "1.0", "未见", "a: b"], "empty": []}
+    data = {
+        "words": ["no", "off", "~", "1.0", "007", "1_0", "12:30", "未见", "a: b"],
+        "empty": [],
+    }
     assert parse_yaml(dump_yaml(data), "f") == data
 
 

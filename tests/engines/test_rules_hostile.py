@@ -87,11 +87,12 @@ def test_field_without_a_guide_is_refused():
         ReportReader(GUIDES, ["lung_lesion"], CUES)
 
 
-def _prompt(text, guides):
+def _prompt(text, guides, language="en"):
     frame = PromptFrame(
         call="joint", messages=(), fields=("effusion",), schema={}, guides=guides
     )
-    return Prompt(frame=frame, tail=text, item=Item(id="1", variables={"text": text}))
+    item = Item(id="1", variables={"text": text}, language=language)
+    return Prompt(frame=frame, tail=text, item=item)
 
 
 def test_case_without_text_fails_instead_of_being_absent(labels_folder):
@@ -100,6 +101,14 @@ def test_case_without_text_fails_instead_of_being_absent(labels_folder):
     [(index, completion)] = engine.complete([_prompt(" \n", tuple(GUIDES))])
     assert (index, completion.finish_reason) == (0, "error")
     assert completion.error == "the case has no text"
+
+
+def test_language_without_cues_fails_instead_of_being_absent(labels_folder):
+    """A text the engine cannot read is not a normal report."""
+    engine = get_engine("rules", Settings(labels=labels_folder))
+    [(_, completion)] = engine.complete([_prompt("Плеврит.", tuple(GUIDES), "ru")])
+    assert completion.finish_reason == "error"
+    assert "labels/cues/ru.yaml" in completion.error
 
 
 def test_prompt_without_guides_fails(labels_folder):

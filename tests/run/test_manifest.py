@@ -58,6 +58,26 @@ def test_latest_of_a_prompt(workspace, runs, ref, index):
     assert find_run(workspace, ref).id == runs[index]
 
 
+def test_latest_can_name_the_cohort(workspace, runs, kit):
+    """The same version may have been run on several cohorts."""
+    cohort = kit.make_spec().cohort
+    assert find_run(workspace, f"latest:extractor@v1:{cohort}").id == runs[0]
+    with pytest.raises(DataError, match="no finished run of extractor on elsewhere"):
+        find_run(workspace, "latest:extractor:elsewhere")
+
+
+def test_run_of_a_draft_is_latest_only_by_name(workspace, runs, kit, clock):
+    """A refused revision must not become what `evaluate` scores by default."""
+    draft = "extractor@draft:d1"
+    with open_store(workspace) as store:
+        spec = kit.make_spec(prompt=draft)
+        items = kit.make_items("a")
+        done = kit.run_items(store, kit.TableEngine(), items, spec=spec, now=clock)
+    assert find_run(workspace, "latest").id == runs[2]
+    assert find_run(workspace, "latest:extractor").id == runs[1]
+    assert find_run(workspace, f"latest:{draft}").id == done.run_id
+
+
 def test_a_run_is_found_by_id_and_by_its_unique_beginning(workspace, runs):
     """Ids begin with the time, so a few more characters tell two apart."""
     assert find_run(workspace, runs[0]).id == runs[0]

@@ -30,6 +30,7 @@ class RulesEngine:
 
     def __init__(self, cues: Sequence[Cues]) -> None:
         self._cues = tuple(cues)
+        self._languages = frozenset(one.language for one in cues)
         self._readers: dict[int, tuple[PromptFrame, ReportReader]] = {}
 
     def identity(self) -> Mapping[str, object]:
@@ -46,13 +47,27 @@ class RulesEngine:
         for index, prompt in enumerate(prompts):
             began = clock()
             text = prompt.item.variables.get("text", "")
-            if not prompt.frame.guides:
-                yield index, _failure("the prompt has no guides for `rules` to read")
-            elif not text.strip():
-                yield index, _failure("the case has no text")
+            problem = self._refusal(prompt, text)
+            if problem:
+                yield index, Completion("", finish_reason="error", error=problem)
             else:
                 answer = self._reader(prompt.frame).answer(text)
                 yield index, Completion(answer, latency_s=clock() - began)
+
+    def _refusal(self, prompt: Prompt, text: str) -> str:
+        """Say why a prompt cannot be answered, or nothing.
+
+        Silence about everything is "absent" only in a text the engine can read.
+        """
+        language = prompt.item.language
+        if language not in self._languages:
+            return (
+                f"no cues for language {language!r}: add labels/cues/{language}.yaml, "
+                "or import the cohort with the right --language"
+            )
+        if not prompt.frame.guides:
+            return "the prompt has no guides for `rules` to read"
+        return "" if text.strip() else "the case has no text"
 
     def _reader(self, frame: PromptFrame) -> ReportReader:
         """Return the compiled reader of a frame, kept as long as the frame is."""
@@ -159,10 +174,6 @@ class ReportReader:
                 if known is None or known.stance is not Stance.PRESENT:
                     best[target] = Hit(target, Stance.PRESENT, source.start, source.end)
                     open_targets.append(target)
-
-
-def _failure(reason: str) -> Completion:
-    return Completion("", finish_reason="error", error=reason)
 
 
 @register("rules")
