@@ -35,6 +35,9 @@ def alias(
     """Point an alias at a version; the ledger keeps every move."""
     from loop.prompts.history import move_alias
 
+    if not why.strip():
+        raise typer.BadParameter("--why needs a reason: it stands in the ledger")
+
     place = open_workspace(workspace)
     entry = move_alias(place, prompt, name, actor=acting(actor, role), reason=why)
     if as_json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from loop.cli.cohort_report import say_import, say_votes, votes_data
 from loop.cli.console import (
     ActorOption,
     JsonOption,
@@ -22,7 +23,6 @@ from loop.cli.console import (
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
-    from loop.labels.importing.importer import ImportReport
     from loop.labels.votes import VotesReport
 
 NeedOption = Annotated[
@@ -72,6 +72,15 @@ def import_(
     id_prefix: Annotated[
         str, typer.Option("--id-prefix", help="Put before every case id.")
     ] = "",
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", help="Column with the case ids.")
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option("--text-column", help="Column with the whole text.")
+    ] = None,
+    patient_column: Annotated[
+        str | None, typer.Option("--patient-column", help="Column with the patients.")
+    ] = None,
     exclude: Annotated[
         list[str] | None,
         typer.Option("--exclude", help="Case id to leave out; may be repeated."),
@@ -98,6 +107,7 @@ def import_(
     from loop.labels.importing.source import ImportOptions
 
     place, who = open_workspace(workspace), acting(actor)
+    columns = {"case_id": id_column, "text": text_column, "patient": patient_column}
     options = ImportOptions(
         name=name,
         role=role,
@@ -107,6 +117,7 @@ def import_(
         language=language,
         encoding=encoding,
         id_prefix=id_prefix,
+        columns={role: name for role, name in columns.items() if name},
         exclude=tuple(exclude or ()),
         replace=replace,
         reason=why,
@@ -121,11 +132,11 @@ def import_(
         from dataclasses import asdict
 
         result = asdict(report)
-        print_json({**result, "votes": asdict(counted) if counted else None})
+        print_json({**result, "votes": votes_data(counted) if counted else None})
         return
-    _say_import(report)
+    say_import(report)
     if counted:
-        _say_votes(counted)
+        say_votes(counted)
 
 
 def votes(
@@ -134,18 +145,26 @@ def votes(
         Path, typer.Argument(help="Readers' votes: reader,case_id,label,value.")
     ],
     need: NeedOption = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Replace all votes of readers who voted before."
+        ),
+    ] = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add readers' votes to a cohort: their majority is its next reference version."""
-    report = _add_votes(open_workspace(workspace), name, file, need, actor)
-    if as_json:
-        from dataclasses import asdict
+    """Add readers' votes to a cohort; readers that are not in FILE keep theirs.
 
-        print_json(asdict(report))
+    The majority over all readers is the next reference version.
+    """
+    place = open_workspace(workspace)
+    report = _add_votes(place, name, file, need, actor, replace=replace)
+    if as_json:
+        print_json(votes_data(report))
     else:
-        _say_votes(report)
+        say_votes(report)
 
 
 def check(
@@ -206,13 +225,20 @@ def show(
 
 
 def _add_votes(
-    place: Workspace, name: str, file: Path, need: int | None, actor: str | None
+    place: Workspace,
+    name: str,
+    file: Path,
+    need: int | None,
+    actor: str | None,
+    *,
+    replace: bool = False,
 ) -> VotesReport:
     from loop.labels.cohort import read_cohort
     from loop.labels.taxonomy import read_taxonomy
-    from loop.labels.votes import import_votes
+    from loop.labels.votes import import_votes, replace_votes
 
-    return import_votes(
+    take = replace_votes if replace else import_votes
+    return take(
         place,
         read_cohort(place, name),
         file,
@@ -222,54 +248,18 @@ def _add_votes(
     )
 
 
-def _say_import(report: ImportReport) -> None:
-    say(f"cohort {report.cohort} ({report.role}, {report.format})")
-    say(f"  cases       {report.cases}")
-    patients = report.patients or "not known"
-    say(f"  patients    {patients}")
-    languages = ", ".join(f"{code} {n}" for code, n in report.languages.items())
-    say(f"  languages   {languages}")
-    excluded = {
-        "non-chest": report.non_chest,
-        "empty": report.empty,
-        **report.unusable,
-    }
-    for reason, number in excluded.items():
-        say(f"  left out    {number} {reason}{_examples(report, reason)}")
-    shown = _examples(report, "duplicate text")
-    say(f"  duplicates  {report.duplicates} texts, kept{shown}")
-    if report.reference:
-        say(f"  reference   v{report.reference}, from label columns or coding")
-    if report.missing_marks:
-        say(f"  missing     {report.missing_marks} label cells, not read as absent")
-    if report.unused:
-        say(f"  not used    columns {', '.join(report.unused)}")
-    say(f"  licence     {report.licence}")
-    if report.citation:
-        say(f"  cite        {report.citation}")
-    say("next: ranloop cohort check")
-
-
-def _examples(report: ImportReport, kind: str) -> str:
-    found = report.examples.get(kind, ())
-    return f" ({', '.join(found)})" if found else ""
-
-
-def _say_votes(report: VotesReport) -> None:
-    of = len(report.readers)
-    say(
-        f"reference v{report.reference} of {report.cohort}: {report.votes} votes, "
-        f"majority of {report.need} of {of} readers"
-    )
-    for mark, number in report.marks.items():
-        say(f"  {mark:<12}{number}")
-    say(f"next: ranloop agreement {report.cohort}")
-
-
 def _list(place: Workspace, *, as_json: bool) -> None:
-    from loop.labels.cohort import has_texts, list_cohorts, read_cohort_file
+    from loop.core.ledger import read_ledger
+    from loop.labels.cohort import (
+        as_recorded,
+        has_texts,
+        list_cohorts,
+        read_cohort_file,
+    )
+    from loop.labels.recorded import find_record
     from loop.labels.reference import list_references
 
+    entries = read_ledger(place.ledger)
     rows = [
         {
             "name": about.name,
@@ -278,6 +268,7 @@ def _list(place: Workspace, *, as_json: bool) -> None:
             "language": about.language,
             "references": list(list_references(place, about.name)),
             "texts_here": has_texts(place, about.name),
+            "as_recorded": as_recorded(about, find_record(entries, about.name)),
         }
         for about in (read_cohort_file(place, each) for each in list_cohorts(place))
     ]
@@ -287,6 +278,7 @@ def _list(place: Workspace, *, as_json: bool) -> None:
         say("no cohort yet: import one with `ranloop cohort import FILE --name NAME`")
     else:
         header = ["cohort", "role", "cases", "language", "references", "texts here"]
+        header += ["as recorded"]
         print_table(header, [[_cell(cell) for cell in row.values()] for row in rows])
 
 

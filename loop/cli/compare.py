@@ -58,7 +58,7 @@ def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
     print_table(
         (
             "label", "F1 before", "after", "accuracy", "interval", "not worse",
-            "fixed", "broken", "to unc", "decided", "McNemar p", "Holm",
+            "fixed", "broken", "to unc", "decided", "no ans", "McNemar p", "Holm",
         ),
         [_cells(change) for change in comparison.labels],
         title=(
@@ -69,8 +69,13 @@ def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
     )  # fmt: skip
     say()
     say(macro_line(comparison))
-    margin = comparison.protocol.margins.accuracy
-    say(f"no label worse by {margin:g} accuracy: {comparison.verdict.value}")
+    margins = comparison.protocol.margins
+    say(
+        f"no label worse by {margins.accuracy:g} accuracy or {margins.sensitivity:g} "
+        f"sensitivity: {comparison.verdict.value}"
+    )
+    for reason in comparison.reasons:
+        say(f"cannot be compared: {reason}")
     for change in comparison.less_sensitive:
         fell = change.sensitivity.difference
         say(
@@ -106,11 +111,12 @@ def _cells(change: LabelChange) -> tuple[str, ...]:
         share(change.f1_after),
         signed(accuracy.difference.value),
         signed_interval(accuracy.interval),
-        accuracy.verdict.value,
+        change.verdict.value if change.judged else NOT_ESTIMABLE,
         str(len(change.fixed)),
         str(len(change.broken)),
         str(len(change.became_uncertain)),
         str(len(change.became_decided)),
+        str(len(change.became_unanswered)),
         *p,
     )
 

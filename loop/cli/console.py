@@ -49,19 +49,66 @@ def acting(name: str | None, role: str = "editor") -> Actor:
     return Actor(name=who.strip() or f"uid {os.getuid()}", role=role)
 
 
+_UNPRINTABLE = {
+    code: f"\\x{code:02x}"
+    for code in (*range(32), *range(0x7F, 0xA0))
+    if chr(code) not in "\t\n"
+} | {
+    code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+"""Control and text-direction characters, which could take over a terminal."""
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with control and text-direction characters spelled out.
+
+    Examples
+    --------
+    >>> printable("\x1b[31mred")
+    '\\x1b[31mred'
+    """
+    return text.translate(_UNPRINTABLE)
+
+
 def say(text: str = "") -> None:
-    """Print a line to stdout."""
-    typer.echo(text)
+    """Print a line to stdout; whatever a case or a file holds stays text."""
+    typer.echo(printable(text))
 
 
 def note(text: str) -> None:
     """Print a line to stderr: progress and remarks, never results."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
+
+
+def own_output(path: Path, workspace: Workspace) -> None:
+    """Refuse to write a document over the workspace's own files.
+
+    Raises
+    ------
+    DataError
+        It lies in ``prompts/``, ``labels/`` or ``.ranloop/``.
+    """
+    from loop.core.errors import DataError
+
+    target = path.resolve()
+    for folder in (workspace.prompts, workspace.labels, workspace.private):
+        if target.is_relative_to(folder.resolve()):
+            raise DataError(
+                f"{path} lies in {folder.name}/, which holds the workspace's own "
+                "files. Name a file elsewhere, for example in reports/."
+            )
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """Print `data` as the one JSON object of ``--json``."""
-    typer.echo(json.dumps(data, ensure_ascii=False, indent=2))
+    """Print `data` as the one JSON object of ``--json``.
+
+    Raises
+    ------
+    ValueError
+        It holds NaN or an infinity, which are no JSON; a bug of whoever made it.
+    """
+    text = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
+    typer.echo(text)
 
 
 def print_table(

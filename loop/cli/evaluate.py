@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,14 +17,17 @@ from loop.cli.console import (
     acting,
     note,
     open_workspace,
+    own_output,
     print_json,
     print_table,
     say,
 )
 
 if TYPE_CHECKING:
+    from loop.core.paths import Workspace
     from loop.evaluate.changes import Comparison
     from loop.evaluate.results import Evaluation, LabelResult
+    from loop.report.exclusions import Exclusion
 
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write the document as one HTML page.")
@@ -53,7 +56,10 @@ def evaluate(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option("--against", help="Earlier run: adds what changed."),
+        typer.Option(
+            "--against",
+            help="Earlier run to compare with, or none; default: the parent version's.",
+        ),
     ] = None,
     html: HtmlOption = None,
     markdown: MarkdownOption = None,
@@ -65,9 +71,9 @@ def evaluate(
 ) -> None:
     """Score a run against the reference labels and judge it by labels/protocol.yaml.
 
+    Shows what changed since the newest run of the parent version on the same cases.
     Exits with 100 unless every label passes. The result goes into the ledger.
     """
-    from loop.evaluate.compare import compare_runs
     from loop.evaluate.evaluation import evaluate_run
     from loop.evaluate.gates import Verdict
     from loop.evaluate.recording import record_evaluation
@@ -77,12 +83,11 @@ def evaluate(
     from loop.report.templates import template_folder
 
     place = open_workspace(workspace)
+    for path in (html, markdown, csv):
+        if path is not None:
+            own_output(path, place)
     result = evaluate_run(place, run, reference=reference)
-    change = (
-        compare_runs(place, against, result.run.run_id, reference=reference)
-        if against
-        else None
-    )
+    change = _compare(place, result, against, reference)
     result = record_evaluation(place, result, acting(actor, role))
     folder = template_folder(place)
     _write(html, lambda: render_html(result, change, templates=folder))
@@ -99,6 +104,23 @@ def evaluate(
         show_evaluation(result, change)
     if result.verdict is not Verdict.PASS:
         raise typer.Exit(GATE_EXIT)
+
+
+def _compare(
+    workspace: Workspace,
+    result: Evaluation,
+    against: str | None,
+    reference: int | None,
+) -> Comparison | None:
+    """Compare with the run named, with the parent version's, or with none."""
+    from loop.evaluate.compare import compare_runs
+    from loop.evaluate.parent import find_parent_run
+
+    run = result.run.run_id
+    before = find_parent_run(workspace, run) if against is None else against
+    if before is None or against == "none":
+        return None
+    return compare_runs(workspace, before, run, reference=reference)
 
 
 def _write(path: Path | None, render: Callable[[], str]) -> None:
@@ -131,13 +153,15 @@ def show_evaluation(
 def show_gates(evaluation: Evaluation) -> None:
     """Print one row per label, and under it why labels did not pass."""
     from loop.evaluate.gates import Verdict
+    from loop.report.exclusions import shown_exclusions
 
+    excluded = shown_exclusions(evaluation)
     print_table(
         (
             "label", "gate", "n", "pos", "TP", "FP", "FN", "TN", "accuracy",
-            "precision", "recall", "F1", "kappa", "unc ref", "unc ans", "unp", "fail",
+            "precision", "recall", "F1", "kappa", *(one.short for one in excluded),
         ),
-        [_cells(result) for result in evaluation.labels],
+        [_cells(result, excluded) for result in evaluation.labels],
         title=(
             f"{evaluation.run.prompt} on {evaluation.cohort.name}, "
             f"reference v{evaluation.cohort.reference}, run {evaluation.run.run_id}"
@@ -156,10 +180,10 @@ def show_gates(evaluation: Evaluation) -> None:
         say(f"  {result.gate.verdict.value:<12}  {result.name}: {why}")
 
 
-def _cells(result: LabelResult) -> tuple[str, ...]:
+def _cells(result: LabelResult, excluded: Sequence[Exclusion]) -> tuple[str, ...]:
     from loop.report.numbers import count, interval, share
 
-    counts, out = result.confusion, result.excluded
+    counts = result.confusion
     numbers = (counts.n, counts.positives, counts.tp, counts.fp, counts.fn, counts.tn)
     accuracy = share(counts.accuracy)
     if counts.n:
@@ -167,8 +191,6 @@ def _cells(result: LabelResult) -> tuple[str, ...]:
     kappa = share(result.kappa.value)
     if result.kappa.low is not None:
         kappa += f" {interval(result.kappa, 2)}"
-    # A case the reference leaves open for any reason stands under "unc ref".
-    excluded = (out.by_reference, out.uncertain_predicted, out.unparsed, out.failed)
     return (
         result.name,
         result.gate.verdict.value,
@@ -178,14 +200,14 @@ def _cells(result: LabelResult) -> tuple[str, ...]:
         share(counts.recall),
         share(counts.f1),
         kappa,
-        *map(count, excluded),
+        *(count(one.of(result)) for one in excluded),
     )
 
 
 def average_lines(evaluation: Evaluation) -> list[str]:
     """Return the averages, and what they would be if uncertain answers counted."""
     from loop.core.records import Status
-    from loop.report.numbers import interval, share
+    from loop.report.numbers import interval, resampled, share
 
     positives = evaluation.protocol.min_positives
     rows = (
@@ -204,12 +226,13 @@ def average_lines(evaluation: Evaluation) -> list[str]:
             f"macro-F1 {share(view.macro_f1)}, micro-F1 {share(view.micro_f1)}, "
             f"mean accuracy {share(view.accuracy)}"
         )
-    method, status = evaluation.method, evaluation.statuses
+    status = evaluation.statuses
     lines.append(
         f"{evaluation.cases} cases: {status[Status.ANSWERED]} answered, "
         f"{status[Status.UNPARSED]} unparsed, "
         f"{status[Status.ENGINE_FAILED]} engine failed; "
-        f"intervals resample {method.units} {method.unit}s {method.resamples} times"
+        f"intervals resample {resampled(evaluation.method, evaluation.cases)} "
+        f"{evaluation.method.resamples} times"
     )
     return lines
 
@@ -241,4 +264,5 @@ def verdict_line(evaluation: Evaluation) -> str:
     from loop.evaluate.gates import Verdict
 
     tally = ", ".join(f"{evaluation.count(v)} {v.value}" for v in Verdict)
-    return f"gate: {evaluation.verdict.value} ({tally} of {len(evaluation.labels)})"
+    line = f"gate: {evaluation.verdict.value} ({tally} of {len(evaluation.labels)})"
+    return f"{line}; not all cases were run" if evaluation.not_run else line

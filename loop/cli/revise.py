@@ -24,6 +24,7 @@ from loop.cli.console import (
 if TYPE_CHECKING:
     from loop.revise.check import Check
     from loop.revise.revision import Revision
+    from loop.revise.shares import LabelCheck, ShareCheck
 
 
 def register(app: typer.Typer) -> None:
@@ -130,35 +131,77 @@ def _show_check(check: Check) -> None:
     changed = [
         one
         for one in check.labels
-        if one.difference.lost or one.difference.gained or not one.passed
+        if any(share.difference[:2] != (0, 0) for _, share in one.shares())
     ]
     if changed:
         print_table(
-            ("label", "gained", "lost", "of", "lower limit", "verdict"),
-            [
-                (
-                    one.label,
-                    f"+{one.difference.gained}",
-                    f"-{one.difference.lost}",
-                    str(one.difference.n),
-                    "" if one.bound is None else f"{100 * one.bound:+.1f} %",
-                    ("ok" if one.passed else "WORSE") + ("" if one.reachable else " *"),
-                )
-                for one in changed
-            ],
+            ("label", "answers", "lower limit", "positives", "lower limit", "verdict"),
+            [_row(one) for one in changed],
         )
-    if any(not one.reachable for one in changed):
-        say("* too few cases for the margin: passes if it loses no more than it gains")
+    _show_basis(check)
     counts = [
         f"{check.count(p)} {p.replace('_', ' ')}" for p in Outcome if check.count(p)
     ]
     say(f"targeted cases: {', '.join(counts) or 'none named'}")
     for target in check.targets:
-        if target.progress in (Outcome.UNCHANGED, Outcome.WORSE):
+        if target.progress not in (
+            Outcome.FIXED,
+            Outcome.IMPROVED,
+            Outcome.ALREADY_RIGHT,
+        ):
             say(
                 f"  {target.progress}: {target.case_id} {target.label} "
-                f"{target.before} -> {target.after}, should be {target.expected}"
+                f"{target.before or 'not asked'} -> {target.after or 'not asked'}, "
+                f"should be {target.expected or 'said by the verdict'}"
             )
+    for anchor in check.missing_anchors:
+        say(
+            f"note: anchored case {anchor.case_id} ({anchor.label}) is not in the "
+            "cohort any more and was not checked"
+        )
+
+
+def _row(label: LabelCheck) -> tuple[str, ...]:
+    """Return the table row of a label: both shares and whether it got worse."""
+    cells = [
+        cell for _, share in label.shares() for cell in (_change(share), _limit(share))
+    ]
+    return (label.label, *cells, "ok" if label.passed else "WORSE")
+
+
+def _change(share: ShareCheck) -> str:
+    lost, gained, n = share.difference
+    return f"+{gained} -{lost} of {n}"
+
+
+def _limit(share: ShareCheck) -> str:
+    from loop.revise.shares import Basis
+
+    if share.bound is None:
+        return "not judged"
+    star = " *" if share.basis is Basis.COUNTS else "  "
+    return f"{100 * share.bound:+.1f} %{star}"
+
+
+def _show_basis(check: Check) -> None:
+    """Name every label whose margin could not be used, changed or not."""
+    from loop.revise.shares import Basis
+
+    for basis, words in (
+        (
+            Basis.COUNTS,
+            "* judged by counts: too few cases for the margin, so no more may be lost "
+            "than gained",
+        ),
+        (Basis.NOTHING, "not judged: no case to judge by"),
+    ):
+        found = check.judged_by(basis)
+        if any(found.values()):
+            say(words)
+        for name, labels in found.items():
+            if labels:
+                every = len(labels) == len(check.labels)
+                say(f"  {name}: {'every label' if every else ', '.join(labels)}")
 
 
 def _show_result(revision: Revision, *, kept: bool) -> None:
@@ -191,6 +234,7 @@ def _data(revision: Revision) -> dict[str, Any]:
         "diff": diff_data(revision.diff) if revision.diff else None,
         "lint": [found._asdict() for found in revision.lint],
         "copies": [copy._asdict() for copy in revision.copies],
+        "not_searched_for_copies": [name for name, _ in revision.skipped],
         "notes": list(revision.notes),
         "check": _check_data(revision.check) if revision.check else None,
         "runs": list(revision.runs),
@@ -206,17 +250,27 @@ def _check_data(check: Check) -> dict[str, Any]:
         "cases": check.cases,
         "targets": [asdict(target) for target in check.targets],
         "broken_anchors": [anchor._asdict() for anchor in check.broken_anchors],
+        "unanswered_anchors": [one._asdict() for one in check.unanswered_anchors],
+        "missing_anchors": [one._asdict() for one in check.missing_anchors],
+        "unanswered": check.unanswered._asdict(),
         "labels": [
             {
                 "label": one.label,
-                "gained": one.difference.gained,
-                "lost": one.difference.lost,
-                "n": one.difference.n,
-                "bound": one.bound,
-                "margin": one.margin,
-                "reachable": one.reachable,
                 "passed": one.passed,
+                **_share_data(one.accuracy),
+                "sensitivity": _share_data(one.sensitivity),
             }
             for one in check.labels
         ],
+    }
+
+
+def _share_data(share: ShareCheck) -> dict[str, Any]:
+    return {
+        "gained": share.difference.gained,
+        "lost": share.difference.lost,
+        "n": share.difference.n,
+        "bound": share.bound,
+        "margin": share.margin,
+        "basis": share.basis.value,
     }

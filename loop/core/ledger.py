@@ -127,17 +127,26 @@ def read_ledger(path: Path) -> tuple[Entry, ...]:
 def _read_entries(raw: bytes, path: Path) -> tuple[Entry, ...]:
     """Return the entries of a ledger's bytes; `path` is named in errors."""
     lines = raw.split(b"\n")
-    torn = lines.pop() != b""
+    last = lines.pop()
     entries: list[Entry] = []
     for number, line in enumerate(lines, 1):
         entries.append(_read_line(line, number, path, entries))
-    if torn:
-        raise LedgerError(
-            f"{path}, line {len(lines) + 1}: the last line is incomplete, as after a "
-            "power loss. Move that line to another file and run the command again; "
-            "everything before it is intact."
-        )
+    if last:
+        entries.append(_read_last(last, path, entries))
     return tuple(entries)
+
+
+def _read_last(line: bytes, path: Path, before: Sequence[Entry]) -> Entry:
+    """Read a last line without a line end: whole if an editor took it, else torn."""
+    number = len(before) + 1
+    try:
+        return _read_line(line, number, path, before)
+    except LedgerError as error:
+        raise LedgerError(
+            f"{path}, line {number}: the last line is incomplete, as after a power "
+            "loss. Move that line to another file and run the command again; "
+            "everything before it is intact."
+        ) from error
 
 
 def _read_line(line: bytes, number: int, path: Path, before: Sequence[Entry]) -> Entry:
@@ -236,6 +245,8 @@ def _chain(event: Event, actor: Actor, time: str, last: Entry | None) -> Entry:
 def _append_lines(path: Path, lines: bytes) -> None:
     """Append and fsync; a write that fails half-way is taken back."""
     size = path.stat().st_size if path.exists() else 0
+    if size and not path.read_bytes().endswith(b"\n"):
+        lines = b"\n" + lines
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:

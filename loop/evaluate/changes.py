@@ -16,7 +16,8 @@ class LabelChange:
     """What changed for one label.
 
     Fixed and broken count cases decided by the reference and by both runs. Answers
-    that turned uncertain or back are listed apart: they are changes of coverage.
+    that turned uncertain or back are listed apart: they are changes of coverage. Only
+    `accuracy` and `sensitivity` take a right answer that is no longer given as lost.
     """
 
     label: str
@@ -47,7 +48,18 @@ class LabelChange:
     """Whether so few discordant cases could reach the protocol's alpha at all."""
 
     accuracy: Regression
+    """Over the cases that the reference and the run before decide."""
+
     sensitivity: Regression
+    """The same over the positives among them."""
+
+    judged: bool = True
+    """False when the reference leaves the label open, or neither run asks for it."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether neither accuracy nor sensitivity got worse by its margin."""
+        return judge_all((self.accuracy.verdict, self.sensitivity.tolerable))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +82,32 @@ class Comparison:
     """Paired bootstrap of macro-F1, after minus before."""
 
     method: Method
+    unanswered_before: float = 0.0
+    """Largest share, over the labels, of unparsed and failed answers."""
+
+    unanswered_after: float = 0.0
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the two runs cannot be compared, whatever the labels say."""
+        shares = (("before", self.unanswered_before), ("after", self.unanswered_after))
+        return tuple(
+            f"the run {which} left {100 * share:.1f} % of a label's answers unparsed "
+            f"or failed (at most {100 * self.protocol.max_unanswered:g} % allowed)"
+            for which, share in shares
+            if share > self.protocol.max_unanswered
+        )
 
     @property
     def verdict(self) -> Verdict:
-        """Whether no label's accuracy got worse by the margin.
+        """Whether no label's accuracy or sensitivity got worse by its margin.
 
-        Labels without cases in common are left out.
+        A label is left out only if the reference leaves it open or neither run asks
+        for it. ``INSUFFICIENT`` when too many answers are missing on either side.
         """
-        return judge_all(
-            change.accuracy.verdict
-            for change in self.labels
-            if change.accuracy.difference.n
-        )
+        if self.reasons:
+            return Verdict.INSUFFICIENT
+        return judge_all(change.verdict for change in self.labels if change.judged)
 
     @property
     def less_sensitive(self) -> tuple[LabelChange, ...]:

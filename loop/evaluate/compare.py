@@ -11,10 +11,10 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.inputs import Inputs, read_inputs
-from loop.evaluate.measure import Units, resampling_units
+from loop.evaluate.measure import Clusters, resampling_units
 from loop.evaluate.pairs import Answer, Codes
 from loop.evaluate.protocol import Protocol
-from loop.evaluate.regression import Difference, Regression, judge_regression
+from loop.evaluate.regression import Difference, judge_regression
 from loop.evaluate.results import Method
 from loop.stats.bootstrap import bootstrap_f1_difference
 from loop.stats.confusion import Confusion, average_f1, count_confusions
@@ -82,17 +82,20 @@ def compare_inputs(
             shared.binary_reference,
             shared.scored(shared.before),
             shared.scored(shared.after),
-            units=shared.units,
+            units=shared.clusters.units,
             resamples=resamples,
             seed=seed,
             confidence=after.protocol.confidence,
         ),
         method=Method(
-            unit=shared.unit,
-            units=len(set(shared.units.tolist())),
+            unit=shared.clusters.unit,
+            units=shared.clusters.total,
+            known=shared.clusters.known,
             resamples=resamples,
             seed=seed,
         ),
+        unanswered_before=_unanswered(shared, shared.before),
+        unanswered_after=_unanswered(shared, shared.after),
     )
 
 
@@ -106,8 +109,16 @@ class _Shared(NamedTuple):
 
     before: Codes
     after: Codes
-    units: Units
-    unit: str
+    clusters: Clusters
+
+    @property
+    def compared(self) -> Mask:
+        """Where a right answer can be lost: the reference and the run before decide.
+
+        A failed engine gave no answer, right or wrong, so its pairs are left out.
+        """
+        answered = self.after != Answer.FAILED
+        return np.asarray((self.reference >= 0) & (self.before >= 0) & answered)
 
     @property
     def decided(self) -> Mask:
@@ -134,15 +145,13 @@ def _share(before: Inputs, after: Inputs) -> _Shared:
     ]
     left = np.array([row for row, _ in rows], dtype=np.int64)
     right = np.array([row for _, row in rows], dtype=np.int64)
-    unit, units = resampling_units([before.patients[row] for row in left])
     return _Shared(
         case_ids=tuple(before.pairs.case_ids[row] for row in left),
         labels=after.pairs.labels,
         reference=after.pairs.binary_reference[right],
         before=before.pairs.predicted[left],
         after=after.pairs.predicted[right],
-        units=units,
-        unit=unit,
+        clusters=resampling_units([before.patients[row] for row in left]),
     )
 
 
@@ -204,29 +213,46 @@ def _change(
         p=p_values[0],
         p_holm=p_values[1],
         testable=can_be_significant(int(lost.sum() + gained.sum()), protocol.alpha),
-        accuracy=_accuracy(shared, column, protocol),
-        sensitivity=_sensitivity(shared, column, protocol),
+        accuracy=judge_regression(
+            _difference(shared, column),
+            protocol.margins.accuracy,
+            protocol.confidence,
+        ),
+        sensitivity=judge_regression(
+            _difference(shared, column, positives=True),
+            protocol.margins.sensitivity,
+            protocol.confidence,
+        ),
+        judged=bool(usable.any()) and (_asks(before) or _asks(after)),
     )
 
 
-def _accuracy(shared: _Shared, column: int, protocol: Protocol) -> Regression:
-    lost, gained = _discordant(shared, column)
-    n = int(shared.decided[:, column].sum())
-    difference = Difference(int(lost.sum()), int(gained.sum()), n)
-    return judge_regression(difference, protocol.margins.accuracy, protocol.confidence)
+def _difference(shared: _Shared, column: int, *, positives: bool = False) -> Difference:
+    """Count right answers lost and gained; one that is no longer given is lost."""
+    truth = shared.reference[:, column]
+    compared = shared.compared[:, column]
+    if positives:
+        compared = compared & (truth == 1)
+    was = compared & (shared.before[:, column] == truth)
+    now = compared & (shared.after[:, column] == truth)
+    return Difference(
+        lost=int((was & ~now).sum()),
+        gained=int((now & ~was).sum()),
+        n=int(compared.sum()),
+    )
 
 
-def _sensitivity(shared: _Shared, column: int, protocol: Protocol) -> Regression:
-    lost, gained = _discordant(shared, column)
-    positive = shared.decided[:, column] & (shared.reference[:, column] == 1)
-    difference = Difference(
-        int((lost & positive).sum()),
-        int((gained & positive).sum()),
-        int(positive.sum()),
-    )
-    return judge_regression(
-        difference, protocol.margins.sensitivity, protocol.confidence
-    )
+def _asks(codes: Codes) -> bool:
+    """Whether a run asks for the label of these codes."""
+    return bool((codes >= Answer.UNCERTAIN).any() or (codes != Answer.NOT_ASKED).all())
+
+
+def _unanswered(shared: _Shared, codes: Codes) -> float:
+    """Return the largest share, over the labels, of unparsed and failed answers."""
+    usable = shared.reference >= 0
+    silent = usable & np.isin(codes, (Answer.UNPARSED, Answer.FAILED))
+    shares = silent.sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
+    return float(shares.max(initial=0.0))
 
 
 def _ids(shared: _Shared, mask: Mask) -> tuple[str, ...]:

@@ -53,9 +53,14 @@ def evaluate_inputs(
 ) -> Evaluation:
     """Score a run that has been read."""
     pairs, protocol = inputs.pairs, inputs.protocol
-    unit, units = resampling_units(inputs.patients)
+    clusters = resampling_units(inputs.patients)
+    units = clusters.units
     method = Method(
-        unit=unit, units=len(set(units.tolist())), resamples=resamples, seed=seed
+        unit=clusters.unit,
+        units=clusters.total,
+        known=clusters.known,
+        resamples=resamples,
+        seed=seed,
     )
     labels = measure_labels(pairs, inputs.taxonomy, protocol, method, units)
     macro, supported, micro = measure_averages(pairs, protocol, method, units)
@@ -68,41 +73,63 @@ def evaluate_inputs(
         policy=inputs.taxonomy.no_finding_policy.value,
         cases=len(pairs.case_ids),
         statuses=pairs.statuses,
-        not_run=pairs.not_run,
+        not_run=_not_run(inputs),
         labels=labels,
         macro=macro,
         supported=supported,
         micro=micro,
         views=measure_views(pairs),
         method=method,
-        notes=_notes(inputs, labels),
+        notes=_notes(inputs, labels, method),
     )
 
 
-def _notes(inputs: Inputs, labels: tuple[LabelResult, ...]) -> tuple[str, ...]:
+def _notes(
+    inputs: Inputs, labels: tuple[LabelResult, ...], method: Method
+) -> tuple[str, ...]:
     """Return the caveats, most important first."""
     protocol = inputs.protocol
     resting = [
         result.name for result in labels if result.rests_on_uncertain(protocol.accuracy)
     ]
+    cases = len(inputs.pairs.case_ids)
+    not_run = _not_run(inputs)
     checks = (
+        (not_run > 0, f"Not all cases were run: {not_run} cases of the cohort are not "
+         "in this run, so it cannot pass."),
         (protocol.rule == "point", "Point rule: observed values are held against the "
          "thresholds. This is not a certification."),
+        (method.units < cases, _clustered(inputs, method)),
         (inputs.cohort.role == "dev", "Development cohort: prompts are revised on "
          "these cases, so these numbers are optimistic."),
-        (inputs.not_coded, "The reference comes from coding. Where nothing was coded "
-         "the case counts as absent, although nobody judged it absent."),
+        (inputs.pairs.not_coded, "The reference comes from coding. Where nothing was "
+         "coded the case counts as absent, although nobody judged it absent."),
         (inputs.protocol_changed,
          "The protocol was changed after the run began."),
-        (inputs.pairs.not_run > 0, f"{inputs.pairs.not_run} cases of the reference "
-         "are not in this run."),
         (bool(resting), "These labels pass only because uncertain answers are left "
          f"out: {', '.join(resting)}."),
         (_unanswered(inputs) > 0, f"{_unanswered(inputs)} of "
-         f"{len(inputs.pairs.case_ids)} cases have no readable answer. They are left "
+         f"{cases} cases have no readable answer. They are left "
          "out and counted, never read as absent."),
     )  # fmt: skip
     return tuple(text for holds, text in checks if holds)
+
+
+def _not_run(inputs: Inputs) -> int:
+    """Count the cases that were left out, by a limit for example."""
+    fewer = inputs.cohort.cases - len(inputs.pairs.case_ids)
+    return max(inputs.pairs.not_run, fewer)
+
+
+def _clustered(inputs: Inputs, method: Method) -> str:
+    """Say what repeated patients do to the exact intervals."""
+    text = (
+        f"Patients repeat: {len(inputs.pairs.case_ids)} cases are of {method.units} "
+        "patients. Exact intervals assume independent cases, so they are too narrow."
+    )
+    if inputs.protocol.rule == "lower":
+        text += " The gates also ask for the limit from resampling patients."
+    return text
 
 
 def _unanswered(inputs: Inputs) -> int:

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from loop.evaluate.protocol import Protocol
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
-from loop.stats.planning import cases_for_positives, cases_needed
+from loop.stats.planning import (
+    cases_for_positives,
+    cases_for_width,
+    cases_needed,
+)
 
 _NOT_BY_MORE = "more cases alone will not do: the observed {} is too low"
 """For a lower-limit gate that the observed share itself does not reach."""
+
+_UNTOLD = "how many more cases it needs cannot be told"
+"""Where the evidence does not say how wide the interval is."""
+
+_PATIENTS = "needs more patients; how many cannot be told from repeated cases"
 
 
 class Verdict(StrEnum):
@@ -22,6 +32,16 @@ class Verdict(StrEnum):
     FAIL = "FAIL"
     INSUFFICIENT = "INSUFFICIENT"
     """The evidence decides neither way; more cases are needed, not another prompt."""
+
+
+class PatientLimit(NamedTuple):
+    """The one-sided lower limit of a share when patients repeat among its cases."""
+
+    low: float | None
+    """From resampling patients; None when it is not estimable."""
+
+    patients: int
+    """Patients among the cases of the share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +66,12 @@ class Evidence:
     asked: bool = True
     """False when the prompt version does not ask for the label."""
 
+    accuracy_by_patient: PatientLimit | None = None
+    """None when every scored case is of another patient, or the rule is ``point``."""
+
+    sensitivity_by_patient: PatientLimit | None = None
+    """The same over the positives."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
@@ -64,6 +90,8 @@ def judge_label(evidence: Evidence, protocol: Protocol) -> Gate:
 
     In this order: readable answers, minimum evidence, then accuracy, kappa and, with
     the rule ``lower``, sensitivity. The first two can only give ``INSUFFICIENT``.
+    With that rule a share whose cases repeat patients must also reach its threshold by
+    the limit over patients: the exact limit takes every case as independent.
     """
     early = _judge_outcomes(evidence, protocol) or _judge_amount(evidence, protocol)
     if early is not None:
@@ -154,7 +182,7 @@ def _judge_accuracy(evidence: Evidence, protocol: Protocol) -> Gate:
     level = protocol.confidence
     low = lower_limit(counts.correct, counts.n, confidence=level)
     if low >= target:
-        return Gate(verdict=Verdict.PASS)
+        return _by_patient("accuracy", evidence.accuracy_by_patient, target)
     high = clopper_pearson(counts.correct, counts.n, confidence=level).high
     if high < target:
         return _failed(f"accuracy is below {target:g} (upper limit {high:.3f})")
@@ -163,7 +191,6 @@ def _judge_accuracy(evidence: Evidence, protocol: Protocol) -> Gate:
         counts.n,
         threshold=target,
         confidence=level,
-        rule="lower",
     )
     reason = f"accuracy: lower limit {low:.3f} does not reach {target:g}"
     return _insufficient(reason, _more_cases(more, counts))
@@ -172,20 +199,38 @@ def _judge_accuracy(evidence: Evidence, protocol: Protocol) -> Gate:
 def _judge_kappa(evidence: Evidence, protocol: Protocol) -> Gate:
     kappa, target = evidence.kappa.value, protocol.kappa
     if kappa is None:
-        return _insufficient(f"kappa {evidence.kappa.note or 'not estimable'}")
+        return _insufficient(f"kappa {evidence.kappa.note or 'not estimable'}", _UNTOLD)
     if protocol.rule == "point":
         return _reached("kappa", kappa, target)
     low, high = evidence.kappa_bootstrap.low, evidence.kappa_bootstrap.high
     if low is None or high is None:
-        return _insufficient("kappa: its bootstrap interval is not estimable")
+        return _insufficient("kappa: its bootstrap interval is not estimable", _UNTOLD)
     if kappa >= target and low >= protocol.kappa_floor:
         return Gate(verdict=Verdict.PASS)
     if high < target:
         return _failed(f"kappa is below {target:g} (upper limit {high:.3f})")
     return _insufficient(
         f"kappa {kappa:.3f} with lower limit {low:.3f}; wanted {target:g} with "
-        f"{protocol.kappa_floor:g}"
+        f"{protocol.kappa_floor:g}",
+        _kappa_needed(evidence, low, protocol),
     )
+
+
+def _kappa_needed(evidence: Evidence, low: float, protocol: Protocol) -> str:
+    """Say how many more cases bring kappa's lower limit to its floor.
+
+    Supposes that the observed kappa continues and that the distance to its lower limit
+    shrinks with the root of the cases.
+    """
+    counts, kappa = evidence.confusion, evidence.kappa.value or 0.0
+    if kappa < protocol.kappa:
+        return _NOT_BY_MORE.format("kappa")
+    more = cases_for_width(
+        counts.n, width=max(kappa - low, 0.0), wanted=kappa - protocol.kappa_floor
+    )
+    if more is None:
+        return _UNTOLD
+    return _needs(more, _expected_positives(more, counts))
 
 
 def _judge_sensitivity(evidence: Evidence, protocol: Protocol) -> Gate:
@@ -193,18 +238,32 @@ def _judge_sensitivity(evidence: Evidence, protocol: Protocol) -> Gate:
     level = protocol.confidence
     low = lower_limit(counts.tp, counts.positives, confidence=level)
     if low >= floor:
-        return Gate(verdict=Verdict.PASS)
+        return _by_patient("sensitivity", evidence.sensitivity_by_patient, floor)
     high = clopper_pearson(counts.tp, counts.positives, confidence=level).high
     if high < floor:
         return _failed(f"sensitivity is below {floor:g} (upper limit {high:.3f})")
-    more = cases_needed(
-        counts.fn, counts.positives, threshold=floor, confidence=level, rule="lower"
-    )
+    more = cases_needed(counts.fn, counts.positives, threshold=floor, confidence=level)
     reason = f"sensitivity: lower limit {low:.3f} does not reach {floor:g}"
     if more is None:
         return _insufficient(reason, _NOT_BY_MORE.format("sensitivity"))
     cases = cases_for_positives(more, counts.positives, counts.n)
     return _insufficient(reason, _needs(cases or more, more))
+
+
+def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
+    """Judge a share that has reached `target` by the limit over patients as well."""
+    if limit is None or (limit.low is not None and limit.low >= target):
+        return Gate(verdict=Verdict.PASS)
+    over = f"{limit.patients} patient{'' if limit.patients == 1 else 's'}"
+    if limit.low is None:
+        return _insufficient(
+            f"{what}: its limit over {over} is not estimable", _PATIENTS
+        )
+    return _insufficient(
+        f"{what}: lower limit {_below(limit.low, target)} over {over} does not reach "
+        f"{target:g}",
+        _PATIENTS,
+    )
 
 
 def _reached(what: str, value: float, target: float) -> Gate:

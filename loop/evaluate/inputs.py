@@ -22,9 +22,6 @@ class Inputs:
 
     run: RunFacts
     cohort: CohortFacts
-    not_coded: bool
-    """Whether the reference comes from coding, where silence is weaker than absent."""
-
     pairs: Pairs
     patients: tuple[str, ...]
     """Pseudonym of the patient of each case of the run; empty when unknown."""
@@ -66,7 +63,6 @@ def read_inputs(
     return Inputs(
         run=_run_facts(workspace, record),
         cohort=_cohort_facts(cohort, standard),
-        not_coded=cohort.not_coded,
         pairs=pairs,
         patients=tuple(patients.get(case_id, "") for case_id in pairs.case_ids),
         taxonomy=taxonomy,

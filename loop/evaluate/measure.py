@@ -8,14 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.gates import Evidence, judge_label
+from loop.evaluate.gates import Evidence, PatientLimit, judge_label
 from loop.evaluate.pairs import Answer, Codes, Pairs
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Average, Exclusions, LabelResult, Method, View
 from loop.labels.reference import MISSING, NO_MAJORITY, NOT_CODED, UNCERTAIN
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.agreement import cohen_kappa
-from loop.stats.bootstrap import Bootstrap, bootstrap_f1, bootstrap_kappa
+from loop.stats.bootstrap import (
+    Bootstrap,
+    bootstrap_accuracy,
+    bootstrap_f1,
+    bootstrap_kappa,
+)
 from loop.stats.confusion import (
     Confusion,
     average_f1,
@@ -23,7 +28,7 @@ from loop.stats.confusion import (
     effective_labels,
     micro_f1,
 )
-from loop.stats.intervals import Estimate, clopper_pearson
+from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
 
 Units = NDArray[np.int64]
 Counts = NDArray[np.int64]
@@ -42,12 +47,69 @@ def measure_labels(
         seed=method.seed,
         confidence=protocol.confidence,
     )
+    limits = _patient_limits(pairs, protocol, method, units)
     return tuple(
         _label_result(
-            taxonomy.find(label).name, pairs, protocol, column, (tables, kappas[column])
+            taxonomy.find(label).name,
+            pairs,
+            protocol,
+            column,
+            _Measured(tables, kappas[column], *limits[column]),
         )
         for column, label in enumerate(pairs.labels)
     )
+
+
+def _patient_limits(
+    pairs: Pairs, protocol: Protocol, method: Method, units: Units
+) -> list[tuple[PatientLimit | None, PatientLimit | None]]:
+    """Return per label the limits of accuracy and sensitivity over patients."""
+    if protocol.rule != "lower" or method.units == len(units):
+        return [(None, None)] * len(pairs.labels)
+    truth, answer = pairs.binary_reference, pairs.binary_predicted
+    positive = np.where(truth == 1, truth, -1).astype(np.int8)
+    accuracy, sensitivity = (
+        _limits_over_units(reference, answer, protocol, method, units)
+        for reference in (truth, positive)
+    )
+    return list(zip(accuracy, sensitivity, strict=True))
+
+
+def _limits_over_units(
+    reference: Codes, predicted: Codes, protocol: Protocol, method: Method, units: Units
+) -> list[PatientLimit | None]:
+    """Return the lower limit per label from resampling units.
+
+    Without an error every resample is the same: there the exact limit is taken with
+    units in place of cases. None for a label none of whose units repeats.
+    """
+    estimates = bootstrap_accuracy(
+        reference,
+        predicted,
+        units=units,
+        resamples=method.resamples,
+        seed=method.seed,
+        confidence=2 * protocol.confidence - 1,
+    )
+    found: list[PatientLimit | None] = []
+    for column, estimate in enumerate(estimates):
+        scored = (reference[:, column] >= 0) & (predicted[:, column] >= 0)
+        patients = len(np.unique(units[scored]))
+        low = estimate.low
+        if estimate.value == 1.0:
+            low = lower_limit(patients, patients, confidence=protocol.confidence)
+        repeats = patients < np.count_nonzero(scored)
+        found.append(PatientLimit(low, patients) if repeats else None)
+    return found
+
+
+class _Measured(NamedTuple):
+    """What was measured over all labels at once, for one of them."""
+
+    tables: _Tables
+    kappa_bootstrap: Estimate
+    accuracy_by_patient: PatientLimit | None
+    sensitivity_by_patient: PatientLimit | None
 
 
 class _Tables(NamedTuple):
@@ -72,20 +134,22 @@ def _label_result(
     pairs: Pairs,
     protocol: Protocol,
     column: int,
-    measured: tuple[_Tables, Estimate],
+    measured: _Measured,
 ) -> LabelResult:
-    """Return one label: `measured` are the count tables and its bootstrapped kappa."""
-    tables, kappa_bootstrap = measured
+    """Return one label, judged."""
+    tables = measured.tables
     counts = _confusion(tables.scored[column])
     kappa = cohen_kappa(counts, confidence=protocol.confidence)
     excluded = count_exclusions(pairs, column)
     evidence = Evidence(
         confusion=counts,
         kappa=kappa,
-        kappa_bootstrap=kappa_bootstrap,
+        kappa_bootstrap=measured.kappa_bootstrap,
         unanswered=excluded.by_answer - excluded.uncertain_predicted,
         usable=counts.n + excluded.by_answer,
         asked=counts.n > 0 or excluded.not_asked == 0,
+        accuracy_by_patient=measured.accuracy_by_patient,
+        sensitivity_by_patient=measured.sensitivity_by_patient,
     )
     return LabelResult(
         label=pairs.labels[column],
@@ -95,7 +159,7 @@ def _label_result(
             counts.correct, counts.n, confidence=protocol.confidence
         ),
         kappa=kappa,
-        kappa_bootstrap=kappa_bootstrap,
+        kappa_bootstrap=measured.kappa_bootstrap,
         excluded=excluded,
         not_coded=_count_not_coded(pairs, column),
         as_absent=_confusion(tables.as_absent[column]),
@@ -193,17 +257,38 @@ def _view(reading: str, counts: Counts) -> View:
     )
 
 
-def resampling_units(patients: Sequence[str]) -> tuple[str, Units]:
-    """Return what to resample and the unit of each case.
+class Clusters(NamedTuple):
+    """What the bootstrap resamples as wholes."""
 
-    Patients when every case has one, else cases. Patients are numbered as they first
-    appear: their pseudonyms differ between workspaces, and an interval must not.
+    unit: str
+    """``"patient"`` or ``"case"``."""
+
+    units: Units
+    """Unit of each case, numbered from 0."""
+
+    known: int
+    """Cases whose patient is known."""
+
+    @property
+    def total(self) -> int:
+        """Number of units."""
+        return len(np.unique(self.units))
+
+
+def resampling_units(patients: Sequence[str]) -> Clusters:
+    """Return the unit of each case: its patient, or itself where that is unknown.
+
+    Units are numbered as they first appear: the pseudonyms of patients differ between
+    workspaces, and an interval must not.
     """
-    if patients and all(patients):
-        numbers: dict[str, int] = {}
-        codes = [numbers.setdefault(one, len(numbers)) for one in patients]
-        return "patient", np.array(codes, dtype=np.int64)
-    return "case", np.arange(len(patients), dtype=np.int64)
+    numbers: dict[str | int, int] = {}
+    codes = [
+        numbers.setdefault(patient or case, len(numbers))
+        for case, patient in enumerate(patients)
+    ]
+    known = sum(map(bool, patients))
+    unit = "patient" if known else "case"
+    return Clusters(unit, np.array(codes, dtype=np.int64), known)
 
 
 def _confusion(row: NDArray[np.int64]) -> Confusion:

@@ -82,6 +82,11 @@ class Pairs:
         """Answers as 1, 0, or -1 for excluded."""
         return np.where(self.predicted >= 0, self.predicted, -1).astype(np.int8)
 
+    @property
+    def not_coded(self) -> bool:
+        """Whether a reference label is absent only because nothing was coded."""
+        return bool((self.reference == NOT_CODED).any())
+
     def read_uncertain_as(self, value: Answer) -> Codes:
         """Answers as 1, 0 or -1, with every uncertain answer counted as `value`.
 

@@ -16,7 +16,9 @@ from loop.core.yaml_files import read_model
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
+OneSided = Annotated[float, Field(gt=0.5, lt=1)]
 Count = Annotated[int, Field(ge=0)]
+Minimum = Annotated[int, Field(ge=1)]
 
 _LOWER_MIN_POSITIVES = 14
 
@@ -44,8 +46,8 @@ class Protocol(BaseModel):
     rule: Literal["point", "lower"] = "point"
     """Whether the observed value or its lower limit must reach the threshold."""
 
-    confidence: Level = 0.95
-    """Level of every interval and one-sided limit."""
+    confidence: OneSided = 0.95
+    """Level of every interval and one-sided limit; at one half a limit is no limit."""
 
     kappa_floor: Share = 0.60
     """With rule ``lower``: what the bootstrap lower limit of kappa must reach."""
@@ -53,13 +55,13 @@ class Protocol(BaseModel):
     sensitivity_floor: Level = 0.80
     """With rule ``lower``: what the lower limit of sensitivity must reach."""
 
-    min_cases: Count = 59
+    min_cases: Minimum = 59
     """Fewest scored cases of a label."""
 
-    min_positives: Count = 10
+    min_positives: Minimum = 10
     """Fewest scored cases of a label whose reference is present."""
 
-    min_negatives: Count = 10
+    min_negatives: Minimum = 10
     """Fewest scored cases of a label whose reference is absent."""
 
     max_unanswered: Share = 0.01

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from loop.core.digests import digest_json
 from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import register_protocol
@@ -74,7 +75,23 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
         "reference": evaluation.cohort.reference,
         "reference_digest": evaluation.cohort.reference_digest,
         "protocol_digest": evaluation.protocol_digest,
+        "cases": evaluation.cases,
+        "not_run": evaluation.not_run,
+        "counts_digest": counts_digest(evaluation),
     }
+
+
+def counts_digest(evaluation: Evaluation) -> str:
+    """Sha256 over the counts of every label: scored cases and exclusions.
+
+    Two evaluations with this digest rest on the same numbers.
+    """
+    return digest_json(
+        {
+            result.label: {**result.confusion._asdict(), **asdict(result.excluded)}
+            for result in evaluation.labels
+        }
+    )
 
 
 def _is_recorded(

@@ -42,6 +42,21 @@ class Regression:
     verdict: Verdict
     """PASS: not worse by the margin. FAIL: worse by more than it."""
 
+    reachable: bool = True
+    """Whether so many cases could pass at all if nothing had changed."""
+
+    @property
+    def tolerable(self) -> Verdict:
+        """`verdict`; over too few cases to pass, PASS if no more was lost than gained.
+
+        For the share that stands beside another: 30 positives can never show that
+        sensitivity fell by less than 0.05, but a loss among them must not be passed.
+        """
+        if self.reachable or self.verdict is Verdict.FAIL:
+            return self.verdict
+        lost, gained, _ = self.difference
+        return Verdict.PASS if lost <= gained else Verdict.INSUFFICIENT
+
 
 def judge_regression(
     difference: Difference, margin: float, confidence: float = 0.95
@@ -63,9 +78,11 @@ def judge_regression(
             bound=None,
             margin=margin,
             verdict=Verdict.INSUFFICIENT,
+            reachable=False,
         )
     lost, gained, n = difference
-    one_sided = tango_interval(lost, gained, n, confidence=2 * confidence - 1)
+    level = 2 * confidence - 1
+    one_sided = tango_interval(lost, gained, n, confidence=level)
     verdict = Verdict.INSUFFICIENT
     if one_sided.low > -margin:
         verdict = Verdict.PASS
@@ -77,4 +94,5 @@ def judge_regression(
         bound=one_sided.low,
         margin=margin,
         verdict=verdict,
+        reachable=tango_interval(0, 0, n, confidence=level).low > -margin,
     )

@@ -164,6 +164,9 @@ class Method:
     """What the bootstrap resamples: ``"case"`` or ``"patient"``."""
 
     units: int = 0
+    known: int = 0
+    """Cases whose patient is known; any other case is a unit of its own."""
+
     resamples: int = 2000
     seed: int = 0
 
@@ -184,7 +187,7 @@ class Evaluation:
 
     statuses: Mapping[Status, int]
     not_run: int
-    """Cases of the reference that the run does not hold."""
+    """Cases of the cohort or of its reference that the run does not hold."""
 
     labels: tuple[LabelResult, ...]
     macro: Average
@@ -212,8 +215,14 @@ class Evaluation:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the claim that every label passes."""
-        return judge_all(result.gate.verdict for result in self.labels)
+        """The verdict on the claim that every label passes.
+
+        Some of the cases cannot pass for all of them.
+        """
+        verdict = judge_all(result.gate.verdict for result in self.labels)
+        if verdict is Verdict.PASS and self.not_run:
+            return Verdict.INSUFFICIENT
+        return verdict
 
     def count(self, verdict: Verdict) -> int:
         """Labels with `verdict`."""

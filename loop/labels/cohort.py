@@ -240,6 +240,12 @@ def recorded_fields(about: CohortFile) -> dict[str, object]:
     }
 
 
+def as_recorded(about: CohortFile, record: CohortRecord | None) -> bool:
+    """Whether ``cohort.yaml`` says what was recorded; its cases are not looked at."""
+    wanted = recorded_fields(about).items()
+    return record is not None and wanted <= record.added.items()
+
+
 def require_recorded(about: CohortFile, path: Path, record: CohortRecord) -> None:
     """Refuse a ``cohort.yaml`` that does not say what was recorded at the import.
 

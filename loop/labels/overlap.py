@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,7 +115,9 @@ def require_separate(report: OverlapReport) -> None:
         f"  {pair.first} ({report.cohorts[pair.first]}) and {pair.second} "
         f"({report.cohorts[pair.second]}) share {shared.number} "
         f"{shared.kind.value}{'s' if shared.number != 1 else ''}: "
-        + ", ".join(" = ".join(dict.fromkeys(ids)) for ids in shared.examples)
+        + ", ".join(
+            " = ".join(map(quote_id, dict.fromkeys(ids))) for ids in shared.examples
+        )
         + (" ..." if shared.number > len(shared.examples) else "")
         for pair in report.pairs
         for shared in pair.shared
@@ -124,6 +127,19 @@ def require_separate(report: OverlapReport) -> None:
         "Import one of the two again with --replace and --exclude CASE for each of "
         "these; if two sources only number their cases alike, use --id-prefix."
     )
+
+
+def quote_id(case_id: str) -> str:
+    """Return a case id as it can stand in a list, and be pasted into a command line.
+
+    Examples
+    --------
+    >>> quote_id("s50414267"), quote_id("a, b"), quote_id("检查-7")
+    ('s50414267', "'a, b'", '检查-7')
+    """
+    if re.fullmatch(r"\w[\w.:/+@-]*", case_id):
+        return case_id
+    return "'" + case_id.replace("'", "'\"'\"'") + "'"
 
 
 def near_duplicates(

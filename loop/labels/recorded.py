@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from loop.core.errors import DataError
@@ -19,6 +20,7 @@ from loop.core.paths import Workspace
 class CohortRecord:
     """The last import of a cohort and what was recorded of it since."""
 
+    name: str
     added: Mapping[str, Any]
     """Payload of its ``cohort_added`` entry."""
 
@@ -53,7 +55,9 @@ def find_record(entries: Sequence[Entry], name: str) -> CohortRecord | None:
             number = int(entry.payload["number"])
             references.pop(number, None)
             references[number] = entry.payload
-    return None if added is None else CohortRecord(added=added, references=references)
+    if added is None:
+        return None
+    return CohortRecord(name=name, added=added, references=references)
 
 
 def read_record(workspace: Workspace, name: str) -> CohortRecord:
@@ -74,3 +78,61 @@ def read_record(workspace: Workspace, name: str) -> CohortRecord:
             "ledger along with which it was made, or import it again with --replace."
         )
     return record
+
+
+def choose_version(
+    record: CohortRecord, numbers: Sequence[int], number: int | None
+) -> int:
+    """Return reference version `number`, or the newest; `numbers` have a file.
+
+    Raises
+    ------
+    DataError
+        There is no such version, or it was recorded and its file is gone.
+    """
+    known = {*numbers, *record.references}
+    votes = f"`ranloop cohort votes {record.name} FILE`"
+    if not known:
+        raise DataError(
+            f"cohort {record.name!r} has no reference yet. Import label columns, or "
+            f"add readers' votes with {votes}."
+        )
+    wanted = max(known) if number is None else number
+    if wanted in numbers:
+        return wanted
+    if wanted in record.references:
+        raise DataError(
+            f"reference v{wanted}.csv of cohort {record.name!r} is gone, but the "
+            "ledger recorded it. Restore it from version control or a backup, or make "
+            f"a new version with {votes}."
+        )
+    there = ", ".join(f"v{n}" for n in sorted(numbers))
+    raise DataError(
+        f"cohort {record.name!r} has no reference v{wanted} (there: {there}). Name one "
+        "of these."
+    )
+
+
+def require_version(record: CohortRecord, number: int, digest: str, path: Path) -> None:
+    """Refuse a reference file whose sha256 `digest` is not the recorded one.
+
+    Raises
+    ------
+    DataError
+        It was edited, or never recorded.
+    """
+    votes = f"`ranloop cohort votes {record.name} FILE`"
+    recorded = record.references.get(number)
+    if recorded is None:
+        raise DataError(
+            f"{path} is not in the ledger: nothing says who made it, and why. Move it "
+            f"away, and register its marks: readers' votes with {votes}, single marks "
+            "with `ranloop revise` and a verdict reference_wrong."
+        )
+    if recorded["digest"] != digest:
+        raise DataError(
+            f"{path} was edited: the ledger recorded sha256 {recorded['digest'][:12]}, "
+            f"found {digest[:12]}. Restore it from version control or a backup, or "
+            f"make a new version with {votes}; a wrong mark is corrected with `ranloop "
+            "revise` and a verdict reference_wrong."
+        )

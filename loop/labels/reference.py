@@ -1,50 +1,66 @@
 """Reference standards: what each case is held against, one numbered version at a time.
 
 ``labels/cohorts/<name>/reference/v<N>.csv`` has one row per case and one column per
-label, values spelled out. A correction makes the next version; nothing is edited.
+label, values spelled out. A correction makes the next version; nothing is edited. Only
+a version with the digest that the ledger recorded is read.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.files import locked, write_atomic
-from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.cohort import Cohort, cohort_folder, read_cohort
+from loop.labels.marks import (
+    ABSENT,
+    CODES,
+    MARKS,
+    MISSING,
+    NO_MAJORITY,
+    NOT_CODED,
+    PRESENT,
+    UNCERTAIN,
+    Marks,
+    format_reference,
+    parse_reference,
+)
+from loop.labels.recorded import choose_version, read_record, require_version
 
-PRESENT = 1
-ABSENT = 0
-UNCERTAIN = -1
-NO_MAJORITY = -2
-MISSING = -3
-NOT_CODED = 2
+__all__ = [
+    "ABSENT",
+    "CODES",
+    "MARKS",
+    "MISSING",
+    "NOT_CODED",
+    "NO_MAJORITY",
+    "PRESENT",
+    "UNCERTAIN",
+    "Marks",
+    "Reference",
+    "correct_reference",
+    "edited_references",
+    "format_reference",
+    "list_references",
+    "locate",
+    "read_reference",
+    "reference_path",
+    "version_event",
+    "write_reference",
+    "write_version",
+]
 
-CODES: Mapping[Mark, int] = {
-    Mark.PRESENT: PRESENT,
-    Mark.ABSENT: ABSENT,
-    Mark.UNCERTAIN: UNCERTAIN,
-    Mark.NO_MAJORITY: NO_MAJORITY,
-    Mark.MISSING: MISSING,
-    Mark.NOT_CODED: NOT_CODED,
-}
-MARKS: Mapping[int, Mark] = {code: mark for mark, code in CODES.items()}
-_BY_WORD = {mark.value: code for mark, code in CODES.items()}
 _VERSION = re.compile(r"v([1-9][0-9]*)\.csv")
-
-Marks = NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,27 +149,20 @@ def read_reference(
     Raises
     ------
     DataError
-        There is no such version, or its file does not fit the cohort.
+        There is no such version, its file does not fit the cohort, was edited, or was
+        never recorded; or a newer version was recorded and its file is gone.
+    LedgerError
+        The ledger is broken.
     """
+    record = read_record(workspace, cohort_name)
     numbers = list_references(workspace, cohort_name)
-    if not numbers:
-        raise DataError(
-            f"cohort {cohort_name!r} has no reference yet. Import label columns, or "
-            f"add readers' votes with `ranloop cohort votes {cohort_name} FILE`."
-        )
-    wanted = numbers[-1] if number is None else number
-    if wanted not in numbers:
-        known = ", ".join(f"v{n}" for n in numbers)
-        raise DataError(
-            f"cohort {cohort_name!r} has no reference v{wanted} (there: {known})."
-            " Name one of these."
-        )
+    wanted = choose_version(record, numbers, number)
     path = reference_path(workspace, cohort_name, wanted)
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
-    labels, case_ids, marks = _parse(raw, path)
+    labels, case_ids, marks = parse_reference(raw, path)
     reference = Reference(
         cohort=cohort_name,
         number=wanted,
@@ -162,7 +171,9 @@ def read_reference(
         labels=labels,
         marks=marks,
     )
-    _require_cases(reference, read_cohort(workspace, cohort_name), path)
+    cohort = read_cohort(workspace, cohort_name, record=record)
+    _require_cases(reference, cohort, path)
+    require_version(record, wanted, reference.digest, path)
     return reference
 
 
@@ -204,13 +215,43 @@ def write_reference(
     if marks.shape != (len(cohort.cases), len(labels)):
         raise ValueError(f"marks have shape {marks.shape}, not (cases, labels)")
     raw = format_reference(cohort.case_ids, labels, marks)
+    return write_version(workspace, cohort, raw, reason=reason, actor=actor, facts={})
+
+
+def write_version(
+    workspace: Workspace,
+    cohort: Cohort,
+    raw: bytes,
+    *,
+    reason: str,
+    actor: Actor,
+    facts: Mapping[str, Any],
+) -> int:
+    """Write `raw`, made by `format_reference`, as `write_reference` does.
+
+    Parameters
+    ----------
+    facts
+        What else the ledger shall know: where the marks come from. When only they are
+        new, the newest version is recorded once more with them.
+
+    Raises
+    ------
+    WriteError
+        The workspace cannot be written; no version was made.
+    LedgerError
+        The ledger is broken; no version was made.
+    """
     with locked(_lock(workspace, cohort.name)):
-        numbers = list_references(workspace, cohort.name)
-        newest = numbers[-1] if numbers else 0
+        record = read_record(workspace, cohort.name)
+        newest = max(record.newest, *list_references(workspace, cohort.name), 0)
         path = reference_path(workspace, cohort.name, newest)
-        if newest and path.read_bytes() == raw:
+        if not path.is_file() or path.read_bytes() != raw:
+            return _commit(workspace, cohort, newest + 1, raw, (reason, actor, facts))
+        known = record.references.get(newest, {})
+        if {"digest": digest_bytes(raw), **facts}.items() <= known.items():
             return newest
-        return _commit(workspace, cohort, newest + 1, raw, (reason, actor))
+        return _commit(workspace, cohort, newest, raw, (reason, actor, facts))
 
 
 def correct_reference(
@@ -241,45 +282,54 @@ def correct_reference(
         marks = reference.marks.copy()
         for (case_id, label), mark in corrections.items():
             marks[locate(reference, case_id, label)] = CODES[Mark(mark)]
-        if (marks == reference.marks).all():
+        changed = int((marks != reference.marks).sum())
+        if not changed:
             return reference.number
         raw = format_reference(reference.case_ids, reference.labels, marks)
-        return _commit(workspace, cohort, reference.number + 1, raw, (reason, actor))
+        facts = {"corrects": reference.number, "corrected": changed}
+        why = (reason, actor, facts)
+        return _commit(workspace, cohort, reference.number + 1, raw, why)
 
 
 def edited_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]:
-    """Return versions whose file no longer has the digest the ledger recorded.
+    """Return versions whose file is not the recorded one, or was never recorded.
 
     Raises
     ------
+    DataError
+        The ledger has no entry of the cohort.
     LedgerError
         The ledger is broken.
     """
-    recorded = {
-        entry.subject: entry.payload.get("digest")
-        for entry in read_ledger(workspace.ledger)
-        if entry.action == "reference_revised"
-    }
-    edited = []
-    for number in list_references(workspace, cohort_name):
-        path = reference_path(workspace, cohort_name, number)
-        expected = recorded.get(f"{cohort_name}:ref{number}")
-        if expected is not None and digest_bytes(path.read_bytes()) != expected:
-            edited.append(number)
-    return tuple(edited)
+    recorded = read_record(workspace, cohort_name).references
+    return tuple(
+        number
+        for number in list_references(workspace, cohort_name)
+        if digest_bytes(reference_path(workspace, cohort_name, number).read_bytes())
+        != recorded.get(number, {}).get("digest")
+    )
 
 
-def format_reference(
-    case_ids: Sequence[str], labels: Sequence[str], marks: Marks
-) -> bytes:
-    """Return the file of a reference version: values spelled out, LF line ends."""
-    words = {code: mark.value for code, mark in MARKS.items()}
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["case_id", *labels])
-    for case_id, row in zip(case_ids, marks.tolist(), strict=True):
-        writer.writerow([case_id, *(words[code] for code in row)])
-    return stream.getvalue().encode("utf-8")
+def version_event(
+    cohort: tuple[str, str],
+    number: int,
+    raw: bytes,
+    reason: str,
+    facts: Mapping[str, Any],
+) -> Event:
+    """Return what the ledger records of a version; `cohort` is its name and digest."""
+    return Event(
+        action="reference_revised",
+        subject=f"{cohort[0]}:ref{number}",
+        reason=reason,
+        payload={
+            "cohort": cohort[0],
+            "cohort_digest": cohort[1],
+            "number": number,
+            "digest": digest_bytes(raw),
+            **facts,
+        },
+    )
 
 
 def _commit(
@@ -287,69 +337,21 @@ def _commit(
     cohort: Cohort,
     number: int,
     raw: bytes,
-    why: tuple[str, Actor],
+    why: tuple[str, Actor, Mapping[str, Any]],
 ) -> int:
     """Write version `number` and its ledger entry: both or neither."""
-    reason, actor = why
+    reason, actor, facts = why
     path = reference_path(workspace, cohort.name, number)
+    there = path.is_file()
     write_atomic(path, raw)
-    event = Event(
-        action="reference_revised",
-        subject=f"{cohort.name}:ref{number}",
-        reason=reason,
-        payload={
-            "cohort": cohort.name,
-            "cohort_digest": cohort.digest,
-            "number": number,
-            "digest": digest_bytes(raw),
-        },
-    )
+    event = version_event((cohort.name, cohort.digest), number, raw, reason, facts)
     try:
         append_event(workspace.ledger, event, actor)
     except LoopError:
-        path.unlink()
+        if not there:
+            path.unlink()
         raise
     return number
-
-
-def _parse(raw: bytes, path: Path) -> tuple[tuple[str, ...], tuple[str, ...], Marks]:
-    """Return labels, case ids and codes of a reference file."""
-    case_ids: list[str] = []
-    codes = array("b")
-    try:
-        rows = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""), strict=True)
-        header = next(rows, [])
-        _check_header(header, path)
-        for row in rows:
-            if len(row) != len(header):
-                raise DataError(
-                    f"{path}, line {rows.line_num}: {len(row)} cells, the header has "
-                    f"{len(header)}. Restore the file."
-                )
-            case_ids.append(row[0])
-            codes.extend(map(_BY_WORD.__getitem__, row[1:]))
-    except KeyError as error:
-        known = ", ".join(_BY_WORD)
-        raise DataError(
-            f"{path}, line {rows.line_num}: a cell holds none of {known}. "
-            "Restore the file."
-        ) from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is not a UTF-8 CSV file. Restore it.") from error
-    marks = np.frombuffer(codes, dtype=np.int8) if codes else np.empty(0, np.int8)
-    return (
-        tuple(header[1:]),
-        tuple(case_ids),
-        marks.reshape(len(case_ids), len(header) - 1),
-    )
-
-
-def _check_header(header: list[str], path: Path) -> None:
-    if header[:1] != ["case_id"] or len(set(header)) != len(header):
-        raise DataError(
-            f"{path}, line 1: the first column must be case_id and no column may stand "
-            "twice. Restore the file."
-        )
 
 
 def _require_cases(reference: Reference, cohort: Cohort, path: Path) -> None:

@@ -149,7 +149,7 @@ class Taxonomy:
         others = [values.get(name) for name in self.ids if name not in skip]
         if None in others:
             return None
-        clear = all(value is Value.ABSENT for value in others)
+        clear = others.count(Value.ABSENT) == len(others)
         return Value.PRESENT if clear else Value.ABSENT
 
 

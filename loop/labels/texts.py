@@ -1,4 +1,4 @@
-"""Comparing texts without their spelling: folding, words, shingles, language."""
+"""Comparing texts without their spelling: folding, words, shingles."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import unicodedata
 SHINGLE = 5
 """Words in a shingle; near-duplicates are judged by the shingles they share."""
 
-# Chinese, Japanese and Korean characters: each is a word of its own.
-_IDEOGRAPHS = "㐀-䶿一-鿿豈-﫿\U00020000-\U000323af"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
-_IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
-_LETTER = re.compile(r"[^\W\d_]")
+IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+"""Chinese characters, also in Japanese and Korean: each is a word of its own."""
+
+_WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+")
 
 
 def words(text: str) -> list[str]:
@@ -49,15 +48,3 @@ def shingles(text: str, size: int = SHINGLE) -> frozenset[int]:
         return frozenset({hash(tuple(found))} if found else ())
     runs = zip(*(found[start:] for start in range(size)), strict=False)
     return frozenset(map(hash, runs))
-
-
-def guess_language(text: str) -> str:
-    """Return ``"zh"`` when at least a fifth of the letters are Chinese, else ``"en"``.
-
-    Chinese reports carry Latin abbreviations and measures; English ones never carry
-    more than a stray ideograph.
-    """
-    if text.isascii():
-        return "en"
-    ideographs = len(_IDEOGRAPH.findall(text))
-    return "zh" if 5 * ideographs >= max(1, len(_LETTER.findall(text))) else "en"

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loop.core.digests import digest_bytes
-from loop.core.errors import DataError, LoopError, UnknownLabelError
-from loop.core.files import write_atomic
+from loop.core.errors import DataError, LoopError
+from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.core.records import Mark, Value
+from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes, format_votes, read_votes
 from loop.labels.cohort import Cohort, cohort_folder
-from loop.labels.importing.columns import read_mark
-from loop.labels.importing.encodings import find_encoding
-from loop.labels.importing.table import iter_csv, read_header
+from loop.labels.merging import Replaced, merge_votes
+from loop.labels.recorded import read_record
 from loop.labels.reference import (
     ABSENT,
     CODES,
@@ -31,50 +28,25 @@ from loop.labels.reference import (
     PRESENT,
     UNCERTAIN,
     Marks,
-    write_reference,
+    format_reference,
+    write_version,
 )
+from loop.labels.superseded import Superseded, compare_with_newest
 from loop.labels.taxonomy import Taxonomy
 
-COLUMNS = ("reader", "case_id", "label", "value")
-NOT_VOTED = -1
-VOTE_CODES: Mapping[Value, int] = {
-    Value.PRESENT: 1,
-    Value.ABSENT: 0,
-    Value.UNCERTAIN: 2,
-}
-_VALUES = {code: value for value, code in VOTE_CODES.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Votes:
-    """What every reader said of every case and label."""
-
-    readers: tuple[str, ...]
-    """Sorted by name."""
-
-    case_ids: tuple[str, ...]
-    """All cases of the cohort, in its order, with or without votes."""
-
-    labels: tuple[str, ...]
-    """Labels that were voted on, in taxonomy order."""
-
-    values: NDArray[np.int8]
-    """Codes of `VOTE_CODES`, -1 not voted; ``(n_cases, n_labels, n_readers)``."""
-
-    @property
-    def count(self) -> int:
-        """Number of votes."""
-        return int((self.values != NOT_VOTED).sum())
-
-    def ratings(self, label: str, *, uncertain: int = NOT_VOTED) -> NDArray[np.int8]:
-        """Return the ratings of one label, ``(n_cases, n_readers)``.
-
-        Codes 1 present, 0 absent, -1 missing; `uncertain` is the code that uncertain
-        votes get: -1 leaves them out, 2 makes them a category of their own.
-        """
-        chosen = self.values[:, self.labels.index(label), :]
-        uncertain_votes = chosen == VOTE_CODES[Value.UNCERTAIN]
-        return np.where(uncertain_votes, uncertain, chosen).astype(np.int8)
+__all__ = [
+    "NOT_VOTED",
+    "VOTE_CODES",
+    "Votes",
+    "VotesReport",
+    "check_need",
+    "import_votes",
+    "majority",
+    "read_cohort_votes",
+    "read_votes",
+    "replace_votes",
+    "votes_path",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +55,20 @@ class VotesReport:
 
     cohort: str
     readers: tuple[str, ...]
+    """All readers of the cohort, sorted by name."""
+
+    added: tuple[str, ...]
+    """Readers that had not voted before."""
+
+    replaced: tuple[Replaced, ...]
+    """Readers whose earlier votes were replaced, and what is lost by that."""
+
+    discarded: bool
+    """Votes kept before were not as recorded, or gone, and count no more."""
+
     votes: int
+    """All votes of all readers."""
+
     need: int
     """Equal votes that make a reference label."""
 
@@ -92,6 +77,13 @@ class VotesReport:
 
     marks: Mapping[str, int]
     """Case-label pairs by mark: present, absent, uncertain, no_majority, missing."""
+
+    not_voted: tuple[str, ...]
+    """Labels without a vote: this version says nothing of them, for no case."""
+
+    superseded: Superseded | None
+    """What the version before said and this one does not; None when that version was
+    edited or removed, so that nothing can be counted."""
 
 
 def votes_path(workspace: Workspace, cohort_name: str) -> Path:
@@ -107,46 +99,18 @@ def read_cohort_votes(
     Raises
     ------
     DataError
-        There are none, or the file is wrong.
+        There are none, the file is wrong, or not the one that the ledger recorded.
     """
     path = votes_path(workspace, cohort.name)
-    if not path.is_file():
+    recorded = read_record(workspace, cohort.name).votes
+    if not path.is_file() and recorded is None:
         raise DataError(
             f"cohort {cohort.name!r} has no readers' votes ({path} does not exist). "
             f"Add them with `ranloop cohort votes {cohort.name} FILE`."
         )
+    if not path.is_file() or digest_bytes(path.read_bytes()) != recorded:
+        raise DataError(_not_as_recorded(workspace, cohort.name))
     return read_votes(path, cohort, taxonomy)
-
-
-def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
-    """Return the votes of a ``reader,case_id,label,value`` file.
-
-    Raises
-    ------
-    DataError
-        A column is missing, a case is not in the cohort, a value is unknown, a vote
-        stands twice, or there is no vote; names the line.
-    UnknownLabelError
-        A label is not in the taxonomy; names the line.
-    """
-    known = {case.case_id for case in cohort.cases}
-    ballots: dict[tuple[str, str, str], tuple[Value, int]] = {}
-    for line, ballot, value in _iter_votes(path, taxonomy):
-        where = f"{path.name}, line {line}"
-        if ballot[1] not in known:
-            raise DataError(
-                f"{where}: cohort {cohort.name!r} has no case {ballot[1][:80]!r}. "
-                "Correct the id, or name the cohort that was read."
-            )
-        if ballot in ballots:
-            raise DataError(
-                f"{where}: {ballot[0]!r} already voted on {ballot[2]} of case "
-                f"{ballot[1]!r} in line {ballots[ballot][1]}. Keep one of the two."
-            )
-        ballots[ballot] = (value, line)
-    if not ballots:
-        raise DataError(f"{path} holds no vote. Give {','.join(COLUMNS)} lines.")
-    return _tabulate(ballots, cohort, taxonomy)
 
 
 def majority(votes: Votes, *, need: int | None = None) -> Marks:
@@ -208,9 +172,40 @@ def import_votes(
     need: int | None,
     actor: Actor,
 ) -> VotesReport:
-    """Keep the votes of `path` with `cohort` and make a reference version of them.
+    """Add the votes of `path` to those of `cohort`; make a reference version of all.
 
-    Votes that were kept before are moved to the private folder.
+    Readers that the file does not name keep their votes. Votes files that were kept
+    before are moved to the private folder.
+
+    Parameters
+    ----------
+    need
+        Equal votes wanted of all readers; default over half.
+
+    Raises
+    ------
+    DataError
+        The file is wrong, a reader has voted otherwise before, or the votes kept are
+        not those recorded; nothing was changed.
+    WriteError
+        The workspace cannot be written; nothing was changed.
+    """
+    new = read_votes(path, cohort, taxonomy)
+    return _take(workspace, cohort, new, taxonomy, _How(need, actor, False))
+
+
+def replace_votes(
+    workspace: Workspace,
+    cohort: Cohort,
+    path: Path,
+    taxonomy: Taxonomy,
+    *,
+    need: int | None,
+    actor: Actor,
+) -> VotesReport:
+    """Do as `import_votes`, but a reader's votes take the place of all earlier ones.
+
+    Votes kept that are not those recorded count no more: also of other readers.
 
     Raises
     ------
@@ -219,49 +214,118 @@ def import_votes(
     WriteError
         The workspace cannot be written; nothing was changed.
     """
-    votes = read_votes(path, cohort, taxonomy)
-    marks = majority(votes, need=need)
-    need = check_need(votes, need)
-    raw, target = format_votes(votes), votes_path(workspace, cohort.name)
-    before = target.read_bytes() if target.is_file() else None
-    if before is not None and before != raw:
-        name = f"{cohort.name}-votes-{digest_bytes(before)[:12]}.csv"
-        write_atomic(workspace.open_private() / "replaced" / name, before, mode=0o600)
-    write_atomic(target, raw)
-    of = len(votes.readers)
-    try:
-        number = write_reference(
-            workspace,
-            cohort,
-            votes.labels,
-            marks,
-            reason=f"majority of {need} of {of} readers, votes {digest_bytes(raw)}",
-            actor=actor,
-        )
-    except LoopError:
-        _put_back(target, before)
-        raise
+    new = read_votes(path, cohort, taxonomy)
+    return _take(workspace, cohort, new, taxonomy, _How(need, actor, True))
+
+
+class _How(NamedTuple):
+    need: int | None
+    actor: Actor
+    replace: bool
+
+
+def _take(
+    workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: _How
+) -> VotesReport:
+    with locked(workspace.open_private() / "locks" / f"votes-{cohort.name}.lock"):
+        kept = _find_kept(workspace, cohort, taxonomy, new)
+        if not kept.sound and not how.replace:
+            raise DataError(_not_as_recorded(workspace, cohort.name))
+        votes, replaced = merge_votes(kept.votes, new, taxonomy, replace=how.replace)
+        marks, need = majority(votes, need=how.need), check_need(votes, how.need)
+        superseded = compare_with_newest(workspace, cohort, votes.labels, marks)
+        number = _write(workspace, cohort, (votes, marks), need, how.actor)
+    known = kept.votes.readers if kept.votes else ()
     return VotesReport(
         cohort=cohort.name,
         readers=votes.readers,
+        added=tuple(reader for reader in new.readers if reader not in known),
+        replaced=replaced,
+        discarded=not kept.sound,
         votes=votes.count,
         need=need,
         reference=number,
         marks=_count_marks(marks),
+        not_voted=tuple(name for name in taxonomy.ids if name not in votes.labels),
+        superseded=superseded,
     )
 
 
-def format_votes(votes: Votes) -> bytes:
-    """Return the file of `votes`: label ids, values spelled out, LF line ends."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for case, label, reader in np.argwhere(votes.values != NOT_VOTED).tolist():
-        value = _VALUES[int(votes.values[case, label, reader])]
-        writer.writerow(
-            [votes.readers[reader], votes.case_ids[case], votes.labels[label], value]
+class _Kept(NamedTuple):
+    """Votes that new ones are added to."""
+
+    votes: Votes | None
+    sound: bool
+    """False when there is a votes file, or should be one, that cannot be believed."""
+
+
+def _find_kept(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, new: Votes
+) -> _Kept:
+    """Return the recorded votes of `cohort`.
+
+    An earlier try that was killed may have moved them away, or left those of `new`.
+    """
+    path = votes_path(workspace, cohort.name)
+    recorded = read_record(workspace, cohort.name).votes
+    if recorded is None:
+        left = path.read_bytes() if path.is_file() else None
+        return _Kept(None, left is None or left == format_votes(new))
+    for place in (path, _replaced_path(workspace, cohort.name, recorded)):
+        if place.is_file() and digest_bytes(place.read_bytes()) == recorded:
+            return _Kept(read_votes(place, cohort, taxonomy), True)
+    return _Kept(None, False)
+
+
+def _replaced_path(workspace: Workspace, name: str, digest: str) -> Path:
+    return workspace.private / "replaced" / f"{name}-votes-{digest[:12]}.csv"
+
+
+def _not_as_recorded(workspace: Workspace, name: str) -> str:
+    """Return the message for votes that differ from what the ledger says."""
+    path = votes_path(workspace, name)
+    recorded = read_record(workspace, name).votes
+    what = f"recorded with {recorded[:12]}" if recorded else "never recorded"
+    found = (
+        f"has sha256 {digest_bytes(path.read_bytes())[:12]}"
+        if path.is_file()
+        else "is gone"
+    )
+    return (
+        f"{path} {found} and was {what} in the ledger. Restore it from version control "
+        "or a backup, or give the votes of all readers that shall count with "
+        f"`ranloop cohort votes {name} FILE --replace`."
+    )
+
+
+def _write(
+    workspace: Workspace,
+    cohort: Cohort,
+    made: tuple[Votes, Marks],
+    need: int,
+    actor: Actor,
+) -> int:
+    """Write votes and reference, both or neither; return the version's number."""
+    votes, marks = made
+    raw, target = format_votes(votes), votes_path(workspace, cohort.name)
+    before = target.read_bytes() if target.is_file() else None
+    if before is not None and before != raw:
+        place = _replaced_path(workspace, cohort.name, digest_bytes(before))
+        write_atomic(place, before, mode=0o600)
+    write_atomic(target, raw)
+    of = len(votes.readers)
+    try:
+        return write_version(
+            workspace,
+            cohort,
+            format_reference(cohort.case_ids, votes.labels, marks),
+            reason=f"majority of {need} of {of} readers",
+            actor=actor,
+            facts={"votes": digest_bytes(raw), "need": need, "readers": of},
         )
-    return stream.getvalue().encode("utf-8")
+    except LoopError:
+        _put_back(target, before)
+        raise
 
 
 def _put_back(target: Path, before: bytes | None) -> None:
@@ -278,59 +342,3 @@ def _count_marks(marks: Marks) -> dict[str, int]:
         for mark, code in CODES.items()
         if mark is not Mark.NOT_CODED
     }
-
-
-def _iter_votes(
-    path: Path, taxonomy: Taxonomy
-) -> Iterator[tuple[int, tuple[str, str, str], Value]]:
-    """Yield line number, (reader, case, label) and value of each vote."""
-    if not os.path.isfile(path):
-        raise DataError(f"{path} does not exist or is no file. Check the path.")
-    encoding = find_encoding(path).name
-    header = read_header(path, encoding)
-    missing = [name for name in COLUMNS if name not in header]
-    if missing:
-        raise DataError(
-            f"{path.name}, line 1: no column {', '.join(missing)}. The columns must be "
-            f"{','.join(COLUMNS)}."
-        )
-    for row in iter_csv(path, encoding):
-        where = f"{path.name}, line {row.line}"
-        reader, case_id, name, _ = (row.cells[column].strip() for column in COLUMNS)
-        if not reader or not case_id:
-            raise DataError(f"{where}: no reader or no case id. Fill in both.")
-        try:
-            label = taxonomy.find(name).id
-        except UnknownLabelError as error:
-            raise UnknownLabelError(f"{where}: {error}") from error
-        yield row.line, (reader, case_id, label), _read_vote(row.cells["value"], where)
-
-
-def _read_vote(cell: str, where: str) -> Value:
-    mark = read_mark(cell, "value", where)
-    if mark.value not in tuple(Value):
-        raise DataError(
-            f"{where}: a vote is present, absent or uncertain. Correct the value, or "
-            "remove the line if the reader did not vote."
-        )
-    return Value(mark.value)
-
-
-def _tabulate(
-    ballots: Mapping[tuple[str, str, str], tuple[Value, int]],
-    cohort: Cohort,
-    taxonomy: Taxonomy,
-) -> Votes:
-    readers = tuple(sorted({reader for reader, _, _ in ballots}))
-    voted = {label for _, _, label in ballots}
-    labels = tuple(label for label in taxonomy.ids if label in voted)
-    case_ids = cohort.case_ids
-    rows, columns, layers = (
-        {name: index for index, name in enumerate(names)}
-        for names in (case_ids, labels, readers)
-    )
-    shape = (len(case_ids), len(labels), len(readers))
-    values = np.full(shape, NOT_VOTED, dtype=np.int8)
-    for (reader, case_id, label), (value, _) in ballots.items():
-        values[rows[case_id], columns[label], layers[reader]] = VOTE_CODES[value]
-    return Votes(readers=readers, case_ids=case_ids, labels=labels, values=values)

@@ -37,7 +37,7 @@ class VersionHistory(NamedTuple):
 
     aliases: tuple[str, ...]
     events: tuple[Entry, ...]
-    """Ledger entries about it, in order."""
+    """Ledger entries about it and about drafts that stayed drafts of it, in order."""
 
 
 def read_history(workspace: Workspace, name: str) -> tuple[VersionHistory, ...]:
@@ -57,9 +57,8 @@ def read_history(workspace: Workspace, name: str) -> tuple[VersionHistory, ...]:
     aliases = read_aliases(workspace, name)
     rows: list[VersionHistory] = []
     for number in numbers:
-        events = tuple(
-            entry for entry in entries if entry.subject == f"{name}@v{number}"
-        )
+        ref = f"{name}@v{number}"
+        events = tuple(entry for entry in entries if _concerns(entry, ref))
         version, problem = _trusted(workspace, name, number, events)
         before = rows[-1].version if rows else None
         rows.append(
@@ -73,6 +72,13 @@ def read_history(workspace: Workspace, name: str) -> tuple[VersionHistory, ...]:
             )
         )
     return tuple(rows)
+
+
+def _concerns(entry: Entry, ref: str) -> bool:
+    """Whether an entry is about a version or about a draft revised from it."""
+    if entry.action == "draft_rejected":
+        return bool(entry.payload.get("parent_ref") == ref)
+    return entry.subject == ref
 
 
 def _changes(

@@ -118,6 +118,7 @@ def _resolve(workspace: Workspace, name: str, selector: str) -> int:
     if not numbers:
         raise DataError(_no_prompt(workspace, name))
     if selector == "latest":
+        _require_newest(workspace, name, numbers[-1])
         return numbers[-1]
     tag = _TAG.fullmatch(selector) or _TAG.fullmatch(
         read_aliases(workspace, name).get(selector, "")
@@ -134,6 +135,22 @@ def _resolve(workspace: Workspace, name: str, selector: str) -> int:
             f"v{numbers[-1]}). See `ranloop history {name}`."
         )
     return int(tag[1])
+
+
+def _require_newest(workspace: Workspace, name: str, newest: int) -> None:
+    """Refuse to take an older version for the newest when the ledger knows better."""
+    tags = (
+        _TAG.fullmatch(entry.subject.removeprefix(f"{name}@"))
+        for entry in read_ledger(workspace.ledger)
+        if entry.action == "draft_committed" and entry.subject.startswith(f"{name}@")
+    )
+    recorded = max((int(tag[1]) for tag in tags if tag), default=0)
+    if recorded > newest:
+        raise EditedVersionError(
+            f"{name}@v{recorded} stands in the ledger, but its folder under "
+            f"{workspace.prompts / name} is missing. Restore it from your backup or "
+            f"version control, or name an older version, such as {name}@v{newest}."
+        )
 
 
 def _no_prompt(workspace: Workspace, name: str) -> str:

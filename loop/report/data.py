@@ -78,6 +78,9 @@ def comparison_data(
         "macro_f1_difference": _bootstrap(comparison.macro),
         "bootstrap": asdict(comparison.method),
         "no_label_worse": comparison.verdict.value,
+        "reasons": list(comparison.reasons),
+        "unanswered_before": comparison.unanswered_before,
+        "unanswered_after": comparison.unanswered_after,
         "labels": [
             change_data(change, with_cases=with_cases) for change in comparison.labels
         ],
@@ -101,6 +104,8 @@ def change_data(change: LabelChange, *, with_cases: bool = True) -> dict[str, An
         "mcnemar_p": change.p,
         "mcnemar_p_holm": change.p_holm,
         "can_be_significant": change.testable,
+        "verdict": change.verdict.value,
+        "judged": change.judged,
         "accuracy": _regression(change.accuracy),
         "sensitivity": _regression(change.sensitivity),
         **{name: list(ids) if with_cases else len(ids) for name, ids in cases.items()},

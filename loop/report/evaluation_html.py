@@ -10,6 +10,7 @@ from loop import __version__
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.gates import Verdict
 from loop.evaluate.results import Evaluation, LabelResult
+from loop.report.exclusions import shown_exclusions
 from loop.report.forest import (
     Axis,
     Mark,
@@ -75,7 +76,7 @@ def render_html(
         "rows": _label_rows(evaluation, axis),
         "verdicts": list(Verdict),
         "prevalence_top": _prevalence_top(evaluation),
-        "extra_exclusions": _extra_exclusions(evaluation),
+        "exclusions": shown_exclusions(evaluation),
         "manifest": _manifest_lines(evaluation),
         "comparison": comparison,
         "list_cases": evaluation.cohort.role != "holdout",
@@ -118,20 +119,6 @@ def _prevalence_top(evaluation: Evaluation) -> float:
     """Return the prevalence that fills a bar: the highest one, at least 10 %."""
     shares = [result.confusion.prevalence or 0.0 for result in evaluation.labels]
     return max([*shares, 0.1])
-
-
-def _extra_exclusions(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the exclusion columns that are worth a column here: (field, heading)."""
-    columns = (
-        ("no_majority", "no majority"),
-        ("missing", "no reference"),
-        ("not_asked", "not asked"),
-    )
-    return [
-        (name, heading)
-        for name, heading in columns
-        if any(getattr(result.excluded, name) for result in evaluation.labels)
-    ]
 
 
 def _manifest_lines(evaluation: Evaluation) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from loop.evaluate.changes import Comparison
 from loop.evaluate.results import Evaluation, LabelResult
+from loop.report.exclusions import EXCLUSIONS, shown_exclusions
 from loop.report.templates import render_template, shipped_templates
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -28,7 +29,11 @@ def render_markdown(
     DataError
         The template is missing or wrong.
     """
-    variables = {"evaluation": evaluation, "comparison": comparison}
+    variables = {
+        "evaluation": evaluation,
+        "comparison": comparison,
+        "exclusions": shown_exclusions(evaluation),
+    }
     folder = templates or shipped_templates()
     return render_template(folder, "evaluation.md.jinja", variables)
 
@@ -69,7 +74,7 @@ def neutralise(cell: object) -> str:
 
 def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, object]]:
     """Yield the cells of one label with their column names."""
-    counts, gate, out = result.confusion, result.gate, result.excluded
+    counts, gate = result.confusion, result.gate
     yield from (("label", result.label), ("name", result.name))
     yield from (("verdict", gate.verdict.value), ("n", counts.n))
     yield from (("positives", counts.positives), ("tp", counts.tp), ("fp", counts.fp))
@@ -83,10 +88,7 @@ def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, obj
     yield ("kappa_bootstrap_low", result.kappa_bootstrap.low)
     yield ("kappa_bootstrap_high", result.kappa_bootstrap.high)
     yield ("kappa_note", result.kappa.note)
-    yield ("uncertain_reference", out.uncertain_reference)
-    yield from (("no_majority", out.no_majority), ("missing", out.missing))
-    yield ("uncertain_predicted", out.uncertain_predicted)
-    yield from (("unparsed", out.unparsed), ("failed", out.failed))
-    yield from (("not_asked", out.not_asked), ("not_coded", result.not_coded))
+    yield from ((one.field, one.of(result)) for one in EXCLUSIONS)
+    yield ("not_coded", result.not_coded)
     yield from (("reasons", "; ".join(gate.reasons)), ("needs", gate.needs))
     yield from (("run", evaluation.run.run_id), ("signature", evaluation.signature))

@@ -119,7 +119,7 @@ def change_mark(change: LabelChange, axis: Axis) -> Mark | None:
     if limits is None or value is None:
         return None
     return Mark(
-        verdict=change.accuracy.verdict,
+        verdict=change.verdict,
         point=axis.x(value),
         low=axis.x(limits.low),
         high=axis.x(limits.high),
@@ -127,7 +127,7 @@ def change_mark(change: LabelChange, axis: Axis) -> Mark | None:
         cut_high=limits.high > axis.high,
         title=(
             f"{change.name}: accuracy changed by {value:+.3f}, interval "
-            f"{limits.low:+.3f} to {limits.high:+.3f}, {change.accuracy.verdict.value}"
+            f"{limits.low:+.3f} to {limits.high:+.3f}, {change.verdict.value}"
         ),
     )
 

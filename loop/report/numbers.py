@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from loop.evaluate.results import Method
+
 NOT_ESTIMABLE = "\N{EN DASH}"
 """Printed where a number has no meaning; every document explains it."""
 
@@ -94,6 +96,24 @@ def percent(part: float | None, digits: int = 1) -> str:
 def count(number: int) -> str:
     """Return a count with separators from 10,000 on."""
     return f"{number:,}" if number >= 10_000 else str(number)
+
+
+def resampled(method: Method, cases: int) -> str:
+    """Return what the bootstrap resampled, and for how many cases patients are known.
+
+    Examples
+    --------
+    >>> resampled(Method(unit="patient", units=25, known=30), 40)
+    '25 patients (patient known for 30 of 40 cases, any other case counts as one)'
+    >>> resampled(Method(unit="patient", units=20, known=40), 40)
+    '20 patients (patient known for 40 of 40 cases)'
+    >>> resampled(Method(unit="case", units=40), 40)
+    '40 cases (patient known for 0 of 40 cases)'
+    """
+    of = f"patient known for {count(method.known)} of {count(cases)} cases"
+    if 0 < method.known < cases:
+        of += ", any other case counts as one"
+    return f"{count(method.units)} {method.unit}s ({of})"
 
 
 def listed(words: Iterable[str], most: int = 40) -> str:

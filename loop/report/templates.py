@@ -48,6 +48,7 @@ def render_template(folder: Path, name: str, variables: Mapping[str, object]) ->
         p_value=numbers.p_value,
         percent=numbers.percent,
         count=numbers.count,
+        resampled=numbers.resampled,
         listed=numbers.listed,
         cell=markdown_cell,
     )

@@ -30,7 +30,8 @@ value may stand where a list is meant, and one verdict may ask for several thing
 
 In a CSV file each of these is a column; several cases or terms in one cell are
 separated by ``|``, and an exemplar takes the columns ``exemplar_text``,
-``exemplar_value``, ``exemplar_evidence`` and ``exemplar_why``.
+``exemplar_value``, ``exemplar_evidence`` and ``exemplar_why``; ``anchor`` takes yes
+or no.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.files import read_text
+from loop.core.records import Value
 from loop.core.yaml_files import check_model, parse_yaml
+from loop.labels.importing.encodings import decode_text
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.review.form import VerdictForm, build_verdict
 from loop.review.verdict import Judgement, Verdict
@@ -58,6 +60,15 @@ _LISTS = frozenset(
     {"cases", "case_id", "case", "terms", "term", "exclusions", "exclusion", "implies"}
 )
 """CSV columns with several entries in one cell, separated by ``|``."""
+
+_YES = frozenset({"true", "yes", "y", "1", "x"})
+_NO = frozenset({"false", "no", "n", "0", "-"})
+"""What may stand in the CSV column ``anchor``; an empty cell is a no."""
+
+_SHOWN = frozenset(
+    {"kind", "predicted", "reference", "spans", "evidence", "text", "problem"}
+)
+"""Columns of ``ranloop failures --format csv``, which may be filled in."""
 
 _EXEMPLAR = {
     "exemplar_text": "text",
@@ -113,11 +124,11 @@ def read_verdicts(path: Path, *, reviewer: str = "") -> VerdictFile:
     if path.suffix.lower() == ".csv":
         rows = [
             (f"{path}, line {line}", row)
-            for line, row in _read_rows(path, read_text(path).removeprefix("\ufeff"))
+            for line, row in _read_rows(path, _decoded(path))
         ]
         header = _FileModel(verdicts=[])
     else:
-        header = check_model(parse_yaml(read_text(path), path), _FileModel, path)
+        header = _header(parse_yaml(_decoded(path), path), path)
         rows = [
             (f"{path}, verdict {number}", _with_defaults(row, header))
             for number, row in enumerate(header.verdicts, 1)
@@ -131,6 +142,25 @@ def read_verdicts(path: Path, *, reviewer: str = "") -> VerdictFile:
     return VerdictFile(tuple(verdicts), header.prompt, header.run, header.cohort)
 
 
+def _decoded(path: Path) -> str:
+    """Return the text of a verdict file, UTF-8 or GBK as cohorts may be."""
+    try:
+        return decode_text(path.read_bytes(), path)
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist. Check the name.") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+
+
+def _header(data: object, path: Path) -> _FileModel:
+    if not isinstance(data, dict):
+        raise DataError(
+            f"{path} is not a verdict file. Begin it with `verdicts:` and write each "
+            "verdict as `- case: ...` below it."
+        )
+    return check_model(data, _FileModel, path)
+
+
 def _with_defaults(row: object, header: _FileModel) -> object:
     if not isinstance(row, dict):
         return row
@@ -140,15 +170,19 @@ def _with_defaults(row: object, header: _FileModel) -> object:
 
 def _read_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line number and content of each row of a CSV file."""
-    rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    first = text.partition("\n")[0]
+    comma = ";" if first.count(";") > first.count(",") else ","
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
     try:
+        rows.fieldnames = _columns(path, rows.fieldnames or ())
         for row in rows:
+            where = f"{path}, line {rows.line_num}"
             if None in row or None in row.values():
                 raise DataError(
-                    f"{path}, line {rows.line_num}: another number of columns than the "
-                    "header. Put texts with commas in quotes."
+                    f"{where}: another number of columns than the header. Put texts "
+                    "with commas in quotes."
                 )
-            yield rows.line_num, _from_cells(row)
+            yield rows.line_num, _from_cells(row, where)
     except csv.Error as error:
         raise DataError(
             f"{path}, line {rows.line_num}: not readable as CSV ({error}). Save it as "
@@ -156,23 +190,52 @@ def _read_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         ) from error
 
 
-def _from_cells(row: dict[str, str]) -> dict[str, Any]:
+def _columns(path: Path, header: Sequence[str]) -> list[str]:
+    """Return the column names; one without a name is called by its place."""
+    names = [
+        name.strip() or f"column {place}" for place, name in enumerate(header, start=1)
+    ]
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise DataError(
+            f"{path}, line 1: column {twice[0]!r} stands twice. Keep one; several "
+            "entries go into one cell, separated by |."
+        )
+    return names
+
+
+def _from_cells(row: dict[str, str], where: str) -> dict[str, Any]:
     """Return a CSV row in the shape of a YAML verdict; empty cells do not count."""
     data: dict[str, Any] = {}
     exemplar: dict[str, str] = {}
-    for column, cell in row.items():
-        name, text = column.strip(), cell.strip()
-        if not text:
+    for name, cell in row.items():
+        text = _bare(cell.strip())
+        if not text or name in _SHOWN:
             continue
         if name in _EXEMPLAR:
             exemplar[_EXEMPLAR[name]] = text
         elif name in _LISTS or name.startswith("remove_"):
             data[name] = [part.strip() for part in text.split("|") if part.strip()]
         elif name == "anchor":
-            data[name] = text.casefold() in ("true", "yes", "1", "x")
+            data[name] = _read_yes(text, where)
         else:
             data[name] = text
     return data | ({"exemplars": [exemplar]} if exemplar else {})
+
+
+def _bare(cell: str) -> str:
+    """Take back the quote that keeps a spreadsheet from reading a cell as a formula."""
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in tuple("=+-@") else cell
+
+
+def _read_yes(cell: str, where: str) -> bool:
+    word = cell.casefold()
+    if word not in _YES | _NO:
+        raise DataError(
+            f"{where}: anchor is {cell[:20]!r}, which is neither a yes nor a no. Write "
+            "yes or no, or leave the cell empty."
+        )
+    return word in _YES
 
 
 def check_verdicts(
@@ -185,12 +248,32 @@ def check_verdicts(
     UnknownLabelError
         A label is not in the taxonomy.
     DataError
-        A case is not in the cohort, or wording is given for "No Finding".
+        A case is not in the cohort, wording is given for "No Finding", or two verdicts
+        disagree on what is right.
     """
-    return tuple(
+    checked = tuple(
         _check(number, verdict, taxonomy, case_ids)
         for number, verdict in enumerate(verdicts, 1)
     )
+    _refuse_disagreement(checked)
+    return checked
+
+
+def _refuse_disagreement(verdicts: Sequence[Verdict]) -> None:
+    """Refuse two verdicts that call different values right for the same case."""
+    said: dict[tuple[str, str], tuple[int, Value]] = {}
+    for number, verdict in enumerate(verdicts, 1):
+        value = verdict.correct_value
+        if value is None:
+            continue
+        for case_id in verdict.case_ids:
+            first, before = said.setdefault((case_id, verdict.label), (number, value))
+            if before != value:
+                raise DataError(
+                    f"verdicts {first} and {number} disagree on {verdict.label} of "
+                    f"case {case_id}: correct_value {before} and {value}. Agree on "
+                    "one and remove the other. Nothing was changed."
+                )
 
 
 def _check(

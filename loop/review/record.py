@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from pydantic import TypeAdapter, ValidationError
+
+from loop.core.errors import StoreError
 from loop.core.records import Value
 from loop.review.verdict import Verdict
 from loop.run import store as runs
@@ -59,6 +62,32 @@ def save_verdicts(
 
 def _payload(verdict: Verdict) -> dict[str, Any]:
     return {"verdict": asdict(verdict)}
+
+
+def load_verdicts(
+    store: runs.Store, cohort: str, ids: Collection[str]
+) -> tuple[Verdict, ...]:
+    """Return the kept verdicts on `cohort` with these ids, oldest first.
+
+    Ids that the store does not have, or has for another cohort, are left out.
+
+    Raises
+    ------
+    StoreError
+        A verdict cannot be read.
+    """
+    wanted = {f"{cohort}:{one}" for one in ids}
+    return tuple(_verdict(row) for row in store.list_verdicts() if row.id in wanted)
+
+
+def _verdict(row: runs.Verdict) -> Verdict:
+    try:
+        return TypeAdapter(Verdict).validate_python(row.payload.get("verdict"))
+    except ValidationError as error:
+        raise StoreError(
+            f"the kept verdict {row.id} cannot be read; something other than ranloop "
+            "changed it. Restore the store from a backup."
+        ) from error
 
 
 def read_anchors(store: runs.Store, cohort: str) -> tuple[Anchor, ...]:

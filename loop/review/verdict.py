@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import NamedTuple
 
 from loop.core.digests import digest_json
 from loop.core.records import Clarification, Exemplar, Value
@@ -72,15 +70,6 @@ class Action(StrEnum):
     NONE = "none"
 
 
-class Passage(NamedTuple):
-    """A piece of wording that a verdict brings into the prompt."""
-
-    kind: str
-    """``term``, ``exclusion``, ``clarification`` or ``exemplar``."""
-
-    text: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
     """Everything one verdict changes in the guide of its label."""
@@ -110,19 +99,6 @@ class Edits:
     def count(self) -> int:
         """How many single changes there are."""
         return sum(len(getattr(self, one.name)) for one in fields(self))
-
-    def passages(self) -> Iterator[Passage]:
-        """Yield all wording that would enter the prompt."""
-        for term in self.terms:
-            yield Passage("term", term)
-        for exclusion in self.exclusions:
-            yield Passage("exclusion", exclusion)
-        for rule in self.clarifications:
-            yield Passage("clarification", rule.phrase)
-            yield Passage("clarification", rule.note)
-        for example in self.exemplars:
-            yield Passage("exemplar", example.text)
-            yield Passage("exemplar", example.why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,13 @@
 """A draft against its parent on the same cases: is it better, and did anything break.
 
-An answer is right when it equals the reference. Uncertain and missing answers are
-not right here, so a draft cannot hide an error by hedging.
+An answer is right when it equals the reference. Uncertain and unreadable answers are
+not right here, so a draft cannot hide an error by hedging. Where the engine failed,
+there is no answer of the prompt's, and nothing is concluded from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -15,18 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.records import Value
-from loop.evaluate.gates import Verdict as GateVerdict
 from loop.evaluate.pairs import Answer, Pairs
-from loop.evaluate.regression import Difference, judge_regression
 from loop.review.record import Anchor
 from loop.review.verdict import Verdict
-from loop.stats.paired import tango_interval
+from loop.revise.shares import Basis, LabelCheck, Measured, Rule, check_labels
 
-_CODES = {
-    Value.PRESENT: Answer.PRESENT,
-    Value.ABSENT: Answer.ABSENT,
-    Value.UNCERTAIN: Answer.UNCERTAIN,
-}
 _WORDS = {
     Answer.PRESENT: "present",
     Answer.ABSENT: "absent",
@@ -55,6 +49,23 @@ class Progress(StrEnum):
     UNDECIDED = "undecided"
     """Neither the reference nor the verdict says what is right."""
 
+    UNANSWERED = "unanswered"
+    """The engine failed on it before or after: nothing can be said."""
+
+    GONE = "gone"
+    """The case is not in the cohort any more."""
+
+
+_OPEN = {
+    Progress.WORSE: "targeted cases got worse",
+    Progress.UNCHANGED: "targeted cases did not change",
+    Progress.UNDECIDED: (
+        "nothing says what is right in targeted cases (give correct_value)"
+    ),
+    Progress.UNANSWERED: "the engine failed on targeted cases (run it again)",
+}
+"""What stands against a commit, as an objection."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
@@ -70,25 +81,13 @@ class Target:
     progress: Progress
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelCheck:
-    """Whether one label got worse."""
+class Unanswered(NamedTuple):
+    """Shares of cases without a readable answer."""
 
-    label: str
-    difference: Difference
-    """Right answers lost and gained over the cases the reference decides."""
-
-    bound: float | None
-    """One-sided lower limit of the change; None without cases."""
-
-    margin: float
-    reachable: bool
-    """Whether the limit could pass with this many cases if nothing changed.
-
-    If not, the label passes as long as it loses no more than it gains.
-    """
-
-    passed: bool
+    before: float
+    after: float
+    most: float
+    """What the protocol allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +97,28 @@ class Check:
     cases: int
     targets: tuple[Target, ...]
     broken_anchors: tuple[Anchor, ...]
+    unanswered_anchors: tuple[Anchor, ...]
+    """Pinned cases that the engine failed on: whether they held is not known."""
+
+    missing_anchors: tuple[Anchor, ...]
+    """Pinned cases that are not in the cohort any more."""
+
     labels: tuple[LabelCheck, ...]
+    unanswered: Unanswered
 
     @property
     def passed(self) -> bool:
         """Whether the draft may be committed."""
         return not self.reasons
+
+    def judged_by(self, basis: Basis) -> dict[str, list[str]]:
+        """Return the labels that were judged by `basis`, for each share."""
+        found: dict[str, list[str]] = {"accuracy": [], "sensitivity": []}
+        for label in self.labels:
+            for name, share in label.shares():
+                if share.basis is basis:
+                    found[name].append(label.label)
+        return found
 
     def count(self, progress: Progress) -> int:
         """Return how many targets ended as `progress`."""
@@ -112,12 +127,12 @@ class Check:
     @property
     def lost(self) -> int:
         """Right answers lost, over all labels."""
-        return sum(label.difference.lost for label in self.labels)
+        return sum(label.accuracy.difference.lost for label in self.labels)
 
     @property
     def gained(self) -> int:
         """Right answers gained, over all labels."""
-        return sum(label.difference.gained for label in self.labels)
+        return sum(label.accuracy.difference.gained for label in self.labels)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -126,9 +141,10 @@ class Check:
             reason
             for reason in (
                 self._no_gain(),
-                self._worse_targets(),
-                self._broken_anchors(),
+                *(self._open(progress) for progress in _OPEN),
+                *self._anchors(),
                 self._worse_labels(),
+                self._too_few_answers(),
             )
             if reason
         )
@@ -140,48 +156,49 @@ class Check:
             return "no targeted case was fixed or improved"
         return "" if self.gained else "no answer changed to a right one"
 
-    def _worse_targets(self) -> str:
-        worse = [t for t in self.targets if t.progress is Progress.WORSE]
-        return _listing("targeted cases got worse", [_name(t) for t in worse])
+    def _open(self, progress: Progress) -> str:
+        names = [_name(one) for one in self.targets if one.progress is progress]
+        return _listing(_OPEN[progress], names)
 
-    def _broken_anchors(self) -> str:
-        names = [_name(anchor) for anchor in self.broken_anchors]
-        return _listing("anchored cases broke", names)
+    def _anchors(self) -> tuple[str, str]:
+        return (
+            _listing("anchored cases broke", map(_name, self.broken_anchors)),
+            _listing(
+                "the engine failed on anchored cases (run it again)",
+                map(_name, self.unanswered_anchors),
+            ),
+        )
 
     def _worse_labels(self) -> str:
         worse = [
-            f"{one.label} (lost {one.difference.lost}, gained {one.difference.gained})"
-            for one in self.labels
-            if not one.passed
+            f"{label.label} (lost {share.difference.lost}, gained "
+            f"{share.difference.gained} of {share.difference.n}, {name})"
+            for label in self.labels
+            for name, share in label.shares()
+            if not share.passed
         ]
         return _listing("labels that may be worse than before", worse)
+
+    def _too_few_answers(self) -> str:
+        before, after, most = self.unanswered
+        if max(before, after) <= most:
+            return ""
+        return (
+            f"{before:.1%} of the cases have no readable answer from the parent and "
+            f"{after:.1%} from the draft (at most {most:.1%})"
+        )
 
 
 def _name(pair: Target | Anchor) -> str:
     return f"{pair.case_id} {pair.label}"
 
 
-def _listing(what: str, names: Sequence[str]) -> str:
+def _listing(what: str, found: Iterable[str]) -> str:
+    names = list(found)
     if not names:
         return ""
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return f"{what}: {', '.join(names[:10])}{more}"
-
-
-class Rule(NamedTuple):
-    """What the protocol says of a new version against its parent."""
-
-    margin: float
-    """Accuracy a label may lose at most."""
-
-    confidence: float
-
-
-class Measured(NamedTuple):
-    """Both versions on the same cases in the same order."""
-
-    before: Pairs
-    after: Pairs
 
 
 def check_draft(
@@ -203,15 +220,35 @@ def check_draft(
     before, after = measured
     if before.case_ids != after.case_ids or before.labels != after.labels:
         raise ValueError("the two runs do not hold the same cases and labels")
+    if not np.array_equal(before.reference, after.reference):
+        raise ValueError("the two runs are not scored against the same reference")
     table = _Table(measured)
+    fates = [(one, table.judge_anchor(one)) for one in anchors]
     return Check(
         cases=len(before.case_ids),
         targets=tuple(_targets(table, verdicts)),
-        broken_anchors=tuple(one for one in anchors if table.breaks(one)),
-        labels=tuple(
-            _check_label(measured, column, rule) for column in range(len(before.labels))
+        broken_anchors=_with_fate(fates, Progress.WORSE),
+        unanswered_anchors=_with_fate(fates, Progress.UNANSWERED),
+        missing_anchors=_with_fate(fates, Progress.GONE),
+        labels=check_labels(measured, rule),
+        unanswered=Unanswered(
+            _unanswered(before), _unanswered(after), rule.max_unanswered
         ),
     )
+
+
+def _with_fate(
+    fates: Sequence[tuple[Anchor, Progress]], wanted: Progress
+) -> tuple[Anchor, ...]:
+    return tuple(anchor for anchor, fate in fates if fate is wanted)
+
+
+def _unanswered(pairs: Pairs) -> float:
+    """Return the share of cases with an answer that is missing or unreadable."""
+    if not pairs.case_ids:
+        return 0.0
+    without = np.isin(pairs.predicted, (Answer.UNPARSED, Answer.FAILED))
+    return float(without.any(axis=1).mean())
 
 
 class _Table:
@@ -232,18 +269,25 @@ class _Table:
     def expected(self, case_id: str, label: str, value: Value | None) -> Answer | None:
         """Return what is right: the clinician's value, else the reference."""
         if value is not None:
-            return _CODES[value]
+            return Answer[value.name]
         code = int(self._truth[self._rows[case_id], self._columns[label]])
         return Answer(code) if code >= 0 else None
 
-    def breaks(self, anchor: Anchor) -> bool:
-        """Whether an anchored case was right before and is not any more."""
+    def holds(self, case_id: str, label: str) -> bool:
+        """Whether both runs hold this case and label."""
+        return case_id in self._rows and label in self._columns
+
+    def judge_anchor(self, anchor: Anchor) -> Progress:
+        """Return `WORSE` for an anchored case that was right and is not any more."""
         case_id, label, value = anchor
-        if case_id not in self._rows or label not in self._columns:
-            return False
+        if not self.holds(case_id, label):
+            return Progress.GONE
         expected = self.expected(case_id, label, value)
         before, after = self.answers(case_id, label)
-        return before == expected and after != expected
+        if after == expected or Answer.FAILED not in (before, after):
+            broke = before == expected != after
+            return Progress.WORSE if broke else Progress.UNCHANGED
+        return Progress.UNANSWERED
 
 
 def _targets(table: _Table, verdicts: Sequence[Verdict]) -> list[Target]:
@@ -255,6 +299,15 @@ def _targets(table: _Table, verdicts: Sequence[Verdict]) -> list[Target]:
 
 
 def _target(table: _Table, case_id: str, label: str, value: Value | None) -> Target:
+    if not table.holds(case_id, label):
+        return Target(
+            case_id=case_id,
+            label=label,
+            expected=value.value if value else "",
+            before="",
+            after="",
+            progress=Progress.GONE,
+        )
     expected = table.expected(case_id, label, value)
     before, after = table.answers(case_id, label)
     return Target(
@@ -275,6 +328,8 @@ def judge_progress(expected: Answer | None, before: Answer, after: Answer) -> Pr
     >>> judge_progress(Answer.PRESENT, Answer.ABSENT, Answer.UNCERTAIN).value
     'improved'
     """
+    if Answer.FAILED in (before, after):
+        return Progress.UNANSWERED
     if expected is None:
         return Progress.UNDECIDED
     far, near = _distance(expected, before), _distance(expected, after)
@@ -291,41 +346,21 @@ def _distance(expected: Answer, answer: Answer) -> int:
     return abs(_RANK[expected] - _RANK[answer])
 
 
-def _check_label(measured: Measured, column: int, rule: Rule) -> LabelCheck:
-    """Judge one label by its non-inferiority margin, or by counts if too few cases."""
-    truth = measured.before.binary_reference[:, column]
-    usable = truth >= 0
-    was = usable & (measured.before.predicted[:, column] == truth)
-    now = usable & (measured.after.predicted[:, column] == truth)
-    difference = Difference(
-        lost=int((was & ~now).sum()),
-        gained=int((now & ~was).sum()),
-        n=int(usable.sum()),
-    )
-    judged = judge_regression(difference, rule.margin, rule.confidence)
-    still = tango_interval(0, 0, difference.n, confidence=2 * rule.confidence - 1)
-    reachable = difference.n > 0 and still.low > -rule.margin
-    return LabelCheck(
-        label=measured.before.labels[column],
-        difference=difference,
-        bound=judged.bound,
-        margin=rule.margin,
-        reachable=reachable,
-        passed=(
-            judged.verdict is GateVerdict.PASS
-            if reachable
-            else difference.lost <= difference.gained
-        ),
-    )
-
-
 def summarise(check: Check) -> dict[str, object]:
     """Return the counts of a check for the ledger: no case ids, no text."""
     return {
         "cases": check.cases,
         "targets": {p.value: check.count(p) for p in Progress if check.count(p)},
         "anchors_broken": len(check.broken_anchors),
+        "anchors_unanswered": len(check.unanswered_anchors),
+        "anchors_missing": len(check.missing_anchors),
         "lost": check.lost,
         "gained": check.gained,
         "labels_worse": [one.label for one in check.labels if not one.passed],
+        "judged_by_counts": check.judged_by(Basis.COUNTS),
+        "not_judged": check.judged_by(Basis.NOTHING),
+        "unanswered": {
+            "before": f"{check.unanswered.before:.4f}",
+            "after": f"{check.unanswered.after:.4f}",
+        },
     }

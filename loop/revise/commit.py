@@ -1,4 +1,4 @@
-"""Committing a draft as the next version: one at a time, recorded, nothing lost."""
+"""A draft becomes the next version, or stays a draft: one at a time, recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from loop.core.errors import ConflictError, LoopError
 from loop.core.files import locked
-from loop.core.ledger import Actor, Event, append_event
+from loop.core.ledger import Actor, Entry, Event, append_event, append_events
 from loop.core.paths import Workspace
 from loop.prompts.folder import file_digests
 from loop.prompts.library import (
@@ -24,17 +24,18 @@ from loop.prompts.version import PromptVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commitment:
-    """Who commits a draft, on what evidence, and against which objections."""
+    """Who decides on a draft, on what evidence, and with which objections."""
 
     actor: Actor
     reason: str
     evidence: Mapping[str, Any]
     """Counts and run ids for the ledger; never case text."""
 
-    overridden: Sequence[str] = ()
-    """Objections of the check that are overridden; empty when it passed."""
+    objections: Sequence[str] = ()
+    """What stands against a commit; empty when the check passed."""
 
     override_reason: str = ""
+    """Why it is committed all the same."""
 
 
 def commit_draft(
@@ -98,21 +99,23 @@ def _record(
         "files": file_digests(folder),
         "check": dict(commitment.evidence),
     }
+    if commitment.objections:
+        payload["override"] = {
+            "reason": commitment.override_reason,
+            "overridden": list(commitment.objections),
+        }
     committed = Event(
         action="draft_committed",
         subject=version.ref,
         reason=commitment.reason,
         payload=payload,
     )
+    # The commit comes first and names the override: none can stand without it.
+    events = [committed]
+    if commitment.objections:
+        events.append(_override(version, commitment))
     try:
-        if commitment.overridden:
-            append_event(
-                workspace.ledger,
-                _override(version, commitment),
-                commitment.actor,
-                now=now,
-            )
-        append_event(workspace.ledger, committed, commitment.actor, now=now)
+        append_events(workspace.ledger, events, commitment.actor, now=now)
     except LoopError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -125,6 +128,42 @@ def _override(version: PromptVersion, commitment: Commitment) -> Event:
         reason=commitment.override_reason,
         payload={
             "digest": version.digest,
-            "overridden": list(commitment.overridden),
+            "overridden": list(commitment.objections),
         },
     )
+
+
+def reject_draft(
+    workspace: Workspace,
+    draft: PromptVersion,
+    parent_ref: str,
+    commitment: Commitment,
+    *,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Entry:
+    """Record that `draft` was checked and stays a draft, and return the entry.
+
+    Without objections it was kept on request. What was tried and did not hold belongs
+    to the history of a prompt as much as what did.
+
+    Raises
+    ------
+    LedgerError
+        The ledger is broken.
+    WriteError
+        It cannot be written; the draft is there all the same.
+    """
+    event = Event(
+        action="draft_rejected",
+        subject=draft.ref,
+        reason=commitment.reason,
+        payload={
+            "digest": draft.digest,
+            "parent": draft.parent,
+            "parent_ref": parent_ref,
+            "verdicts": list(draft.verdicts),
+            "objections": list(commitment.objections),
+            "check": dict(commitment.evidence),
+        },
+    )
+    return append_event(workspace.ledger, event, commitment.actor, now=now)

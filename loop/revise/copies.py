@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from loop.core.errors import OverlapError
 from loop.core.paths import Workspace
+from loop.core.records import Guide
 from loop.labels.cohort import (
     Cohort,
     Role,
@@ -20,7 +22,7 @@ from loop.labels.cohort import (
     list_cohorts,
     read_cohort,
 )
-from loop.review.verdict import Verdict
+from loop.prompts.version import PromptVersion
 
 REFUSED_RUN = 6
 """Consecutive equal words that count as copied from a case of another role."""
@@ -36,7 +38,7 @@ class Wording(NamedTuple):
     """New wording and where it stands."""
 
     where: str
-    """For example ``"verdict 3, exemplar"``."""
+    """For example ``"edema, exemplar"``."""
 
     text: str
 
@@ -51,11 +53,59 @@ class Copy(NamedTuple):
     """Length of the run that was looked for."""
 
 
-def new_wording(verdicts: Sequence[Verdict]) -> Iterator[Wording]:
-    """Yield everything `verdicts` would bring into the prompt."""
-    for number, verdict in enumerate(verdicts, 1):
-        for kind, text in verdict.edits.passages():
-            yield Wording(f"verdict {number}, {kind}", text)
+class CopyCheck(NamedTuple):
+    """What looking for copied wording found, and where it could not look."""
+
+    copies: tuple[Copy, ...]
+    """Long copies from cases of the cohort and its role: a warning."""
+
+    skipped: tuple[tuple[str, Role], ...]
+    """Name and role of cohorts whose texts are not on this machine."""
+
+
+def new_wording(parent: PromptVersion, draft: PromptVersion) -> Iterator[Wording]:
+    """Yield everything that `draft` says and `parent` does not.
+
+    It does not matter how it came in, by a verdict or by an edit of the files.
+    """
+    for guide in draft.guides:
+        old = parent.guide(guide.label)
+        known = set(_passages(old)) if old else set()
+        for kind, text in _passages(guide):
+            if (kind, text) not in known:
+                yield Wording(f"{guide.label}, {kind}", text)
+    for file, before, after in (
+        ("system.jinja", parent.system, draft.system),
+        ("user.jinja", parent.user, draft.user),
+    ):
+        for text in _new_lines(before, after):
+            yield Wording(file, text)
+
+
+def _passages(guide: Guide) -> Iterator[tuple[str, str]]:
+    """Yield all wording of a guide as (kind, text)."""
+    yield "name", guide.name
+    yield "definition", guide.definition
+    for term in guide.terms:
+        yield "term", term
+    for exclusion in guide.exclusions:
+        yield "exclusion", exclusion
+    for rule in guide.clarifications:
+        yield "clarification", rule.phrase
+        yield "clarification", rule.note
+    for example in guide.exemplars:
+        yield "exemplar", example.text
+        yield "exemplar", example.evidence
+        yield "exemplar", example.why
+
+
+def _new_lines(before: str, after: str) -> Iterator[str]:
+    """Yield each stretch of new or changed lines."""
+    old, new = before.splitlines(), after.splitlines()
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for tag, _, _, start, end in matcher.get_opcodes():
+        if tag in ("replace", "insert"):
+            yield "\n".join(new[start:end])
 
 
 def find_copies(
@@ -92,35 +142,37 @@ def find_copies(
 
 
 def check_copies(
-    workspace: Workspace, verdicts: Sequence[Verdict], cohort: Cohort
-) -> tuple[Copy, ...]:
+    workspace: Workspace, wording: Iterable[Wording], cohort: Cohort
+) -> CopyCheck:
     """Return long copies from cases of `cohort` and its role, after refusing others.
 
-    Cohorts whose texts are not on this machine cannot be looked at.
+    Wording too short to be a copy needs no look at any cohort.
 
     Raises
     ------
     OverlapError
         Wording is copied from a case of a cohort that is not for development.
     """
-    wording = list(new_wording(verdicts))
-    if not any(_windows(one.text, REFUSED_RUN) for one in wording):
-        return ()
+    long = [one for one in wording if _windows(one.text, REFUSED_RUN)]
+    if not long:
+        return CopyCheck((), ())
     warned: list[Copy] = []
+    skipped: list[tuple[str, Role]] = []
     for name in list_cohorts(workspace):
-        if not has_texts(workspace, name):
-            continue
         other = read_cohort(workspace, name)
+        if not has_texts(workspace, name):
+            skipped.append((name, other.role))
+            continue
         allowed = other.role is Role.DEV or name == cohort.name
         run = LONG_RUN if allowed else REFUSED_RUN
         texts = (
             (item.id, item.variables["text"]) for item in iter_items(workspace, other)
         )
-        copies = find_copies(wording, texts, run, name)
+        copies = find_copies(long, texts, run, name)
         if copies and not allowed:
             raise OverlapError(_refusal(copies, other))
         warned += copies
-    return tuple(warned)
+    return CopyCheck(tuple(warned), tuple(skipped))
 
 
 def _refusal(copies: Sequence[Copy], cohort: Cohort) -> str:

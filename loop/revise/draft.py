@@ -114,9 +114,13 @@ def build_draft(
         author=by.author,
         time=by.when.strftime("%Y-%m-%dT%H:%M:%SZ"),
         why=by.why,
-        verdicts=(
-            *(base.verdicts if base.draft else ()),
-            *(verdict.id for verdict in verdicts),
+        verdicts=tuple(
+            dict.fromkeys(
+                (
+                    *(base.verdicts if base.draft else ()),
+                    *(verdict.id for verdict in verdicts),
+                )
+            )
         ),
     )
     return Built(draft, tuple(notes))

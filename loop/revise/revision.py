@@ -11,22 +11,34 @@ from typing import NamedTuple
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
-from loop.core.records import Mark
 from loop.evaluate.inputs import read_inputs
 from loop.labels.cohort import Cohort, Role, read_cohort
-from loop.labels.reference import correct_reference, list_references
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.diff import VersionDiff, diff_versions
 from loop.prompts.library import latest_version, read_version, write_version
 from loop.prompts.lint import Level, LintFinding, lint_version
 from loop.prompts.version import PromptVersion
 from loop.review.files import VerdictFile, check_verdicts, read_verdicts
-from loop.review.record import Circumstances, read_anchors, save_verdicts
-from loop.review.verdict import Judgement, Verdict
-from loop.revise.check import Check, Measured, Rule, check_draft, summarise
-from loop.revise.commit import Commitment, commit_draft
-from loop.revise.copies import Copy, check_copies
+from loop.review.record import (
+    Circumstances,
+    read_anchors,
+    save_verdicts,
+)
+from loop.review.verdict import Verdict
+from loop.revise.check import Check, check_draft, summarise
+from loop.revise.commit import Commitment, commit_draft, reject_draft
+from loop.revise.copies import Copy, check_copies, new_wording
+from loop.revise.corrections import correct_from_verdicts
 from loop.revise.draft import Authorship, build_draft
+from loop.revise.ready import (
+    name_forgotten,
+    name_unseen,
+    object_to_unseen,
+    read_earlier,
+    require_corrigible,
+    require_measurable,
+)
+from loop.revise.shares import Measured, Rule
 from loop.run.store import open_store
 from loop.run.task import Watch, run_prompt
 
@@ -69,6 +81,8 @@ class Revision:
     """The committed version; None when it stayed a draft."""
 
     verdicts: tuple[Verdict, ...]
+    """Of this round."""
+
     cohort: str
     reference: int | None
     """Number of the new reference version; None when none was corrected."""
@@ -80,6 +94,12 @@ class Revision:
     lint: tuple[LintFinding, ...] = ()
     copies: tuple[Copy, ...] = ()
     """Long copies from cases of the cohort: a warning."""
+
+    skipped: tuple[tuple[str, Role], ...] = ()
+    """Cohorts that could not be looked at for copies: their texts are elsewhere."""
+
+    earlier: tuple[Verdict, ...] = ()
+    """Verdicts of the rounds that made the draft this one began with."""
 
     notes: tuple[str, ...] = ()
     check: Check | None = None
@@ -107,9 +127,10 @@ def revise(
 ) -> Revision:
     """Apply verdicts to the newest version and commit the result if it holds.
 
-    In this order: the verdicts are kept in the store; wrong reference labels make a
-    new reference version; wording makes a draft, which is linted, run against its
-    parent on the cohort and committed if the check passes or is overridden.
+    What can be refused is refused first. Then, in this order: the verdicts are kept in
+    the store; wrong reference labels make a new reference version; wording makes a
+    draft, which is linted, run against its parent on the cohort and committed if the
+    check passes or is overridden. A draft that stays one is recorded in the ledger.
 
     Raises
     ------
@@ -128,11 +149,16 @@ def revise(
     verdicts = check_verdicts(
         file.verdicts, read_taxonomy(workspace.labels), frozenset(cohort.case_ids)
     )
-    copies = check_copies(workspace, verdicts, cohort)
     why = request.why or (base.why if base.draft else _why(verdicts))
     built = build_draft(base, verdicts, Authorship(actor.name, now(), why))
+    copies, skipped = check_copies(workspace, new_wording(parent, built.draft), cohort)
+    changed = built.draft.digest != parent.digest
+    require_corrigible(workspace, cohort, verdicts)
+    if changed:
+        require_measurable(workspace, cohort, parent, request.engine)
+    earlier = read_earlier(workspace, base, cohort)
     _keep(workspace, verdicts, _Occasion(request, base), now)
-    reference, corrections = _correct(workspace, cohort, verdicts, actor)
+    reference, corrections = correct_from_verdicts(workspace, cohort, verdicts, actor)
     start = Revision(
         parent=parent,
         draft=None,
@@ -142,9 +168,16 @@ def revise(
         reference=reference,
         corrections=corrections,
         copies=copies,
-        notes=(*_stale(file, base), *built.notes),
+        skipped=skipped,
+        earlier=earlier,
+        notes=(
+            *_stale(file, base),
+            *name_forgotten(base, earlier),
+            *name_unseen(skipped),
+            *built.notes,
+        ),
     )
-    if built.draft.digest == parent.digest:
+    if not changed:
         return start
     draft = write_version(workspace, built.draft)
     revision = _examine(workspace, replace(start, draft=draft), request, watch)
@@ -238,31 +271,6 @@ def _keep(
         save_verdicts(store, verdicts, circumstances, now())
 
 
-def _correct(
-    workspace: Workspace, cohort: Cohort, verdicts: Sequence[Verdict], actor: Actor
-) -> tuple[int | None, int]:
-    """Make the reference version that verdicts ask for; return it and the count."""
-    wrong = [v for v in verdicts if v.judgement is Judgement.REFERENCE_WRONG]
-    corrections = {
-        (case_id, verdict.label): Mark(verdict.correct_value.value)
-        for verdict in wrong
-        if verdict.correct_value
-        for case_id in verdict.case_ids
-    }
-    if not corrections:
-        return None, 0
-    before = list_references(workspace, cohort.name)
-    reviewers = ", ".join(dict.fromkeys(verdict.reviewer for verdict in wrong))
-    number = correct_reference(
-        workspace,
-        cohort,
-        corrections,
-        actor=actor,
-        reason=f"{len(corrections)} reference labels judged wrong by {reviewers}",
-    )
-    return (None if number in before else number), len(corrections)
-
-
 def _examine(
     workspace: Workspace, revision: Revision, request: Request, watch: Watch | None
 ) -> Revision:
@@ -283,20 +291,29 @@ def _examine(
         ).run_id
         for ref in (revision.parent.ref, draft.ref)
     )
-    check = measure_draft(workspace, runs, revision.verdicts)
-    return replace(revision, runs=runs, check=check, objections=check.reasons)
+    verdicts = (*revision.earlier, *revision.verdicts)
+    check = measure_draft(workspace, runs, verdicts)
+    objections = (*check.reasons, *object_to_unseen(revision.skipped))
+    return replace(revision, runs=runs, check=check, objections=objections)
 
 
 def measure_draft(
     workspace: Workspace, runs: Sequence[str], verdicts: Sequence[Verdict]
 ) -> Check:
     """Return the check of two runs, parent's first, against the newest reference."""
-    before, after = (read_inputs(workspace, run) for run in runs)
+    before = read_inputs(workspace, runs[0])
+    number = before.cohort.reference
+    after = read_inputs(workspace, runs[1], reference=number)
     with open_store(workspace) as store:
         anchors = read_anchors(store, before.cohort.name)
-    rule = Rule(before.protocol.margins.accuracy, before.protocol.confidence)
-    measured = Measured(before.pairs, after.pairs)
-    return check_draft(measured, verdicts, anchors, rule)
+    protocol = before.protocol
+    rule = Rule(
+        accuracy=protocol.margins.accuracy,
+        sensitivity=protocol.margins.sensitivity,
+        confidence=protocol.confidence,
+        max_unanswered=protocol.max_unanswered,
+    )
+    return check_draft(Measured(before.pairs, after.pairs), verdicts, anchors, rule)
 
 
 def _decide(
@@ -308,20 +325,41 @@ def _decide(
     now: Clock,
 ) -> Revision:
     """Commit the draft if nothing objects, or if the objections are overridden."""
-    draft, check = revision.draft, revision.check
-    if draft is None or check is None or request.keep_draft:
-        return revision
-    if revision.objections and not request.override:
+    draft = revision.draft
+    if draft is None:
         return revision
     commitment = Commitment(
         actor=actor,
-        reason=draft.why,
-        evidence=summarise(check)
-        | {"cohort": request.cohort, "engine": request.engine}
-        | {"runs": list(revision.runs)},
-        overridden=revision.objections,
+        reason=draft.why.strip() or "no reason was given",
+        evidence=_evidence(revision, request),
+        objections=revision.objections,
         override_reason=request.override,
     )
-    version = commit_draft(workspace, draft, commitment, now=now)
+    if not _accepted(revision, request):
+        reject_draft(workspace, draft, revision.parent.ref, commitment, now=now)
+        return revision
+    try:
+        version = commit_draft(workspace, draft, commitment, now=now)
+    except ConflictError:
+        late = replace(commitment, objections=("another version was committed first",))
+        reject_draft(workspace, draft, revision.parent.ref, late, now=now)
+        raise
     last = run_prompt(workspace, version.ref, request.cohort, engine=request.engine)
     return replace(revision, version=version, runs=(*revision.runs, last.run_id))
+
+
+def _accepted(revision: Revision, request: Request) -> bool:
+    if revision.check is None or request.keep_draft:
+        return False
+    return bool(request.override) or not revision.objections
+
+
+def _evidence(revision: Revision, request: Request) -> dict[str, object]:
+    """Return what the decision rests on, for the ledger: counts, names and run ids."""
+    found: dict[str, object] = {
+        "cohort": request.cohort,
+        "engine": request.engine,
+        "runs": list(revision.runs),
+        "not_searched_for_copies": [name for name, _ in revision.skipped],
+    }
+    return found | (summarise(revision.check) if revision.check else {})

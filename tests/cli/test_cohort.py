@@ -12,8 +12,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from loop.cli import agreement, cohort
-from loop.core.errors import OverlapError
+from loop.core.errors import DataError, OverlapError
+from loop.core.ledger import Actor
 from loop.core.paths import Workspace
+from loop.core.records import Mark
+from loop.labels.cohort import read_cohort
+from loop.labels.reference import correct_reference
 
 REPORTS = [
     ["case_id", "text", "patient", "edema"],
@@ -133,6 +137,134 @@ def test_votes_make_the_next_reference(call: Command, files: Path) -> None:
     result = call("cohort", "votes", "mine", str(files / "votes.csv"))
     assert "reference v2 of mine: 12 votes, majority of 4 of 6 readers" in result.stdout
     assert "no_majority 1" in result.stdout
+
+
+def test_a_second_reader_makes_agreement_possible(call: Command, files: Path) -> None:
+    """The advice of the first answer, followed, gives the second."""
+    call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    call("cohort", "votes", "mine", _votes_of(files, "A"))
+    error = call("agreement", "mine").exception
+    assert isinstance(error, DataError)
+    assert "add the votes of another with `ranloop cohort votes mine FILE`" in str(
+        error
+    )
+    said = call("cohort", "votes", "mine", _votes_of(files, "D")).stdout
+    assert "4 votes, majority of 2 of 2 readers" in said
+    assert "new         D" in said
+    assert "as before   A" in said
+    data = json.loads(call("agreement", "mine", "--resamples", "100", "--json").stdout)
+    assert data["readers"] == ["A", "D"]
+
+
+def test_replaced_votes_are_named(call: Command, files: Path) -> None:
+    """Without --replace nothing changes; with it the loss is counted, by reader."""
+    call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    call("cohort", "votes", "mine", str(files / "votes.csv"))
+    path = files / "again.csv"
+    path.write_text("reader,case_id,label,value\nA,a1,fracture,absent\n")
+    error = call("cohort", "votes", "mine", str(path)).exception
+    assert isinstance(error, DataError)
+    assert "--replace" in str(error)
+    said = call("cohort", "votes", "mine", str(path), "--replace").stdout
+    assert "11 votes, majority of 4 of 6 readers" in said
+    assert (
+        "replaced    A: 2 votes, 2 of them without a new one, and no vote any" in said
+    )
+    assert "as before   B, C, D, E, F" in said
+    again = call("cohort", "votes", "mine", str(path), "--replace", "--json")
+    assert json.loads(again.stdout)["replaced"] == []
+
+
+def test_votes_dropped_because_they_were_edited_are_said(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """A file that was tampered with counts for no reader."""
+    call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    call("cohort", "votes", "mine", _votes_of(files, "A"))
+    kept = workspace.cohorts / "mine" / "votes.csv"
+    kept.write_text(kept.read_text().replace("present", "absent"))
+    said = call("cohort", "votes", "mine", _votes_of(files, "D"), "--replace").stdout
+    assert "dropped     all votes kept before: they were not as recorded" in said
+
+
+def test_import_takes_named_columns_and_warns_of_languages(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """The way out of the message about missing columns; cases no rule can read."""
+    (workspace.labels / "cues").mkdir()
+    (workspace.labels / "cues" / "en.yaml").write_text("language: en\n")
+    path = files / "odd.csv"
+    rows = "nr,Wortlaut,Fall\n1,Clear lungs.,P1\n2,Без изменений,P2\n"
+    path.write_text(rows, encoding="utf-8")
+    error = call("cohort", "import", str(path), "--name", "odd").exception
+    assert isinstance(error, DataError)
+    assert "--id-column" in str(error)
+    columns = ("--id-column", "nr", "--text-column", "Wortlaut")
+    columns += ("--patient-column", "Fall")
+    said = call("cohort", "import", str(path), "--name", "odd", *columns).stdout
+    assert "languages   en 1, und 1" in said
+    assert "warning     the engine rules refuses 1 cases: no cues" in said
+    assert "for und. If a language was guessed wrongly" in said
+    assert "patients    2" in said
+    words = (*columns, "--language", "en", "--replace")
+    said = call("cohort", "import", str(path), "--name", "odd", *words).stdout
+    assert "warning" not in said
+
+
+def test_check_quotes_ids_that_a_list_would_hide(call: Command, files: Path) -> None:
+    """A comma in an id would make two ids of it."""
+    for name, role in (("mine", "dev"), ("sealed", "holdout")):
+        path = files / f"{name}.csv"
+        path.write_text('case_id,text\n"CXR 7, PA",Clear lungs.\n')
+        call("cohort", "import", str(path), "--name", name, "--role", role)
+    assert "share 1 case: 'CXR 7, PA'\n" in str(call("cohort", "check").exception)
+
+
+def _votes_of(files: Path, reader: str) -> str:
+    """Write the votes of one reader and return the path."""
+    path = files / f"votes_{reader}.csv"
+    rows = [row for row in VOTES if row[0] in ("reader", reader)]
+    path.write_text("".join(",".join(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_votes_say_what_they_take_from_the_reference_before(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """Labels nobody voted on and undone corrections, in words and as JSON."""
+    call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    who = Actor(name="Dr. Example")
+    correct_reference(
+        workspace,
+        read_cohort(workspace, "mine"),
+        {("a1", "edema"): Mark.PRESENT},
+        actor=who,
+        reason="read again",
+    )
+    votes = str(files / "votes.csv")
+    said = call("cohort", "votes", "mine", votes).stdout
+    assert "20 labels without a vote are missing in every case: atelectasis" in said
+    assert "0 marks are missing now, 1 corrections by verdict are undone" in said
+    data = json.loads(call("cohort", "votes", "mine", votes, "--json").stdout)
+    assert data["superseded"] == {"corrections": 0, "missing": 0}
+    assert len(data["not_voted"]) == 20
+
+
+def test_show_names_a_cohort_that_is_not_as_recorded(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """The list says so of the cohort file; one cohort in detail is refused."""
+    call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    listed = json.loads(call("cohort", "show", "--json").stdout)["cohorts"][0]
+    assert listed["as_recorded"] is True
+    path = workspace.cohorts / "mine" / "cohort.yaml"
+    path.write_text(path.read_text().replace("role: dev", "role: external"))
+    listed = json.loads(call("cohort", "show", "--json").stdout)["cohorts"][0]
+    assert listed["as_recorded"] is False
+    for words in (("show", "mine"), ("check",)):
+        error = call("cohort", *words).exception
+        assert isinstance(error, DataError)
+        assert "cohort.yaml, role" in str(error)
 
 
 def test_agreement_prints_tables_and_no_nan(call: Command, files: Path) -> None:

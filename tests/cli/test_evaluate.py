@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 
 import pytest
 import typer
@@ -12,9 +13,12 @@ from loop.cli import compare, evaluate, failures
 from loop.core.errors import DataError, WriteError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
-from loop.core.records import Guide
+from loop.core.records import Guide, Mark
+from loop.evaluate.parent import find_parent_run
+from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.reference import correct_reference
 from loop.prompts.library import write_version
 from loop.prompts.version import PromptVersion
 from loop.run.task import run_prompt
@@ -27,8 +31,8 @@ LENIENT = "accuracy: 0.5\nkappa: 0.1\nmin_cases: 1\nmin_positives: 1\n" + (
 )
 
 
-def write_prompt(workspace, number, *terms):
-    """Write a version with one guide that reads `terms`."""
+def write_prompt(workspace, number, *terms, parent=None):
+    """Write a version with one guide that reads `terms`; return it."""
     guide = Guide(
         label="pleural_effusion",
         name="Pleural Effusion",
@@ -36,9 +40,14 @@ def write_prompt(workspace, number, *terms):
         terms=terms,
     )
     version = PromptVersion(
-        name="tiny", number=number, system="Read.\n", user=USER, guides=(guide,)
+        name="tiny",
+        number=number,
+        system="Read.\n",
+        user=USER,
+        guides=(guide,),
+        parent=parent.digest if parent else None,
     )
-    write_version(workspace, version)
+    return write_version(workspace, version)
 
 
 @pytest.fixture
@@ -54,8 +63,8 @@ def place(workspace, tmp_path):
             writer.writerow([f"n{number}", f"Clear lungs, {SECRET} {number}.", 0])
     options = ImportOptions(name="dev", role="dev", source="Synthetic", licence="-")
     import_cohort(workspace, tmp_path / "dev.csv", options, actor=EDITOR)
-    write_prompt(workspace, 1, "effusion")
-    write_prompt(workspace, 2, "effusion", "fluid")
+    first = write_prompt(workspace, 1, "effusion")
+    write_prompt(workspace, 2, "effusion", "fluid", parent=first)
     run_prompt(workspace, "tiny@v1", "dev")
     run_prompt(workspace, "tiny@v2", "dev")
     return workspace
@@ -126,6 +135,71 @@ def test_the_ledger_keeps_each_evaluation_once(call, place):
     assert set(decided.payload["labels"].values()) == {"INSUFFICIENT"}
 
 
+def test_the_change_against_the_parent_is_shown_by_default(call, tmp_path):
+    """Nobody has to remember the earlier run; another or none can be named."""
+    page = tmp_path / "e.html"
+    call("evaluate", "latest:tiny@v2", "--html", str(page))
+    assert "What changed since tiny@v1" in page.read_text()
+    markdown = tmp_path / "e.md"
+    call("evaluate", "latest:tiny@v2", "--md", str(markdown), "--against", "none")
+    assert "What changed" not in markdown.read_text()
+
+    def before(*arguments):
+        data = json.loads(call("evaluate", *arguments, "--json").stdout)
+        return data["change"] and data["change"]["before"]["prompt"]
+
+    assert before("latest:tiny@v2") == "tiny@v1"
+    assert before("latest:tiny@v2", "--against", "latest:tiny@v2") == "tiny@v2"
+    assert before("latest:tiny@v2", "--against", "none") is None
+    assert before("latest:tiny@v1") is None
+
+
+def test_the_parent_run_must_be_of_the_same_cases(call, place):
+    """A limited run has no parent run until the parent was run on the same cases."""
+    assert find_parent_run(place, "latest:tiny@v2") is not None
+    run_prompt(place, "tiny@v2", "dev", limit=15)
+    assert find_parent_run(place, "latest:tiny@v2") is None
+    short = run_prompt(place, "tiny@v1", "dev", limit=15)
+    assert find_parent_run(place, "latest:tiny@v2") == short.run_id
+
+
+def test_an_old_run_is_evaluated_without_its_prompt(call, place):
+    """A version that was removed leaves its runs readable, without a change."""
+    shutil.rmtree(place.prompts / "tiny" / "v2")
+    result = call("evaluate", "latest:tiny@v2", "--json")
+    assert json.loads(result.stdout)["change"] is None
+
+
+def test_a_limited_run_cannot_look_like_a_full_one(call, place):
+    """Its documents and its ledger entries say how many cases it left out."""
+    run = run_prompt(place, "tiny@v2", "dev", limit=15)
+    result = call("evaluate", run.run_id)
+    assert "Not all cases were run: 5 cases" in result.stdout
+    assert result.stdout.rstrip().endswith("not all cases were run")
+    call("evaluate", "latest:tiny@v1")
+    payloads = [
+        entry.payload
+        for entry in read_ledger(place.ledger)
+        if entry.action in ("evaluated", "gate_decided")
+    ]
+    assert [(p["cases"], p["not_run"]) for p in payloads] == [(15, 5)] * 2 + [
+        (20, 0)
+    ] * 2
+    digests = [payload["counts_digest"] for payload in payloads]
+    assert digests[0] == digests[1] != digests[2] == digests[3]
+
+
+def test_coding_is_a_property_of_the_reference_not_of_the_cohort(call, place):
+    """The caveat stands on the version that is scored, whatever the cohort's origin."""
+    marks = {(f"n{i}", "pleural_effusion"): Mark.NOT_CODED for i in range(10)}
+    cohort = read_cohort(place, "dev")
+    correct_reference(place, cohort, marks, actor=EDITOR, reason="coded, not read")
+    for reference, noted in (("1", False), ("2", True)):
+        result = call("evaluate", "--reference", reference)
+        assert result.exit_code == 100, result.output
+        assert ("comes from coding" in result.stdout) is noted
+
+
 def test_a_protocol_edited_after_the_run_is_noted(call, place):
     """Thresholds lowered to fit the result are visible on the result."""
     write_atomic(place.protocol, LENIENT)
@@ -177,13 +251,15 @@ def test_failures_as_csv(call):
     assert {row["predicted"] for row in rows} == {"absent"}
 
 
-def test_failures_of_a_holdout_are_refused(call, place):
+def test_failures_of_a_holdout_are_refused(call, place, tmp_path):
     """Whoever has read the failing cases of a holdout has used it up."""
-    path = place.cohorts / "dev" / "cohort.yaml"
-    write_atomic(path, path.read_text().replace("role: dev", "role: holdout"))
+    options = ImportOptions(
+        name="dev", role="holdout", source="-", licence="-", replace=True
+    )
+    import_cohort(place, tmp_path / "dev.csv", options, actor=EDITOR)
     result = call("failures")
     assert isinstance(result.exception, DataError)
-    assert "holdout" in str(result.exception)
+    assert "failing cases stay unseen" in str(result.exception)
 
 
 @pytest.mark.parametrize(

@@ -244,3 +244,26 @@ def test_holdout_does_not_open_for_a_version_that_is_not_frozen(ready, call):
     error = call("run", "extractor", "--cohort", "final")
     assert isinstance(error, DataError)
     assert "frozen" in str(error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["prompts/ledger.jsonl", ".ranloop/store.db"])
+def test_document_never_overwrites_the_workspace(ready, call, target):
+    """A slip in a file name must not cost the history."""
+    before = contents(ready.root)
+    error = call("evaluate", "--csv", str(ready.root / target))
+    assert isinstance(error, DataError)
+    assert "Name a file elsewhere" in str(error)
+    assert contents(ready.prompts) == {
+        name.removeprefix("prompts/"): raw
+        for name, raw in before.items()
+        if name.startswith("prompts/")
+    }
+
+
+@pytest.mark.slow
+def test_alias_without_a_reason_is_a_usage_error(ready):
+    """No traceback for an empty --why."""
+    words = ["alias", "extractor@v1", "production", "--why", " "]
+    result = CliRunner().invoke(app, [*words, "-w", str(ready.root)])
+    assert result.exit_code == 2

@@ -103,6 +103,22 @@ def test_a_round_that_fails_exits_with_100_and_says_why(call, tmp_path):
     )
 
 
+def test_labels_that_no_margin_could_judge_are_named(call, tmp_path):
+    """A label that passes by counts, or by nothing, does not look like the others."""
+    kept = call("revise", *revise_args(tmp_path, "--keep-draft", "--json")).stdout
+    bases = {row["label"]: row["basis"] for row in json.loads(kept)["check"]["labels"]}
+    assert (bases["pleural_effusion"], bases["edema"]) == ("counts", "nothing")
+    out = call("revise", *revise_args(tmp_path)).stdout
+    by_counts, nothing = out.split("* judged by counts")[1].split("not judged: no case")
+    assert "accuracy: pleural_effusion" in by_counts
+    assert "sensitivity: pleural_effusion" in by_counts
+    assert "edema" in nothing.split("targeted cases")[0]
+    row = next(
+        line for line in out.splitlines() if line.startswith("pleural_effusion ")
+    )
+    assert row.count(" *") == 2
+
+
 def test_json_is_one_object_and_nothing_else(call, tmp_path):
     """Stdout can be piped into another program."""
     result = call("revise", *revise_args(tmp_path, "--json"))

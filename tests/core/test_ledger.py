@@ -6,8 +6,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from loop.core.errors import LedgerError
-from loop.core.ledger import Actor, Event, append_event, entry_hash, read_ledger
+from loop.core.errors import LedgerError, WriteError
+from loop.core.ledger import (
+    Actor,
+    Event,
+    append_event,
+    append_events,
+    entry_hash,
+    read_ledger,
+)
 
 ACTOR = Actor(name="Dr A", role="reviewer")
 
@@ -114,6 +121,15 @@ def test_torn_last_line_is_reported_and_nothing_is_appended(tmp_path):
     assert path.read_bytes().startswith(whole)
 
 
+def test_missing_line_end_after_a_whole_entry_is_no_damage(tmp_path):
+    """Some editors take the last line end; nothing is lost by that."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    append_event(path, event("extractor@v2"), ACTOR)
+    assert [entry.seq for entry in read_ledger(path)] == [1, 2]
+
+
 def _append_many(path, name):
     for number in range(10):
         append_event(path, event(f"{name}@v{number}"), Actor(name=name))
@@ -153,3 +169,30 @@ def test_lines_are_plain_json(tmp_path):
     append_event(path, event(), ACTOR)
     [line] = path.read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["actor"] == "Dr A"
+
+
+def test_several_events_are_appended_together_or_not_at_all(tmp_path, monkeypatch):
+    """An act that takes two entries leaves none behind when it fails."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR)
+    both = append_events(path, [event("a@v1"), event("a@v2")], ACTOR)
+    assert read_ledger(path)[1:] == both
+    whole = path.read_bytes()
+
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(WriteError):
+        append_events(path, [event("a@v3"), event("a@v4")], ACTOR)
+    assert path.read_bytes() == whole
+
+
+def test_an_edit_between_two_reads_is_noticed(tmp_path):
+    """Reading twice is cheap, not blind: the bytes are compared, not the time."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR)
+    read_ledger(path)
+    path.write_bytes(path.read_bytes().replace(b"because", b"despite"))
+    with pytest.raises(LedgerError, match="was edited"):
+        read_ledger(path)

@@ -87,7 +87,6 @@ def inputs(
             manifest={"run_id": run, "python": "3.11"},
         ),
         cohort=CohortFacts(**{**facts, **cohort}),
-        not_coded=bool((standard.marks == 2).any()),
         pairs=align(outcomes, standard, TAXONOMY),
         patients=tuple(patients),
         taxonomy=TAXONOMY,

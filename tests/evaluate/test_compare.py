@@ -1,8 +1,11 @@
 """Two runs on the same cases: what is fixed, broken, or only hedged."""
 
+from dataclasses import replace
+
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.records import Status
 from loop.evaluate.compare import compare_inputs
 from loop.evaluate.gates import Verdict
 from loop.evaluate.regression import Difference, judge_regression
@@ -123,9 +126,98 @@ def test_runs_on_different_cohorts_are_refused():
         compare_inputs(inputs(outcomes, standard), other)
 
 
-def test_lost_sensitivity_is_named_beside_a_passing_accuracy():
+def test_lost_sensitivity_does_not_hide_behind_accuracy():
     """Two of 20 positives lost among 1,000 cases pass on accuracy alone."""
     truth = [1] * 20 + [0] * 980
     comparison = runs(truth, [0, 0] + [1] * 18 + [0] * 980, truth)
     assert edema(comparison).accuracy.verdict is Verdict.PASS
+    assert edema(comparison).verdict is Verdict.INSUFFICIENT
     assert [row.label for row in comparison.less_sensitive] == ["edema"]
+
+
+TRUTH = [1] * 40 + [0] * 260
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"),
+    [
+        (TRUTH, "PASS"),
+        ([-1] * 300, "FAIL"),
+        ([-1] * 40 + [0] * 260, "FAIL"),
+        ([1] * 40 + [-1] * 260, "FAIL"),
+        ([None] * 150 + TRUTH[150:], "INSUFFICIENT"),
+        ([*TRUTH[:-150], *[None] * 150], "INSUFFICIENT"),
+        ([None] * 300, "INSUFFICIENT"),
+    ],
+)
+def test_a_version_that_no_longer_answers_does_not_pass(after, verdict):
+    """Hedging or losing right answers is getting worse, not a change of coverage."""
+    assert runs(TRUTH, after, TRUTH).verdict.value == verdict
+
+
+def test_five_hedged_positives_of_many_cases_do_not_pass():
+    """Too few positives for a limit, too few losses for accuracy: still not passed."""
+    truth = [1] * 5 + [0] * 995
+    comparison = runs(truth, [-1] * 5 + [0] * 995, truth)
+    assert edema(comparison).accuracy.verdict is Verdict.PASS
+    assert comparison.verdict is not Verdict.PASS
+    assert comparison.less_sensitive == (edema(comparison),)
+
+
+def test_a_lost_answer_counts_only_if_it_was_right():
+    """A wrong answer that turns uncertain is neither lost nor gained."""
+    change = edema(runs([1, 1, 0, 0, -1], [-1, None, -1, 1, 1], [1, 1, 1, 1, 1]))
+    assert change.accuracy.difference == (2, 1, 4)
+    assert change.sensitivity.difference == (2, 1, 4)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_a_failed_engine_is_no_wrong_answer(swap):
+    """Its pairs are left out on either side, but too many leave nothing to say."""
+    standard = reference({f"c{i}": {"edema": mark} for i, mark in enumerate(TRUTH)})
+    good = [outcome(f"c{i}", {"edema": mark}) for i, mark in enumerate(TRUTH)]
+    for failed, verdict in ((3, "PASS"), (4, "INSUFFICIENT")):
+        down = [silent(f"c{i}", Status.ENGINE_FAILED) for i in range(failed)]
+        pair = (good, [*down, *good[failed:]])
+        comparison = compare(*(pair[::-1] if swap else pair), standard)
+        assert edema(comparison).accuracy.difference == (0, 0, 300 - failed)
+        assert comparison.verdict.value == verdict
+        assert bool(comparison.reasons) is (verdict == "INSUFFICIENT")
+
+
+def without(outcomes, label):
+    """Return outcomes of a prompt that does not ask for `label`."""
+    return [
+        replace(
+            one, fields={name: f for name, f in one.fields.items() if name != label}
+        )
+        for one in outcomes
+    ]
+
+
+def test_a_label_is_skipped_only_if_nobody_asks_or_the_reference_is_open():
+    """Asked before or after is asked: a dropped label fails, a new one is open."""
+    rows = {f"c{i}": {"edema": mark} for i, mark in enumerate(TRUTH)}
+    standard = reference(rows, labels=["edema", "fracture"])
+    full = [outcome(f"c{i}", {"edema": mark}) for i, mark in enumerate(TRUTH)]
+    none = without(full, "edema")
+    found = {
+        (one, other): edema(compare(left, right, standard))
+        for one, left in (("asks", full), ("not", none))
+        for other, right in (("asks", full), ("not", none))
+    }
+    assert {pair: change.judged for pair, change in found.items()} == {
+        ("asks", "asks"): True,
+        ("asks", "not"): True,
+        ("not", "asks"): True,
+        ("not", "not"): False,
+    }
+    assert found["asks", "not"].verdict is Verdict.FAIL
+    assert found["not", "asks"].verdict is Verdict.INSUFFICIENT
+    comparison = compare(full, full, standard)
+    assert {row.label for row in comparison.labels if row.judged} == {
+        "edema",
+        "fracture",
+    }
+    assert comparison.verdict is Verdict.PASS
+    assert compare(full, none, standard).verdict is Verdict.FAIL

@@ -12,7 +12,10 @@ from loop.core.errors import DataError
 from loop.core.records import Field, Outcome, Status
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.gates import Verdict
+from loop.evaluate.measure import resampling_units
 from loop.evaluate.pairs import Answer, align
+from loop.evaluate.protocol import Protocol
+from loop.evaluate.recording import counts_digest
 from loop.labels.reference import (
     ABSENT,
     MISSING,
@@ -106,7 +109,7 @@ def test_cases_missing_on_either_side_are_counted():
     evaluation = evaluate([outcome("a", {}), outcome("z", {})], standard)
     assert evaluation.not_run == 2
     assert result_of(evaluation, "edema").excluded.missing == 1
-    assert any("2 cases of the reference" in text for text in evaluation.notes)
+    assert any("2 cases of the cohort" in text for text in evaluation.notes)
 
 
 def test_a_reference_without_a_label_leaves_it_missing():
@@ -153,19 +156,154 @@ def test_hedging_every_hard_case_shows_in_the_other_readings():
     assert row.rests_on_uncertain(0.95)
     assert any("only because uncertain" in text for text in evaluation.notes)
     excluded, absent, present = evaluation.views
-    # 30 for the label itself, 30 for "No Finding" derived from it.
-    assert (absent.scored, present.scored) == (excluded.scored + 60,) * 2
+    assert (absent.scored, present.scored) == (excluded.scored + 30,) * 2
     assert absent.macro_f1 < excluded.macro_f1
 
 
-def test_patients_are_resampled_only_if_all_are_known():
-    """One case without patient makes the unit a case, and the document says so."""
+def test_a_case_without_patient_is_a_unit_of_its_own():
+    """One unknown patient does not make the other cases independent."""
     outcomes, standard = random_run(40)
     known = [f"p{i // 2}" for i in range(40)]
-    by_patient = evaluate(outcomes, standard, patients=known)
-    by_case = evaluate(outcomes, standard, patients=[*known[:-1], ""])
-    assert (by_patient.method.unit, by_patient.method.units) == ("patient", 20)
-    assert (by_case.method.unit, by_case.method.units) == ("case", 40)
+
+    def method(patients):
+        found = evaluate(outcomes, standard, patients=patients).method
+        return found.unit, found.units, found.known
+
+    assert method(known) == ("patient", 20, 40)
+    assert method(["", "", *known[2:]]) == ("patient", 21, 38)
+    assert method([""] * 40) == ("case", 40, 0)
+
+
+def test_units_are_numbered_as_they_first_appear():
+    """Pseudonyms differ between workspaces; an interval must not."""
+    found = resampling_units(["b", "", "a", "b", "", "a"])
+    assert found.units.tolist() == [0, 1, 2, 0, 3, 2]
+    assert (found.unit, found.total, found.known) == ("patient", 4, 4)
+    empty = resampling_units([])
+    assert (empty.unit, empty.total, empty.known) == ("case", 0, 0)
+
+
+LOWER = Protocol(rule="lower", min_positives=14)
+
+
+def repeated(n_patients, each, wrong=()):
+    """Return a run over patients with `each` equal cases; `wrong` patients are missed.
+
+    Every second patient has edema.
+    """
+    rows, outcomes, patients = {}, [], []
+    for patient in range(n_patients):
+        for number in range(each):
+            case_id = f"p{patient}-{number}"
+            truth = patient % 2
+            rows[case_id] = {"edema": truth}
+            answer = 1 - truth if patient in wrong else truth
+            outcomes.append(outcome(case_id, {"edema": answer}))
+            patients.append(f"patient {patient}")
+    return outcomes, reference(rows), patients
+
+
+def edema_gate(n_patients, each, wrong=(), protocol=LOWER, *, known=True):
+    """Return the gate of edema and the evaluation."""
+    outcomes, standard, patients = repeated(n_patients, each, wrong)
+    if not known:
+        patients = [""] * len(patients)
+    evaluation = evaluate(outcomes, standard, patients=patients, protocol=protocol)
+    return result_of(evaluation, "edema").gate, evaluation
+
+
+def test_copies_of_few_patients_certify_nothing():
+    """Ten patients thirty times are not 300 cases, however right they all are."""
+    assert edema_gate(10, 30, known=False)[0].verdict is Verdict.PASS
+    gate, evaluation = edema_gate(10, 30)
+    assert gate.verdict is Verdict.INSUFFICIENT
+    # With no error the limit over ten patients is 0.05 to the power 1/10.
+    assert "accuracy: lower limit 0.741 over 10 patients" in gate.reasons[0]
+    assert any("sensitivity" in text and "5 patients" in text for text in gate.reasons)
+    assert "needs more patients" in gate.needs
+    assert any("300 cases are of 10 patients" in text for text in evaluation.notes)
+
+
+def test_errors_in_one_patient_widen_the_limit():
+    """Eight errors of 300 certify 0.95 as cases, not as one patient of 38."""
+    assert edema_gate(38, 8, {0}, known=False)[0].verdict is Verdict.PASS
+    gate, _ = edema_gate(38, 8, {0})
+    assert gate.verdict is Verdict.INSUFFICIENT
+    assert "over 38 patients does not reach 0.95" in gate.reasons[0]
+
+
+def test_many_patients_with_two_cases_each_still_pass():
+    """200 patients without an error are enough by themselves."""
+    assert edema_gate(200, 2)[0].verdict is Verdict.PASS
+
+
+def test_patients_that_do_not_repeat_change_nothing():
+    """With one case each, patients are cases, and no note is needed."""
+    gate, evaluation = edema_gate(300, 1)
+    assert gate == edema_gate(300, 1, known=False)[0]
+    assert not any("Patients repeat" in text for text in evaluation.notes)
+
+
+def test_the_point_rule_says_that_intervals_assume_independence():
+    """The observed value stands; its interval is too narrow, and that is said."""
+    gate, evaluation = edema_gate(10, 30, protocol=Protocol())
+    assert gate.verdict is Verdict.PASS
+    assert any("assume independent cases" in text for text in evaluation.notes)
+
+
+def full_run(n=210):
+    """Return a perfect run in which every label has enough positives."""
+    rows = {
+        f"c{i}": {label: int((i + k) % 7 == 0) for k, label in enumerate(TAXONOMY.ids)}
+        for i in range(n)
+    }
+    for row in rows.values():
+        row["no_finding"] = 0
+    rows |= {f"n{i}": {"no_finding": 1} for i in range(20)}
+    outcomes = [
+        outcome(case, {k: v for k, v in row.items() if k != "no_finding"})
+        for case, row in rows.items()
+    ]
+    return outcomes, reference(rows)
+
+
+@pytest.mark.parametrize("in_reference", [True, False])
+def test_a_limited_run_never_passes(in_reference):
+    """All labels pass on the cases that were run; the others may be the hard ones."""
+    outcomes, standard = full_run()
+    if in_reference:
+        found = evaluate(outcomes[1:], standard)
+    else:
+        found = evaluate(outcomes, standard, cases=len(outcomes) + 1)
+    assert found.count(Verdict.PASS) == 21
+    assert (found.verdict, found.not_run) == (Verdict.INSUFFICIENT, 1)
+    assert found.notes[0].startswith("Not all cases were run")
+
+
+def test_a_limited_run_can_still_fail():
+    """What failed on some of the cases is not saved by leaving out others."""
+    wrong = [outcome(one.item_id, {}) for one in full_run()[0][1:]]
+    assert evaluate(wrong, full_run()[1]).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize("code", [NOT_CODED, ABSENT])
+def test_coding_is_noted_only_where_the_reference_holds_it(code):
+    """Readers' votes on a coded cohort make a reference without that weakness."""
+    standard = reference({"a": {"edema": code}, "b": {"edema": 1}})
+    found = evaluate([outcome("a", {}), outcome("b", {"edema": 1})], standard)
+    assert any("comes from coding" in text for text in found.notes) is (
+        code == NOT_CODED
+    )
+
+
+def test_the_counts_digest_tells_runs_apart():
+    """A limited run, and one other answer, give another digest; order does not."""
+    outcomes, standard = random_run(40)
+    full = counts_digest(evaluate(outcomes, standard))
+    assert counts_digest(evaluate(outcomes[::-1], standard)) == full
+    assert counts_digest(evaluate(outcomes[:-1], standard)) != full
+    hedged = [*outcomes[:-1], outcome(outcomes[-1].item_id, {"edema": -1})]
+    assert counts_digest(evaluate(hedged, standard)) != full
 
 
 def test_an_empty_run_is_insufficient_not_an_error():
@@ -178,19 +316,7 @@ def test_an_empty_run_is_insufficient_not_an_error():
 
 def test_a_perfect_run_passes_every_label():
     """Every label with enough positives, everything right: PASS overall."""
-    rows = {
-        f"c{i}": {label: int((i + k) % 7 == 0) for k, label in enumerate(TAXONOMY.ids)}
-        for i in range(210)
-    }
-    for row in rows.values():
-        row["no_finding"] = 0
-    for i in range(20):
-        rows[f"n{i}"] = {"no_finding": 1}
-    outcomes = [
-        outcome(case, {k: v for k, v in row.items() if k != "no_finding"})
-        for case, row in rows.items()
-    ]
-    evaluation = evaluate(outcomes, reference(rows))
+    evaluation = evaluate(*full_run())
     assert evaluation.verdict is Verdict.PASS
     assert evaluation.macro.score.estimate == 1.0
 

@@ -1,5 +1,7 @@
 """The gate against the tables of the domain notes and the published thresholds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from loop.evaluate.protocol import Protocol
 from loop.stats.agreement import cohen_kappa
 from loop.stats.bootstrap import bootstrap_kappa
 from loop.stats.confusion import Confusion
+from loop.stats.intervals import Estimate
 
 POINT = Protocol()
 LOWER = Protocol(rule="lower", min_positives=14)
@@ -28,6 +31,11 @@ def evidence(tp, fp, fn, tn, *, unanswered=0, asked=True):
         usable=counts.n + unanswered,
         asked=asked,
     )
+
+
+def with_kappa(given_evidence, kappa):
+    """Return the same evidence with another kappa."""
+    return replace(given_evidence, kappa=kappa, kappa_bootstrap=kappa)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +119,32 @@ def test_lower_rule_asks_for_sensitivity_on_few_positives():
     assert gate.verdict is Verdict.INSUFFICIENT
     assert any(reason.startswith("sensitivity") for reason in gate.reasons)
     assert "needs about" in gate.needs
+
+
+def test_a_wide_kappa_says_how_many_more_cases_it_needs():
+    """Kappa 0.85 with lower limit 0.5 and floor 0.6: (0.35 / 0.25)^2 - 1 of 300."""
+    wide = Estimate(0.85, 0.5, 0.95)
+    given_evidence = evidence(60, 0, 0, 240)
+    gate = judge_label(with_kappa(given_evidence, wide), LOWER)
+    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.needs == "needs about 288 more cases (58 positives)"
+
+
+@pytest.mark.parametrize(
+    ("kappa", "floor", "needs"),
+    [
+        (Estimate(0.78, 0.5, 0.95), 0.6, "more cases alone will not do"),
+        (Estimate(0.85, None, None), 0.6, "cannot be told"),
+        (Estimate(None, None, None), 0.6, "cannot be told"),
+        (Estimate(0.85, 0.5, 0.95), 0.9, "cannot be told"),
+    ],
+)
+def test_an_undecided_kappa_always_says_what_is_needed(kappa, floor, needs):
+    """A number where there is one, else that there is none; never silence."""
+    protocol = LOWER.model_copy(update={"kappa_floor": floor})
+    gate = judge_label(with_kappa(evidence(60, 0, 0, 240), kappa), protocol)
+    assert gate.verdict is Verdict.INSUFFICIENT
+    assert needs in gate.needs
 
 
 def test_unanswered_cases_stop_the_gate_before_any_rate():

@@ -53,6 +53,11 @@ def test_an_edit_is_another_protocol(workspace):
         ("rule: best", "rule"),
         ("kapa: 0.8", "kapa"),
         ("rule: lower", "min_positives"),
+        ("min_cases: 0", "min_cases"),
+        ("min_positives: 0", "min_positives"),
+        ("min_negatives: 0", "min_negatives"),
+        ("confidence: 0.5", "confidence"),
+        ("confidence: .nan", "confidence"),
     ],
 )
 def test_wrong_fields_are_named(workspace, line, field):

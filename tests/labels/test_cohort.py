@@ -1,12 +1,14 @@
 """A cohort is pinned by digest; its texts stay private and are checked when read."""
 
 import stat
+import time
 from collections.abc import Callable
 
 import pytest
 
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
+from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.labels.cohort import (
     Cohort,
@@ -83,6 +85,86 @@ def test_an_edited_case_list_is_noticed(
     path.write_text("\n".join(path.read_text().split("\n")[:2]) + "\n")
     with pytest.raises(DataError, match="changed after the import: 1 cases"):
         read_cohort(workspace, "mine")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("role: holdout", "role: dev", r"role: is 'dev' now.*recorded 'holdout'"),
+        ("not_coded: false", "not_coded: true", "not_coded: is True now"),
+        ("pseudonym_key: ", "pseudonym_key: f #", "pseudonym_key: is 'f' now"),
+    ],
+)
+def test_an_edited_cohort_file_is_refused(
+    workspace: Workspace, make_cohort: Maker, old: str, new: str, field: str
+) -> None:
+    """A holdout renamed dev would let its failing cases be read."""
+    make_cohort(ROWS, role="holdout")
+    path = workspace.cohorts / "mine" / "cohort.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(DataError, match=rf"cohort\.yaml, {field}.*--replace"):
+        read_cohort(workspace, "mine")
+
+
+def test_an_edited_patient_is_refused(workspace: Workspace, make_cohort: Maker) -> None:
+    """Patients decide what is resampled together and what two cohorts share."""
+    cohort = make_cohort(ROWS)
+    path = workspace.cohorts / "mine" / "cases.csv"
+    path.write_text(path.read_text().replace(cohort.cases[0].patient, "0" * 16, 1))
+    with pytest.raises(DataError, match=r"cases\.csv, cases_sha256"):
+        read_cohort(workspace, "mine")
+
+
+def test_cases_and_their_digest_edited_together_are_refused(
+    workspace: Workspace, make_cohort: Maker
+) -> None:
+    """Two files that agree with each other must still agree with the ledger."""
+    make_cohort(ROWS, "other")
+    make_cohort(ROWS[:1])
+    for name in ("cases.csv", "cohort.yaml"):
+        text = (workspace.cohorts / "other" / name).read_text()
+        (workspace.cohorts / "mine" / name).write_text(text)
+    with pytest.raises(DataError, match=r"cohort\.yaml, cases: is 2 now"):
+        read_cohort(workspace, "mine")
+
+
+def test_a_cohort_without_its_ledger_is_refused(
+    workspace: Workspace, make_cohort: Maker
+) -> None:
+    """Nothing shows what it was imported as; the message says both ways out."""
+    make_cohort(ROWS)
+    workspace.ledger.unlink()
+    with pytest.raises(DataError, match=r"no entry cohort_added.*--replace"):
+        read_cohort(workspace, "mine")
+
+
+def test_an_import_that_recorded_less_is_named(
+    workspace: Workspace, make_cohort: Maker
+) -> None:
+    """What an earlier ranloop did not record is not taken as checked."""
+    make_cohort(ROWS)
+    workspace.ledger.unlink()
+    event = Event(action="cohort_added", subject="mine", reason="long ago")
+    append_event(workspace.ledger, event, Actor(name="Dr. Example"))
+    with pytest.raises(DataError, match=r"role: the ledger entry.*earlier ranloop"):
+        read_cohort(workspace, "mine")
+
+
+def test_a_cohort_imported_again_is_held_against_the_last_import(
+    workspace: Workspace, make_cohort: Maker
+) -> None:
+    """--replace may change role and cases; the ledger keeps both imports."""
+    make_cohort(ROWS, role="holdout")
+    assert make_cohort(ROWS[:1], role="dev", replace=True).role == "dev"
+
+
+def test_many_cases_are_read_fast(workspace: Workspace, make_cohort: Maker) -> None:
+    """Checking against the ledger hashes the file once: no cost per case."""
+    make_cohort([(f"c{i}", f"Text {i}.", f"P{i}") for i in range(20_000)])
+    start = time.perf_counter()
+    assert len(read_cohort(workspace, "mine").cases) == 20_000
+    assert time.perf_counter() - start < 1
 
 
 @pytest.mark.parametrize(

@@ -227,3 +227,30 @@ def test_replacing_keeps_every_old_cohort(
     texts = [(folder / "texts.jsonl").read_text() for folder in kept]
     assert sorted(t.split('"')[7] for t in texts) == ["First.", "Second."]
     assert all((folder / "cohort" / "cases.csv").is_file() for folder in kept)
+
+
+def test_labels_beside_and_in_an_object_are_all_read(
+    tmp_path: Path, workspace: Workspace, take: Importer
+) -> None:
+    """Also when the first line has no labels: none is dropped without a word."""
+    rows = [
+        {"id": "a", "text": "One.", "fracture": 1, "labels": None},
+        {"id": "b", "text": "Two.", "fracture": 0, "labels": {"edema": 1}},
+    ]
+    path = tmp_path / "mixed.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = take(path)
+    reference = read_reference(workspace, "mine")
+    assert reference.mark("a", "fracture") is Mark.PRESENT
+    assert reference.mark("a", "edema") is Mark.MISSING
+    assert reference.mark("b", "fracture") is Mark.ABSENT
+    assert reference.mark("b", "edema") is Mark.PRESENT
+    assert report.missing_marks == 2 * 21 - 3
+
+
+def test_a_flat_column_called_labels_is_said_to_be_unused(
+    take: Importer, write_csv: Writer
+) -> None:
+    """Only JSON nests labels in one; in a table the column is not read."""
+    report = take(write_csv([["id", "text", "labels"], ["a", "One.", "edema"]]))
+    assert report.unused == ("labels",)

@@ -47,8 +47,11 @@ def _refused(
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([["text"], ["One."]], r"no column with case ids \(there: 'text'\)"),
-        ([["case_id", "body"], ["1", "One."]], "no column with the text"),
+        (
+            [["text"], ["One."]],
+            r"no column with case ids \(there: 'text'\).*--id-column",
+        ),
+        ([["case_id", "body"], ["1", "One."]], "no column with the text.*--text-col"),
         ([["id", "text", "text"], ["1", "a", "b"]], "'text' stands twice"),
         ([["id", "text", "Edema", "edema"], ["1", "a", 1, 1]], "both label edema"),
         ([["id", "text", "edema"], ["1", "a", "maybe"]], "line 2: column 'edema'"),
@@ -243,10 +246,11 @@ def test_a_failed_replacement_leaves_the_old_cohort(
     take(write_csv(GOOD))
     with pytest.raises(DataError, match="stands twice"):
         take(write_csv([["id", "id", "text"], ["b", "c", "New."]]), replace=True)
-    with workspace.ledger.open("ab") as stream:
-        stream.write(b"broken\n")
+    whole = workspace.ledger.read_bytes()
+    workspace.ledger.write_bytes(whole + b"broken\n")
     with pytest.raises(LoopError, match="not a ledger entry"):
         take(write_csv([["id", "text"], ["b", "New."]]), replace=True)
+    workspace.ledger.write_bytes(whole)
     (item,) = iter_items(workspace, read_cohort(workspace, "mine"))
     assert item.variables["text"] == f"{SECRET}."
 
@@ -319,3 +323,43 @@ def test_a_huge_text_file_is_refused_by_name(
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "s1.txt").write_text("FINDINGS: " + "clear " * 900_000)
     _refused(workspace, take, tmp_path / "files", "s1.txt: a text of 5,400,010")
+
+
+def test_a_linked_folder_is_refused(tmp_path: Path, take: Importer) -> None:
+    """Links are not followed: its reports would be missing without a count."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "s2.txt").write_text("Clear.")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "s1.txt").write_text("Clear.")
+    (tmp_path / "files" / "more").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match="more is a link to a folder"):
+        take(tmp_path / "files")
+
+
+@pytest.mark.parametrize("target", ["elsewhere.txt", "files/s1.txt", "nowhere.txt"])
+def test_a_linked_file_is_refused(tmp_path: Path, take: Importer, target: str) -> None:
+    """It may lead to any file of this machine; even inside it is a second copy."""
+    (tmp_path / "elsewhere.txt").write_text(SECRET)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "s1.txt").write_text("Clear.")
+    (tmp_path / "files" / "s2.txt").symlink_to(tmp_path / target)
+    with pytest.raises(DataError, match=r"s2\.txt is a link, which is not followed"):
+        take(tmp_path / "files")
+
+
+def test_a_pipe_is_refused(tmp_path: Path, take: Importer) -> None:
+    """Reading it would wait for ever."""
+    (tmp_path / "files").mkdir()
+    os.mkfifo(tmp_path / "files" / "s1.txt")
+    with pytest.raises(DataError, match=r"s1\.txt is no file"):
+        take(tmp_path / "files")
+
+
+def test_a_label_given_twice_in_one_line_is_refused(
+    tmp_path: Path, take: Importer
+) -> None:
+    """Which of the two holds is not for the importer to guess."""
+    row = '{"id": "a", "text": "One.", "edema": 1, "labels": {"edema": 0}}'
+    (tmp_path / "twice.jsonl").write_text(row + "\n")
+    with pytest.raises(DataError, match="edema stands both in labels and beside"):
+        take(tmp_path / "twice.jsonl")

@@ -11,7 +11,7 @@ from loop.core.errors import OverlapError
 from loop.core.paths import Workspace
 from loop.labels.cohort import Cohort, texts_path
 from loop.labels.overlap import Kind, check_cohorts, near_duplicates, require_separate
-from loop.labels.texts import fold_text, guess_language, shingles, words
+from loop.labels.texts import fold_text, shingles, words
 
 LONG = (
     "the heart is normal in size and the lungs are clear without focal change or fluid "
@@ -146,21 +146,6 @@ def test_words_fold_case_width_and_punctuation() -> None:
     assert words("PICC-line, \uff23\uff34 0.5") == ["picc", "line", "ct", "0", "5"]
     assert fold_text("双肺，清晰。") == "双 肺 清 晰"
     assert fold_text(" ... ") == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("Lungs are clear.", "en"),
-        ("Größe normal.", "en"),
-        ("双肺纹理清晰，PICC 置管在位。", "zh"),
-        ("Lungs are clear in this rather long English text 肺.", "en"),
-        ("", "en"),
-    ],
-)
-def test_the_language_follows_the_script(text: str, language: str) -> None:
-    """Latin abbreviations in a Chinese report do not make it English."""
-    assert guess_language(text) == language
 
 
 def test_short_texts_are_one_shingle() -> None:

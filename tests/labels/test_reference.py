@@ -117,6 +117,72 @@ def test_an_edited_version_is_noticed(workspace: Workspace, cohort: Cohort) -> N
     assert edited_references(workspace, "mine") == (1,)
 
 
+def test_an_edited_version_is_not_read(workspace: Workspace, cohort: Cohort) -> None:
+    """It would be scored as if readers had said so; also under its number."""
+    _write(workspace, cohort)
+    path = reference_path(workspace, "mine", 1)
+    path.write_text(path.read_text().replace("present", "absent", 1))
+    for number in (None, 1):
+        with pytest.raises(DataError, match=r"v1\.csv was edited.*reference_wrong"):
+            read_reference(workspace, "mine", number)
+    wanted = {("a2", "fracture"): Mark.PRESENT}
+    with pytest.raises(DataError, match="was edited"):
+        correct_reference(workspace, cohort, wanted, actor=ACTOR, reason="again")
+    assert list_references(workspace, "mine") == (1,)
+
+
+def test_a_planted_version_is_not_read(workspace: Workspace, cohort: Cohort) -> None:
+    """The newest file decides what is scored: one nobody recorded is refused."""
+    _write(workspace, cohort)
+    planted = reference_path(workspace, "mine", 9)
+    planted.write_bytes(reference_path(workspace, "mine", 1).read_bytes())
+    with pytest.raises(DataError, match=r"v9\.csv is not in the ledger.*cohort votes"):
+        read_reference(workspace, "mine")
+    assert edited_references(workspace, "mine") == (9,)
+    assert read_reference(workspace, "mine", 1).number == 1
+    assert _write(workspace, cohort, MARKS[::-1]) == 10
+    assert read_reference(workspace, "mine").number == 10
+
+
+def test_a_removed_version_is_missed(workspace: Workspace, cohort: Cohort) -> None:
+    """Without v2, v1 would be scored as the newest; and v2 is never made twice."""
+    _write(workspace, cohort)
+    _write(workspace, cohort, MARKS[::-1])
+    reference_path(workspace, "mine", 2).unlink()
+    for number in (None, 2):
+        with pytest.raises(DataError, match=r"v2\.csv of cohort 'mine' is gone"):
+            read_reference(workspace, "mine", number)
+    assert read_reference(workspace, "mine", 1).number == 1
+    assert _write(workspace, cohort, MARKS[:, ::-1]) == 3
+
+
+def test_a_version_of_a_replaced_cohort_is_not_read(
+    workspace: Workspace, cohort: Cohort, make_cohort: Maker
+) -> None:
+    """Its entry is older than the import: it was made for the cohort before."""
+    _write(workspace, cohort)
+    path = reference_path(workspace, "mine", 1)
+    raw = path.read_bytes()
+    make_cohort([("a1", "One."), ("a2", "Two.")], replace=True)
+    path.parent.mkdir()
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match="not in the ledger"):
+        read_reference(workspace, "mine")
+
+
+def test_a_version_that_a_kill_left_unrecorded_is_recorded_by_the_next_try(
+    workspace: Workspace, cohort: Cohort
+) -> None:
+    """The file came, the entry did not: writing the same again adds the entry."""
+    before = workspace.ledger.read_bytes()
+    _write(workspace, cohort)
+    workspace.ledger.write_bytes(before)
+    with pytest.raises(DataError, match="not in the ledger"):
+        read_reference(workspace, "mine")
+    assert _write(workspace, cohort) == 1
+    assert read_reference(workspace, "mine").number == 1
+
+
 def test_no_version_without_its_ledger_entry(
     workspace: Workspace, cohort: Cohort
 ) -> None:

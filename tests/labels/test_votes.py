@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError, UnknownLabelError
-from loop.core.ledger import Actor
+from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.agreement import measure_agreement
 from loop.labels.cohort import Cohort
-from loop.labels.reference import MARKS, list_references, read_reference
+from loop.labels.reference import (
+    MARKS,
+    correct_reference,
+    list_references,
+    read_reference,
+    reference_path,
+)
+from loop.labels.superseded import Superseded
 from loop.labels.taxonomy import Taxonomy
 from loop.labels.votes import (
     Votes,
@@ -20,6 +28,7 @@ from loop.labels.votes import (
     majority,
     read_cohort_votes,
     read_votes,
+    replace_votes,
     votes_path,
 )
 
@@ -166,17 +175,99 @@ def test_importing_votes_makes_a_reference(
     assert again.reference == 1
 
 
-def test_new_votes_keep_the_old_ones_and_add_a_version(
+def test_replaced_votes_are_kept_and_add_a_version(
     workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
 ) -> None:
     """Nothing a reader ever said is lost."""
     for number, values in enumerate(("pppppp", "aaaaaa"), 1):
         path = write_csv([HEADER, *_ballots("a1", values)], "votes.csv")
-        report = import_votes(workspace, cohort, path, taxonomy, need=4, actor=ACTOR)
+        report = replace_votes(workspace, cohort, path, taxonomy, need=4, actor=ACTOR)
         assert report.reference == number
     kept = list((workspace.private / "replaced").glob("mine-votes-*.csv"))
     assert len(kept) == 1
     assert b"present" in kept[0].read_bytes()
+
+
+@pytest.mark.parametrize("edit", ["absent", "never recorded"])
+def test_edited_or_planted_votes_are_not_read(
+    workspace: Workspace,
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+    write_csv: Writer,
+    edit: str,
+) -> None:
+    """Agreement is a claim about readers: their votes must be those recorded."""
+    path, kept = (
+        write_csv([HEADER, *_ballots("a1", "pppppp")], "votes.csv"),
+        votes_path(workspace, "mine"),
+    )
+    if edit == "absent":
+        import_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
+        kept.write_text(kept.read_text().replace("present", "absent", 1))
+    else:
+        kept.write_bytes(path.read_bytes())
+    with pytest.raises(DataError, match=r"votes\.csv has sha256.*cohort votes mine"):
+        read_cohort_votes(workspace, cohort, taxonomy)
+
+
+def test_votes_with_the_same_majority_are_recorded_too(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+) -> None:
+    """No new version, but the ledger knows the digest of the votes now kept."""
+    for values in ("pppppp", "pppppa"):
+        path = write_csv([HEADER, *_ballots("a1", values)], "votes.csv")
+        report = replace_votes(
+            workspace, cohort, path, taxonomy, need=None, actor=ACTOR
+        )
+        assert report.reference == 1
+        kept = votes_path(workspace, "mine").read_bytes()
+        payload = read_ledger(workspace.ledger)[-1].payload
+        assert payload["votes"] == digest_bytes(kept)
+        assert (payload["need"], payload["readers"]) == (4, 6)
+        assert read_cohort_votes(workspace, cohort, taxonomy).count == 6
+
+
+def test_what_new_votes_undo_is_counted(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+) -> None:
+    """Corrections that are undone and labels nobody votes on now are never silent."""
+    first = [
+        row
+        for case in ("a1", "a2", "a3")
+        for label in ("Edema", "Fracture")
+        for row in _ballots(case, "pppppp", label)
+    ]
+    path = write_csv([HEADER, *first], "votes.csv")
+    report = replace_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
+    assert report.superseded == (0, 0)
+    assert len(report.not_voted) == 19
+    for number, case in enumerate(("a1", "a2"), 2):
+        wanted = {(case, "edema"): Mark.ABSENT, (case, "fracture"): Mark.ABSENT}
+        made = correct_reference(
+            workspace, cohort, wanted, actor=ACTOR, reason="read again"
+        )
+        assert made == number
+    second = [*_ballots("a1", "aaaaaa"), *_ballots("a2", "pppppp")]
+    path = write_csv([HEADER, *second], "votes.csv")
+    report = replace_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
+    # Edema of a1 stays absent; edema of a2 and both fractures are as before or gone.
+    assert report.superseded == Superseded(corrections=3, missing=4)
+    assert "fracture" in report.not_voted
+    assert len(report.not_voted) == 20
+
+
+def test_what_an_edited_reference_loses_is_not_counted_as_nothing(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+) -> None:
+    """Votes may replace an edited file, but zero would be a claim about it."""
+    for values in ("pppppp", "aaaaaa"):
+        path = write_csv([HEADER, *_ballots("a1", values)], "votes.csv")
+        report = replace_votes(
+            workspace, cohort, path, taxonomy, need=None, actor=ACTOR
+        )
+        made = reference_path(workspace, "mine", report.reference)
+        made.write_text(made.read_text().replace("missing", "absent", 1))
+    assert report.superseded is None
 
 
 def test_votes_are_put_back_when_the_reference_cannot_be_written(

@@ -58,6 +58,28 @@ def test_an_edit_that_also_corrects_the_digest_is_found(library, first):
     )
 
 
+def test_a_version_that_cannot_be_read_does_not_hide_the_others(library):
+    """An edit may also break a file."""
+    (library.prompts / "tiny" / "v1" / "guides.yaml").write_text("edema: [")
+    one, two = read_history(library, "tiny")
+    assert one.problem.startswith("cannot be read: ")
+    assert two.problem == ""
+
+
+def test_drafts_that_stayed_drafts_stand_with_their_parent(library):
+    """What was tried and did not hold is part of the history."""
+    event = Event(
+        action="draft_rejected",
+        subject="tiny@draft:d1",
+        reason="hoped",
+        payload={"parent_ref": "tiny@v1"},
+    )
+    append_event(library.ledger, event, EDITOR)
+    one, two = read_history(library, "tiny")
+    assert one.events[-1].action == "draft_rejected"
+    assert len(two.events) == 1
+
+
 def test_a_version_without_a_ledger_entry_is_marked(workspace, first):
     """It was not made by the tool."""
     write_version(workspace, first)

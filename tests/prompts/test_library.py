@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import ConflictError, DataError, EditedVersionError
-from loop.core.ledger import Actor
+from loop.core.ledger import Actor, Event, append_event
+from loop.prompts.folder import file_digests
 from loop.prompts.history import move_alias
 from loop.prompts.library import (
+    inspect_version,
     lineage,
     list_drafts,
     list_prompts,
@@ -104,6 +106,58 @@ def test_an_edited_version_is_refused_with_two_ways_out(library, file, old, new)
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(EditedVersionError, match=r"git checkout -- .* next version"):
         read_version(library, "tiny@v1")
+
+
+@pytest.fixture
+def recorded(library, first):
+    """Return the workspace with v1 in the ledger, its files included."""
+    event = Event(
+        action="draft_committed",
+        subject=first.ref,
+        reason="a start",
+        payload={
+            "digest": first.digest,
+            "files": file_digests(library.prompts / "tiny" / "v1"),
+        },
+    )
+    append_event(library.ledger, event, EDITOR)
+    return library
+
+
+def test_an_edit_that_also_corrects_prompt_yaml_is_refused(recorded, first):
+    """The ledger knows what was committed; the header can be edited along."""
+    folder = recorded.prompts / "tiny" / "v1"
+    (folder / "system.jinja").write_text("Guess.\n")
+    forged = replace(first, system="Guess.\n").digest
+    header = folder / "prompt.yaml"
+    header.write_text(header.read_text().replace(first.digest, forged))
+    with pytest.raises(
+        EditedVersionError, match=r"ledger recorded digest .*git checkout.*ranloop rev"
+    ):
+        read_version(recorded, "tiny@v1")
+    assert inspect_version(recorded, "tiny", 1).edit is not None
+
+
+def test_an_edit_of_author_or_reason_is_refused(recorded):
+    """They are not part of the digest, and still part of the record."""
+    header = recorded.prompts / "tiny" / "v1" / "prompt.yaml"
+    header.write_text(header.read_text().replace("Dr A.", "Dr B."))
+    with pytest.raises(EditedVersionError, match=r"recorded another prompt\.yaml"):
+        read_version(recorded, "tiny@v1")
+
+
+def test_a_version_the_ledger_does_not_know_is_read(library, first):
+    """Prompts made elsewhere are usable; the history warns of them."""
+    assert inspect_version(library, "tiny", 1) == (first, None)
+
+
+def test_a_deleted_newest_version_is_missed(library, second):
+    """An older version must not silently become the newest, nor a number be reused."""
+    event = Event(action="draft_committed", subject="tiny@v3", reason="third")
+    append_event(library.ledger, event, EDITOR)
+    with pytest.raises(EditedVersionError, match=r"tiny@v3 stands in the ledger"):
+        read_version(library, "tiny")
+    assert read_version(library, "tiny@v2") == second
 
 
 def test_a_copied_folder_is_not_another_version(library):

@@ -2,9 +2,19 @@
 
 from datetime import UTC, datetime
 
-from loop.core.records import Value
-from loop.review.record import Anchor, Circumstances, read_anchors, save_verdicts
-from loop.review.verdict import Judgement, Verdict
+import pytest
+
+from loop.core.errors import StoreError
+from loop.core.records import Clarification, Exemplar, Value
+from loop.review.record import (
+    Anchor,
+    Circumstances,
+    load_verdicts,
+    read_anchors,
+    save_verdicts,
+)
+from loop.review.verdict import Edits, Judgement, Verdict
+from loop.run import store as runs
 from loop.run.store import open_store
 
 WHEN = datetime(2026, 1, 5, tzinfo=UTC)
@@ -44,3 +54,34 @@ def test_anchors_are_those_of_the_cohort_with_what_is_right(workspace):
         Anchor("a", "edema", None),
         Anchor("b", "edema", Value.UNCERTAIN),
     }
+
+
+def test_a_kept_verdict_comes_back_as_it_was(workspace):
+    """A later round needs its cases, whatever it asked for."""
+    verdict = Verdict(
+        label="edema",
+        judgement=Judgement.GUIDELINE_AMBIGUOUS,
+        case_ids=("a", "b"),
+        edits=Edits(
+            terms=("wet",),
+            clarifications=(Clarification(phrase="hazy", value=Value.UNCERTAIN),),
+            exemplars=(Exemplar(text="Wet.", value=Value.PRESENT, evidence="Wet"),),
+        ),
+        correct_value=Value.PRESENT,
+        comment="private",
+    )
+    with open_store(workspace) as store:
+        save_verdicts(store, [verdict, pin("a")], MADE_ON, WHEN)
+        (loaded,) = load_verdicts(store, "dev", [verdict.id, "0" * 12])
+        assert load_verdicts(store, "other", [verdict.id]) == ()
+    assert loaded == verdict
+    assert loaded.id == verdict.id
+
+
+def test_a_verdict_changed_in_the_store_is_an_error(workspace):
+    """Not a verdict without cases."""
+    row = runs.Verdict("dev:x", "2026-01-05T09:00:00Z", "", {"verdict": {"label": 1}})
+    with open_store(workspace) as store:
+        store.add_verdicts([row])
+        with pytest.raises(StoreError, match=r"dev:x cannot be read.*backup"):
+            load_verdicts(store, "dev", ["x"])

@@ -246,3 +246,85 @@ def test_no_file_breaks_the_reader(tmp_path, row):
         read(tmp_path, json.dumps({"verdicts": [row]}))
     except LoopError as error:
         assert "verdicts" in str(error) or "YAML" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("cell", "pinned"), [("Yes", True), ("x", True), ("NO", False), ("0", False)]
+)
+def test_anchor_takes_yes_or_no(tmp_path, cell, pinned):
+    """As a spreadsheet may hold it."""
+    text = f"case_id,label,judgement,terms,anchor\na,edema,model_wrong,b,{cell}\n"
+    (verdict,) = read(tmp_path, text, "verdicts.csv")
+    assert verdict.anchor is pinned
+
+
+def test_another_word_for_anchor_is_refused_by_line(tmp_path):
+    """A pin that was meant must not be dropped for its spelling."""
+    text = "case_id,label,judgement,terms,anchor\na,edema,model_wrong,b,ture\n"
+    with pytest.raises(DataError, match=r"line 2: anchor is 'ture'.*Write yes or no"):
+        read(tmp_path, text, "verdicts.csv")
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path):
+    """One of the two would be lost without a word."""
+    text = "case_id,label,judgement,terms, terms\na,edema,model_wrong,b,c\n"
+    with pytest.raises(DataError, match=r"line 1: column 'terms' stands twice"):
+        read(tmp_path, text, "verdicts.csv")
+
+
+def test_empty_columns_at_the_end_do_no_harm(tmp_path):
+    """Spreadsheets export them; a cell in one is refused by its place."""
+    text = "case_id,label,judgement,terms,,\na,edema,model_wrong,b,,{}\n"
+    assert len(read(tmp_path, text.format(""), "verdicts.csv")) == 1
+    with pytest.raises(DataError, match="column 6"):
+        read(tmp_path, text.format("stray"), "verdicts.csv")
+
+
+def test_two_values_for_one_case_are_refused_with_both_verdicts(
+    tmp_path, labels_folder
+):
+    """Neither reviewer silently wins, however the label is spelled."""
+    verdicts = read(
+        tmp_path,
+        "judgement: model_wrong\nverdicts:\n"
+        "- {case: a, label: edema, correct_value: present}\n"
+        "- {case: b, label: edema, correct_value: absent}\n"
+        "- {cases: [b, a], label: Edema, correct_value: absent,"
+        " judgement: reference_wrong}\n",
+    )
+    with pytest.raises(
+        DataError, match=r"verdicts 1 and 3 disagree .* case a: .*Agree"
+    ):
+        check_verdicts(verdicts, read_taxonomy(labels_folder), {"a", "b"})
+
+
+def test_failures_table_can_be_filled_in_and_sent_back(tmp_path):
+    """The columns that `ranloop failures --format csv` shows are not verdicts."""
+    path = tmp_path / "failures.csv"
+    path.write_text(
+        "case_id,label,kind,predicted,reference,spans,problem,judgement,terms\n"
+        "'=1+1,edema,false_negative,absent,present,,,model_wrong,fluid overload\n",
+        encoding="utf-8",
+    )
+    [verdict] = read_verdicts(path).verdicts
+    assert verdict.case_ids == ("=1+1",)
+    assert verdict.edits.terms == ("fluid overload",)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "gb18030"])
+def test_a_spreadsheet_of_another_locale_is_read(tmp_path, encoding):
+    """Semicolons and GBK are what some hospitals' spreadsheets write."""
+    path = tmp_path / "v.csv"
+    text = "case;label;judgement;terms\n007;edema;model_wrong;肺水肿\n"
+    path.write_bytes(text.encode(encoding))
+    [verdict] = read_verdicts(path).verdicts
+    assert verdict.case_ids == ("007",)
+    assert verdict.edits.terms == ("肺水肿",)
+
+
+def test_a_plain_list_is_told_how_to_begin(tmp_path):
+    """The message shows the form, not a model's name."""
+    path = tmp_path / "v.yaml"
+    path.write_text("- case: 1\n")
+    with pytest.raises(DataError, match="Begin it with `verdicts:`"):
+        read_verdicts(path)

@@ -14,6 +14,7 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.library import write_version
 from loop.prompts.version import PromptVersion
+from loop.run.store import open_store
 
 EDITOR = Actor(name="Dr A. Example")
 WHEN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -68,6 +69,18 @@ class Setting:
         path = self.folder / name
         path.write_text(text, encoding="utf-8")
         return path
+
+    def kept_ids(self) -> list[str]:
+        """Return the ids of the kept verdicts, as prompts and ledger name them."""
+        with open_store(self.workspace) as store:
+            return [row.id.partition(":")[2] for row in store.list_verdicts()]
+
+    def state(self) -> tuple[dict[str, bytes], list[str]]:
+        """Return everything that a round may write, apart from locks and runs."""
+        root = self.workspace.root
+        kinds = (".yaml", ".jinja", ".csv", ".jsonl")
+        files = [path for path in root.rglob("*") if path.suffix in kinds]
+        return {str(path): path.read_bytes() for path in files}, self.kept_ids()
 
     def add_cohort(self, name: str, role: str, rows) -> None:
         """Import `rows` of (id, text, effusion, cardiomegaly)."""

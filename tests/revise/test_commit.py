@@ -1,6 +1,7 @@
 """Committing is one at a time: the second of two keeps a draft, nobody loses work."""
 
 import multiprocessing
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -97,6 +98,31 @@ def test_a_broken_ledger_leaves_no_version_behind(setting):
         commit_draft(setting.workspace, draft, commitment(setting))
     assert list_versions(setting.workspace, "tiny") == (1,)
     assert list_drafts(setting.workspace, "tiny") == ("first",)
+
+
+def test_no_override_stands_without_its_commit(setting, monkeypatch):
+    """Both entries are one write: when it fails, neither is in the ledger."""
+    draft = make_draft(setting, "first")
+    overriding = replace(
+        commitment(setting), objections=("worse",), override_reason="I know"
+    )
+    before = setting.workspace.ledger.read_bytes()
+    real = os.fsync
+
+    def full(handle):
+        if os.path.samestat(os.fstat(handle), os.stat(setting.workspace.ledger)):
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(WriteError):
+        commit_draft(setting.workspace, draft, overriding)
+    monkeypatch.undo()
+    assert setting.workspace.ledger.read_bytes() == before
+    assert list_versions(setting.workspace, "tiny") == (1,)
+    commit_draft(setting.workspace, draft, overriding)
+    actions = [entry.action for entry in read_ledger(setting.workspace.ledger)][-2:]
+    assert actions == ["draft_committed", "override"]
 
 
 def test_a_full_disk_leaves_no_version_behind(setting, monkeypatch):

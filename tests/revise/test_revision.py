@@ -4,13 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from loop.core.errors import ConflictError, DataError, LedgerError, OverlapError
+from loop.core.errors import (
+    ConflictError,
+    DataError,
+    EngineError,
+    LedgerError,
+    OverlapError,
+)
 from loop.core.ledger import read_ledger
 from loop.core.records import Mark
+from loop.labels.cohort import texts_path
 from loop.labels.reference import read_reference
 from loop.prompts.library import list_drafts, list_versions, read_version, write_version
 from loop.review.record import read_anchors
 from loop.revise.check import Progress
+from loop.revise.commit import Commitment, commit_draft
 from loop.revise.revision import Request, revise
 from loop.run.store import open_store
 
@@ -85,10 +93,14 @@ def test_an_override_commits_and_stands_in_the_ledger(setting):
     revision = ask(setting, text, why="needed for the next site", override="I know")
     assert revision.version is not None
     assert revision.objections
-    override, committed = read_ledger(setting.workspace.ledger)[-2:]
-    assert (override.action, committed.action) == ("override", "draft_committed")
+    committed, override = read_ledger(setting.workspace.ledger)[-2:]
+    assert (committed.action, override.action) == ("draft_committed", "override")
     assert override.reason == "I know"
     assert override.payload["overridden"] == list(revision.objections)
+    assert committed.payload["override"] == {
+        "reason": "I know",
+        "overridden": list(revision.objections),
+    }
 
 
 def test_a_broken_anchor_blocks_the_commit(setting):
@@ -131,6 +143,12 @@ def test_applying_the_same_reference_verdict_twice_is_harmless(setting):
     ask(setting, text)
     assert ask(setting, text).reference is None
     assert read_reference(setting.workspace, "dev").number == 2
+    revised = [
+        entry
+        for entry in read_ledger(setting.workspace.ledger)
+        if entry.action == "reference_revised"
+    ][-1]
+    assert setting.kept_ids()[0] in revised.reason
 
 
 def test_lint_errors_stop_before_anything_is_run(setting):
@@ -205,15 +223,108 @@ def test_a_broken_ledger_stops_the_round_before_it_begins(setting):
     assert list_versions(setting.workspace, "tiny") == (1,)
 
 
-def test_a_kept_draft_can_be_edited_by_hand_and_committed(setting):
-    """Templates change through a draft too, with the same check."""
-    kept = ask(setting, keep_draft=True)
-    assert kept.version is None
-    assert not kept.objections
-    edited = replace(kept.draft, system="Read it with care.\n", draft="edited")
-    write_version(setting.workspace, edited)
-    request = Request(prompt="tiny@draft:edited", cohort="dev", why="more care")
-    revision = revise(setting.workspace, request, setting.editor)
-    assert revision.version.system == "Read it with care.\n"
-    assert revision.version.verdicts == kept.draft.verdicts
-    assert revision.version.parent == setting.tiny.digest
+def test_one_unchanged_target_keeps_the_draft_a_draft(setting):
+    """Each case that a clinician named must be met, or overridden by name."""
+    text = FLUID.replace("[f0, f1]", "[f0, f1, n0]").replace(
+        "  label: Pleural Effusion\n",
+        "  label: Pleural Effusion\n  correct_value: present\n",
+    )
+    revision = ask(setting, text)
+    assert revision.version is None
+    assert revision.objections == (
+        "targeted cases did not change: n0 pleural_effusion",
+    )
+    again = ask(setting, text, override="the report is too short")
+    assert again.version is not None
+
+
+def test_a_draft_that_stays_a_draft_is_in_the_ledger(setting):
+    """What was tried and why it did not hold is part of the history."""
+    revision = ask(setting, FLUID.replace("fluid ... base, layering fluid", "ascites"))
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert (entry.action, entry.subject) == ("draft_rejected", revision.draft.ref)
+    assert entry.payload["digest"] == revision.draft.digest
+    assert entry.payload["parent"] == setting.tiny.digest
+    assert entry.payload["verdicts"] == [verdict.id for verdict in revision.verdicts]
+    assert entry.payload["objections"] == list(revision.objections)
+    assert entry.payload["check"]["targets"] == {"unchanged": 2}
+    assert "without the word" not in setting.workspace.ledger.read_text()
+
+
+def test_a_draft_kept_on_request_or_by_lint_is_in_the_ledger_too(setting):
+    """Whatever was the reason."""
+    ask(setting, keep_draft=True)
+    kept = read_ledger(setting.workspace.ledger)[-1]
+    assert (kept.action, kept.payload["objections"]) == ("draft_rejected", [])
+    ask(setting, FLUID.replace("fluid level in the stomach", "pleural effusion"))
+    linted = read_ledger(setting.workspace.ledger)[-1]
+    assert linted.payload["objections"] == ["lint found errors"]
+
+
+def test_a_holdout_that_cannot_be_searched_stands_against_a_commit(setting):
+    """Not looked at is not the same as not found."""
+    setting.add_cohort("held", "holdout", [("h1", "Nothing of note.", 0, 0)])
+    texts_path(setting.workspace, "held").unlink()
+    text = FLUID.replace(
+        "fluid level in the stomach", "fluid seen only below the left half diaphragm"
+    )
+    revision = ask(setting, text)
+    assert revision.version is None
+    assert any("holdout held" in one for one in revision.objections)
+    assert any("cohort held (holdout) was not looked at" in n for n in revision.notes)
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert entry.payload["check"]["not_searched_for_copies"] == ["held"]
+
+
+DISAGREEING = (
+    "judgement: reference_wrong\nverdicts:\n"
+    "- {case: n1, label: pleural_effusion, correct_value: present}\n"
+    "- {case: n1, label: pleural_effusion, correct_value: absent}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error"),
+    [
+        (FLUID, {"engine": "typo"}, EngineError),
+        (DISAGREEING, {}, DataError),
+    ],
+)
+def test_a_refused_round_changes_nothing(setting, text, options, error):
+    """What the messages promise: no verdict, reference, draft or ledger entry."""
+    before = setting.state()
+    with pytest.raises(error):
+        ask(setting, text, **options)
+    assert setting.state() == before
+
+
+def test_two_verdicts_on_one_correct_value_are_named(setting):
+    """Whoever judged last does not win."""
+    with pytest.raises(DataError, match="verdicts 1 and 2 disagree"):
+        ask(setting, DISAGREEING)
+    assert read_reference(setting.workspace, "dev").number == 1
+
+
+def test_a_draft_that_came_second_is_in_the_ledger(setting):
+    """Of two who revise at once the slower one's draft is not forgotten."""
+    other = replace(
+        setting.tiny,
+        number=0,
+        draft="other",
+        parent=setting.tiny.digest,
+        system="Read quickly.\n",
+    )
+    write_version(setting.workspace, other)
+    commitment = Commitment(actor=setting.editor, reason="faster", evidence={})
+
+    def overtake(items):
+        if list_versions(setting.workspace, "tiny") == (1,):
+            commit_draft(setting.workspace, other, commitment)
+        yield from items
+
+    request = Request(prompt="tiny", cohort="dev", verdicts=setting.verdicts(FLUID))
+    with pytest.raises(ConflictError, match="Your draft is kept"):
+        revise(setting.workspace, request, setting.editor, watch=overtake)
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert entry.action == "draft_rejected"
+    assert entry.payload["objections"] == ["another version was committed first"]

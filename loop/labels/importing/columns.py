@@ -10,16 +10,53 @@ from loop.core.records import Mark
 from loop.labels.importing.source import SourceCase
 from loop.labels.taxonomy import Taxonomy, fold_name
 
+# Names are folded before they are compared: AccessionNumber is accession_number. Of
+# several columns for one role, the first listed here is used.
 _ROLES: Mapping[str, tuple[str, ...]] = {
-    "case_id": ("case_id", "case", "id", "study_id", "uid", "report_id"),
-    "text": ("text", "report", "report_text", "文本", "报告"),
-    "findings": ("findings", "finding", "影像所见", "检查所见", "影像表现"),
-    "impression": ("impression", "conclusion", "诊断意见", "印象", "结论", "影像诊断"),
-    "patient": ("patient", "patient_id", "subject_id", "subject", "患者", "病人"),
+    "case_id": (
+        *("case_id", "case", "id", "study_id", "uid", "report_id", "exam_id"),
+        *("accession_number", "accession", "accession_no", "study_uid"),
+        *("study_instance_uid", "report_number", "report_no", "exam_number"),
+        *("note_id", "检查号", "报告号", "检查编号", "报告编号", "检查流水号"),
+        *("检查ID", "报告ID", "病例号", "病例编号", "编号", "序号"),
+    ),
+    "text": (
+        *("text", "report", "report_text", "report_body", "full_report"),
+        *("radiology_report", "full_text", "narrative", "文本", "报告"),
+        *("报告内容", "报告文本", "报告正文", "检查报告", "影像报告"),
+    ),
+    "findings": (
+        *("findings", "finding", "findings_text", "report_findings"),
+        *("影像所见", "检查所见", "影像表现", "影像学所见", "影像学表现"),
+        *("放射学所见", "放射学表现", "影像描述", "检查描述", "检查表现", "所见"),
+    ),
+    "impression": (
+        *("impression", "impressions", "conclusion", "conclusions"),
+        *("impression_text", "report_impression", "诊断意见", "印象", "结论"),
+        *("影像诊断", "影像学诊断", "放射学诊断", "诊断印象", "诊断结论"),
+        *("检查结论", "影像结论", "影像意见", "诊断"),
+    ),
+    "patient": (
+        *("patient", "patient_id", "subject_id", "subject", "patient_no"),
+        *("patient_number", "mrn", "medical_record_number", "患者", "病人"),
+        *("患者ID", "病人ID", "患者编号", "病人编号", "患者号", "病人号"),
+        *("病历号", "病案号", "登记号"),
+    ),
     "language": ("language", "lang"),
-    "exam": ("exam", "examination", "study_description", "body_part", "检查部位"),
+    "exam": (
+        *("exam", "examination", "study_description", "body_part"),
+        *("body_part_examined", "检查部位", "检查项目", "检查名称"),
+    ),
     "labels": ("labels",),
 }
+_KNOWN = {fold_name(alias) for aliases in _ROLES.values() for alias in aliases}
+NAMED_BY = {
+    "case_id": "--id-column",
+    "text": "--text-column",
+    "patient": "--patient-column",
+}
+"""Role to the option that names its column, for names that are not known."""
+
 _WORDS: Mapping[str, Mark] = {
     **{mark.value: mark for mark in Mark},
     "1": Mark.PRESENT,
@@ -72,8 +109,20 @@ class Columns:
         )
 
 
-def find_columns(header: Sequence[str], taxonomy: Taxonomy, source: str) -> Columns:
+def find_columns(
+    header: Sequence[str],
+    taxonomy: Taxonomy,
+    source: str,
+    named: Mapping[str, str] | None = None,
+) -> Columns:
     """Return what each column of `header` holds.
+
+    A column with the whole text is used instead of findings and impression.
+
+    Parameters
+    ----------
+    named
+        Role of `NAMED_BY` to the column that the user says it is in.
 
     Raises
     ------
@@ -83,16 +132,21 @@ def find_columns(header: Sequence[str], taxonomy: Taxonomy, source: str) -> Colu
         A column is almost, but not quite, a label of the taxonomy.
     """
     _refuse_repeats(header, source)
-    folded = {fold_name(name): name for name in header}
+    folded = {fold_name(name): name for name in reversed(header)}
     roles = {
         role: folded[fold_name(alias)]
         for role, aliases in _ROLES.items()
         for alias in reversed(aliases)
         if fold_name(alias) in folded
     }
+    roles = _with_named(roles, named or {}, header, source)
+    if "text" in roles:
+        roles = {r: n for r, n in roles.items() if r not in ("findings", "impression")}
     _require(roles, header, source)
     rest = [name for name in header if name not in roles.values()]
-    found = label_columns(rest, taxonomy, source)
+    # "Findings", though not used, is no misspelt "No Finding".
+    candidates = [name for name in rest if fold_name(name) not in _KNOWN]
+    found = label_columns(candidates, taxonomy, source)
     unused = tuple(name for name in rest if name not in found.values())
     return Columns(roles=roles, labels=found, unused=unused)
 
@@ -169,18 +223,47 @@ def cell_text(cell: object, column: str, where: str) -> str:
     )
 
 
+def _with_named(
+    roles: Mapping[str, str],
+    named: Mapping[str, str],
+    header: Sequence[str],
+    source: str,
+) -> dict[str, str]:
+    """Return `roles` with the columns that the user named.
+
+    Those mean nothing else, but one column may hold both case and patient.
+    """
+    folded = {fold_name(name): name for name in reversed(header)}
+    found = {}
+    for role, wanted in named.items():
+        if wanted not in header and fold_name(wanted) not in folded:
+            raise DataError(
+                f"{source}: no column {wanted[:60]!r} (there: {_there(header)}). "
+                f"Correct {NAMED_BY[role]}."
+            )
+        found[role] = wanted if wanted in header else folded[fold_name(wanted)]
+    ids, taken = ("case_id", "patient"), set(found.values())
+    rest = {r: name for r, name in roles.items() if r in ids or name not in taken}
+    return {**rest, **found}
+
+
 def _require(roles: Mapping[str, str], header: Sequence[str], source: str) -> None:
-    there = ", ".join(repr(name[:40]) for name in header[:12]) or "nothing"
     if "case_id" not in roles:
         raise DataError(
-            f"{source}: no column with case ids (there: {there}). Name it case_id, id, "
-            "study_id, uid or report_id."
+            f"{source}: no column with case ids (there: {_there(header)}). Say which "
+            "it is with --id-column, or name it case_id, study_id, accession_number "
+            "or 检查号."
         )
     if "text" not in roles and not {"findings", "impression"} & roles.keys():
         raise DataError(
-            f"{source}: no column with the text (there: {there}). Name it text or "
-            "report, or give findings and impression."
+            f"{source}: no column with the text (there: {_there(header)}). Say which "
+            "it is with --text-column, or name it text, report or 报告内容, or give "
+            "findings and impression."
         )
+
+
+def _there(header: Sequence[str]) -> str:
+    return ", ".join(repr(name[:40]) for name in header[:12]) or "nothing"
 
 
 def _refuse_repeats(header: Sequence[str], source: str) -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from loop.core.errors import DataError
+from loop.labels.importing.columns import NAMED_BY
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.mimic import open_folder
 from loop.labels.importing.openi import is_openi, open_openi
@@ -46,17 +47,23 @@ def open_source(path: Path, options: ImportOptions, labels_folder: Path) -> Sour
         )
     taxonomy = read_taxonomy(labels_folder)
     kind = options.format if options.format != "auto" else _guess(path, options)
+    if options.columns and kind in ("mimic", "openi"):
+        asked = ", ".join(NAMED_BY[role] for role in options.columns)
+        raise DataError(
+            f"{path}: {asked} is for tables, and this is read as {kind}. Leave it out, "
+            "or for a CSV file name --format csv."
+        )
     if kind == "mimic":
         return open_folder(path, options.encoding)
     if kind == "openi":
         crosswalk = read_mesh_crosswalk(labels_folder, taxonomy)
         return open_openi(path, options.encoding, taxonomy, crosswalk)
     if kind == "parquet":
-        return open_parquet(path, taxonomy)
+        return open_parquet(path, taxonomy, options.columns)
     if kind == "jsonl":
-        return open_jsonl(path, options.encoding, taxonomy)
+        return open_jsonl(path, options.encoding, taxonomy, options.columns)
     if kind == "csv":
-        return open_csv(path, options.encoding, taxonomy)
+        return open_csv(path, options.encoding, taxonomy, options.columns)
     raise DataError(f"no format {kind[:40]!r}. Use one of auto, {', '.join(FORMATS)}.")
 
 

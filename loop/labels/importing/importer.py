@@ -20,7 +20,7 @@ import numpy as np
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.files import locked, write_atomic, write_error
-from loop.core.ledger import Actor, Event, append_event
+from loop.core.ledger import Actor, Event, append_events
 from loop.core.paths import Workspace
 from loop.core.records import Item, Mark
 from loop.core.yaml_files import dump_yaml
@@ -35,7 +35,6 @@ from loop.labels.cohort import (
     check_name,
     cohort_folder,
     digest_cases_file,
-    read_cohort,
     recorded_fields,
 )
 from loop.labels.importing.formats import open_source
@@ -43,7 +42,14 @@ from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions, Source, SourceCase
 from loop.labels.importing.staging import published, staged
 from loop.labels.pseudonyms import Pseudonyms, open_pseudonyms
-from loop.labels.reference import CODES, MISSING, NOT_CODED, write_reference
+from loop.labels.reference import (
+    CODES,
+    MISSING,
+    NOT_CODED,
+    format_reference,
+    reference_path,
+    version_event,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,11 @@ class ImportReport:
     """Up to ten case ids for each of the above."""
 
     languages: Mapping[str, int]
+    """Cases by language: ISO 639 code, ``und`` when it was not recognised."""
+
+    no_cues: tuple[str, ...]
+    """Those languages that the engine ``rules`` has no cues for."""
+
     patients: int
     """Distinct patients; 0 when none is known."""
 
@@ -145,7 +156,8 @@ def import_cohort(
         _write_open_part(folder, about, gathered.cases)
         with published(workspace, options, (folder, texts), now):
             number = _record(workspace, opened, gathered, about, (options, actor))
-    return _report(opened, gathered, screening, about, number)
+    no_cues = _without_cues(workspace, gathered.languages)
+    return _report(opened, gathered, screening, about, (number, no_cues))
 
 
 def _check_role(name: str) -> None:
@@ -241,7 +253,7 @@ def _record(
     about: CohortFile,
     who: tuple[ImportOptions, Actor],
 ) -> int | None:
-    """Write the ledger entry and, for label columns, reference v1."""
+    """Write reference v1, for label columns, and all ledger entries in one go."""
     options, actor = who
     names = ", ".join(file.name for file in about.files) or "a folder"
     reason = options.reason or f"imported from {names}"
@@ -259,18 +271,26 @@ def _record(
             "excluded": about.excluded,
         },
     )
-    append_event(workspace.ledger, event, actor)
     if not source.labels:
+        append_events(workspace.ledger, (event,), actor)
         return None
     marks = np.frombuffer(gathered.marks, dtype=np.int8)
-    return write_reference(
-        workspace,
-        read_cohort(workspace, about.name),
+    raw = format_reference(
+        [case.case_id for case in gathered.cases],
         source.labels,
         marks.reshape(about.cases, len(source.labels)),
-        reason="label columns of the source",
-        actor=actor,
     )
+    write_atomic(reference_path(workspace, about.name, 1), raw)
+    made = version_event(
+        (about.name, about.digest), 1, raw, "label columns of the source", {}
+    )
+    append_events(workspace.ledger, (event, made), actor)
+    return 1
+
+
+def _without_cues(workspace: Workspace, languages: Iterable[str]) -> tuple[str, ...]:
+    cues = workspace.labels / "cues"
+    return tuple(code for code in languages if not (cues / f"{code}.yaml").is_file())
 
 
 def _report(
@@ -278,8 +298,9 @@ def _report(
     gathered: _Gathered,
     screening: Screening,
     about: CohortFile,
-    number: int | None,
+    made: tuple[int | None, tuple[str, ...]],
 ) -> ImportReport:
+    number, no_cues = made
     excluded = dict(screening.excluded)
     patients = {case.patient for case in gathered.cases} - {""}
     return ImportReport(
@@ -294,6 +315,7 @@ def _report(
         duplicates=screening.duplicates,
         examples={kind: tuple(ids) for kind, ids in screening.examples.items()},
         languages=dict(gathered.languages),
+        no_cues=no_cues,
         patients=len(patients),
         reference=number,
         missing_marks=gathered.marks.count(MISSING),

@@ -48,9 +48,33 @@ def _text_files(folder: Path) -> Iterator[Path]:
 
     for root, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
+        _refuse_links(Path(root), folders)
         for name in names:
             if name.lower().endswith(".txt") and not name.startswith("."):
-                yield Path(root) / name
+                yield _require_file(Path(root) / name)
+
+
+def _require_file(path: Path) -> Path:
+    """Refuse what is no file of this folder: a linked one may be anybody's."""
+    if path.is_symlink():
+        raise DataError(
+            f"{path} is a link, which is not followed: it may lead out of the folder. "
+            "Put the file itself there, or remove the link."
+        )
+    if not path.is_file():
+        raise DataError(f"{path} is no file that can be read. Remove it.")
+    return path
+
+
+def _refuse_links(root: Path, folders: list[str]) -> None:
+    """Refuse linked folders: not followed, their reports would be missing."""
+    for name in folders:
+        if (root / name).is_symlink():
+            raise DataError(
+                f"{root / name} is a link to a folder, which is not followed: its "
+                "reports would be missing. Put the folder itself there, or remove "
+                "the link."
+            )
 
 
 def _read_case(path: Path, folder: Path, encoding: str) -> SourceCase:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from loop.core.errors import DataError
 from loop.labels.importing.source import ImportOptions, SourceCase, check_length
 from loop.labels.importing.studies import is_chest
-from loop.labels.texts import fold_text, guess_language
+from loop.labels.language import guess_language
+from loop.labels.texts import fold_text
 
 EXAMPLES = 10
 """Case ids kept of each kind."""

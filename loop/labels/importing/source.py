@@ -96,6 +96,10 @@ class ImportOptions:
     id_prefix: str = ""
     """Put before every case id, for sources that number from 1."""
 
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Role (``case_id``, ``text``, ``patient``) to the column of a table that holds it,
+    for names that are not known."""
+
     exclude: tuple[str, ...] = ()
     """Case ids to leave out, as they stand in the source; counted as excluded."""
 

@@ -27,8 +27,13 @@ class Row(NamedTuple):
     cells: Mapping[str, str]
 
 
-def open_csv(path: Path, encoding: str, taxonomy: Taxonomy) -> Source:
-    """Return the cases of a CSV or TSV file.
+def open_csv(
+    path: Path,
+    encoding: str,
+    taxonomy: Taxonomy,
+    named: Mapping[str, str] | None = None,
+) -> Source:
+    """Return the cases of a CSV or TSV file; for `named` see `find_columns`.
 
     Raises
     ------
@@ -37,18 +42,23 @@ def open_csv(path: Path, encoding: str, taxonomy: Taxonomy) -> Source:
     """
     found = find_encoding(path, encoding)
     header = read_header(path, found.name)
-    columns = find_columns(header, taxonomy, f"{path.name}, line 1")
+    columns = find_columns(header, taxonomy, f"{path.name}, line 1", named)
     return Source(
         cases=_csv_cases(path, found.name, columns),
         labels=tuple(columns.labels),
         files=((path.name, found.sha256),),
-        unused=columns.unused,
+        unused=_unused(columns),
         format="csv",
     )
 
 
-def open_jsonl(path: Path, encoding: str, taxonomy: Taxonomy) -> Source:
-    """Return the cases of a JSON Lines file.
+def open_jsonl(
+    path: Path,
+    encoding: str,
+    taxonomy: Taxonomy,
+    named: Mapping[str, str] | None = None,
+) -> Source:
+    """Return the cases of a JSON Lines file; for `named` see `find_columns`.
 
     The keys of the first line are the columns; ``labels`` may be an object of its own.
 
@@ -61,18 +71,22 @@ def open_jsonl(path: Path, encoding: str, taxonomy: Taxonomy) -> Source:
     first = next(_json_lines(path, found), None)
     if first is None:
         raise DataError(f"{path.name} is empty. Give one JSON object a line.")
-    columns = find_columns(list(first[1]), taxonomy, f"{path.name}, line {first[0]}")
+    where = f"{path.name}, line {first[0]}"
+    columns = find_columns(list(first[1]), taxonomy, where, named)
     return Source(
         cases=_json_cases(path, found, columns, taxonomy),
-        labels=_json_labels(first[1], columns, taxonomy, path.name),
+        # One line may have null there and the next an object of labels.
+        labels=taxonomy.ids if "labels" in columns.roles else tuple(columns.labels),
         files=((path.name, found.sha256),),
         unused=columns.unused,
         format="jsonl",
     )
 
 
-def open_parquet(path: Path, taxonomy: Taxonomy) -> Source:
-    """Return the cases of a Parquet file, read batch by batch.
+def open_parquet(
+    path: Path, taxonomy: Taxonomy, named: Mapping[str, str] | None = None
+) -> Source:
+    """Return the cases of a Parquet file, by batches; for `named` see `find_columns`.
 
     Raises
     ------
@@ -90,12 +104,12 @@ def open_parquet(path: Path, taxonomy: Taxonomy) -> Source:
         raise DataError(
             f"{path} cannot be read as Parquet. Export it again, or give CSV."
         ) from error
-    columns = find_columns(header, taxonomy, path.name)
+    columns = find_columns(header, taxonomy, path.name, named)
     return Source(
         cases=_parquet_cases(path, columns),
         labels=tuple(columns.labels),
         files=((path.name, digest),),
-        unused=columns.unused,
+        unused=_unused(columns),
         format="parquet",
     )
 
@@ -247,24 +261,27 @@ def _with_nested(
     if not isinstance(nested, dict):
         raise DataError(f"{where}: labels is not an object. Give label: value pairs.")
     names = label_columns(nested, taxonomy, where, all_of=True)
-    spread = Columns(roles=columns.roles, labels=names, unused=())
+    twice = names.keys() & columns.labels.keys()
+    if twice:
+        raise DataError(
+            f"{where}: label {min(twice)} stands both in labels and beside it. Keep "
+            "one of the two."
+        )
+    spread = Columns(roles=columns.roles, labels={**columns.labels, **names}, unused=())
     return spread.case({**row, **nested}, where)
 
 
-def _json_labels(
-    row: Mapping[str, object], columns: Columns, taxonomy: Taxonomy, source: str
-) -> tuple[str, ...]:
-    nested = row.get(columns.roles.get("labels", ""))
-    if isinstance(nested, dict):
-        return taxonomy.ids
-    return tuple(columns.labels)
+def _unused(columns: Columns) -> tuple[str, ...]:
+    """Return the columns a flat table does not use: only JSON nests labels in one."""
+    nested = columns.roles.get("labels")
+    return (*columns.unused, *([nested] if nested else []))
 
 
 def _parquet_cases(path: Path, columns: Columns) -> Iterator[SourceCase]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    wanted = [*columns.roles.values(), *columns.labels.values()]
+    wanted = list({*columns.roles.values(), *columns.labels.values()})
     number = 0
     try:
         with pq.ParquetFile(path) as file:

@@ -1,0 +1,162 @@
+"""Ballots: what every reader said of every case and label, and its file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.records import Value
+from loop.labels.cohort import Cohort
+from loop.labels.importing.columns import read_mark
+from loop.labels.importing.encodings import find_encoding
+from loop.labels.importing.table import iter_csv, read_header
+from loop.labels.taxonomy import Taxonomy
+
+COLUMNS = ("reader", "case_id", "label", "value")
+NOT_VOTED = -1
+VOTE_CODES: Mapping[Value, int] = {
+    Value.PRESENT: 1,
+    Value.ABSENT: 0,
+    Value.UNCERTAIN: 2,
+}
+_VALUES = {code: value for value, code in VOTE_CODES.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes:
+    """What every reader said of every case and label."""
+
+    readers: tuple[str, ...]
+    """Sorted by name."""
+
+    case_ids: tuple[str, ...]
+    """All cases of the cohort, in its order, with or without votes."""
+
+    labels: tuple[str, ...]
+    """Labels that were voted on, in taxonomy order."""
+
+    values: NDArray[np.int8]
+    """Codes of `VOTE_CODES`, -1 not voted; ``(n_cases, n_labels, n_readers)``."""
+
+    @property
+    def count(self) -> int:
+        """Number of votes."""
+        return int((self.values != NOT_VOTED).sum())
+
+    def ratings(self, label: str, *, uncertain: int = NOT_VOTED) -> NDArray[np.int8]:
+        """Return the ratings of one label, ``(n_cases, n_readers)``.
+
+        Codes 1 present, 0 absent, -1 missing; `uncertain` is the code that uncertain
+        votes get: -1 leaves them out, 2 makes them a category of their own.
+        """
+        chosen = self.values[:, self.labels.index(label), :]
+        uncertain_votes = chosen == VOTE_CODES[Value.UNCERTAIN]
+        return np.where(uncertain_votes, uncertain, chosen).astype(np.int8)
+
+
+def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
+    """Return the votes of a ``reader,case_id,label,value`` file.
+
+    Raises
+    ------
+    DataError
+        A column is missing, a case is not in the cohort, a value is unknown, a vote
+        stands twice, or there is no vote; names the line.
+    UnknownLabelError
+        A label is not in the taxonomy; names the line.
+    """
+    known = {case.case_id for case in cohort.cases}
+    ballots: dict[tuple[str, str, str], tuple[Value, int]] = {}
+    for line, ballot, value in _iter_votes(path, taxonomy):
+        where = f"{path.name}, line {line}"
+        if ballot[1] not in known:
+            raise DataError(
+                f"{where}: cohort {cohort.name!r} has no case {ballot[1][:80]!r}. "
+                "Correct the id, or name the cohort that was read."
+            )
+        if ballot in ballots:
+            raise DataError(
+                f"{where}: {ballot[0]!r} already voted on {ballot[2]} of case "
+                f"{ballot[1]!r} in line {ballots[ballot][1]}. Keep one of the two."
+            )
+        ballots[ballot] = (value, line)
+    if not ballots:
+        raise DataError(f"{path} holds no vote. Give {','.join(COLUMNS)} lines.")
+    return _tabulate(ballots, cohort, taxonomy)
+
+
+def format_votes(votes: Votes) -> bytes:
+    """Return the file of `votes`: label ids, values spelled out, LF line ends."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for case, label, reader in np.argwhere(votes.values != NOT_VOTED).tolist():
+        value = _VALUES[int(votes.values[case, label, reader])]
+        writer.writerow(
+            [votes.readers[reader], votes.case_ids[case], votes.labels[label], value]
+        )
+    return stream.getvalue().encode("utf-8")
+
+
+def _iter_votes(
+    path: Path, taxonomy: Taxonomy
+) -> Iterator[tuple[int, tuple[str, str, str], Value]]:
+    """Yield line number, (reader, case, label) and value of each vote."""
+    if not os.path.isfile(path):
+        raise DataError(f"{path} does not exist or is no file. Check the path.")
+    encoding = find_encoding(path).name
+    header = read_header(path, encoding)
+    missing = [name for name in COLUMNS if name not in header]
+    if missing:
+        raise DataError(
+            f"{path.name}, line 1: no column {', '.join(missing)}. The columns must be "
+            f"{','.join(COLUMNS)}."
+        )
+    for row in iter_csv(path, encoding):
+        where = f"{path.name}, line {row.line}"
+        reader, case_id, name, _ = (row.cells[column].strip() for column in COLUMNS)
+        if not reader or not case_id:
+            raise DataError(f"{where}: no reader or no case id. Fill in both.")
+        try:
+            label = taxonomy.find(name).id
+        except UnknownLabelError as error:
+            raise UnknownLabelError(f"{where}: {error}") from error
+        yield row.line, (reader, case_id, label), _read_vote(row.cells["value"], where)
+
+
+def _read_vote(cell: str, where: str) -> Value:
+    mark = read_mark(cell, "value", where)
+    if mark.value not in tuple(Value):
+        raise DataError(
+            f"{where}: a vote is present, absent or uncertain. Correct the value, or "
+            "remove the line if the reader did not vote."
+        )
+    return Value(mark.value)
+
+
+def _tabulate(
+    ballots: Mapping[tuple[str, str, str], tuple[Value, int]],
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+) -> Votes:
+    readers = tuple(sorted({reader for reader, _, _ in ballots}))
+    voted = {label for _, _, label in ballots}
+    labels = tuple(label for label in taxonomy.ids if label in voted)
+    case_ids = cohort.case_ids
+    rows, columns, layers = (
+        {name: index for index, name in enumerate(names)}
+        for names in (case_ids, labels, readers)
+    )
+    shape = (len(case_ids), len(labels), len(readers))
+    values = np.full(shape, NOT_VOTED, dtype=np.int8)
+    for (reader, case_id, label), (value, _) in ballots.items():
+        values[rows[case_id], columns[label], layers[reader]] = VOTE_CODES[value]
+    return Votes(readers=readers, case_ids=case_ids, labels=labels, values=values)

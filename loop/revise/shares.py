@@ -1,0 +1,168 @@
+"""Whether a label got worse: its accuracy and its sensitivity, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.evaluate.pairs import Answer, Pairs
+from loop.evaluate.regression import Difference, judge_regression
+
+
+class Rule(NamedTuple):
+    """What the protocol says of a new version against its parent."""
+
+    accuracy: float
+    """Accuracy a label may lose at most."""
+
+    sensitivity: float
+    """Sensitivity a label may lose at most."""
+
+    confidence: float
+    max_unanswered: float
+    """Largest share of cases without a readable answer, in either run."""
+
+
+class Measured(NamedTuple):
+    """Both versions on the same cases in the same order."""
+
+    before: Pairs
+    after: Pairs
+
+
+class Basis(StrEnum):
+    """What a share is judged by."""
+
+    MARGIN = "margin"
+    """The lower limit of the change must lie above the margin."""
+
+    COUNTS = "counts"
+    """Too few cases for the margin: no more may be lost than gained."""
+
+    NOTHING = "nothing"
+    """No case: not judged, and said so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareCheck:
+    """Whether one share of right answers got worse."""
+
+    difference: Difference
+    """Right answers lost and gained."""
+
+    bound: float | None
+    """One-sided lower limit of the change; None without cases."""
+
+    margin: float
+    basis: Basis
+
+    @property
+    def passed(self) -> bool:
+        """Whether it did not get worse; true also if there was nothing to judge."""
+        if self.basis is Basis.MARGIN:
+            return self.bound is not None and self.bound > -self.margin
+        return self.difference.lost <= self.difference.gained
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelCheck:
+    """Whether one label got worse."""
+
+    label: str
+    accuracy: ShareCheck
+    """Over the cases that the reference decides and the engine answered twice."""
+
+    sensitivity: ShareCheck
+    """Over those of them whose reference is present."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether neither share got worse."""
+        return self.accuracy.passed and self.sensitivity.passed
+
+    @property
+    def by_margin(self) -> bool:
+        """Whether both shares could be judged by their margins."""
+        return self.accuracy.basis is self.sensitivity.basis is Basis.MARGIN
+
+    def shares(self) -> Iterator[tuple[str, ShareCheck]]:
+        """Yield each share with its name."""
+        yield "accuracy", self.accuracy
+        yield "sensitivity", self.sensitivity
+
+
+def check_labels(measured: Measured, rule: Rule) -> tuple[LabelCheck, ...]:
+    """Return the check of every label.
+
+    A pair that the engine failed on before or after is left out: it says nothing of
+    the wording. Any other answer that is not the reference is wrong.
+    """
+    before, after = measured
+    truth = before.binary_reference
+    usable = (truth >= 0) & answered(measured)
+    was = usable & (before.predicted == truth)
+    now = usable & (after.predicted == truth)
+    return tuple(
+        LabelCheck(
+            label=label,
+            accuracy=judge_share(
+                _difference(usable[:, column], was[:, column], now[:, column]),
+                rule.accuracy,
+                rule.confidence,
+            ),
+            sensitivity=judge_share(
+                _difference(
+                    usable[:, column] & (truth[:, column] == 1),
+                    was[:, column],
+                    now[:, column],
+                ),
+                rule.sensitivity,
+                rule.confidence,
+            ),
+        )
+        for column, label in enumerate(before.labels)
+    )
+
+
+def answered(measured: Measured) -> NDArray[np.bool_]:
+    """Where the engine did not fail in either run, shape (cases, labels)."""
+    before, after = measured
+    failed = (before.predicted == Answer.FAILED) | (after.predicted == Answer.FAILED)
+    return np.asarray(~failed)
+
+
+def _difference(
+    cases: NDArray[np.bool_], was: NDArray[np.bool_], now: NDArray[np.bool_]
+) -> Difference:
+    return Difference(
+        lost=int((cases & was & ~now).sum()),
+        gained=int((cases & now & ~was).sum()),
+        n=int(cases.sum()),
+    )
+
+
+def judge_share(difference: Difference, margin: float, confidence: float) -> ShareCheck:
+    """Judge a share by its margin, or by counts where no limit could ever pass.
+
+    Examples
+    --------
+    >>> judge_share(Difference(lost=0, gained=0, n=30), 0.05, 0.95).basis.value
+    'counts'
+
+    References
+    ----------
+    Tango T. Stat Med 1998;17:891-908.
+    """
+    judged = judge_regression(difference, margin, confidence)
+    basis = Basis.MARGIN if judged.reachable else Basis.COUNTS
+    return ShareCheck(
+        difference=difference,
+        bound=judged.bound,
+        margin=margin,
+        basis=basis if difference.n else Basis.NOTHING,
+    )

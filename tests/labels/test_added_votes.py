@@ -1,0 +1,183 @@
+"""Votes that are added to votes: no reader's vote goes without being named."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from loop.core.errors import DataError, LoopError
+from loop.core.ledger import Actor, read_ledger
+from loop.core.paths import Workspace
+from loop.core.records import Mark
+from loop.labels.agreement import measure_agreement
+from loop.labels.cohort import Cohort
+from loop.labels.merging import Replaced
+from loop.labels.reference import list_references, read_reference
+from loop.labels.taxonomy import Taxonomy
+from loop.labels.votes import (
+    VotesReport,
+    import_votes,
+    read_cohort_votes,
+    replace_votes,
+    votes_path,
+)
+
+HEADER = ("reader", "case_id", "label", "value")
+FIRST = [("A", "a1", "edema", "present"), ("A", "a2", "fracture", "absent")]
+SECOND = [("B", "a1", "edema", "present"), ("B", "a2", "fracture", "present")]
+
+Add = Callable[..., VotesReport]
+
+
+@pytest.fixture
+def cohort(make_cohort: Callable[..., Cohort]) -> Cohort:
+    """Return a cohort of two cases."""
+    return make_cohort([("a1", "One."), ("a2", "Two.")])
+
+
+@pytest.fixture
+def add(
+    workspace: Workspace,
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+    write_csv: Callable[..., Path],
+) -> Add:
+    """Return a function that adds votes, or replaces them."""
+
+    def run(rows: Sequence[Sequence[str]], *, replace: bool = False) -> VotesReport:
+        path = write_csv([HEADER, *rows], "votes.csv")
+        take = replace_votes if replace else import_votes
+        who = Actor(name="Dr. Example")
+        return take(workspace, cohort, path, taxonomy, need=None, actor=who)
+
+    return run
+
+
+def test_a_second_reader_is_added_to_the_first(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, add: Add
+) -> None:
+    """The reference is the majority over both, and agreement can be measured."""
+    add(FIRST)
+    with pytest.raises(DataError, match="cohort votes mine FILE"):
+        measure_agreement(
+            read_cohort_votes(workspace, cohort, taxonomy), taxonomy, cohort="mine"
+        )
+    report = add(SECOND)
+    assert (report.readers, report.added) == (("A", "B"), ("B",))
+    assert (report.votes, report.need, report.replaced) == (4, 2, ())
+    reference = read_reference(workspace, "mine")
+    assert reference.mark("a1", "edema") is Mark.PRESENT
+    assert reference.mark("a2", "fracture") is Mark.NO_MAJORITY
+    payload = read_ledger(workspace.ledger)[-1].payload
+    assert (payload["need"], payload["readers"]) == (2, 2)
+    both = read_cohort_votes(workspace, cohort, taxonomy)
+    measured = measure_agreement(both, taxonomy, cohort="mine", resamples=100)
+    assert measured.pooled.raw == pytest.approx(0.5)
+
+
+def test_readers_added_one_by_one_make_what_one_file_makes(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, add: Add
+) -> None:
+    """In any order, also where each voted on another label."""
+    third = [("C", "a1", "atelectasis", "uncertain")]
+    for rows in (third, SECOND, FIRST):
+        add(rows)
+    one_by_one = votes_path(workspace, "mine").read_bytes()
+    add([*FIRST, *SECOND, *third], replace=True)
+    assert votes_path(workspace, "mine").read_bytes() == one_by_one
+    kept = read_cohort_votes(workspace, cohort, taxonomy)
+    assert kept.labels == tuple(
+        name for name in taxonomy.ids if name in ("atelectasis", "edema", "fracture")
+    )
+
+
+def test_a_reader_who_voted_already_is_refused(workspace: Workspace, add: Add) -> None:
+    """Two answers of one person to one question: not for the program to choose."""
+    add(FIRST)
+    before = votes_path(workspace, "mine").read_bytes()
+    with pytest.raises(DataError, match=r"'A' already voted.*--replace"):
+        add([*SECOND, ("A", "a1", "edema", "absent")])
+    assert votes_path(workspace, "mine").read_bytes() == before
+    assert list_references(workspace, "mine") == (1,)
+
+
+def test_the_same_votes_once_more_change_nothing(
+    workspace: Workspace, add: Add
+) -> None:
+    """A command that was stopped can be given again, also with readers added since."""
+    add(FIRST)
+    add(SECOND)
+    report = add(FIRST)
+    assert (report.reference, report.added, report.replaced) == (2, (), ())
+    assert report.votes == 4
+
+
+def test_what_a_replacement_loses_is_named(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, add: Add
+) -> None:
+    """Reader, votes, how many have no new vote, labels; other readers are untouched."""
+    add([*FIRST, *SECOND, ("A", "a2", "edema", "absent")])
+    report = add([("A", "a1", "edema", "absent")], replace=True)
+    assert report.replaced == (Replaced("A", 3, 2, ("fracture",)),)
+    assert report.readers == ("A", "B")
+    assert report.votes == 3
+    report = add([("B", "a1", "edema", "present")], replace=True)
+    assert read_cohort_votes(workspace, cohort, taxonomy).labels == ("edema",)
+    assert "fracture" in report.not_voted
+
+
+@pytest.mark.parametrize("harm", ["edited", "gone", "planted"])
+def test_votes_that_are_not_as_recorded_are_not_added_to(
+    workspace: Workspace, add: Add, harm: str
+) -> None:
+    """Else an edit of another reader's votes would become the recorded truth."""
+    kept = votes_path(workspace, "mine")
+    if harm == "planted":
+        kept.write_text("reader,case_id,label,value\nA,a1,edema,absent\n")
+    else:
+        add(FIRST)
+        raw = kept.read_text()
+        kept.unlink()
+        if harm == "edited":
+            kept.write_text(raw.replace("present", "absent"))
+    with pytest.raises(DataError, match=r"votes\.csv .* in the ledger.*FILE --replace"):
+        add(SECOND)
+    report = add(SECOND, replace=True)
+    assert report.discarded
+    assert report.readers == ("B",)
+
+
+def test_an_addition_that_was_killed_can_be_repeated(
+    workspace: Workspace, add: Add
+) -> None:
+    """The votes came, the ledger entry did not: the recorded ones were set aside."""
+    add(FIRST)
+    ledger = workspace.ledger.read_bytes()
+    add(SECOND)
+    workspace.ledger.write_bytes(ledger)
+    report = add(SECOND)
+    assert (report.readers, report.added, report.discarded) == (
+        ("A", "B"),
+        ("B",),
+        False,
+    )
+
+
+def test_a_first_addition_that_was_killed_can_be_repeated(
+    workspace: Workspace, add: Add
+) -> None:
+    """The file that is there is the one that is added."""
+    ledger = workspace.ledger.read_bytes()
+    add(FIRST)
+    workspace.ledger.write_bytes(ledger)
+    assert add(FIRST).added == ("A",)
+
+
+def test_a_failed_addition_puts_the_votes_back(workspace: Workspace, add: Add) -> None:
+    """Votes and reference change together or not at all."""
+    add(FIRST)
+    before = votes_path(workspace, "mine").read_bytes()
+    workspace.ledger.write_bytes(b"broken\n")
+    with pytest.raises(LoopError):
+        add(SECOND)
+    assert votes_path(workspace, "mine").read_bytes() == before

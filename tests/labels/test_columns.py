@@ -1,0 +1,160 @@
+"""Columns as hospitals call them: used when the name is plain, else asked for."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.labels.cohort import iter_items, read_cohort
+from loop.labels.importing.importer import ImportReport
+from loop.labels.overlap import quote_id
+
+Importer = Callable[..., ImportReport]
+Writer = Callable[..., Path]
+
+
+def _texts(workspace: Workspace, name: str = "mine") -> list[tuple[str, str]]:
+    items = iter_items(workspace, read_cohort(workspace, name))
+    return [(item.id, item.variables["text"]) for item in items]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("AccessionNumber", "Report", "PatientID"),
+        ("accession_number", "report_text", "patient_id"),
+        ("exam_id", "ReportText", "subject_id"),
+        ("Report ID", "REPORT TEXT", "MRN"),
+        ("StudyInstanceUID", "Narrative", "Patient ID"),
+        ("检查号", "报告", "病人ID"),
+        ("报告号", "报告内容", "患者id"),
+        ("检查编号", "报告文本", "病历号"),
+    ],
+)
+def test_common_names_are_known(
+    workspace: Workspace, take: Importer, write_csv: Writer, header: tuple[str, ...]
+) -> None:
+    """In any case, with or without separators, in English and Chinese."""
+    report = take(write_csv([header, ("1", "One.", "P1"), ("2", "Two.", "P1")]))
+    assert (report.cases, report.patients, report.unused) == (2, 1, ())
+    assert _texts(workspace) == [("1", "One."), ("2", "Two.")]
+
+
+@pytest.mark.parametrize(
+    ("findings", "impression"),
+    [
+        ("Findings", "Impression"),
+        ("FINDINGS", "Conclusion"),
+        ("影像所见", "诊断意见"),
+        ("检查所见", "印象"),
+        ("影像表现", "结论"),
+        ("影像学表现", "影像学诊断"),
+    ],
+)
+def test_findings_and_impression_are_known(
+    workspace: Workspace,
+    take: Importer,
+    write_csv: Writer,
+    findings: str,
+    impression: str,
+) -> None:
+    """Both make the text, in this order whatever theirs."""
+    take(write_csv([("id", impression, findings), ("1", "Normal.", "Clear.")]))
+    assert _texts(workspace) == [("1", "Clear. Normal.")]
+
+
+def test_any_column_can_be_named(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """Also where a known name is there: the user knows better."""
+    header = ("id", "text", "nr", "Wortlaut", "Fall")
+    path = write_csv([header, ("x", "No.", "1", "One.", "P1")])
+    columns = {"case_id": "NR", "text": "Wortlaut", "patient": "Fall"}
+    report = take(path, columns=columns)
+    assert _texts(workspace) == [("1", "One.")]
+    assert (report.patients, report.unused) == (1, ("id", "text"))
+
+
+def test_a_json_column_can_be_named(
+    workspace: Workspace, take: Importer, tmp_path: Path
+) -> None:
+    """The keys of the first line are the columns."""
+    path = tmp_path / "reports.jsonl"
+    path.write_text(json.dumps({"nr": 1, "body": "One."}) + "\n")
+    take(path, columns={"case_id": "nr", "text": "body"})
+    assert _texts(workspace) == [("1", "One.")]
+
+
+def test_one_column_can_be_case_and_patient(take: Importer, write_csv: Writer) -> None:
+    """One report a patient: the patients stay known."""
+    path = write_csv([("PatientID", "text"), ("P1", "One."), ("P2", "Two.")])
+    assert take(path, columns={"case_id": "PatientID"}).patients == 2
+
+
+def test_a_whole_text_is_not_joined_with_its_parts(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """And the parts are said to be unused."""
+    header = ("id", "report", "findings", "impression")
+    report = take(write_csv([header, ("1", "Whole.", "Clear.", "Normal.")]))
+    assert _texts(workspace) == [("1", "Whole.")]
+    assert report.unused == ("findings", "impression")
+
+
+@pytest.mark.parametrize(
+    ("role", "option"),
+    [
+        ("case_id", "--id-column"),
+        ("text", "--text-column"),
+        ("patient", "--patient-column"),
+    ],
+)
+def test_a_named_column_that_is_not_there_is_refused(
+    take: Importer, write_csv: Writer, role: str, option: str
+) -> None:
+    """The message lists what is there and names the option."""
+    path = write_csv([("id", "text"), ("1", "One.")])
+    message = rf"no column 'body' \(there: 'id', 'text'\)\. Correct {option}"
+    with pytest.raises(DataError, match=message):
+        take(path, columns={role: "body"})
+
+
+def test_columns_of_a_folder_cannot_be_named(take: Importer, tmp_path: Path) -> None:
+    """An option without effect would be taken for one that had it."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "s1.txt").write_text("Clear.")
+    with pytest.raises(DataError, match="--text-column is for tables"):
+        take(tmp_path / "files", columns={"text": "body"})
+
+
+def test_languages_without_cues_are_reported(
+    workspace: Workspace, take: Importer, write_csv: Writer
+) -> None:
+    """The engine `rules` refuses their cases: better known before the run."""
+    (workspace.labels / "cues").mkdir()
+    (workspace.labels / "cues" / "en.yaml").write_text("language: en\n")
+    rows = [("id", "text"), ("1", "Clear."), ("2", "Без изменений"), ("3", "胸水なし")]
+    report = take(write_csv(rows))
+    assert report.languages == {"en": 1, "und": 1, "ja": 1}
+    assert report.no_cues == ("und", "ja")
+
+
+@pytest.mark.parametrize(
+    ("case_id", "quoted"),
+    [
+        ("s50414267", "s50414267"),
+        ("CXR/2024-01.7", "CXR/2024-01.7"),
+        ("检查7", "检查7"),
+        ("a, b", "'a, b'"),
+        ("a b", "'a b'"),
+        ("-x", "'-x'"),
+        ("it's", "'it'\"'\"'s'"),
+        ("a = b", "'a = b'"),
+    ],
+)
+def test_ids_in_a_list_are_quoted_where_they_must_be(case_id: str, quoted: str) -> None:
+    """One id with a comma reads as two, and a shell takes it apart at its spaces."""
+    assert quote_id(case_id) == quoted

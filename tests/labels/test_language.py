@@ -1,0 +1,113 @@
+"""The language of a text: a wrong guess would be read with the wrong cues."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from loop.labels.language import SAMPLE, guess_language
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Lungs are clear.", "en"),
+        ("No pneumothorax.", "en"),
+        ("ET tube and LA line. Op bed, AM film.", "en"),
+        ("LA enlargement. ET tube above carina.", "en"),
+        ("Status post CABG, de novo opacity en face.", "en"),
+        ("Größe normal.", "en"),
+        ("Clear, 5 µm, β-blocker, 3 cm².", "en"),
+        ("双肺纹理清晰，PICC 置管在位。", "zh"),
+        ("Lungs are clear in this rather long English text 肺.", "en"),
+        ("", "en"),
+        ("1.5 x 2", "en"),
+    ],
+)
+def test_english_and_chinese_stay_what_they_are(text: str, language: str) -> None:
+    """Latin abbreviations in a Chinese report do not make it English, nor a β Greek."""
+    assert guess_language(text) == language
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Лёгкие без очаговых изменений. PICC в норме.",
+        "لا يوجد استرواح صدري",
+        "Χωρίς πνευμοθώρακα.",
+        "기흉 없음. 심비대 소견.",
+        "ไม่พบภาวะลมในช่องเยื่อหุ้มปอด",
+        "फेफड़े साफ़ हैं",
+        "אין חזה אוויר",
+        "Թոքերը մաքուր են",
+        "ფილტვები სუფთაა",
+        "நுரையீரல் தெளிவாக உள்ளது",
+    ],
+)
+def test_no_other_script_is_english(text: str) -> None:
+    """English cues find nothing in it, and nothing found would count as absent."""
+    assert guess_language(text) == "und"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "両側肺野に異常陰影を認めず。",
+        "胸水なし。",
+        "ｷﾖｳｽｲ あり",
+        "カテーテル先端は右房 (CVC)",
+    ],
+)
+def test_kana_is_japanese(text: str) -> None:
+    """Kanji alone would be read as Chinese."""
+    assert guess_language(text) == "ja"
+
+
+def test_one_kana_in_a_chinese_text_does_not_make_it_japanese() -> None:
+    """A stray sign is a slip of the input method."""
+    assert guess_language("双肺纹理清晰，心影不大，膈面光滑，肋膈角锐利の。") == "zh"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Kein Pneumothorax.", "de"),
+        ("Das Herz ist normal groß, keine Stauung und kein Erguss.", "de"),
+        ("Pas d'épanchement pleural. Les poumons sont clairs.", "fr"),
+        ("No se observa derrame pleural. Corazón de tamaño normal.", "es"),
+        ("Non versamento pleurico. Cuore nei limiti, polmoni espansi.", "it"),
+        ("Não há derrame pleural. Coração de dimensões normais.", "pt"),
+        ("Geen pneumothorax. Het hart is niet vergroot.", "nl"),
+    ],
+)
+def test_other_latin_languages_are_not_english(text: str, language: str) -> None:
+    """Their negations are no English cues: "kein" would leave the finding present."""
+    assert guess_language(text) == language
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Không thấy tổn thương nhu mô phổi.",
+        "Płuca bez zmian ogniskowych, serce niepowiększone, kąty wolne, łuk ciągły.",
+        "Derrame pulmonares.",
+    ],
+)
+def test_what_is_neither_english_nor_known_is_undetermined(text: str) -> None:
+    """Accents all over, or words of two languages alike: no language is made up."""
+    assert guess_language(text) == "und"
+
+
+def test_only_the_beginning_of_a_text_is_looked_at() -> None:
+    """A million characters cost as much as a report."""
+    assert guess_language("clear " * SAMPLE + "肺" * 100 * SAMPLE) == "en"
+
+
+def test_the_shipped_demo_is_english(labels_folder: Path) -> None:
+    """Short, telegraphic reports in every style that the demo knows."""
+    found: Counter[str] = Counter()
+    for path in (labels_folder / "demo").glob("*.jsonl"):
+        for line in path.read_text("utf-8").splitlines():
+            found[guess_language(json.loads(line)["text"])] += 1
+    assert set(found) == {"en"}
