@@ -16,11 +16,15 @@ SHORT_LINE = 50
 
 # A full stop ends a sentence before white space, but not in "1.5 cm" or "vs."; also
 # between a small letter and a capital ("effusion.No"). Bullets and numbered items begin
-# one of their own.
-_BOUNDARY = re.compile(
-    r"(?<!\bvs)(?<!\b[Rr]t)(?<!\b[Ll]t)(?<!\bDr)[.!?;](?=\s|$)"
-    r"|(?<=[a-z]{2})\.(?=[A-Z][a-z])|[。；！？]|\n\s*\n"
-    r"|\n(?=\s*(?:[-*•]|\d{1,2}[.)、](?!\d)))|(?<=\s)(?=\d{1,2}[)、]\s?\w)"
+# one of their own. One leading character class lets the search skip all other text.
+_ENDS = (
+    r"(?<=[.!?;])(?=\s|$)(?<!\bvs.)(?<!\b[RrLl]t.)(?<!\bDr.)"
+    r"|(?<=[a-z]{2}\.)(?=[A-Z][a-z])|(?<=[。；！？])|(?<=\n)\s*\n"
+    r"|(?<=\n)(?=\s*(?:[-*•]|\d{1,2}[.)、](?!\d)))"
+)
+_BOUNDARY = re.compile(rf"[.!?;。；！？\n](?:{_ENDS})")
+_BOUNDARY_OR_ITEM = re.compile(
+    rf"[.!?;。；！？\n \t](?:{_ENDS}|(?<=\s)(?=\d{{1,2}}[)、]\s?\w))"
 )
 _NEW_LINE = re.compile(r"\n[ \t]*(?=[A-Z][a-z])")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
@@ -80,13 +84,17 @@ class SectionFinder:
 
 def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     """Yield ``(offset, sentence)`` for the characters `start` to `end` of `text`."""
-    for match in _BOUNDARY.finditer(text, start, end):
+    # Looked for in this stretch only: a text may have a section at every word.
+    itemised = text.find(")", start, end) >= 0 or text.find("、", start, end) >= 0
+    boundary = _BOUNDARY_OR_ITEM if itemised else _BOUNDARY
+    split = _lines if text.find("\n", start, end) >= 0 else _pieces
+    for match in boundary.finditer(text, start, end):
         stop = match.start()
         if stop > start:
-            yield from _lines(text, start, stop)
+            yield from split(text, start, stop)
         start = match.end()
     if end > start:
-        yield from _lines(text, start, end)
+        yield from split(text, start, end)
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
