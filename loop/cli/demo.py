@@ -93,7 +93,7 @@ def _silent(_text: str = "") -> None:
 
 def _prepare(target: Path) -> Workspace:
     """Make a workspace that holds the first version only, with a ledger of its own."""
-    from loop.prompts.library import read_version, write_version
+    from loop.prompts.catalog import read_version, write_version
 
     if target.exists() and any(target.iterdir()):
         raise DataError(

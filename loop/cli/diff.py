@@ -27,8 +27,8 @@ def diff(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two prompt versions: guides label by label, templates line by line."""
+    from loop.prompts.catalog import read_version
     from loop.prompts.diff import diff_data, diff_versions, format_diff
-    from loop.prompts.library import read_version
 
     place = open_workspace(workspace)
     changes = diff_versions(read_version(place, before), read_version(place, after))

@@ -33,7 +33,7 @@ def lint(
 ) -> None:
     """Check a prompt version or draft; exits with 1 if it has errors."""
     from loop.labels.taxonomy import read_taxonomy
-    from loop.prompts.library import read_version
+    from loop.prompts.catalog import read_version
     from loop.prompts.lint import Level, lint_version
 
     place = open_workspace(workspace)
@@ -52,6 +52,6 @@ def lint(
 
 
 def _parent(place: Workspace, version: PromptVersion) -> PromptVersion | None:
-    from loop.prompts.library import find_parent
+    from loop.prompts.catalog import find_parent
 
     return find_parent(place, version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.prompts.library import find_parent, read_version
+from loop.prompts.catalog import find_parent, read_version
 from loop.run.manifest import find_run
 from loop.run.spec import RunSpec
 from loop.run.store import open_store

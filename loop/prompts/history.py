@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
 from loop.core.paths import Workspace
-from loop.prompts.diff import diff_versions
-from loop.prompts.library import (
+from loop.prompts.catalog import (
     inspect_version,
     list_versions,
     parse_ref,
     read_aliases,
     read_version,
 )
+from loop.prompts.diff import diff_versions
 from loop.prompts.version import NAME, PromptVersion
 
 _RESERVED = frozenset({"latest", "draft"})

@@ -12,13 +12,13 @@ from loop.core.errors import ConflictError, LoopError
 from loop.core.files import locked
 from loop.core.ledger import Actor, Entry, Event, append_event, append_events
 from loop.core.paths import Workspace
-from loop.prompts.folder import file_digests
-from loop.prompts.library import (
+from loop.prompts.catalog import (
     latest_version,
     renumbered,
     version_folder,
     write_version,
 )
+from loop.prompts.folder import file_digests
 from loop.prompts.version import PromptVersion
 
 

@@ -14,8 +14,8 @@ from loop.core.paths import Workspace
 from loop.evaluate.inputs import read_inputs
 from loop.labels.cohort import Cohort, Role, read_cohort
 from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import latest_version, read_version, write_version
 from loop.prompts.diff import VersionDiff, diff_versions
-from loop.prompts.library import latest_version, read_version, write_version
 from loop.prompts.lint import Level, LintFinding, lint_version
 from loop.prompts.version import PromptVersion
 from loop.review.files import VerdictFile, check_verdicts, read_verdicts

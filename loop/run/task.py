@@ -17,7 +17,7 @@ from loop.engines.base import Engine, Settings, get_engine
 from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.reference import read_reference
 from loop.outputs.base import get_contract
-from loop.prompts.library import read_version
+from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
 from loop.run.execute import RunSummary, Work, execute
 from loop.run.manifest import read_environment, write_manifest

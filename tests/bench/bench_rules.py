@@ -22,7 +22,7 @@ from loop.core.paths import Workspace, bundled
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.vocabulary import build_vocabulary, fold
-from loop.prompts.library import read_version
+from loop.prompts.catalog import read_version
 
 ROUNDS = 5
 

@@ -19,7 +19,7 @@ from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import correct_reference
-from loop.prompts.library import write_version
+from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
 from loop.run.task import run_prompt
 

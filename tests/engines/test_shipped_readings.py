@@ -12,7 +12,7 @@ import pytest
 from loop.core.paths import Workspace, bundled
 from loop.core.yaml_files import parse_yaml
 from loop.engines.rules.engine import ReportReader
-from loop.prompts.library import read_version
+from loop.prompts.catalog import read_version
 from tests.engines.reading import CUES
 
 READINGS = Path(__file__).parents[1] / "golden" / "readings.yaml"

@@ -6,8 +6,8 @@ import pytest
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import Actor, Event, append_event
+from loop.prompts.catalog import write_version
 from loop.prompts.history import move_alias, read_history
-from loop.prompts.library import write_version
 
 EDITOR = Actor(name="Dr A. Example")
 

@@ -12,7 +12,7 @@ from loop.core.paths import Workspace
 from loop.core.records import Guide
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.prompts.library import write_version
+from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
 from loop.run.store import open_store
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import OverlapError
-from loop.prompts.library import write_version
+from loop.prompts.catalog import write_version
 from loop.revise.check import Progress
 from loop.revise.revision import Request, revise
 

@@ -10,7 +10,7 @@ import pytest
 from loop.core.errors import ConflictError, LedgerError, WriteError
 from loop.core.files import locked
 from loop.core.ledger import read_ledger
-from loop.prompts.library import list_drafts, list_versions, read_version, write_version
+from loop.prompts.catalog import list_drafts, list_versions, read_version, write_version
 from loop.revise.commit import Commitment, commit_draft
 
 WHEN = datetime(2026, 1, 6, tzinfo=UTC)

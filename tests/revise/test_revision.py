@@ -15,7 +15,7 @@ from loop.core.ledger import read_ledger
 from loop.core.records import Mark
 from loop.labels.cohort import texts_path
 from loop.labels.reference import read_reference
-from loop.prompts.library import list_drafts, list_versions, read_version, write_version
+from loop.prompts.catalog import list_drafts, list_versions, read_version, write_version
 from loop.review.record import read_anchors
 from loop.revise.check import Progress
 from loop.revise.commit import Commitment, commit_draft

@@ -145,7 +145,7 @@ def test_a_version_of_the_other_call_plan_runs_too(workspace, cohort):
     """One call per label, one outcome per case."""
     from dataclasses import replace
 
-    from loop.prompts.library import read_version, write_version
+    from loop.prompts.catalog import read_version, write_version
     from loop.prompts.version import CallPlan
 
     version = read_version(workspace, "extractor@v1")

@@ -7,9 +7,7 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError, EditedVersionError
 from loop.core.ledger import Actor, Event, append_event
-from loop.prompts.folder import file_digests
-from loop.prompts.history import move_alias
-from loop.prompts.library import (
+from loop.prompts.catalog import (
     inspect_version,
     lineage,
     list_drafts,
@@ -18,6 +16,8 @@ from loop.prompts.library import (
     read_version,
     write_version,
 )
+from loop.prompts.folder import file_digests
+from loop.prompts.history import move_alias
 
 EDITOR = Actor(name="Dr A. Example")
 
