@@ -2,9 +2,12 @@
 
 The answer is a JSON object keyed by label id::
 
-    {"edema": {"value": "present", "evidence": "pulmonary edema", "span": [12, 27]}}
+    {"edema": {"value": "present", "evidence": "pulmonary edema", "span": [12, 27]},
+     "fracture": "absent"}
 
-``evidence`` and ``span`` are optional. Exactly the labels asked for must be there.
+``evidence`` and ``span`` are optional. A label that the text does not mention is plain
+"absent": most are, and the shorter answer saves a model its output tokens. Exactly the
+labels asked for must be there.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ MAX_CHARS = 400_000
 
 _ENTRY_KEYS = {"value", "evidence", "span"}
 
-_NOT_MENTIONED = {"value": "absent"}
-"""The entry of a label that the case does not mention, as it is usually written."""
+_NOT_MENTIONED = "absent"
+"""The entry of a label that the case does not mention."""
 
 _new = tuple.__new__
 
@@ -64,7 +67,7 @@ class LabelValues:
 
 
 def _entry_schema() -> dict[str, object]:
-    return {
+    mentioned = {
         "type": "object",
         "properties": {
             "value": {"type": "string", "enum": list(_VALUES)},
@@ -79,6 +82,7 @@ def _entry_schema() -> dict[str, object]:
         "required": ["value"],
         "additionalProperties": False,
     }
+    return {"anyOf": [{"enum": [_NOT_MENTIONED]}, mentioned]}
 
 
 def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | None:
@@ -95,14 +99,14 @@ def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | N
     if type(data) is not dict or data.keys() != answers.keys():
         return None
     repairs: list[str] = []
-    keys = 2 * len(data)
+    keys = len(data)
     try:
         for name, entry in data.items():
             # Most labels of most reports: nothing to look at more closely.
             if entry == _NOT_MENTIONED:
                 continue
             answers[name] = _field(name, entry, source, repairs)
-            keys += len(entry) - 1
+            keys += len(entry)
     except (KeyError, TypeError):
         # An entry is not an object, has no value that is one of the words, or has a
         # key that the schema does not know.

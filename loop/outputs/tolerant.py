@@ -145,7 +145,8 @@ def _read_entry(name: str, raw: Loose, source: str, repairs: list[str]) -> Field
     """Return the field that `raw` answers: an entry, or a bare value."""
     if not isinstance(raw, Pairs):
         value = _value_of(name, raw, repairs)
-        repairs.append(f"{name}: bare value")
+        if raw != Value.ABSENT:
+            repairs.append(f"{name}: bare value")
         return BARE[value.value]
     entry = _entry_keys(name, raw, repairs)
     if "value" not in entry:

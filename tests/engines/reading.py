@@ -27,9 +27,17 @@ def exemplar(evidence: str, value: str) -> Exemplar:
 
 
 def answers(text: str, guides: Sequence[Guide]) -> Mapping[str, dict[str, object]]:
-    """Return the engine's answer for `text` as data."""
+    """Return the engine's answer for `text`, every entry as an object."""
     reader = ReportReader(guides, [one.label for one in guides], CUES)
-    return json.loads(reader.answer(text))
+    return entries(reader.answer(text))
+
+
+def entries(answer: str) -> dict[str, dict[str, object]]:
+    """Return an answer as data; plain "absent" is the object without evidence."""
+    return {
+        label: {"value": entry} if isinstance(entry, str) else entry
+        for label, entry in json.loads(answer).items()
+    }
 
 
 def value_of(text: str, *terms: str, **more: object) -> str:

@@ -4,7 +4,6 @@ They were written without looking at any report or at the cues, and those the en
 read wrongly at first led to the cues and scopes it has now.
 """
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from loop.core.paths import Workspace, bundled
 from loop.core.yaml_files import parse_yaml
 from loop.engines.rules.engine import ReportReader
 from loop.prompts.catalog import read_version
-from tests.engines.reading import CUES
+from tests.engines.reading import CUES, entries
 
 READINGS = Path(__file__).parents[1] / "golden" / "readings.yaml"
 
@@ -32,6 +31,6 @@ def reader():
 )
 def test_sentence_is_read_as_a_radiologist_means_it(reader, reading):
     """Each sentence states the status of one to four labels."""
-    answer = json.loads(reader.answer(reading["text"]))
+    answer = entries(reader.answer(reading["text"]))
     said = {label: answer[label]["value"] for label in reading["says"]}
     assert said == reading["says"]

@@ -140,7 +140,28 @@ def test_the_schema_asks_for_exactly_the_fields():
     schema = CONTRACT.schema(("edema", "fracture"))
     assert list(schema["properties"]) == schema["required"] == ["edema", "fracture"]
     assert schema["additionalProperties"] is False
-    assert schema["properties"]["edema"]["required"] == ["value"]
+    plain, mentioned = schema["properties"]["edema"]["anyOf"]
+    assert plain == {"enum": ["absent"]}
+    assert mentioned["required"] == ["value"]
+
+
+def test_plain_absent_is_the_strict_form_of_a_label_not_mentioned():
+    """Most labels of most reports: no repair, no evidence."""
+    item = Item(id="1", variables={"text": "Edema."})
+    edema = '{"value": "present", "evidence": "Edema"}'
+    answer = f'{{"edema": {edema}, "fracture": "absent"}}'
+    reading = CONTRACT.read(answer, ("edema", "fracture"), item)
+    assert reading.repairs == ()
+    assert reading.fields["fracture"] == Field(Value.ABSENT)
+
+
+@pytest.mark.parametrize("word", ["present", "uncertain"])
+def test_other_plain_words_are_repaired(word):
+    """A finding that is there should have said where."""
+    item = Item(id="1", variables={"text": "Edema."})
+    reading = CONTRACT.read(f'{{"edema": "{word}"}}', ("edema",), item)
+    assert reading.fields["edema"].value == word
+    assert reading.repairs == ("edema: bare value",)
 
 
 def test_the_contract_is_found_by_name():

@@ -125,7 +125,7 @@ class ReportReader:
         self._sentences = SentenceReader(
             build_vocabulary(guides, cues), Grammar(cues), memo=memo
         )
-        self._plain = [f'"{field}":{{"value":"absent"}}' for field in fields]
+        self._plain = [f'"{field}":"absent"' for field in fields]
         self._slot = [fields.index(name) if name in wanted else None for name in names]
 
     def answer(self, text: str) -> str:
