@@ -10,8 +10,7 @@ LoopError
 │   └── LedgerError       the ledger's chain is broken
 ├── StoreError            the private store cannot be read or written
 ├── EngineError           an engine as a whole cannot answer
-│   ├── UnknownEngineError
-│   └── EngineUnavailableError   retryable
+│   └── UnknownEngineError
 └── ConflictError         someone else changed the same thing first; retryable
 
 A message says what happened, where, and what to do next, in that order. It never
@@ -69,12 +68,6 @@ class EngineError(LoopError):
 
 class UnknownEngineError(EngineError):
     """No engine is registered under the requested name."""
-
-
-class EngineUnavailableError(EngineError):
-    """The engine exists but does not answer now."""
-
-    retryable = True
 
 
 class ConflictError(LoopError):

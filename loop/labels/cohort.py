@@ -283,17 +283,6 @@ def _short(value: object) -> str:
     return repr(value[:12] if isinstance(value, str) else value)
 
 
-def count_cases(workspace: Workspace, name: str) -> int:
-    """Return the number of cases of cohort `name` without reading them.
-
-    Raises
-    ------
-    DataError
-        There is no such cohort.
-    """
-    return read_cohort_file(workspace, name).cases
-
-
 def has_texts(workspace: Workspace, name: str) -> bool:
     """Whether the texts of cohort `name` are on this machine."""
     return texts_path(workspace, name).is_file()

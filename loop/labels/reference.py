@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.files import locked, write_atomic
@@ -87,15 +85,6 @@ class Reference:
     def ref(self) -> str:
         """How it is named on reports, for example ``"openi_dev:ref1"``."""
         return f"{self.cohort}:ref{self.number}"
-
-    def as_binary(self) -> Marks:
-        """Return 1 present, 0 absent or not coded, -1 excluded, same shape.
-
-        Uncertain, no majority and missing are excluded, never read as absent.
-        """
-        return np.where(
-            self.marks == NOT_CODED, ABSENT, np.maximum(self.marks, -1)
-        ).astype(np.int8)
 
     def mark(self, case_id: str, label: str) -> Mark:
         """Return the mark of one case and label.

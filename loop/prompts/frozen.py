@@ -41,10 +41,3 @@ def frozen_blocks(template: str) -> dict[str, str]:
     if name:
         raise DataError(f"frozen block {name!r} has no {{# end frozen #}}")
     return blocks
-
-
-def without_frozen(template: str) -> str:
-    """Return the template with its frozen blocks cut out: what may be edited."""
-    for text in frozen_blocks(template).values():
-        template = template.replace(text, "")
-    return template

@@ -85,11 +85,6 @@ class LabelCheck:
         """Whether neither share got worse."""
         return self.accuracy.passed and self.sensitivity.passed
 
-    @property
-    def by_margin(self) -> bool:
-        """Whether both shares could be judged by their margins."""
-        return self.accuracy.basis is self.sensitivity.basis is Basis.MARGIN
-
     def shares(self) -> Iterator[tuple[str, ShareCheck]]:
         """Yield each share with its name."""
         yield "accuracy", self.accuracy

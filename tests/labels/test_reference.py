@@ -55,16 +55,6 @@ def test_every_mark_survives_the_file(workspace: Workspace, cohort: Cohort) -> N
     )
 
 
-def test_only_present_absent_and_not_coded_are_scored(
-    workspace: Workspace, cohort: Cohort
-) -> None:
-    """Uncertain, no majority and missing are excluded, never absent."""
-    _write(workspace, cohort)
-    binary = read_reference(workspace, "mine").as_binary()
-    assert binary.dtype == np.int8
-    assert binary.tolist() == [[1, 0, -1], [-1, -1, 0]]
-
-
 def test_a_correction_makes_the_next_version(
     workspace: Workspace, cohort: Cohort
 ) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.records import Clarification, Exemplar, Value
-from loop.prompts.frozen import frozen_blocks, without_frozen
+from loop.prompts.frozen import frozen_blocks
 from loop.prompts.lint import MAX_SUFFIX, Level, lint_version
 
 LABELS = ("edema", "fracture")
@@ -119,7 +119,8 @@ def test_errors_come_before_warnings(first):
     assert levels == [Level.ERROR, Level.WARNING]
 
 
-def test_frozen_blocks_can_be_cut_out(first):
-    """What is left is what may be edited."""
-    assert list(frozen_blocks(first.user)) == ["answer"]
-    assert "Answer" not in without_frozen(first.user)
+def test_frozen_blocks_are_found_by_name(first):
+    """Each holds the text that optimizers and editors must not touch."""
+    blocks = frozen_blocks(first.user)
+    assert list(blocks) == ["answer"]
+    assert "Answer" in blocks["answer"]
