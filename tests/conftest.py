@@ -9,7 +9,6 @@ from hypothesis import settings
 
 from loop.core.paths import Workspace, bundled, init_workspace
 
-
 # A busy machine is no failure: time limits are checked where they are the claim.
 settings.register_profile("ranloop", deadline=None)
 settings.load_profile("ranloop")
