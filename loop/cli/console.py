@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, find_workspace
 
@@ -88,8 +89,6 @@ def own_output(path: Path, workspace: Workspace) -> None:
     DataError
         It lies in ``prompts/``, ``labels/`` or ``.ranloop/``.
     """
-    from loop.core.errors import DataError
-
     target = path.resolve()
     for folder in (workspace.prompts, workspace.labels, workspace.private):
         if target.is_relative_to(folder.resolve()):
@@ -185,8 +184,6 @@ class Progress:
 @contextmanager
 def reported_errors() -> Iterator[None]:
     """Turn a `LoopError` into its message and exit code 1, without a traceback."""
-    from loop.core.errors import LoopError
-
     try:
         yield
     except LoopError as error:

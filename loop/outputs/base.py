@@ -7,6 +7,7 @@ from typing import Protocol
 
 from loop.core.errors import DataError
 from loop.core.records import Item, Reading
+from loop.outputs.label_values import LabelValues
 
 
 class Contract(Protocol):
@@ -39,8 +40,6 @@ def get_contract(name: str) -> Contract:
     DataError
         There is no such contract.
     """
-    from loop.outputs.label_values import LabelValues
-
     contracts: dict[str, Contract] = {LabelValues.name: LabelValues()}
     if name not in contracts:
         known = ", ".join(sorted(contracts))

@@ -151,6 +151,21 @@ def test_indication_and_comparison_are_not_read():
     assert value_of(text, "pneumonia") == "absent"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "COMPARISON: None.\nSmall pleural effusion.",
+        "EXAM: Portable chest.\nTECHNIQUE: One view.\nSmall pleural effusion.",
+        "INDICATION: Cough.\n\nSmall pleural effusion.",
+        "Reason for exam: cough. Small pleural effusion.",
+        "EXAM: Chest. HISTORY: Fall.\nSmall pleural effusion.",
+    ],
+)
+def test_findings_without_a_heading_are_read_after_an_unread_section(text):
+    """A short section must not swallow the report and make it normal."""
+    assert value_of(text, EFFUSION) == "present"
+
+
 def test_impression_wins_where_sections_disagree():
     """The radiologist's conclusion outranks the description."""
     text = "FINDINGS: Possible pneumonia.\nIMPRESSION: No pneumonia."

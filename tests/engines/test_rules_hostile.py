@@ -51,7 +51,10 @@ WORDS = st.sampled_from(
 @given(st.one_of(st.text(), st.lists(WORDS).map(" ".join)))
 def test_any_text_gives_valid_json_with_true_evidence(text):
     """Every span lies in the text and holds words."""
-    answer = entries(READER.answer(text))
+    raw = READER.answer(text)
+    if not raw:
+        return
+    answer = entries(raw)
     assert list(answer) == [one.label for one in GUIDES]
     for one in answer.values():
         assert one["value"] in {"present", "absent", "uncertain"}
@@ -100,6 +103,15 @@ def test_case_without_text_fails_instead_of_being_absent(labels_folder):
     [(index, completion)] = engine.complete([_prompt(" \n", tuple(GUIDES))])
     assert (index, completion.finish_reason) == (0, "error")
     assert completion.error == "the case has no text"
+
+
+@pytest.mark.parametrize("text", ["INDICATION: effusion?", "\nComparison: none\n"])
+def test_text_with_nothing_to_read_fails_instead_of_being_absent(labels_folder, text):
+    """Only an indication: the report itself says nothing of any label."""
+    engine = get_engine("rules", Settings(labels=labels_folder))
+    [(_, completion)] = engine.complete([_prompt(text, tuple(GUIDES))])
+    assert completion.finish_reason == "error"
+    assert "not read" in completion.error
 
 
 def test_language_without_cues_fails_instead_of_being_absent(labels_folder):

@@ -40,6 +40,7 @@ class Sections(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     ignored: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
     decisive: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
 

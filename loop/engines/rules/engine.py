@@ -10,12 +10,17 @@ from loop.core.records import Completion, Guide, Prompt, PromptFrame, Value
 from loop.engines.base import Settings, register
 from loop.engines.rules.cues import Cues, read_cues
 from loop.engines.rules.scopes import Grammar
-from loop.engines.rules.sections import SectionFinder, sentences
+from loop.engines.rules.sections import Section, SectionFinder, sentences
 from loop.engines.rules.sentence import MEMO_SENTENCES, Hit, SentenceReader, Stance
 from loop.engines.rules.vocabulary import build_vocabulary
 
-REVISION = 2
+REVISION = 3
 """Raised whenever the same guides and cues may give another answer."""
+
+_NOTHING_READ = (
+    "every section of the text is one that is not read, such as an indication; name "
+    "the sections in labels/cues, or leave the case out"
+)
 
 _VALUE = {
     Stance.PRESENT: Value.PRESENT,
@@ -50,9 +55,12 @@ class RulesEngine:
             problem = self._refusal(prompt, text)
             if problem:
                 yield index, Completion("", finish_reason="error", error=problem)
-            else:
-                answer = self._reader(prompt.frame).answer(text)
+                continue
+            answer = self._reader(prompt.frame).answer(text)
+            if answer:
                 yield index, Completion(answer, latency_s=clock() - began)
+            else:
+                yield index, Completion("", finish_reason="error", error=_NOTHING_READ)
 
     def _refusal(self, prompt: Prompt, text: str) -> str:
         """Say why a prompt cannot be answered, or nothing.
@@ -131,9 +139,14 @@ class ReportReader:
     def answer(self, text: str) -> str:
         """Return the answer for one report as JSON of the label_values contract.
 
-        Evidence is given by its span alone: it is exact, so a quote adds nothing.
+        Empty when no section of the text is one to read: that says nothing of any
+        label. Evidence is given by its span alone: it is exact, so a quote adds
+        nothing.
         """
-        best = self._collect(text)
+        sections = self._sections.find(text)
+        if not any(text[one.start : one.end].strip() for one in sections):
+            return ""
+        best = self._collect(text, sections)
         if self._has_implications:
             self._imply(best)
         answers = self._plain.copy()
@@ -146,11 +159,11 @@ class ReportReader:
                 )
         return "{" + ",".join(answers) + "}"
 
-    def _collect(self, text: str) -> dict[int, Hit]:
+    def _collect(self, text: str, sections: Sequence[Section]) -> dict[int, Hit]:
         """Return the winning hit of each label that is mentioned."""
         best: dict[int, Hit] = {}
         decided: dict[int, Hit] = {}
-        for start, end, decisive in self._sections.find(text):
+        for start, end, decisive in sections:
             into = decided if decisive else best
             for offset, sentence in sentences(text, start, end):
                 for target, stance, begin, stop in self._sentences.read(sentence):

@@ -28,6 +28,12 @@ _BOUNDARY_OR_ITEM = re.compile(
 )
 _NEW_LINE = re.compile(r"\n[ \t]*(?=[A-Z][a-z])")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+_FULL_STOP = re.compile(r"[.。](?=\s)")
+_UNREAD = {
+    "ignored": _BLANK_LINE,
+    "brief": re.compile(rf"[.。][ \t\r]*\n|{_BLANK_LINE.pattern}"),
+}
+"""What ends a section that is not read, if no heading does."""
 
 
 class Section(NamedTuple):
@@ -45,7 +51,7 @@ class SectionFinder:
     def __init__(self, cues: Sequence[Cues]) -> None:
         self._kind: dict[str, str] = {}
         for one in cues:
-            for kind in ("plain", "decisive", "ignored"):
+            for kind in ("plain", "decisive", "brief", "ignored"):
                 for heading in getattr(one.sections, kind):
                     self._kind[heading.lower()] = kind
         names = sorted(self._kind, key=len, reverse=True)
@@ -68,18 +74,24 @@ class SectionFinder:
         for heading, end in zip(headings, ends, strict=True):
             kind = self._kind[" ".join(heading.group(1).lower().split())]
             start = heading.end()
-            if kind == "ignored":
-                sections += self._after_blank_line(text, start, end)
+            if kind in _UNREAD:
+                sections += self._after(_UNREAD[kind], text, start, end)
             else:
                 sections.append(Section(start, end, kind == "decisive"))
+        if not any(text[one.start : one.end].strip() for one in sections):
+            # A report has a body: it follows the first sentence of the last section.
+            sections += self._after(_FULL_STOP, text, headings[-1].end(), len(text))
         return sections
 
     @staticmethod
-    def _after_blank_line(text: str, start: int, end: int) -> Iterator[Section]:
-        """Yield what follows an ignored paragraph before the next heading."""
-        blank = _BLANK_LINE.search(text, start, end)
-        if blank and text[start : blank.start()].strip():
-            yield Section(blank.end(), end, False)
+    def _after(
+        last: re.Pattern[str], text: str, start: int, end: int
+    ) -> Iterator[Section]:
+        """Yield what follows an unread paragraph before the next heading."""
+        for stop in last.finditer(text, start, end):
+            if text[start : stop.start() + 1].strip():
+                yield Section(stop.end(), end, False)
+                return
 
 
 def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
