@@ -63,6 +63,11 @@ class Workspace:
         """SQLite file with completions, runs, outcomes, verdicts."""
         return self.private / "store.db"
 
+    @property
+    def config(self) -> Path:
+        """Settings of this machine: hosts, engines, prices."""
+        return self.private / "config.yaml"
+
     def open_private(self) -> Path:
         """Create ``.ranloop/`` (0700, git-ignored) if needed and return it.
 

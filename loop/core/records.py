@@ -191,7 +191,7 @@ class Completion(NamedTuple):
     """Raw text, unstripped; empty when `finish_reason` is ``"error"``."""
 
     finish_reason: str = "stop"
-    """``"stop"``, ``"length"`` or ``"error"``."""
+    """``"stop"``, ``"length"``, ``"refusal"`` or ``"error"``."""
 
     error: str = ""
     """For ``"error"``: what went wrong, without case text."""
@@ -201,6 +201,8 @@ class Completion(NamedTuple):
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    """How many of the prompt tokens the server had in its prefix cache."""
 
 
 class Reading(NamedTuple):

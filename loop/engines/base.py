@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from loop.core.config import Config
 from loop.core.errors import UnknownEngineError
 from loop.core.records import Completion, Prompt
+
+
+class Archive(Protocol):
+    """The stored completions of an earlier run."""
+
+    run_id: str
+
+    def identity(self) -> Mapping[str, object]:
+        """Return the identity of the engine that answered then."""
+        ...
+
+    def find(self, prompts: Sequence[Prompt]) -> list[Completion | None]:
+        """Return what was answered to each prompt; None where nothing is stored."""
+        ...
+
+
+def _tell_nobody(remark: str) -> None:
+    """Drop a remark: nobody watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,19 +37,43 @@ class Settings:
     labels: Path
     """The workspace's ``labels/`` folder, for engines that read data there."""
 
+    private: Path | None = None
+    """The workspace's ``.ranloop/``, for engines that keep files; None for none."""
+
+    config: Config = field(default_factory=Config)
     temperature: float = 0.0
     max_tokens: int = 2048
+    """Most output tokens of one answer."""
+
     seed: int = 0
+    allow_unconstrained: bool = False
+    """Whether to go on with a server that does not enforce the JSON schema."""
+
+    batch: bool = False
+    """Whether to answer everything in one offline batch, where the engine can."""
+
+    archive: Archive | None = None
+    """For ``replay``: the run whose answers are given again."""
+
+    tell: Callable[[str], None] = _tell_nobody
+    """Takes remarks a person should see while the engine works; never case text."""
 
 
 class Engine(Protocol):
     """Anything that turns prompts into completions.
 
     An engine knows nothing of labels, cases or scores: prompts in, text out.
+
+    An engine that holds something open, such as a server, is a context manager too:
+    it is entered before anything is asked of it, its identity included. An engine that
+    counts what it did has a method ``account`` besides, which returns JSON data.
     """
 
     def identity(self) -> Mapping[str, object]:
-        """Return everything that can change an answer, as JSON data."""
+        """Return everything that can change an answer, as JSON data.
+
+        ``"constrained": False`` says that answers need not follow the schema.
+        """
         ...
 
     def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:

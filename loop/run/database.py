@@ -22,7 +22,7 @@ MIGRATIONS = (
         number INTEGER PRIMARY KEY,
         key BLOB NOT NULL UNIQUE,        -- sha256 of what was asked of which engine
         text TEXT NOT NULL,
-        finish_reason TEXT NOT NULL,     -- stop or length
+        finish_reason TEXT NOT NULL,     -- stop, length or refusal
         latency_s REAL NOT NULL,
         prompt_tokens INTEGER,
         completion_tokens INTEGER
@@ -53,6 +53,10 @@ MIGRATIONS = (
         actor TEXT NOT NULL,
         payload TEXT NOT NULL            -- JSON
     ) STRICT, WITHOUT ROWID;
+    """,
+    """
+    -- prompt tokens that the server had in its prefix cache
+    ALTER TABLE completions ADD COLUMN cached_tokens INTEGER;
     """,
 )
 """Statements that bring the file from version i to i + 1 (``PRAGMA user_version``)."""

@@ -262,15 +262,15 @@ class _Runner:
 
         Reading in batches leaves the processor's caches to the engine in between.
         """
-        text, finish, _, latency, prompt_tokens, completion_tokens = completion
+        text, finish, _, latency, n_prompt, n_answer, n_cached = completion
         if not text.isascii():
             # A lone surrogate cannot be stored; read what will be read next time.
             text = text.encode("utf-8", "replace").decode("utf-8")
             completion = completion._replace(text=text)
-        if finish == "stop" or finish == "length":
+        if finish != "error":
             self._fresh[key] = completion
             self._writer.add_completion(
-                (key, text, finish, latency, prompt_tokens, completion_tokens)
+                (key, text, finish, latency, n_prompt, n_answer, n_cached)
             )
         self._arrived.append((key, completion))
         if self._writer.due():
@@ -302,6 +302,8 @@ class _Runner:
                 slot.fields = {**slot.fields, **fields} if slot.fields else fields
         elif completion.finish_reason == "length":
             slot.spoil(_UNPARSED, prompt, "the answer was cut off: raise max_tokens")
+        elif completion.finish_reason == "refusal":
+            slot.spoil(_UNPARSED, prompt, "the model refused to answer")
         else:
             slot.spoil(_FAILED, prompt, completion.error or "the engine gave no reason")
         slot.left -= 1

@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 class KeyMaker:
     """Makes the cache key of prompts: sha256, 32 bytes.
 
-    Digested are the engine's identity, the parameters, the answer's schema and fields,
-    the messages, and for engines that read data instead of prose the guides and the
-    language. Not digested: ids and names, so equal questions share one answer.
+    Digested are the engine's identity, the parameters, the number of the draw, the
+    answer's schema and fields, the messages, and for engines that read data instead of
+    prose the guides and the language. Not digested: ids and names, so equal questions
+    share one answer.
 
     Everything but the end of the last message is digested once per frame.
     """
 
     def __init__(self, spec: RunSpec, engine: Engine) -> None:
-        self._asker = (dict(engine.identity()), dict(spec.parameters))
+        asker: tuple[object, ...] = (dict(engine.identity()), dict(spec.parameters))
+        # Draw 0 has the key it had before there were draws.
+        self._asker = (*asker, spec.draw) if spec.draw else asker
         self._prefixes: dict[tuple[int, str], tuple[PromptFrame, _Hash]] = {}
 
     def key(self, prompt: Prompt) -> bytes:

@@ -49,9 +49,14 @@ class RunSpec:
     limit: int | None = None
     """Only the first so many items of the cohort; None for all."""
 
+    draw: int = 0
+    """Number of the repeat: the same question asked again, never from the cache."""
+
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
             raise ValueError(f"limit must be >= 1, got {self.limit}")
+        if self.draw < 0:
+            raise ValueError(f"draw must be >= 0, got {self.draw}")
 
     @property
     def digest(self) -> str:

@@ -32,8 +32,10 @@ _INSERT = 32
 """Rows in one INSERT."""
 
 
-CompletionRow: TypeAlias = tuple[bytes, str, str, float, int | None, int | None]
-"""key, text, finish_reason, latency_s, prompt_tokens, completion_tokens"""
+CompletionRow: TypeAlias = tuple[
+    bytes, str, str, float, int | None, int | None, int | None
+]
+"""key, and a `Completion` without its error"""
 
 OutcomeRow: TypeAlias = tuple[int, int, str, str, str, str, str, bytes]
 """run, seq, item_id, status, fields, repairs, problem, keys"""
@@ -91,11 +93,12 @@ class Store:
             marks = ",".join("?" * len(part))
             rows = self._read(
                 "SELECT key, text, finish_reason, latency_s, prompt_tokens, "
-                f"completion_tokens FROM completions WHERE key IN ({marks})",
+                "completion_tokens, cached_tokens FROM completions "
+                f"WHERE key IN ({marks})",
                 part,
             )
-            for key, text, finish, latency, prompt, answer in rows:
-                found[key] = Completion(text, finish, "", latency, prompt, answer)
+            for key, text, finish, *measured in rows:
+                found[key] = Completion(text, finish, "", *measured)
         return found
 
     def save(
@@ -114,7 +117,7 @@ class Store:
             _insert(
                 connection,
                 "INSERT OR IGNORE INTO completions (key, text, finish_reason, "
-                "latency_s, prompt_tokens, completion_tokens)",
+                "latency_s, prompt_tokens, completion_tokens, cached_tokens)",
                 completions,
             )
             _insert(connection, "INSERT OR REPLACE INTO outcomes", outcomes)

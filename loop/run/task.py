@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from types import MappingProxyType
 
+from loop.core.config import read_config
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
@@ -24,10 +26,45 @@ from loop.run.manifest import read_environment, write_manifest
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, open_store
 
-_ENGINES: Mapping[str, str] = MappingProxyType({"rules": "loop.engines.rules"})
+_ENGINES: Mapping[str, str] = MappingProxyType(
+    {
+        "rules": "loop.engines.rules",
+        "openai": "loop.engines.openai",
+        "vllm": "loop.engines.vllm",
+        "replay": "loop.engines.replay",
+    }
+)
 """Module that registers each shipped engine, imported when it is asked for."""
 
 Watch = Callable[[Iterable[Item]], Iterable[Item]]
+
+
+def _tell_nobody(remark: str) -> None:
+    """Drop a remark: nobody watches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How an engine is asked, besides which one."""
+
+    temperature: float = 0.0
+    max_tokens: int = 2048
+    """Most output tokens of one answer."""
+
+    seed: int = 0
+    """Seed of draw 0; each further draw adds one."""
+
+    draw: int = 0
+    """Number of the repeat; see `RunSpec.draw`."""
+
+    allow_unconstrained: bool = False
+    """Whether a server that does not enforce the JSON schema may be asked."""
+
+    batch: bool = False
+    """Whether to answer everything in one offline batch, where the engine can."""
+
+    tell: Callable[[str], None] = _tell_nobody
+    """Takes remarks a person should see while the engine works."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +85,7 @@ def prepare_run(
     *,
     engine: str = "rules",
     limit: int | None = None,
+    asking: Asking = Asking(),
 ) -> Task:
     """Return the run of prompt version `prompt` over `cohort`, not yet started.
 
@@ -61,6 +99,8 @@ def prepare_run(
         Engine name, for example ``"rules"``.
     limit
         Only the first so many cases; None for all.
+    asking
+        How the engine is asked.
 
     Raises
     ------
@@ -73,7 +113,17 @@ def prepare_run(
     members = read_cohort(workspace, cohort)
     _check_open(members)
     contract = get_contract(version.contract)
-    settings = Settings(labels=workspace.labels)
+    settings = Settings(
+        labels=workspace.labels,
+        private=workspace.private,
+        config=read_config(workspace),
+        temperature=asking.temperature,
+        max_tokens=asking.max_tokens,
+        seed=asking.seed + asking.draw,
+        allow_unconstrained=asking.allow_unconstrained,
+        batch=asking.batch,
+        tell=asking.tell,
+    )
     reference, reference_digest = _newest_reference(workspace, cohort)
     spec = RunSpec(
         prompt=version.ref,
@@ -91,6 +141,7 @@ def prepare_run(
             "seed": settings.seed,
         },
         limit=limit,
+        draw=asking.draw,
     )
     work = Work(
         items=islice(_items(workspace, members), limit),
@@ -126,14 +177,24 @@ def run_task(
         As `execute` does; what was answered until then is kept.
     """
     work = replace(task.work, items=watch(task.work.items)) if watch else task.work
-    identity = task.engine.identity()
     environment = read_environment(workspace.root)
+    with opened(task.engine) as engine, open_store(workspace) as store:
+        identity = engine.identity()
 
-    def seal(record: RunRecord) -> None:
-        write_manifest(workspace, record, identity, environment)
+        def seal(record: RunRecord) -> None:
+            write_manifest(workspace, record, identity, environment)
 
-    with open_store(workspace) as store:
-        return execute(task.spec, work, task.engine, store, now=now, seal=seal)
+        return execute(task.spec, work, engine, store, now=now, seal=seal)
+
+
+@contextmanager
+def opened(engine: Engine) -> Iterator[Engine]:
+    """Hold `engine` open for the length of the block, if it holds anything open."""
+    if isinstance(engine, AbstractContextManager):
+        with engine:
+            yield engine
+    else:
+        yield engine
 
 
 def run_prompt(

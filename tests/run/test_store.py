@@ -17,7 +17,7 @@ from loop.run.writer import Writer
 
 def row(number, text="{}"):
     """Return a completion row with its own key."""
-    return (number.to_bytes(32, "big"), text, "stop", 0.5, 10, None)
+    return (number.to_bytes(32, "big"), text, "stop", 0.5, 10, None, 7)
 
 
 def test_completions_come_back_by_key(store):
@@ -26,7 +26,7 @@ def test_completions_come_back_by_key(store):
     keys = [number.to_bytes(32, "big") for number in range(1300)]
     found = store.find_completions(keys)
     assert list(found) and len(found) == 1200
-    assert found[keys[7]] == Completion("{}", "stop", "", 0.5, 10, None)
+    assert found[keys[7]] == Completion("{}", "stop", "", 0.5, 10, None, 7)
 
 
 def test_the_first_answer_stays(store):

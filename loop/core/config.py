@@ -1,0 +1,151 @@
+"""What a machine's owner decides for a workspace: ``.ranloop/config.yaml``.
+
+The file is private like everything in ``.ranloop/``: it names hosts and paths of one
+machine. Nothing in it is secret: keys come from the environment only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from loop.core.paths import Workspace
+from loop.core.yaml_files import read_model
+
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+Price = Annotated[float, Field(ge=0)]
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class _Strict(BaseModel):
+    """Unknown fields are errors: a misspelt setting must not be ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelPrice(_Strict):
+    """What one model costs, in `currency` for a million tokens."""
+
+    input: Price
+    """Prompt tokens that the server had to read."""
+
+    output: Price
+    cached_input: Price | None = None
+    """Prompt tokens from the server's prefix cache; None for the price of input."""
+
+    currency: str = "USD"
+
+
+class ServingSettings(_Strict):
+    """How an OpenAI-compatible server is asked."""
+
+    url: str = "http://127.0.0.1:8000/v1"
+    """Where to ask when the engine's name gives no URL."""
+
+    key_env: EnvironmentName = "RANLOOP_API_KEY"
+    """Environment variable that holds the API key; sent if it is set."""
+
+    concurrency: Count | Literal["adaptive"] = "adaptive"
+    """Requests under way at a time."""
+
+    max_concurrency: Count = 256
+    """Most requests under way with ``adaptive``."""
+
+    timeout_s: Seconds = 300.0
+    """Longest wait for one answer, seconds."""
+
+    deadline_s: Seconds | None = None
+    """Longest time for a whole run, seconds; what is left can be continued."""
+
+    retries: Annotated[int, Field(ge=0)] = 6
+    """How often one request is sent again after a failure worth trying again."""
+
+    patience_s: Seconds = 60.0
+    """How long a server may not answer at all before the run stops, seconds."""
+
+    revision: str | None = None
+    """Revision of the model's weights, where you know it: part of every cache key."""
+
+    extra_body: Mapping[str, JsonValue] = {}
+    """Further fields of every request; null takes a field away that is sent else."""
+
+
+class VllmSettings(ServingSettings):
+    """How vLLM is started and asked."""
+
+    python: str | None = None
+    """Interpreter of the environment that holds vLLM."""
+
+    enable_thinking: bool | None = None
+    """Sent to the chat template; None leaves it to the model."""
+
+    tensor_parallel_size: Count | None = None
+    data_parallel_size: Count | None = None
+    quantization: str | None = None
+    dtype: str | None = None
+    max_model_len: Count | None = None
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
+    enable_prefix_caching: bool | None = None
+    enforce_eager: bool | None = None
+    seed: int = 0
+    """Seed of the server; each request has its own besides."""
+
+    batch_invariant: bool = False
+    """Ask for answers that do not depend on what else is in a batch; slower."""
+
+    lora: Mapping[str, str] = {}
+    """Adapter name to its folder; asked as ``vllm:model#name``."""
+
+    extra_args: tuple[str, ...] = ()
+    """Further arguments of ``vllm serve``, as they are."""
+
+    environment: Mapping[str, str] = {}
+    """Further environment variables of the server."""
+
+    start_timeout_s: Seconds = 900.0
+    """Longest wait until the server is ready, seconds."""
+
+
+class Engines(_Strict):
+    """Settings by engine."""
+
+    openai: ServingSettings = ServingSettings()
+    vllm: VllmSettings = VllmSettings()
+
+
+class Config(_Strict):
+    """The content of ``.ranloop/config.yaml``."""
+
+    hosts: tuple[str, ...] = ()
+    """Hosts besides this machine that may receive case text."""
+
+    engines: Engines = Engines()
+    prices: Mapping[str, ModelPrice] = {}
+    """Model name to its price."""
+
+
+def read_config(workspace: Workspace) -> Config:
+    """Return the workspace's settings; the defaults where there is no file.
+
+    Raises
+    ------
+    DataError
+        The file is not YAML or a field is wrong; names each.
+    """
+    if not workspace.config.exists():
+        return Config()
+    return read_model(workspace.config, Config)
+
+
+def with_changes(settings: VllmSettings, changes: Mapping[str, Any]) -> VllmSettings:
+    """Return `settings` with `changes`, checked like the file.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        A change does not fit its field.
+    """
+    return VllmSettings.model_validate({**settings.model_dump(), **changes})
