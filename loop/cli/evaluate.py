@@ -159,7 +159,9 @@ def show_gates(evaluation: Evaluation) -> None:
     print_table(
         (
             "label", "gate", "n", "pos", "TP", "FP", "FN", "TN", "accuracy",
-            "precision", "recall", "F1", "kappa", *(one.short for one in excluded),
+            "precision", "recall", "F1", "kappa",
+            *(["flips"] if evaluation.stability else []),
+            *(one.short for one in excluded),
         ),
         [_cells(result, excluded) for result in evaluation.labels],
         title=(
@@ -200,6 +202,7 @@ def _cells(result: LabelResult, excluded: Sequence[Exclusion]) -> tuple[str, ...
         share(counts.recall),
         share(counts.f1),
         kappa,
+        *([f"{result.flips.flipped}/{result.flips.n}"] if result.flips else []),
         *(count(one.of(result)) for one in excluded),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,13 +12,36 @@ from loop.cli.console import (
     Progress,
     WorkspaceOption,
     acting,
+    note,
     open_workspace,
     print_json,
     say,
 )
 
 if TYPE_CHECKING:
+    from loop.core.config import Config
     from loop.run.execute import RunSummary
+    from loop.run.tally import Problem
+    from loop.run.task import Task
+
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        "-e",
+        help="rules, openai:MODEL[@URL], vllm:MODEL[@URL] or replay:RUN.",
+    ),
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
+]
+UnconstrainedOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unconstrained",
+        help="Go on with a server that does not enforce the JSON schema.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -33,12 +56,26 @@ def run(
     cohort: Annotated[
         str, typer.Option("--cohort", "-c", help="Name of an imported cohort.")
     ],
-    engine: Annotated[
-        str, typer.Option("--engine", "-e", help="Engine, for example rules.")
-    ] = "rules",
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
-    ] = None,
+    engine: EngineOption = "rules",
+    limit: LimitOption = None,
+    repeats: Annotated[
+        int,
+        typer.Option("--repeats", min=1, help="Ask everything so many times anew."),
+    ] = 1,
+    temperature: Annotated[
+        float, typer.Option("--temperature", min=0.0, help="Sampling temperature.")
+    ] = 0.0,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, help="Most output tokens an answer.")
+    ] = 2048,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Hand all to vLLM's offline batch runner.")
+    ] = False,
+    allow_unconstrained: UnconstrainedOption = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count prompts, tokens and cost.")
+    ] = False,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -48,28 +85,74 @@ def run(
     Answers that are stored already are not asked again: a run that was stopped goes
     on where it was when the same command is started again.
     """
+    from loop.core.config import read_config
     from loop.evaluate.protocol import register_protocol
-    from loop.run.task import prepare_run, run_task
+    from loop.run.task import Asking, prepare_run, run_draws
 
     place = open_workspace(workspace)
-    task = prepare_run(place, prompt, cohort, engine=engine, limit=limit)
+    if dry_run:
+        from loop.cli.dry_run import show_dry_run
+
+        show_dry_run(place, prompt, cohort, engine=engine, limit=limit, as_json=as_json)
+        return
+    _check(engine, repeats=repeats, batch=batch)
+    asking = Asking(
+        temperature=temperature,
+        max_tokens=max_tokens,
+        seed=seed,
+        allow_unconstrained=allow_unconstrained,
+        batch=batch,
+        tell=note,
+    )
+    task = prepare_run(place, prompt, cohort, engine=engine, limit=limit, asking=asking)
     # What will be claimed stands in the ledger before the first answer exists.
     register_protocol(place, acting(actor))
     progress = Progress(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
-    summary = run_task(place, task, watch=progress.track)
+    if not as_json:
+        say(f"{task.spec.prompt} on {cohort} with {task.spec.engine}")
+    summaries = []
+    for summary in run_draws(place, task, repeats, watch=progress.track):
+        summaries.append(summary)
+        if not as_json:
+            _show(summary, read_config(place), task, draw=len(summaries), of=repeats)
     if as_json:
-        print_json(
-            {
-                **summary._asdict(),
-                "prompt": task.spec.prompt,
-                "cohort": cohort,
-                "engine": engine,
-            }
+        print_json(_data(summaries, task))
+
+
+def _check(engine: str, *, repeats: int, batch: bool) -> None:
+    """Refuse what would only look like what was asked for."""
+    scheme = engine.partition(":")[0]
+    if repeats > 1 and scheme == "replay":
+        raise typer.BadParameter(
+            "a replay gives the same answers again: --repeats needs an engine that "
+            "answers anew"
         )
-    else:
-        say(f"{task.spec.prompt} on {cohort} with {engine}")
-        for line in describe(summary):
-            say(line)
+    if batch and scheme != "vllm":
+        raise typer.BadParameter("--batch needs an engine vllm:MODEL")
+
+
+def _data(summaries: list[RunSummary], task: Task) -> dict[str, Any]:
+    """Return the first draw, with the ids of all."""
+    first = summaries[0]
+    return {
+        **first._asdict(),
+        "spent": first.spent._asdict(),
+        "used": first.used._asdict(),
+        "problems": [problem._asdict() for problem in first.problems],
+        "prompt": task.spec.prompt,
+        "cohort": task.spec.cohort,
+        "engine": task.spec.engine,
+        "draws": [summary.run_id for summary in summaries],
+    }
+
+
+def _show(
+    summary: RunSummary, config: Config, task: Task, *, draw: int, of: int
+) -> None:
+    if of > 1:
+        say(f"  draw           {draw} of {of}")
+    for line in (*describe(summary), *describe_usage(summary, config, task)):
+        say(line)
 
 
 def describe(summary: RunSummary) -> list[str]:
@@ -81,6 +164,30 @@ def describe(summary: RunSummary) -> list[str]:
         f"  answered       {summary.answered}",
         f"  unparsed       {summary.unparsed}",
         f"  engine failed  {summary.failed}",
+        *map(_problem_line, summary.problems[:5]),
         f"  asked          {summary.asked} (from the store: {summary.cached})",
         f"  speed          {rate:,.0f} cases/s, {summary.seconds:.1f} s",
     ]
+
+
+def _problem_line(problem: Problem) -> str:
+    more = ", ..." if problem.cases > len(problem.examples) else ""
+    cases = ", ".join(problem.examples)
+    return f"    {problem.cases} × {problem.text} ({cases}{more})"
+
+
+def describe_usage(summary: RunSummary, config: Config, task: Task) -> list[str]:
+    """Return the tokens this process spent, and their cost where a price is known."""
+    spent = summary.spent
+    if not spent.answers:
+        return []
+    lines = [
+        f"  tokens         {spent.prompt_tokens:,} prompt "
+        f"({spent.cached_tokens:,} from the server's prefix cache), "
+        f"{spent.completion_tokens:,} output"
+    ]
+    model = task.engine.identity().get("model")
+    price = config.prices.get(str(model))
+    if price is not None:
+        lines.append(f"  cost           {price.cost(*spent[1:]):.4f} {price.currency}")
+    return lines

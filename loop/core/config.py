@@ -38,6 +38,18 @@ class ModelPrice(_Strict):
 
     currency: str = "USD"
 
+    def cost(self, prompt: int, output: int, cached: int = 0) -> float:
+        """Return the price of so many tokens; `cached` of the prompt's are cheaper.
+
+        Examples
+        --------
+        >>> ModelPrice(input=2.0, output=8.0, cached_input=0.5).cost(1000, 100, 900)
+        0.00145
+        """
+        reread = self.input if self.cached_input is None else self.cached_input
+        fresh = (prompt - cached) * self.input
+        return (fresh + cached * reread + output * self.output) / 1e6
+
 
 class ServingSettings(_Strict):
     """How an OpenAI-compatible server is asked."""

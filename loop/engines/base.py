@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from loop.core.config import Config
 from loop.core.errors import UnknownEngineError
@@ -65,8 +65,8 @@ class Engine(Protocol):
     An engine knows nothing of labels, cases or scores: prompts in, text out.
 
     An engine that holds something open, such as a server, is a context manager too:
-    it is entered before anything is asked of it, its identity included. An engine that
-    counts what it did has a method ``account`` besides, which returns JSON data.
+    it is entered before anything is asked of it, its identity included. It may be
+    `Accounting` and `Redrawing` besides.
     """
 
     def identity(self) -> Mapping[str, object]:
@@ -88,6 +88,24 @@ class Engine(Protocol):
             The engine as a whole failed. A failure on a single prompt is not
             raised: it comes back with ``finish_reason="error"``.
         """
+        ...
+
+
+@runtime_checkable
+class Accounting(Protocol):
+    """An engine that counts what it did."""
+
+    def account(self) -> Mapping[str, object]:
+        """Return the counts so far, as JSON data."""
+        ...
+
+
+@runtime_checkable
+class Redrawing(Protocol):
+    """An engine whose answers depend on a seed."""
+
+    def redraw(self, draw: int) -> Engine:
+        """Return this engine, as open as it is, with `draw` added to its seed."""
         ...
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from loop.core.paths import Workspace
 from loop.core.records import Status
+from loop.evaluate.flips import Stability
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import (
     measure_averages,
@@ -15,6 +17,7 @@ from loop.evaluate.measure import (
 )
 from loop.evaluate.protocol import find_registration
 from loop.evaluate.results import Evaluation, LabelResult, Method
+from loop.evaluate.stability import measure_stability
 
 
 def evaluate_run(
@@ -45,7 +48,26 @@ def evaluate_run(
     inputs = read_inputs(workspace, run_ref, reference=reference)
     evaluation = evaluate_inputs(inputs, resamples=resamples, seed=seed)
     entry = find_registration(workspace, evaluation.protocol_digest)
-    return replace(evaluation, registered=entry.time if entry else "")
+    evaluation = replace(evaluation, registered=entry.time if entry else "")
+    stability = measure_stability(workspace, inputs)
+    return evaluation if stability is None else _with(evaluation, stability)
+
+
+def _with(evaluation: Evaluation, stability: Stability) -> Evaluation:
+    """Return `evaluation` with the flips of every label."""
+    pairs = zip(evaluation.labels, stability.labels, strict=True)
+    labels = tuple(replace(result, flips=flips) for result, flips in pairs)
+    note = (
+        f"Asked {stability.draws} times: runs {', '.join(stability.runs)}. A flip is a "
+        "case whose answers are not all the same."
+    )
+    if stability.partly:
+        note += (
+            f" {stability.partly} cases were answered in some of the runs only and "
+            "are not counted."
+        )
+    notes = (*evaluation.notes, note)
+    return replace(evaluation, labels=labels, stability=stability, notes=notes)
 
 
 def evaluate_inputs(
@@ -94,6 +116,7 @@ def _notes(
     ]
     cases = len(inputs.pairs.case_ids)
     not_run = _not_run(inputs)
+    identity = _identity(inputs)
     checks = (
         (not_run > 0, f"Not all cases were run: {not_run} cases of the cohort are not "
          "in this run, so it cannot pass."),
@@ -108,11 +131,21 @@ def _notes(
          "The protocol was changed after the run began."),
         (bool(resting), "These labels pass only because uncertain answers are left "
          f"out: {', '.join(resting)}."),
+        (identity.get("constrained") is False, "The server did not enforce the JSON "
+         "schema: the tolerant parser read the answers, and may have repaired them."),
+        ("source" in identity, "The answers were given to run "
+         f"{identity.get('run')} and were replayed."),
         (_unanswered(inputs) > 0, f"{_unanswered(inputs)} of "
          f"{cases} cases have no readable answer. They are left "
          "out and counted, never read as absent."),
     )  # fmt: skip
     return tuple(text for holds, text in checks if holds)
+
+
+def _identity(inputs: Inputs) -> Mapping[str, object]:
+    """Return what the run's manifest says of its engine."""
+    identity = inputs.run.manifest.get("engine_identity")
+    return identity if isinstance(identity, Mapping) else {}
 
 
 def _not_run(inputs: Inputs) -> int:

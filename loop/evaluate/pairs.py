@@ -128,6 +128,20 @@ def align(
     )
 
 
+def read_answers(
+    outcomes: Iterable[Outcome], taxonomy: Taxonomy
+) -> dict[str, list[int]]:
+    """Return case id to its codes of `Answer`, one per label in published order.
+
+    Raises
+    ------
+    DataError
+        The run did not answer with label values.
+    """
+    labels = tuple(taxonomy.ids)
+    return {one.item_id: _answers(one, labels, taxonomy) for one in outcomes}
+
+
 def _answers(outcome: Outcome, labels: Sequence[str], taxonomy: Taxonomy) -> list[int]:
     """Return the codes of one outcome, derived labels included."""
     values = _values(outcome)

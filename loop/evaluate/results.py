@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loop.core.records import Status
+from loop.evaluate.flips import Flips, Stability
 from loop.evaluate.gates import Gate, Verdict, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.stats.bootstrap import Bootstrap
@@ -80,6 +81,8 @@ class LabelResult:
     """Counts when an uncertain answer is read as present."""
 
     gate: Gate
+    flips: Flips | None = None
+    """How stable the answers are; None unless the run was repeated."""
 
     def rests_on_uncertain(self, threshold: float) -> bool:
         """Whether a pass would be lost by reading uncertain answers one way."""
@@ -202,6 +205,9 @@ class Evaluation:
 
     protocol_changed: bool = False
     """Whether another protocol stood in the workspace when the run began."""
+
+    stability: Stability | None = None
+    """The run and its repeats; None unless it was repeated."""
 
     registered: str = ""
     """When the ledger first saw the protocol, UTC; empty when it has not."""

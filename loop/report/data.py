@@ -34,6 +34,7 @@ def evaluation_data(evaluation: Evaluation) -> dict[str, Any]:
         "micro_f1": _average(evaluation.micro),
         "uncertain_read_as": [asdict(view) for view in evaluation.views],
         "bootstrap": asdict(evaluation.method),
+        "repeats": _repeats(evaluation),
         "notes": list(evaluation.notes),
         "labels": [label_data(result) for result in evaluation.labels],
     }
@@ -53,6 +54,27 @@ def label_data(result: LabelResult) -> dict[str, Any]:
         "kappa_bootstrap": _estimate(result.kappa_bootstrap),
         "excluded": asdict(result.excluded),
         "not_coded": result.not_coded,
+        "flips": _flips(result),
+    }
+
+
+def _repeats(evaluation: Evaluation) -> dict[str, Any] | None:
+    stability = evaluation.stability
+    if stability is None:
+        return None
+    return {"runs": list(stability.runs), "answered_in_some_only": stability.partly}
+
+
+def _flips(result: LabelResult) -> dict[str, Any] | None:
+    flips = result.flips
+    if flips is None:
+        return None
+    return {
+        "n": flips.n,
+        "flipped": flips.flipped,
+        "rate": flips.rate,
+        "interval": _limits(flips.interval) if flips.n else None,
+        "disagreement": flips.disagreement,
     }
 
 

@@ -90,5 +90,11 @@ def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, obj
     yield ("kappa_note", result.kappa.note)
     yield from ((one.field, one.of(result)) for one in EXCLUSIONS)
     yield ("not_coded", result.not_coded)
+    flips = result.flips
+    yield ("draws", evaluation.stability.draws if evaluation.stability else 1)
+    yield ("flipped", flips.flipped if flips else None)
+    yield ("flip_cases", flips.n if flips else None)
+    yield ("flip_rate_low", flips.interval.low if flips and flips.n else None)
+    yield ("flip_rate_high", flips.interval.high if flips and flips.n else None)
     yield from (("reasons", "; ".join(gate.reasons)), ("needs", gate.needs))
     yield from (("run", evaluation.run.run_id), ("signature", evaluation.signature))

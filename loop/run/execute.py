@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
 from loop.core.errors import DataError, EngineError
-from loop.core.records import Completion, Field, Item, Prompt, Status
+from loop.core.records import Completion, Item, Prompt
 from loop.engines.base import Engine
 from loop.outputs.base import Contract
 from loop.run.begin import begin_run
 from loop.run.encoding import FieldEncoder
 from loop.run.keys import KeyMaker
+from loop.run.slot import FAILED, STATUS, UNPARSED, Slot
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, Store
+from loop.run.tally import Problem, ProblemCount, Usage, UsageCount
 from loop.run.writer import Writer
 
 _BLOCK = 256
@@ -32,11 +40,7 @@ _BLOCK = 256
 _FRESH = 512
 """Completions kept to be found although they may not be in the store yet."""
 
-_ANSWERED, _UNPARSED, _FAILED = 0, 1, 2
-_STATUS = (Status.ANSWERED, Status.UNPARSED, Status.ENGINE_FAILED)
-"""Statuses from best to worst: an item takes the worst of its calls."""
-
-_WORDS = tuple(status.value for status in _STATUS)
+_WORDS = tuple(status.value for status in STATUS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,15 @@ class RunSummary(NamedTuple):
     failed: int
     seconds: float
     """Wall time of this process, not of a run it continued."""
+
+    spent: Usage = Usage()
+    """Tokens of the answers this process asked for."""
+
+    used: Usage = Usage()
+    """Tokens of all answers of the run, those from the store included."""
+
+    problems: tuple[Problem, ...] = ()
+    """Why items are unparsed or failed, the most frequent reason first."""
 
 
 def execute(
@@ -116,45 +129,13 @@ def execute(
 
 def _counts(summary: RunSummary) -> dict[str, int]:
     """Return what a finished run keeps of its summary."""
-    kept = summary._asdict()
-    del kept["run_id"], kept["seconds"]
-    return kept
+    kept = {
+        name: value for name, value in summary._asdict().items() if type(value) is int
+    }
+    return {**kept, **summary.used._asdict()} if summary.used.answers else kept
 
 
-class _Slot:
-    """One item on its way to its outcome."""
-
-    __slots__ = (
-        "fields",
-        "item",
-        "keys",
-        "left",
-        "many",
-        "problems",
-        "repairs",
-        "seq",
-        "status",
-    )
-
-    def __init__(self, seq: int, item: Item, calls: int) -> None:
-        self.seq = seq
-        self.item = item
-        self.left = calls
-        self.many = calls > 1
-        self.fields: Mapping[str, Field] = {}
-        self.status = _ANSWERED
-        self.keys = b""
-        self.repairs: tuple[str, ...] = ()
-        self.problems: tuple[str, ...] = ()
-
-    def spoil(self, status: int, prompt: Prompt, problem: str) -> None:
-        """Record that one call did not give fields."""
-        self.status = max(self.status, status)
-        where = f"{prompt.frame.call}: " if self.many else ""
-        self.problems = (*self.problems, where + problem)
-
-
-_Call = tuple[_Slot, Prompt, bytes]
+_Call = tuple[Slot, Prompt, bytes]
 
 
 class _Runner:
@@ -177,6 +158,9 @@ class _Runner:
         self._ends = [0, 0, 0]
         self._n_asked = 0
         self._n_cached = 0
+        self._spent = UsageCount()
+        self._used = UsageCount()
+        self._problems = ProblemCount()
 
     def summary(self, run_id: str, seconds: float) -> RunSummary:
         """Return the counts so far."""
@@ -190,26 +174,39 @@ class _Runner:
             unparsed=unparsed,
             failed=failed,
             seconds=seconds,
+            spent=self._spent.total,
+            used=self._used.total,
+            problems=self._problems.total,
         )
 
     def drain(self, engine: Engine) -> None:
         """Take completions until the engine has answered everything."""
         prompts = self._prompts()
-        for index, completion in engine.complete(prompts):
-            key = self._asked.pop(index, None)
-            if key is None:
-                raise EngineError(
-                    f"the engine answered prompt {index}, which is not open: asked "
-                    f"{self._n_asked} so far. The engine is at fault; what it answered "
-                    "before is kept."
-                )
-            self._arrive(key, completion)
+        answers = engine.complete(prompts)
+        try:
+            for index, completion in answers:
+                self._arrive(self._open_key(index), completion)
+        finally:
+            # Whoever stops the run, the engine must not go on asking.
+            if isinstance(answers, Generator):
+                answers.close()
         self._settle_arrived()
         # An engine that stops early leaves prompts open or not even drawn: they
         # failed, they are not forgotten.
         self._fail_open()
         for _ in prompts:
             self._fail_open()
+
+    def _open_key(self, index: int) -> bytes:
+        """Return the key of the open prompt `index`, which is answered now."""
+        key = self._asked.pop(index, None)
+        if key is None:
+            raise EngineError(
+                f"the engine answered prompt {index}, which is not open: asked "
+                f"{self._n_asked} so far. The engine is at fault; what it answered "
+                "before is kept."
+            )
+        return key
 
     def _fail_open(self) -> None:
         """Settle every open prompt as failed."""
@@ -253,8 +250,10 @@ class _Runner:
                         f"the prompt asks nothing of case {item.id}: the version has "
                         "no guides. Add guides to its guides.yaml."
                     )
-                slot = _Slot(seq, item, len(prompts))
-                calls += [(slot, prompt, make_key(prompt)) for prompt in prompts]
+                slot = Slot(seq, item, prompts)
+                keyed = [(slot, prompt, make_key(prompt)) for prompt in prompts]
+                slot.keys = b"".join([key for _, _, key in keyed])
+                calls += keyed
             yield calls
 
     def _arrive(self, key: bytes, completion: Completion) -> None:
@@ -267,6 +266,8 @@ class _Runner:
             # A lone surrogate cannot be stored; read what will be read next time.
             text = text.encode("utf-8", "replace").decode("utf-8")
             completion = completion._replace(text=text)
+        if n_prompt is not None or n_answer is not None:
+            self._spent.add(completion)
         if finish != "error":
             self._fresh[key] = completion
             self._writer.add_completion(
@@ -288,8 +289,9 @@ class _Runner:
 
     def _settle(self, call: _Call, completion: Completion) -> None:
         """Read one completion into its item's slot; store the item once complete."""
-        slot, prompt, key = call
-        slot.keys += key
+        slot, prompt, _ = call
+        if completion.prompt_tokens is not None:
+            self._used.add(completion)
         if completion.finish_reason == "stop":
             fields, repairs, problem = self._read(
                 completion.text, prompt.frame.fields, slot.item
@@ -297,22 +299,25 @@ class _Runner:
             if repairs:
                 slot.repairs += repairs
             if fields is None:
-                slot.spoil(_UNPARSED, prompt, problem)
+                slot.spoil(UNPARSED, prompt, problem)
             else:
                 slot.fields = {**slot.fields, **fields} if slot.fields else fields
         elif completion.finish_reason == "length":
-            slot.spoil(_UNPARSED, prompt, "the answer was cut off: raise max_tokens")
+            slot.spoil(UNPARSED, prompt, "the answer was cut off: raise max_tokens")
         elif completion.finish_reason == "refusal":
-            slot.spoil(_UNPARSED, prompt, "the model refused to answer")
+            slot.spoil(UNPARSED, prompt, "the model refused to answer")
         else:
-            slot.spoil(_FAILED, prompt, completion.error or "the engine gave no reason")
+            slot.spoil(FAILED, prompt, completion.error or "the engine gave no reason")
         slot.left -= 1
         if not slot.left:
             self._close(slot)
 
-    def _close(self, slot: _Slot) -> None:
+    def _close(self, slot: Slot) -> None:
         status = slot.status
         self._ends[status] += 1
+        problem = "; ".join(slot.problems)
+        if status:
+            self._problems.add(problem, slot.item.id)
         repairs = json.dumps(slot.repairs, ensure_ascii=False) if slot.repairs else ""
         self._writer.add_outcome(
             (
@@ -320,9 +325,9 @@ class _Runner:
                 slot.seq,
                 slot.item.id,
                 _WORDS[status],
-                self._encoder.encode(slot.fields),
+                self._encoder.encode(slot.ordered()),
                 repairs,
-                "; ".join(slot.problems),
+                problem,
                 slot.keys,
             )
         )

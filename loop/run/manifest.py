@@ -20,6 +20,7 @@ from loop.run.store import RunRecord, open_store
 _PACKAGES = (
     "ranloop",
     "ahocorasick-rs",
+    "aiohttp",
     "jinja2",
     "numpy",
     "pandas",
@@ -101,8 +102,14 @@ def write_manifest(
     record: RunRecord,
     identity: Mapping[str, object],
     environment: Environment,
+    account: Mapping[str, object] | None = None,
 ) -> Path:
     """Write the manifest of `record` atomically and return its path.
+
+    Parameters
+    ----------
+    account
+        What the engine counted while it answered; None for one that does not count.
 
     Raises
     ------
@@ -116,6 +123,7 @@ def write_manifest(
         "counts": dict(record.counts),
         "spec": spec_data(record.spec),
         "engine_identity": dict(identity),
+        "engine_account": None if account is None else dict(account),
         "python": environment.python,
         "platform": environment.platform,
         "packages": dict(environment.packages),
@@ -160,6 +168,7 @@ def find_run(workspace: Workspace, ref: str = "latest") -> RunRecord:
         A run id, the unique beginning of one, ``"latest"``, or
         ``"latest:<prompt>[:<cohort>]"`` with a prompt version (``extractor@v3``) or a
         prompt name (``extractor``). Runs of drafts count only if the draft is named.
+        Of repeated runs, ``latest`` means the first draw.
 
     Raises
     ------
@@ -190,7 +199,7 @@ def _latest(runs: list[RunRecord], prompt: str, cohort: str) -> RunRecord:
         fits = full == prompt or (
             prompt in ("", name) and not version.startswith("draft")
         )
-        if fits and cohort in ("", record.spec.cohort):
+        if fits and cohort in ("", record.spec.cohort) and record.spec.draw == 0:
             return record
     of = f" of {prompt}" if prompt else ""
     on = f" on {cohort}" if cohort else ""

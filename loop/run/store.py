@@ -195,6 +195,18 @@ class Store:
                 yield self._outcome(row)
             last = rows[-1][0]
 
+    def read_keys(self, run: str) -> Iterator[tuple[str, bytes]]:
+        """Yield item id and completion keys of `run`'s outcomes in cohort order."""
+        last = -1
+        while rows := self._read(
+            "SELECT seq, item_id, keys FROM outcomes JOIN runs ON run = number "
+            "WHERE id = ? AND seq > ? ORDER BY seq LIMIT ?",
+            [run, last, _PAGE],
+        ):
+            for _, item_id, keys in rows:
+                yield item_id, keys
+            last = rows[-1][0]
+
     def _outcome(self, row: Sequence[Any]) -> Outcome:
         _, item_id, status, fields, repairs, problem = row
         try:

@@ -9,20 +9,23 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from loop.core.config import read_config
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item
-from loop.engines.base import Engine, Settings, get_engine
+from loop.engines.base import Accounting, Engine, Redrawing, Settings, get_engine
 from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.reference import read_reference
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
+from loop.prompts.version import PromptVersion
+from loop.run.archive import find_archive
 from loop.run.execute import RunSummary, Work, execute
-from loop.run.manifest import read_environment, write_manifest
+from loop.run.manifest import Environment, read_environment, write_manifest
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, open_store
 
@@ -54,9 +57,6 @@ class Asking:
     seed: int = 0
     """Seed of draw 0; each further draw adds one."""
 
-    draw: int = 0
-    """Number of the repeat; see `RunSpec.draw`."""
-
     allow_unconstrained: bool = False
     """Whether a server that does not enforce the JSON schema may be asked."""
 
@@ -76,6 +76,18 @@ class Task:
     engine: Engine
     total: int
     """Number of items."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CohortItems:
+    """The first items of a cohort; opens its texts only when they are read."""
+
+    workspace: Workspace
+    cohort: Cohort
+    limit: int | None
+
+    def __iter__(self) -> Iterator[Item]:
+        return islice(iter_items(self.workspace, self.cohort), self.limit)
 
 
 def prepare_run(
@@ -113,17 +125,7 @@ def prepare_run(
     members = read_cohort(workspace, cohort)
     _check_open(members)
     contract = get_contract(version.contract)
-    settings = Settings(
-        labels=workspace.labels,
-        private=workspace.private,
-        config=read_config(workspace),
-        temperature=asking.temperature,
-        max_tokens=asking.max_tokens,
-        seed=asking.seed + asking.draw,
-        allow_unconstrained=asking.allow_unconstrained,
-        batch=asking.batch,
-        tell=asking.tell,
-    )
+    chosen = _choose_engine(workspace, engine, asking, version, members)
     reference, reference_digest = _newest_reference(workspace, cohort)
     spec = RunSpec(
         prompt=version.ref,
@@ -134,17 +136,12 @@ def prepare_run(
         reference=reference,
         reference_digest=reference_digest,
         protocol_digest=_protocol_digest(workspace),
-        engine=engine,
-        parameters={
-            "temperature": settings.temperature,
-            "max_tokens": settings.max_tokens,
-            "seed": settings.seed,
-        },
+        engine=chosen.name,
+        parameters=chosen.parameters,
         limit=limit,
-        draw=asking.draw,
     )
     work = Work(
-        items=islice(_items(workspace, members), limit),
+        items=_CohortItems(workspace, members, limit),
         plan=plan_prompts(version, contract.schema),
         contract=contract,
     )
@@ -152,7 +149,7 @@ def prepare_run(
     return Task(
         spec=spec,
         work=work,
-        engine=_load_engine(engine, settings),
+        engine=chosen.engine,
         total=size if limit is None else min(size, limit),
     )
 
@@ -176,15 +173,63 @@ def run_task(
     LoopError
         As `execute` does; what was answered until then is kept.
     """
+    (summary,) = run_draws(workspace, task, 1, watch=watch, now=now)
+    return summary
+
+
+def run_draws(
+    workspace: Workspace,
+    task: Task,
+    draws: int,
+    *,
+    watch: Watch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Iterator[RunSummary]:
+    """Run `task` once per draw, yielding what happened after each.
+
+    Every draw is a run of its own with its own seed and its own answers: none is taken
+    from another draw. A draw that was answered before is not asked again. The engine
+    is opened once.
+
+    Raises
+    ------
+    LoopError
+        As `execute` does; what was answered until then is kept.
+    """
     work = replace(task.work, items=watch(task.work.items)) if watch else task.work
     environment = read_environment(workspace.root)
     with opened(task.engine) as engine, open_store(workspace) as store:
-        identity = engine.identity()
+        for draw in range(draws):
+            asked = engine if draw == 0 else _redraw(engine, draw)
+            seal = _sealer(workspace, asked, environment)
+            spec = _drawn(task.spec, draw)
+            yield execute(spec, work, asked, store, now=now, seal=seal)
 
-        def seal(record: RunRecord) -> None:
-            write_manifest(workspace, record, identity, environment)
 
-        return execute(task.spec, work, engine, store, now=now, seal=seal)
+def _drawn(spec: RunSpec, draw: int) -> RunSpec:
+    """Return the spec of one draw: its own number and seed."""
+    if draw == 0:
+        return spec
+    parameters = {**spec.parameters, "seed": spec.parameters["seed"] + draw}
+    return replace(spec, draw=draw, parameters=parameters)
+
+
+def _redraw(engine: Engine, draw: int) -> Engine:
+    """Return the open `engine` with the seed of `draw`; one without seeds as it is."""
+    return engine.redraw(draw) if isinstance(engine, Redrawing) else engine
+
+
+def _sealer(
+    workspace: Workspace, engine: Engine, environment: Environment
+) -> Callable[[RunRecord], None]:
+    """Return what writes the manifest of a run once its outcomes are there."""
+    identity = engine.identity()
+
+    def seal(record: RunRecord) -> None:
+        account = engine.account() if isinstance(engine, Accounting) else None
+        write_manifest(workspace, record, identity, environment, account)
+
+    return seal
 
 
 @contextmanager
@@ -209,11 +254,6 @@ def run_prompt(
     """Prepare and run in one step; see `prepare_run` and `run_task`."""
     task = prepare_run(workspace, prompt, cohort, engine=engine, limit=limit)
     return run_task(workspace, task, watch=watch)
-
-
-def _items(workspace: Workspace, cohort: Cohort) -> Iterator[Item]:
-    """Yield the cohort's items, opening its texts only when the run begins."""
-    yield from iter_items(workspace, cohort)
 
 
 def _check_open(cohort: Cohort) -> None:
@@ -250,8 +290,44 @@ def _protocol_digest(workspace: Workspace) -> str | None:
         ) from error
 
 
-def _load_engine(name: str, settings: Settings) -> Engine:
-    module = _ENGINES.get(name.partition(":")[0])
-    if module is not None:
-        importlib.import_module(module)
-    return get_engine(name, settings)
+class _Chosen(NamedTuple):
+    """An engine, its full name, and what it is asked with."""
+
+    name: str
+    engine: Engine
+    parameters: Mapping[str, Any]
+
+
+def _choose_engine(
+    workspace: Workspace,
+    name: str,
+    asking: Asking,
+    version: PromptVersion,
+    cohort: Cohort,
+) -> _Chosen:
+    """Return the engine called `name`; a replay with what its run was asked with."""
+    scheme, _, rest = name.partition(":")
+    parameters: Mapping[str, Any] = {
+        "temperature": asking.temperature,
+        "max_tokens": asking.max_tokens,
+        "seed": asking.seed,
+    }
+    archive = None
+    if scheme == "replay":
+        archive = find_archive(workspace, rest, version, cohort)
+        name, parameters = f"replay:{archive.run_id}", archive.parameters
+    settings = Settings(
+        labels=workspace.labels,
+        private=workspace.private,
+        config=read_config(workspace),
+        temperature=asking.temperature,
+        max_tokens=asking.max_tokens,
+        seed=asking.seed,
+        allow_unconstrained=asking.allow_unconstrained,
+        batch=asking.batch,
+        archive=archive,
+        tell=asking.tell,
+    )
+    if scheme in _ENGINES:
+        importlib.import_module(_ENGINES[scheme])
+    return _Chosen(name, get_engine(name, settings), parameters)

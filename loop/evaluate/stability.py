@@ -1,0 +1,93 @@
+"""Finds the repeats of a run and lays their answers beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from loop.core.paths import Workspace
+from loop.evaluate.flips import Stability, count_flips
+from loop.evaluate.inputs import Inputs
+from loop.evaluate.pairs import Answer, Codes, read_answers
+from loop.run.manifest import find_run, read_manifest
+from loop.run.spec import RunSpec
+from loop.run.store import RunRecord, open_store, read_outcomes
+
+_LATER = ("reference", "reference_digest", "protocol_digest", "draw", "parameters")
+"""Fields of a spec that may differ between draws of one run."""
+
+
+def measure_stability(workspace: Workspace, inputs: Inputs) -> Stability | None:
+    """Return how stable the answers of a run and its repeats are.
+
+    Repeats are finished runs of the same prompt, contract, cases, engine identity and
+    parameters with another number of the draw. None when there are none.
+
+    Raises
+    ------
+    DataError
+        A manifest cannot be read.
+    StoreError
+        The store cannot be read.
+    """
+    records = find_draws(workspace, find_run(workspace, inputs.run.run_id))
+    if len(records) < 2:
+        return None
+    tables = _shared_tables(workspace, inputs, records)
+    answered = np.stack([table >= Answer.UNCERTAIN for table in tables])
+    some = answered.any(axis=2)
+    return Stability(
+        runs=tuple(record.id for record in records),
+        labels=count_flips(tables, inputs.protocol.confidence),
+        partly=int((some.any(axis=0) & ~some.all(axis=0)).sum()),
+    )
+
+
+def find_draws(workspace: Workspace, record: RunRecord) -> list[RunRecord]:
+    """Return the finished draws of the run `record`, itself included, by number."""
+    with open_store(workspace) as store:
+        finished = store.find_runs("finished IS NOT NULL")
+    wanted = _question(record.spec)
+    identity = _identity(workspace, record)
+    draws: dict[int, RunRecord] = {}
+    for other in finished:
+        if other.spec.draw in draws or _question(other.spec) != wanted:
+            continue
+        if _identity(workspace, other) == identity:
+            draws[other.spec.draw] = other
+    draws[record.spec.draw] = record
+    return [draws[number] for number in sorted(draws)]
+
+
+def _question(spec: RunSpec) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what the draws of one run have in common."""
+    fields = {name: value for name, value in asdict(spec).items() if name not in _LATER}
+    parameters = dict(spec.parameters)
+    if "seed" in parameters:
+        parameters["seed"] -= spec.draw
+    return fields, parameters
+
+
+def _identity(workspace: Workspace, record: RunRecord) -> object:
+    return read_manifest(workspace, record.id).get("engine_identity")
+
+
+def _shared_tables(
+    workspace: Workspace, inputs: Inputs, records: Sequence[RunRecord]
+) -> list[Codes]:
+    """Return the answers of each draw to the cases that all of them hold."""
+    with open_store(workspace) as store:
+        read = [
+            read_answers(read_outcomes(store, record.id), inputs.taxonomy)
+            for record in records
+        ]
+    shared = set.intersection(*(set(codes) for codes in read))
+    ids = [case for case in inputs.pairs.case_ids if case in shared]
+    size = (len(ids), len(inputs.pairs.labels))
+    return [
+        np.array([codes[case] for case in ids], dtype=np.int8).reshape(size)
+        for codes in read
+    ]
