@@ -17,6 +17,7 @@ import typer
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, find_workspace
+from loop.core.printable import printable
 
 GATE_EXIT = 100
 """Exit code when a gate did not pass."""
@@ -48,27 +49,6 @@ def acting(name: str | None, role: str = "editor") -> Actor:
     """Return who acts: `name`, else ``$RANLOOP_ACTOR``, else the login name."""
     who = name or os.environ.get("RANLOOP_ACTOR") or os.environ.get("USER") or ""
     return Actor(name=who.strip() or f"uid {os.getuid()}", role=role)
-
-
-_UNPRINTABLE = {
-    code: f"\\x{code:02x}"
-    for code in (*range(32), *range(0x7F, 0xA0))
-    if chr(code) not in "\t\n"
-} | {
-    code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
-"""Control and text-direction characters, which could take over a terminal."""
-
-
-def printable(text: str) -> str:
-    r"""Return `text` with control and text-direction characters spelled out.
-
-    Examples
-    --------
-    >>> printable("\x1b[31mred")
-    '\\x1b[31mred'
-    """
-    return text.translate(_UNPRINTABLE)
 
 
 def say(text: str = "") -> None:
@@ -164,11 +144,14 @@ class Progress:
 
     def _bar(self, rows: Iterable[Row]) -> Iterator[Row]:
         from rich.console import Console
+        from rich.markup import escape
         from rich.progress import track
 
-        console = Console(stderr=True)
         yield from track(
-            rows, description=self.label, total=self.total, console=console
+            rows,
+            description=escape(printable(self.label)),
+            total=self.total,
+            console=Console(stderr=True),
         )
 
     def _lines(self, rows: Iterable[Row]) -> Iterator[Row]:

@@ -53,5 +53,7 @@ def lint(
 
 def _parent(place: Workspace, version: PromptVersion) -> PromptVersion | None:
     from loop.prompts.catalog import find_parent
+    from loop.revise.answers import comparable_parent
 
-    return find_parent(place, version)
+    parent = find_parent(place, version)
+    return parent and comparable_parent(parent, version)

@@ -44,6 +44,10 @@ def revise(
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="Engine for the check.")
     ] = "rules",
+    contract: Annotated[
+        str,
+        typer.Option("--contract", help="Answer in another contract, e.g. findings."),
+    ] = "",
     why: Annotated[
         str, typer.Option("--why", help="Reason for the version, or for an override.")
     ] = "",
@@ -60,6 +64,9 @@ def revise(
 ) -> None:
     """Build a draft from verdicts, check it against its parent, commit it if it holds.
 
+    With --contract the draft is answered in another output contract; that needs no
+    verdicts and may be combined with some.
+
     Exits with 100 when the result stayed a draft.
     """
     from loop.revise.revision import Request
@@ -72,6 +79,7 @@ def revise(
         cohort=cohort,
         verdicts=verdicts,
         engine=engine,
+        contract=contract,
         why=why.strip(),
         override=why.strip() if override else "",
         keep_draft=keep_draft,

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from loop.core.errors import DataError
 from loop.core.records import Item, Reading
+from loop.outputs.findings import Findings
 from loop.outputs.label_values import LabelValues
 
 
@@ -18,6 +19,9 @@ class Contract(Protocol):
 
     version: str
     """Raised whenever the parser reads any answer differently."""
+
+    instruction: str
+    """Jinja source that tells a model how to answer; may use ``fields``."""
 
     def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
         """Return the JSON schema of an answer with exactly these fields."""
@@ -32,6 +36,10 @@ class Contract(Protocol):
         ...
 
 
+CONTRACTS = (LabelValues.name, Findings.name)
+"""Names of all contracts, the full one first."""
+
+
 def get_contract(name: str) -> Contract:
     """Return the output contract called `name`.
 
@@ -40,11 +48,14 @@ def get_contract(name: str) -> Contract:
     DataError
         There is no such contract.
     """
-    contracts: dict[str, Contract] = {LabelValues.name: LabelValues()}
+    contracts: dict[str, Contract] = {
+        LabelValues.name: LabelValues(),
+        Findings.name: Findings(),
+    }
     if name not in contracts:
         known = ", ".join(sorted(contracts))
         raise DataError(
-            f"no output contract {name!r} (known: {known}). Correct `contract` in "
-            "the version's prompt.yaml."
+            f"no output contract {name!r} (known: {known}). Name one of these with "
+            "--contract, or as `contract` in the version's prompt.yaml."
         )
     return contracts[name]

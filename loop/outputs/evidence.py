@@ -10,6 +10,13 @@ from typing import NamedTuple
 
 from loop.core.records import Span
 
+MAX_QUOTE = 120
+"""Longest quote a model is asked for, characters.
+
+A bound keeps a rambling model from spending its whole budget on one label. A quote that
+a server cuts off here still stands in the text, so it is still found.
+"""
+
 _LONGEST = 2000
 """Longest quote searched for apart from case and spacing, characters."""
 

@@ -2,38 +2,43 @@
 
 The answer is a JSON object keyed by label id::
 
-    {"edema": {"value": "present", "evidence": "pulmonary edema", "span": [12, 27]},
+    {"edema": {"value": "present", "evidence": "pulmonary edema"},
      "fracture": "absent"}
 
-``evidence`` and ``span`` are optional. A label that the text does not mention is plain
-"absent": most are, and the shorter answer saves a model its output tokens. Exactly the
-labels asked for must be there.
+A label that the text does not mention is plain "absent": most are, and the shorter
+answer saves a model its output tokens. Exactly the labels asked for must be there.
+Evidence is optional to the reader. So is ``"span": [12, 27]`` beside it or in its
+place, which `rules` knows exactly; models are not asked for it, they cannot count
+characters.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pydantic_core import from_json
 
-from loop.core.records import Field, Item, Reading, Span, Value
-from loop.outputs.evidence import locate
-from loop.outputs.tolerant import read_tolerantly
-from loop.outputs.words import BARE
+from loop.core.records import Field, Item, Reading, Value
+from loop.outputs.evidence import MAX_QUOTE
+from loop.outputs.loose_json import Loose, Pairs
+from loop.outputs.strict import ENTRY_KEYS, read_field, repeats_keys
+from loop.outputs.tolerant import (
+    Labels,
+    UnreadableError,
+    add_field,
+    find_object,
+    read_bare,
+    read_entry,
+    read_tolerantly,
+    read_word,
+)
+from loop.outputs.words import BARE, fold_name
 
 MAX_CHARS = 400_000
 """Longest answer read, characters; a real one has a few thousand, its thinking more."""
 
-_ENTRY_KEYS = {"value", "evidence", "span"}
-
 _NOT_MENTIONED = "absent"
 """The entry of a label that the case does not mention."""
-
-_new = tuple.__new__
-
-_VALUES: Mapping[str, Value] = {value.value: value for value in Value}
 
 
 class LabelValues:
@@ -41,6 +46,13 @@ class LabelValues:
 
     name = "label_values"
     version = "1"
+    instruction = """\
+Answer with one JSON object and nothing else. It has exactly these keys:
+{{ fields | join(", ") }}.
+Each key holds "absent" if the report does not mention the finding, else an object with
+"value" (present, absent or uncertain) and "evidence": the words of the report that
+decide, copied exactly.
+"""
 
     def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
         """Return the JSON schema of an answer with exactly these labels."""
@@ -63,33 +75,25 @@ class LabelValues:
         strict = _read_strictly(text, fields, source)
         if strict is not None:
             return strict
-        return read_tolerantly(text, fields, source)
+        return read_loosely(text, fields, source)
 
 
 def _entry_schema() -> dict[str, object]:
     mentioned = {
         "type": "object",
         "properties": {
-            "value": {"type": "string", "enum": list(_VALUES)},
-            "evidence": {"type": "string"},
-            "span": {
-                "type": "array",
-                "items": {"type": "integer", "minimum": 0},
-                "minItems": 2,
-                "maxItems": 2,
-            },
+            "value": {"type": "string", "enum": [value.value for value in Value]},
+            "evidence": {"type": "string", "maxLength": MAX_QUOTE},
         },
-        "required": ["value"],
+        # Some services take a schema only if every property is required.
+        "required": ["value", "evidence"],
         "additionalProperties": False,
     }
-    return {"anyOf": [{"enum": [_NOT_MENTIONED]}, mentioned]}
+    return {"anyOf": [{"type": "string", "enum": [_NOT_MENTIONED]}, mentioned]}
 
 
 def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | None:
-    """Return the reading of an answer that follows the schema, else None.
-
-    This runs once per case in the fastest runs: one pass, no copies.
-    """
+    """Return the reading of an answer that follows the schema, else None."""
     try:
         data = from_json(text)
     except (ValueError, TypeError):
@@ -105,55 +109,80 @@ def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | N
             # Most labels of most reports: nothing to look at more closely.
             if entry == _NOT_MENTIONED:
                 continue
-            answers[name] = _field(name, entry, source, repairs)
+            answers[name] = read_field(name, entry, source, repairs)
             keys += len(entry)
     except (KeyError, TypeError):
         # An entry is not an object, has no value that is one of the words, or has a
         # key that the schema does not know.
         return None
-    # The parser keeps the last of repeated keys. No key was repeated if there are no
-    # more colons than keys; with colons in the evidence, look closer.
-    if text.count(":") != keys and _repeats_keys(text):
+    if repeats_keys(text, keys):
         return None
     return Reading(answers, tuple(repairs))
 
 
-def _field(
-    name: str, entry: Mapping[str, Any], source: str, repairs: list[str]
-) -> Field:
-    """Return the field of an entry, adding to `repairs`.
+def read_loosely(text: str, fields: Sequence[str], source: str) -> Reading:
+    """Return the values of `fields` from a free-form answer, or why not.
 
-    Raises
-    ------
-    KeyError, TypeError
-        The entry does not follow the schema.
+    Parameters
+    ----------
+    text
+        The raw answer.
+    fields
+        Label ids asked for.
+    source
+        The case text, in which evidence is located.
     """
-    bare = BARE[entry["value"]]
-    span = entry.get("span")
-    if len(entry) == 2 and type(span) is list and len(span) == 2:
-        # What `locate` would find, without its call: what the rules answer. A named
-        # tuple's own `__new__` is Python code and takes three times as long.
-        start, end = span
-        if type(start) is int and type(end) is int and 0 <= start < end <= len(source):
-            return _new(Field, (bare.value, (_new(Span, span),)))
-    if not entry.keys() <= _ENTRY_KEYS:
-        raise KeyError(name)
-    found = locate(entry.get("evidence"), span, source)
-    if found.repair:
-        repairs.append(f"{name}: {found.repair}")
-    return Field(bare.value, found.spans) if found.spans else bare
+
+    def read_body(body: str, repairs: list[str]) -> dict[str, Field]:
+        if "{" not in body and len(fields) == 1:
+            return {fields[0]: read_bare(body, fields[0], repairs)}
+        return _read_pairs(find_object(body, repairs), fields, source, repairs)
+
+    return read_tolerantly(text, read_body)
 
 
-def _repeats_keys(text: str) -> bool:
-    try:
-        json.loads(text, object_pairs_hook=_unique)
-    except ValueError:
-        return True
-    return False
+def _read_pairs(
+    answer: Pairs, fields: Sequence[str], source: str, repairs: list[str]
+) -> dict[str, Field]:
+    """Return exactly `fields` from the pairs of an answer."""
+    pairs = answer.pairs
+    if len(fields) == 1 and _is_entry(answer, fields[0]):
+        repairs.append("answer without its label taken for the only one asked")
+        pairs = ((fields[0], answer),)
+    labels = Labels(fields)
+    found: dict[str, Field] = {}
+    unknown = 0
+    for key, raw in pairs:
+        name = labels.find(key, repairs)
+        if name is None:
+            unknown += 1
+        else:
+            add_field(found, name, _read_value(name, raw, source, repairs), repairs)
+    _check_complete(fields, found, unknown)
+    return {name: found[name] for name in fields}
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    unique = dict(pairs)
-    if len(unique) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return unique
+def _is_entry(answer: Pairs, wanted: str) -> bool:
+    keys = {fold_name(key) for key, _ in answer.pairs}
+    return "value" in keys and keys <= ENTRY_KEYS and fold_name(wanted) not in keys
+
+
+def _check_complete(
+    fields: Sequence[str], found: dict[str, Field], unknown: int
+) -> None:
+    missing = [name for name in fields if name not in found]
+    if missing:
+        more = f" and {unknown} unknown field(s)" if unknown else ""
+        raise UnreadableError(f"no answer for {', '.join(missing)}{more}")
+    if unknown:
+        raise UnreadableError(f"{unknown} field(s) that were not asked for")
+
+
+def _read_value(name: str, raw: Loose, source: str, repairs: list[str]) -> Field:
+    """Return the field that `raw` answers: an entry, or a bare value."""
+    if isinstance(raw, Pairs):
+        return read_entry(name, raw, source, repairs)
+    value = read_word(name, raw, repairs)
+    if raw != Value.ABSENT:
+        repairs.append(f"{name}: bare value")
+    return BARE[value.value]

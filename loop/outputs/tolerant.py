@@ -1,4 +1,4 @@
-"""Reads label values from answers that do not follow the schema; records each repair.
+"""Reads answers that do not follow their schema; records each repair.
 
 Whatever could mean two things ends here with a problem that names fields, never with
 a guess. Problems and repairs never quote the answer: it may quote the case.
@@ -6,48 +6,47 @@ a guess. Problems and repairs never quote the answer: it may quote the case.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from loop.core.records import Field, Reading, Value
 from loop.outputs.evidence import locate
 from loop.outputs.loose_json import Loose, NotJsonError, ObjectReader, Pairs
+from loop.outputs.strict import ENTRY_KEYS
 from loop.outputs.stripping import strip_fences, strip_thinking
 from loop.outputs.words import BARE, fold_name, read_value
+
+BodyReader = Callable[[str, list[str]], dict[str, Field]]
+"""Body of an answer to its fields; adds to the repairs, raises `UnreadableError`."""
 
 _MAX_OBJECTS = 50
 """Objects read in one answer; more are no answer."""
 
+_NO_OBJECT = "there is no JSON object in the answer"
 _AROUND = "*_`\"' \t\r\n.,;:[]()"
-_ENTRY_KEYS = frozenset({"value", "evidence", "span"})
 
 
-class _UnreadableError(ValueError):
+class UnreadableError(ValueError):
     """The answer cannot be read; the message is the reading's problem."""
 
 
-def read_tolerantly(text: str, fields: Sequence[str], source: str) -> Reading:
-    """Return the values of `fields` from a free-form answer, or why not.
+def read_tolerantly(text: str, read_body: BodyReader) -> Reading:
+    """Return what `read_body` makes of a free-form answer, or why nothing.
 
     Parameters
     ----------
     text
         The raw answer.
-    fields
-        Label ids asked for.
-    source
-        The case text, in which evidence is located.
+    read_body
+        Reads the answer once thinking and code fences are taken away.
     """
     body, thinking = strip_thinking(text)
     body, fences = strip_fences(body)
     repairs = [*thinking, *fences]
     try:
         if not body.strip():
-            raise _UnreadableError(_empty(text, bool(thinking)))
-        if "{" not in body:
-            return _read_bare(body, fields, repairs)
-        answer = _only_object(body, repairs)
-        return Reading(_read_fields(answer, fields, source, repairs), tuple(repairs))
-    except _UnreadableError as error:
+            raise UnreadableError(_empty(text, bool(thinking)))
+        return Reading(read_body(body, repairs), tuple(repairs))
+    except UnreadableError as error:
         return Reading(None, tuple(repairs), str(error))
 
 
@@ -57,17 +56,29 @@ def _empty(text: str, thought: bool) -> str:
     return "there is no answer after thinking" if thought else "the answer is empty"
 
 
-def _read_bare(body: str, fields: Sequence[str], repairs: list[str]) -> Reading:
-    """Return the reading of a word or number that answers the only field."""
-    value = read_value(body.strip(_AROUND)) if len(fields) == 1 else None
+def read_bare(body: str, name: str, repairs: list[str]) -> Field:
+    """Return the field of a word or number that answers the only field `name`.
+
+    Raises
+    ------
+    UnreadableError
+        It is no word of the table.
+    """
+    value = read_value(body.strip(_AROUND))
     if value is None:
-        raise _UnreadableError("there is no JSON object in the answer")
+        raise UnreadableError(_NO_OBJECT)
     repairs.append("bare word read as the value")
-    return Reading({fields[0]: BARE[value.value]}, tuple(repairs))
+    return BARE[value.value]
 
 
-def _only_object(body: str, repairs: list[str]) -> Pairs:
-    """Return the one object in `body`; copies of it are allowed, others are not."""
+def find_object(body: str, repairs: list[str]) -> Pairs:
+    """Return the one object in `body`; copies of it are allowed, others are not.
+
+    Raises
+    ------
+    UnreadableError
+        There is none, it cannot be read, or there are different ones.
+    """
     reader = ObjectReader(body)
     objects: list[Pairs] = []
     outside, at = "", 0
@@ -77,14 +88,16 @@ def _only_object(body: str, repairs: list[str]) -> Pairs:
             found, at = reader.read_object(start)
         except NotJsonError as error:
             where = error.position
-            raise _UnreadableError(
+            raise UnreadableError(
                 f"not readable as JSON at character {where} of the answer"
             ) from error
         objects.append(found)
         if len(objects) > _MAX_OBJECTS:
-            raise _UnreadableError(f"more than {_MAX_OBJECTS} objects in the answer")
+            raise UnreadableError(f"more than {_MAX_OBJECTS} objects in the answer")
+    if not objects:
+        raise UnreadableError(_NO_OBJECT)
     if any(other != objects[0] for other in objects[1:]):
-        raise _UnreadableError(f"{len(objects)} different objects in the answer")
+        raise UnreadableError(f"{len(objects)} different objects in the answer")
     if len(objects) > 1:
         repairs.append("the same object given more than once")
     if (outside + body[at:]).strip("\ufeff \t\r\n"):
@@ -93,65 +106,53 @@ def _only_object(body: str, repairs: list[str]) -> Pairs:
     return objects[0]
 
 
-def _read_fields(
-    answer: Pairs, fields: Sequence[str], source: str, repairs: list[str]
-) -> dict[str, Field]:
-    """Return exactly `fields` from the pairs of an answer."""
-    pairs = answer.pairs
-    if len(fields) == 1 and _is_entry(answer, fields[0]):
-        repairs.append("answer without its label taken for the only one asked")
-        pairs = ((fields[0], answer),)
-    names = {fold_name(name): name for name in fields}
-    found: dict[str, Field] = {}
-    unknown = 0
-    for key, raw in pairs:
-        name = key if key in fields else names.get(fold_name(key))
-        if name is None:
-            unknown += 1
-            continue
-        if name != key:
+class Labels:
+    """The labels asked for, by what models write instead of their ids."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self._exact = frozenset(fields)
+        self._folded = {fold_name(name): name for name in fields}
+
+    def find(self, written: str, repairs: list[str]) -> str | None:
+        """Return the label `written` names, or None if it was not asked for."""
+        if written in self._exact:
+            return written
+        name = self._folded.get(fold_name(written))
+        if name is not None:
             repairs.append(f"{name}: label spelled differently")
-        answered = _read_entry(name, raw, source, repairs)
-        if name in found:
-            _check_same(name, found[name], answered)
-            repairs.append(f"{name}: given more than once")
-        found.setdefault(name, answered)
-    _check_complete(fields, found, unknown)
-    return {name: found[name] for name in fields}
+        return name
 
 
-def _is_entry(answer: Pairs, wanted: str) -> bool:
-    keys = {fold_name(key) for key, _ in answer.pairs}
-    return "value" in keys and keys <= _ENTRY_KEYS and fold_name(wanted) not in keys
-
-
-def _check_same(name: str, first: Field, second: Field) -> None:
-    if first.value != second.value:
-        raise _UnreadableError(f"two different values for {name}")
-
-
-def _check_complete(
-    fields: Sequence[str], found: dict[str, Field], unknown: int
+def add_field(
+    found: dict[str, Field], name: str, answered: Field, repairs: list[str]
 ) -> None:
-    missing = [name for name in fields if name not in found]
-    if missing:
-        more = f" and {unknown} unknown field(s)" if unknown else ""
-        raise _UnreadableError(f"no answer for {', '.join(missing)}{more}")
-    if unknown:
-        raise _UnreadableError(f"{unknown} field(s) that were not asked for")
+    """Put a field into `found`; a second one must have the same value.
+
+    Raises
+    ------
+    UnreadableError
+        The label has another value already.
+    """
+    if name not in found:
+        found[name] = answered
+    elif found[name].value != answered.value:
+        raise UnreadableError(f"two different values for {name}")
+    else:
+        repairs.append(f"{name}: given more than once")
 
 
-def _read_entry(name: str, raw: Loose, source: str, repairs: list[str]) -> Field:
-    """Return the field that `raw` answers: an entry, or a bare value."""
-    if not isinstance(raw, Pairs):
-        value = _value_of(name, raw, repairs)
-        if raw != Value.ABSENT:
-            repairs.append(f"{name}: bare value")
-        return BARE[value.value]
+def read_entry(name: str, raw: Pairs, source: str, repairs: list[str]) -> Field:
+    """Return the field of an entry with a value and perhaps evidence.
+
+    Raises
+    ------
+    UnreadableError
+        It has no value, or one that is not understood.
+    """
     entry = _entry_keys(name, raw, repairs)
     if "value" not in entry:
-        raise _UnreadableError(f"no value for {name}")
-    value = _value_of(name, entry["value"], repairs)
+        raise UnreadableError(f"no value for {name}")
+    value = read_word(name, entry["value"], repairs)
     located = locate(entry.get("evidence"), entry.get("span"), source)
     if located.repair:
         repairs.append(f"{name}: {located.repair}")
@@ -163,19 +164,26 @@ def _entry_keys(name: str, raw: Pairs, repairs: list[str]) -> dict[str, Loose]:
     entry: dict[str, Loose] = {}
     for key, value in raw.pairs:
         folded = fold_name(key)
-        if folded not in _ENTRY_KEYS:
+        if folded not in ENTRY_KEYS:
             repairs.append(f"{name}: a key that is not value or evidence ignored")
         elif folded in entry and entry[folded] != value:
-            raise _UnreadableError(f"two different {folded} keys for {name}")
+            raise UnreadableError(f"two different {folded} keys for {name}")
         else:
             entry[folded] = value
     return entry
 
 
-def _value_of(name: str, raw: Loose, repairs: list[str]) -> Value:
+def read_word(name: str, raw: Loose, repairs: list[str]) -> Value:
+    """Return the value a word or number stands for.
+
+    Raises
+    ------
+    UnreadableError
+        The table of words does not have it.
+    """
     value = read_value(raw)
     if value is None:
-        raise _UnreadableError(f"the value of {name} is not one of the known words")
+        raise UnreadableError(f"the value of {name} is not one of the known words")
     if raw != value.value:
         repairs.append(f"{name}: value spelled differently")
     return value

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from loop.core.printable import printable
 from loop.evaluate.changes import Comparison
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.report.exclusions import EXCLUSIONS, shown_exclusions
@@ -67,9 +68,8 @@ def neutralise(cell: object) -> str:
     if isinstance(cell, float):
         return f"{cell:.6g}"
     text = str(cell)
-    if isinstance(cell, str) and text.lstrip(" ").startswith(_FORMULA):
-        return f"'{text}"
-    return text
+    runs = isinstance(cell, str) and text.lstrip(" ").startswith(_FORMULA)
+    return f"'{printable(text)}" if runs else printable(text)
 
 
 def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, object]]:

@@ -10,6 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace, bundled
+from loop.core.printable import printable
 from loop.report import numbers
 
 
@@ -26,6 +27,8 @@ def shipped_templates() -> Path:
 
 def render_template(folder: Path, name: str, variables: Mapping[str, object]) -> str:
     """Return the template `name` with `variables`; HTML templates escape all text.
+
+    Control and text-direction characters are spelled out: names come from outside.
 
     Raises
     ------
@@ -53,7 +56,7 @@ def render_template(folder: Path, name: str, variables: Mapping[str, object]) ->
         cell=markdown_cell,
     )
     try:
-        return environment.get_template(name).render(**variables)
+        return printable(environment.get_template(name).render(**variables))
     except TemplateError as error:
         line = getattr(error, "lineno", None)
         where = f"{folder / name}" + (f", line {line}" if line else "")

@@ -106,6 +106,12 @@ class Check:
     labels: tuple[LabelCheck, ...]
     unanswered: Unanswered
 
+    gain_required: bool = True
+    """Whether an answer must have changed to a right one, where no case is targeted.
+
+    False for another output contract: it is made for its cost, and need only not lose.
+    """
+
     @property
     def passed(self) -> bool:
         """Whether the draft may be committed."""
@@ -154,6 +160,8 @@ class Check:
             return ""
         if self.targets and self.count(Progress.ALREADY_RIGHT) < len(self.targets):
             return "no targeted case was fixed or improved"
+        if not (self.targets or self.gain_required):
+            return ""
         return "" if self.gained else "no answer changed to a right one"
 
     def _open(self, progress: Progress) -> str:

@@ -25,6 +25,7 @@ from loop.review.record import (
     save_verdicts,
 )
 from loop.review.verdict import Verdict
+from loop.revise.answers import answered_in, comparable_parent
 from loop.revise.check import Check, check_draft, summarise
 from loop.revise.commit import Commitment, commit_draft, reject_draft
 from loop.revise.copies import Copy, check_copies, new_wording
@@ -56,7 +57,10 @@ class Request:
     """Dev cohort of the cases; the one the verdict file names when empty."""
 
     verdicts: Path | None = None
-    """File with the clinicians' verdicts; None only for a draft edited by hand."""
+    """File with the clinicians' verdicts; None for a draft or for `contract` alone."""
+
+    contract: str = ""
+    """Output contract to answer in from now on; empty to keep the version's."""
 
     engine: str = "rules"
     why: str = ""
@@ -149,8 +153,9 @@ def revise(
     verdicts = check_verdicts(
         file.verdicts, read_taxonomy(workspace.labels), frozenset(cohort.case_ids)
     )
-    why = request.why or (base.why if base.draft else _why(verdicts))
+    why = request.why or (base.why if base.draft else _why(verdicts, request.contract))
     built = build_draft(base, verdicts, Authorship(actor.name, now(), why))
+    built = built._replace(draft=answered_in(built.draft, request.contract))
     copies, skipped = check_copies(workspace, new_wording(parent, built.draft), cohort)
     changed = built.draft.digest != parent.digest
     require_corrigible(workspace, cohort, verdicts)
@@ -222,9 +227,10 @@ def _start(workspace: Workspace, request: Request) -> _Start:
             f"{base.ref} is not the newest version: {newest.ref} by {newest.author} "
             f"is. Revise that one: `ranloop revise {base.name} ...`."
         )
-    if not base.draft and request.verdicts is None:
+    if not (base.draft or request.verdicts or request.contract):
         raise DataError(
-            f"nothing says what to change in {base.ref}. Name a file with --verdicts."
+            f"nothing says what to change in {base.ref}. Name a file with --verdicts, "
+            "or another output contract with --contract."
         )
     return _Start(base, newest)
 
@@ -242,8 +248,10 @@ def _stale(file: VerdictFile, base: PromptVersion) -> tuple[str, ...]:
     return (f"the verdicts were made on {file.prompt} and applied to {base.ref}",)
 
 
-def _why(verdicts: Sequence[Verdict]) -> str:
+def _why(verdicts: Sequence[Verdict], contract: str) -> str:
     """Return a reason from counts: comments are private and may quote a case."""
+    if not verdicts and contract:
+        return f"answers in the contract {contract}"
     edited = [verdict for verdict in verdicts if verdict.edits]
     labels = list(dict.fromkeys(verdict.label for verdict in edited))
     plural = "" if len(edited) == 1 else "s"
@@ -279,7 +287,8 @@ def _examine(
     if draft is None:
         return revision
     taxonomy = read_taxonomy(workspace.labels)
-    lint = lint_version(draft, labels=taxonomy.extracted, parent=revision.parent)
+    frozen = comparable_parent(revision.parent, draft)
+    lint = lint_version(draft, labels=taxonomy.extracted, parent=frozen)
     revision = replace(
         revision, lint=tuple(lint), diff=diff_versions(revision.parent, draft)
     )
@@ -293,6 +302,8 @@ def _examine(
     )
     verdicts = (*revision.earlier, *revision.verdicts)
     check = measure_draft(workspace, runs, verdicts)
+    if draft.contract != revision.parent.contract:
+        check = replace(check, gain_required=False)
     objections = (*check.reasons, *object_to_unseen(revision.skipped))
     return replace(revision, runs=runs, check=check, objections=objections)
 

@@ -3,8 +3,9 @@
 import pytest
 from typer.testing import CliRunner
 
-from loop.cli.console import printable, say
+from loop.cli.console import say
 from loop.cli.main import app
+from loop.core.printable import printable
 
 
 @pytest.mark.parametrize(

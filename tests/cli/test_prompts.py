@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from loop.cli import alias, diff, history, init, lint, revise
 from loop.core.errors import DataError, WorkspaceError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import Workspace, init_workspace
 from loop.core.records import Guide
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -187,6 +187,26 @@ def test_lint_exits_with_1_on_errors_only(call, place):
     assert result.exit_code == 1
     assert "error: guide nonsense: is not a label" in result.stdout
     assert json.loads(call("lint", "bad", "--json").stdout)["findings"]
+
+
+def test_another_contract_is_no_lint_error(app, tmp_path):
+    """The frozen words on how to answer change with the contract, and only they."""
+    whole = init_workspace(tmp_path / "whole")
+    source = tmp_path / "small.csv"
+    source.write_text(
+        "case_id,text,edema\n"
+        + "".join(f"c{n},Radiograph {n}: no edema.,0\n" for n in range(3))
+    )
+    options = ImportOptions(name="small", role="dev", source="synthetic", licence="-")
+    import_cohort(whole, source, options, actor=EDITOR)
+    revised = CliRunner().invoke(
+        app,
+        ["revise", "extractor", "--contract", "findings", "--cohort", "small",
+         "--why", "cheaper", "--keep-draft", "-w", str(whole.root)],
+    )  # fmt: skip
+    assert "extractor@draft" in revised.stdout, revised.output
+    linted = CliRunner().invoke(app, ["lint", "extractor@draft", "-w", str(whole.root)])
+    assert linted.exit_code == 0, linted.output
 
 
 def test_an_alias_moves_and_remembers_where_it_was(call, tmp_path):

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 from loop.cli import run as verb
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
+from loop.core.records import Completion
+from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 
@@ -64,3 +66,84 @@ def test_an_unknown_cohort_is_an_error_of_ours(app, cohort):
 def test_a_limit_of_zero_is_a_usage_error(app, cohort):
     """Exit code 2 is for the command line itself."""
     assert CliRunner().invoke(app, [*cohort, "--limit", "0"]).exit_code == 2
+
+
+class Costly:
+    """Answers with token counts; the case c1 fails."""
+
+    def __init__(self, name, settings):
+        """Take what a factory is given."""
+        self.settings = settings
+
+    def identity(self):
+        """Return the model, by which prices are found."""
+        return {"engine": "costly", "model": "m"}
+
+    def complete(self, prompts):
+        """Yield one answer per prompt."""
+        for index, prompt in enumerate(prompts):
+            if prompt.item.id == "c1":
+                yield index, Completion("", "error", "HTTP 500 after 7 attempts")
+                continue
+            answer = dict.fromkeys(prompt.frame.fields, "absent")
+            yield index, Completion(json.dumps(answer), "stop", "", 0.1, 1000, 50, 800)
+
+
+@pytest.fixture
+def costly(monkeypatch, workspace):
+    """Register the engine ``costly`` and give its model a price."""
+    monkeypatch.setitem(base._FACTORIES, "costly", Costly)
+    workspace.open_private()
+    workspace.config.write_text(
+        "prices:\n  m: {input: 2.0, output: 8.0, cached_input: 0.5, currency: EUR}\n"
+    )
+    return ["--engine", "costly:m"]
+
+
+def test_tokens_cost_and_failing_cases_are_printed(app, cohort, costly):
+    """Two answers: 400 tokens at 2, 1,600 at 0.5, 100 written at 8 a million."""
+    shown = CliRunner().invoke(app, [*cohort, *costly]).stdout
+    assert "2,000 prompt (1,600 from the server's prefix cache), 100 output" in shown
+    assert "cost           0.0024 EUR" in shown
+    assert "engine failed  1" in shown
+    assert "1 × HTTP 500 after 7 attempts (c1)" in shown
+
+
+def test_a_model_without_a_price_has_no_cost(app, cohort, costly, workspace):
+    """An unknown price is not zero."""
+    workspace.config.write_text("prices: {}\n")
+    shown = CliRunner().invoke(app, [*cohort, *costly]).stdout
+    assert "tokens" in shown and "  cost  " not in shown
+
+
+def test_repeats_are_runs_of_their_own(app, cohort):
+    """Each is shown with its number; JSON gives the first and the ids of all."""
+    shown = CliRunner().invoke(app, [*cohort, "--repeats", "2"]).stdout
+    assert "draw           1 of 2" in shown and "draw           2 of 2" in shown
+    data = json.loads(
+        CliRunner().invoke(app, [*cohort, "--repeats", "2", "--json"]).stdout
+    )
+    assert data["run_id"] == data["draws"][0] and len(set(data["draws"])) == 2
+    assert data["problems"] == [] and data["spent"]["answers"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--engine", "replay:latest", "--repeats", "2"], "answers anew"),
+        (["--batch"], "vllm:MODEL"),
+        (["--temperature", "-1"], "temperature"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_a_usage_error(app, cohort, arguments, reason):
+    """Refused before anything is asked."""
+    result = CliRunner().invoke(app, [*cohort, *arguments])
+    assert result.exit_code == 2 and reason in result.output
+
+
+def test_a_wrong_setting_is_named(app, cohort, workspace):
+    """A misspelt setting must not be ignored."""
+    workspace.open_private()
+    workspace.config.write_text("engines:\n  openai: {concurency: 4}\n")
+    result = CliRunner().invoke(app, cohort)
+    assert "engines.openai.concurency" in str(result.exception)

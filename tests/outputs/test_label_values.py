@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from loop.core.errors import DataError
 from loop.core.records import Field, Item, Span, Value
-from loop.outputs.base import get_contract
+from loop.outputs.base import CONTRACTS, get_contract
+from loop.outputs.evidence import MAX_QUOTE
 from loop.outputs.label_values import MAX_CHARS, LabelValues
 
 FIELDS = ("edema", "pleural_effusion", "cavity_cyst")
@@ -141,8 +142,25 @@ def test_the_schema_asks_for_exactly_the_fields():
     assert list(schema["properties"]) == schema["required"] == ["edema", "fracture"]
     assert schema["additionalProperties"] is False
     plain, mentioned = schema["properties"]["edema"]["anyOf"]
-    assert plain == {"enum": ["absent"]}
-    assert mentioned["required"] == ["value"]
+    assert plain == {"type": "string", "enum": ["absent"]}
+    assert mentioned["required"] == list(mentioned["properties"])
+
+
+def test_a_model_is_asked_for_short_quotes_and_for_no_offsets():
+    """Unbounded, a rambling model fills its budget; offsets it can only make up."""
+    _, mentioned = CONTRACT.schema(("edema",))["properties"]["edema"]["anyOf"]
+    assert list(mentioned["properties"]) == ["value", "evidence"]
+    assert mentioned["properties"]["evidence"]["maxLength"] == MAX_QUOTE
+
+
+def test_a_quote_that_was_cut_off_is_still_found():
+    """What a server cuts at the bound still begins as the text does."""
+    text = "There is " + "a very small effusion and " * 10
+    item = Item(id="1", variables={"text": text})
+    answer = json.dumps({"edema": entry("present", evidence=text[:MAX_QUOTE])})
+    reading = CONTRACT.read(answer, ("edema",), item)
+    assert reading.fields["edema"].spans == (Span(0, MAX_QUOTE),)
+    assert reading.repairs == ()
 
 
 def test_plain_absent_is_the_strict_form_of_a_label_not_mentioned():
@@ -166,8 +184,8 @@ def test_other_plain_words_are_repaired(word):
 
 def test_the_contract_is_found_by_name():
     """prompt.yaml names its contract."""
-    assert get_contract("label_values").name == "label_values"
-    with pytest.raises(DataError, match=r"known: label_values.*prompt\.yaml"):
+    assert [get_contract(name).name for name in CONTRACTS] == list(CONTRACTS)
+    with pytest.raises(DataError, match=r"known: findings, label_values.*--contract"):
         get_contract("label_valeus")
 
 

@@ -240,3 +240,24 @@ def test_the_tables_are_plain(store, kit):
     other.close()
     assert json.loads(fields) == {"edema": "absent", "fracture": "absent"}
     assert "-- what an engine answered" in schema
+
+
+def test_a_store_of_the_first_version_is_brought_forward(tmp_path):
+    """What was answered before the server's cache was counted stays."""
+    path = tmp_path / "private" / "store.db"
+    path.parent.mkdir()
+    with sqlite3.connect(path) as old:
+        for statement in MIGRATIONS[0].split(";\n"):
+            old.execute(statement)
+        old.execute(
+            "INSERT INTO completions (key, text, finish_reason, latency_s) "
+            "VALUES (?, '{}', 'stop', 0.5)",
+            [(1).to_bytes(32, "big")],
+        )
+        old.execute("PRAGMA user_version = 1")
+    old.close()
+    opened = Store(path)
+    key = (1).to_bytes(32, "big")
+    assert opened.find_completions([key]) == {key: Completion("{}", "stop", "", 0.5)}
+    opened.save([row(2)], [])
+    opened.close()

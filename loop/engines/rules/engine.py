@@ -81,9 +81,22 @@ class RulesEngine:
         """Return the compiled reader of a frame, kept as long as the frame is."""
         known = self._readers.get(id(frame))
         if known is None or known[0] is not frame:
-            known = (frame, ReportReader(frame.guides, frame.fields, self._cues))
+            listing = wants_list(frame.schema)
+            reader = ReportReader(
+                frame.guides, frame.fields, self._cues, listing=listing
+            )
+            known = (frame, reader)
             self._readers[id(frame)] = known
         return known[1]
+
+
+def wants_list(schema: Mapping[str, object]) -> bool:
+    """Whether an answer's schema wants a list of findings, not a key per label."""
+    properties = schema.get("properties")
+    if schema.get("required") != ["findings"] or not isinstance(properties, dict):
+        return False
+    listed = properties.get("findings")
+    return isinstance(listed, dict) and listed.get("type") == "array"
 
 
 class ReportReader:
@@ -99,6 +112,9 @@ class ReportReader:
         Assertion cues of every language.
     memo
         How many distinct sentences to remember; 0 turns it off.
+    listing
+        Whether to list the labels that are not absent, as the contract ``findings``
+        wants it, instead of giving one key per label.
 
     Raises
     ------
@@ -113,6 +129,7 @@ class ReportReader:
         cues: Sequence[Cues],
         *,
         memo: int = MEMO_SENTENCES,
+        listing: bool = False,
     ) -> None:
         names = [guide.label for guide in guides]
         missing = [field for field in fields if field not in names]
@@ -135,9 +152,10 @@ class ReportReader:
         )
         self._plain = [f'"{field}":"absent"' for field in fields]
         self._slot = [fields.index(name) if name in wanted else None for name in names]
+        self._listing = listing
 
     def answer(self, text: str) -> str:
-        """Return the answer for one report as JSON of the label_values contract.
+        """Return the answer for one report as JSON of the contract wanted.
 
         Empty when no section of the text is one to read: that says nothing of any
         label. Evidence is given by its span alone: it is exact, so a quote adds
@@ -149,6 +167,9 @@ class ReportReader:
         best = self._collect(text, sections)
         if self._has_implications:
             self._imply(best)
+        if self._listing:
+            return self._list_findings(best)
+        # Not a method of its own: this is most of what a fast run does besides.
         answers = self._plain.copy()
         for target, hit in best.items():
             slot = self._slot[target]
@@ -158,6 +179,20 @@ class ReportReader:
                     f'"span":[{hit.start},{hit.end}]}}'
                 )
         return "{" + ",".join(answers) + "}"
+
+    def _list_findings(self, best: Mapping[int, Hit]) -> str:
+        """Return the labels that are not absent, in the order asked."""
+        listed = [
+            (
+                slot,
+                f'{{"label":"{self._names[target]}","value":"{_VALUE[hit.stance]}",'
+                f'"span":[{hit.start},{hit.end}]}}',
+            )
+            for target, hit in best.items()
+            if (slot := self._slot[target]) is not None
+            and _VALUE[hit.stance] is not Value.ABSENT
+        ]
+        return f'{{"findings":[{",".join(text for _, text in sorted(listed))}]}}'
 
     def _collect(self, text: str, sections: Sequence[Section]) -> dict[int, Hit]:
         """Return the winning hit of each label that is mentioned."""

@@ -1,0 +1,324 @@
+"""The verb ``matrix``: one prompt version over several engines, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import (
+    ActorOption,
+    JsonOption,
+    Progress,
+    WorkspaceOption,
+    acting,
+    note,
+    open_workspace,
+    own_output,
+    print_json,
+    print_table,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.core.ledger import Actor
+    from loop.core.paths import Workspace
+    from loop.evaluate.matrix import Cell, Column, Matrix
+    from loop.evaluate.matrix_runs import Asked, Request
+    from loop.run.execute import RunSummary
+    from loop.run.task import Task, Watch
+
+_COLUMNS = 100
+"""Width that everything but engine names keeps to."""
+
+_SIDE_BY_SIDE = 4
+"""Engines in one table: more do not fit."""
+
+_CUT_TO = 20
+"""Room for label names beside that many engines."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("matrix")(matrix)
+
+
+def matrix(
+    prompt: Annotated[
+        str | None,
+        typer.Argument(help="Prompt version, for example extractor@v1."),
+    ] = None,
+    cohort: Annotated[
+        str | None, typer.Option("--cohort", "-c", help="Name of an imported cohort.")
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option("--engine", "-e", help="Engine to ask; once for each."),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run", help="Finished run to take: id, its beginning, or latest:PROMPT."
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
+    ] = None,
+    reference: Annotated[
+        int | None,
+        typer.Option("--reference", min=1, help="Reference version; default: newest."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the table as one HTML page.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option("--md", help="Write the table as Markdown.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="Write a row per label and engine.")
+    ] = None,
+    allow_unconstrained: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unconstrained",
+            help="Go on with a server that does not enforce the JSON schema.",
+        ),
+    ] = False,
+    actor: ActorOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask several engines one prompt version; show accuracy by label and engine.
+
+    Marks the best of each label and counts labels at the threshold. Answers that are
+    stored already are not asked again. An engine that fails keeps its column with the
+    reason; the exit code is then 1. Gates are shown, not decided: see `evaluate`.
+    """
+    from loop.evaluate.matrix_runs import Request, name_runs, read_matrix
+    from loop.run.task import Asking
+
+    place = open_workspace(workspace)
+    for path in (html, markdown, csv):
+        if path is not None:
+            own_output(path, place)
+    # What `latest` names is settled before new runs are made.
+    asked = name_runs(place, run or ())
+    if engine:
+        request = Request(
+            *_wanted(prompt, cohort),
+            engines=_once(engine),
+            limit=limit,
+            asking=Asking(tell=note, allow_unconstrained=allow_unconstrained),
+        )
+        answers = _ask(place, request, asked, reference, acting(actor), quiet=as_json)
+        asked = [*answers, *asked]
+    elif not asked:
+        raise typer.BadParameter("name engines with --engine, or runs with --run")
+    result = read_matrix(place, asked, reference=reference)
+    _write_documents(place, result, (html, markdown, csv))
+    if as_json:
+        from loop.report.matrix_data import matrix_data
+
+        print_json(matrix_data(result))
+    else:
+        show_matrix(result)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def _wanted(prompt: str | None, cohort: str | None) -> tuple[str, str]:
+    """Return prompt and cohort; asking an engine needs both."""
+    if prompt is None:
+        raise typer.BadParameter("name the prompt version to ask, or use only --run")
+    if cohort is None:
+        raise typer.BadParameter("name the cohort with --cohort, or use only --run")
+    return prompt, cohort
+
+
+def _once(engines: Sequence[str]) -> tuple[str, ...]:
+    """Return `engines`; one that is named twice would be asked for nothing."""
+    twice = next((one for one in engines if engines.count(one) > 1), None)
+    if twice is not None:
+        raise typer.BadParameter(f"engine {twice} is named twice")
+    return tuple(engines)
+
+
+def _ask(
+    workspace: Workspace,
+    request: Request,
+    named: Sequence[Asked],
+    reference: int | None,
+    actor: Actor,
+    *,
+    quiet: bool,
+) -> list[Asked]:
+    """Run the engines one after the other, with progress and a line for each."""
+    from loop.evaluate.matrix_runs import ask_engines, check_before
+    from loop.evaluate.protocol import register_protocol
+
+    def ready(task: Task) -> None:
+        check_before(workspace, task, named, reference)
+        # What will be claimed stands in the ledger before the first answer exists.
+        register_protocol(workspace, actor)
+
+    def watch(task: Task) -> Watch:
+        # An engine's name may hold what a progress bar takes for markup.
+        note(f"asking {task.spec.engine}")
+        return Progress("cases", total=task.total, quiet=quiet).track
+
+    def done(engine: str, summary: RunSummary) -> None:
+        note(
+            f"{engine}: {summary.items} cases, {summary.answered} answered, "
+            f"{summary.unparsed} unparsed, {summary.failed} failed; "
+            f"{summary.cached} from the store, {summary.seconds:.1f} s"
+        )
+
+    asked = ask_engines(workspace, request, ready=ready, watch=watch, done=done)
+    for one in asked:
+        if one.run is None:
+            note(f"error: {one.engine}: {one.failure}")
+    return asked
+
+
+def _write_documents(
+    workspace: Workspace, result: Matrix, paths: Sequence[Path | None]
+) -> None:
+    """Write the documents that are wanted, and say so."""
+    from loop.core.files import write_atomic
+    from loop.report.matrix_html import render_matrix_html
+    from loop.report.matrix_text import render_matrix_csv, render_matrix_markdown
+    from loop.report.templates import template_folder
+
+    folder = template_folder(workspace)
+    renders: tuple[Callable[[], str], ...] = (
+        lambda: render_matrix_html(result, templates=folder),
+        lambda: render_matrix_markdown(result, templates=folder),
+        lambda: render_matrix_csv(result),
+    )
+    for path, render in zip(paths, renders, strict=True):
+        if path is not None:
+            write_atomic(path, render())
+            note(f"wrote {path}")
+
+
+def show_matrix(matrix: Matrix) -> None:
+    """Print the engines, accuracy by label and engine, and the caveats."""
+    from loop.report.matrix_words import SELECTION, floor_sentence, legend
+
+    say(
+        f"{matrix.prompt} on {matrix.cohort.name}, {matrix.cases} cases, "
+        f"reference v{matrix.cohort.reference}"
+    )
+    for column in matrix.columns:
+        run = column.evaluation
+        end = run.run.run_id if run else f"no run: {column.failure}"
+        say(f"  {column.key}  {column.engine}  {end}")
+    for start in range(0, len(matrix.columns), _SIDE_BY_SIDE):
+        say()
+        _show_block(matrix, matrix.columns[start : start + _SIDE_BY_SIDE])
+    say()
+    say("accuracy with its exact interval; positives of the reference in column pos")
+    for mark, text in legend(matrix):
+        _say_wrapped(f"  {mark or ' '}  ", text)
+    _say_wrapped("", SELECTION)
+    _say_wrapped("", floor_sentence(matrix))
+    if matrix.cohort.synthetic:
+        say("note: synthetic cohort: these numbers say nothing about real reports.")
+    for text in matrix.notes:
+        _say_wrapped("note: ", text)
+
+
+def _say_wrapped(lead: str, text: str) -> None:
+    """Print `text` in lines that hang under its first word."""
+    from textwrap import wrap
+
+    room = _COLUMNS - len(lead)
+    lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(lines):
+        say((" " * len(lead) if number else lead) + line)
+
+
+def _show_block(matrix: Matrix, columns: Sequence[Column]) -> None:
+    """Print one table of a few engines."""
+    places = [matrix.columns.index(column) for column in columns]
+    filled = sum(column.evaluation is not None for column in columns)
+    width = _CUT_TO if filled == _SIDE_BY_SIDE else None
+    rows = [
+        (
+            _cut(row.name, width),
+            str(row.positives),
+            *(_shown(row.cells[place]) for place in places),
+        )
+        for row in matrix.rows
+    ]
+    facts = [("", "", *("" for _ in columns)), *_facts(matrix, columns)]
+    header = ("label", "pos", *(column.key for column in columns))
+    print_table(header, [*rows, *facts])
+
+
+def _cut(name: str, width: int | None) -> str:
+    if width is None or len(name) <= width:
+        return name
+    return f"{name[: width - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _shown(cell: Cell | None) -> str:
+    """Return one cell in 17 characters: mark, accuracy and interval."""
+    from loop.report.matrix_text import sign
+    from loop.report.numbers import NOT_ESTIMABLE, share
+
+    if cell is None or not cell.result.confusion.n:
+        return NOT_ESTIMABLE
+    accuracy = share(cell.result.confusion.accuracy)
+    return f"{sign(cell)}{accuracy} {_span(*cell.result.accuracy)}"
+
+
+def _span(low: float, high: float) -> str:
+    """Return an interval in nine characters, for example ``".966-.996"``."""
+    return "-".join(
+        f"{limit:.2f}" if f"{limit:.3f}" == "1.000" else f"{limit:.3f}"[1:]
+        for limit in (low, high)
+    )
+
+
+def _facts(matrix: Matrix, columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows about whole engines."""
+    from loop.report.numbers import NOT_ESTIMABLE
+
+    told = [_engine_facts(matrix, column) for column in columns]
+    for name in next(filter(None, told), {}):
+        yield (name, "", *(facts.get(name, NOT_ESTIMABLE) for facts in told))
+
+
+def _engine_facts(matrix: Matrix, column: Column) -> dict[str, str]:
+    """Return what is told of one engine; nothing when it has no run."""
+    from loop.core.records import Status
+    from loop.evaluate.matrix import Standing
+    from loop.report.matrix_words import tally
+    from loop.report.numbers import share
+
+    evaluation = column.evaluation
+    if evaluation is None:
+        return {}
+    status, macro = evaluation.statuses, evaluation.macro.score
+    f1 = share(macro.estimate)
+    if macro.low is not None and macro.high is not None:
+        f1 += f" {_span(macro.low, macro.high)}"
+    thin = matrix.thin(column)
+    left, absent, present = (share(view.accuracy) for view in evaluation.views)
+    return {
+        "answered": f"{status[Status.ANSWERED]} of {evaluation.cases}",
+        "unparsed": str(status[Status.UNPARSED]),
+        "engine failed": str(status[Status.ENGINE_FAILED]),
+        "uncertain answers": str(matrix.uncertain(column)),
+        f"labels at {matrix.protocol.accuracy:g}": str(matrix.at_threshold(column)),
+        "  on thin evidence": str(thin),
+        "pass/fail/insuff.": tally(matrix, column),
+        "best or tied": str(matrix.count(column, Standing.BEST)),
+        "macro-F1": f1,
+        "mean accuracy": left,
+        "  unc. as absent": absent,
+        "  unc. as present": present,
+    }

@@ -1,0 +1,176 @@
+"""Asks several engines one prompt version, one after the other, and reads the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from loop.core.errors import DataError, EngineError, UnknownEngineError
+from loop.core.paths import Workspace
+from loop.evaluate.inputs import read_inputs
+from loop.evaluate.matrix import Matrix
+from loop.evaluate.matrix_build import Entry, build_matrix
+from loop.evaluate.protocol import find_registration
+from loop.labels.reference import read_reference
+from loop.run.execute import RunSummary
+from loop.run.manifest import find_run
+from loop.run.task import Asking, Task, Watch, prepare_run, run_task
+
+
+class Asked(NamedTuple):
+    """How one engine ended: a run, or a failure."""
+
+    engine: str
+    run: str | None
+    failure: str = ""
+
+
+class Request(NamedTuple):
+    """What several engines are asked."""
+
+    prompt: str
+    cohort: str
+    engines: Sequence[str]
+    limit: int | None = None
+    asking: Asking = Asking()
+
+
+def ask_engines(
+    workspace: Workspace,
+    request: Request,
+    *,
+    ready: Callable[[Task], None] = lambda task: None,
+    watch: Callable[[Task], Watch | None] = lambda task: None,
+    done: Callable[[str, RunSummary], None] = lambda engine, summary: None,
+) -> list[Asked]:
+    """Run the engines one after the other; one that fails does not stop the others.
+
+    Answers that are stored are not asked again, so the same call goes on where it was.
+
+    Parameters
+    ----------
+    ready
+        Called with each task before the first one starts; may raise to stop it all.
+    watch
+        Returns what shows the progress of a task.
+    done
+        Called when an engine has finished its run.
+
+    Raises
+    ------
+    DataError
+        The version, the cohort or its contract cannot be used.
+    UnknownEngineError
+        An engine does not exist; nothing has been asked.
+    """
+    prepared = [_prepare(workspace, request, engine) for engine in request.engines]
+    for task in prepared:
+        if isinstance(task, Task):
+            ready(task)
+    asked = []
+    for engine, task in zip(request.engines, prepared, strict=True):
+        if isinstance(task, EngineError):
+            asked.append(Asked(engine, None, str(task)))
+            continue
+        try:
+            summary = run_task(workspace, task, watch=watch(task))
+        except EngineError as error:
+            asked.append(Asked(engine, None, str(error)))
+        else:
+            done(engine, summary)
+            asked.append(Asked(engine, summary.run_id))
+    return asked
+
+
+def _prepare(workspace: Workspace, request: Request, engine: str) -> Task | EngineError:
+    try:
+        return prepare_run(
+            workspace,
+            request.prompt,
+            request.cohort,
+            engine=engine,
+            limit=request.limit,
+            asking=request.asking,
+        )
+    except UnknownEngineError:
+        raise
+    except EngineError as error:
+        return error
+
+
+def name_runs(workspace: Workspace, refs: Sequence[str]) -> list[Asked]:
+    """Return the finished runs that `refs` name.
+
+    Raises
+    ------
+    DataError
+        There is no such run, or it did not finish.
+    """
+    records = [find_run(workspace, ref) for ref in refs]
+    return [Asked(record.spec.engine, record.id) for record in records]
+
+
+def check_before(
+    workspace: Workspace, task: Task, runs: Sequence[Asked], reference: int | None
+) -> None:
+    """Refuse what could not be shown in one matrix, before anything is asked.
+
+    Raises
+    ------
+    DataError
+        The cohort has no such reference, or one of `runs` is of another prompt
+        version or cohort than `task`.
+    """
+    read_reference(workspace, task.spec.cohort, reference)
+    for asked in runs:
+        spec = find_run(workspace, asked.run or "").spec
+        for what, theirs, ours in (
+            ("prompt version", spec.prompt_digest, task.spec.prompt_digest),
+            ("cohort", spec.cohort_digest, task.spec.cohort_digest),
+        ):
+            if theirs != ours:
+                raise DataError(
+                    f"run {asked.run} is of another {what} ({spec.prompt} on "
+                    f"{spec.cohort}) than {task.spec.prompt} on {task.spec.cohort}. "
+                    "Leave it out, or run its engine again with --engine."
+                )
+
+
+def read_matrix(
+    workspace: Workspace,
+    asked: Sequence[Asked],
+    *,
+    reference: int | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Matrix:
+    """Return the matrix of runs that have ended.
+
+    Nothing is recorded: a matrix shows gates, it does not decide them.
+
+    Parameters
+    ----------
+    reference
+        Number of the reference version; None for the newest, the same for all.
+
+    Raises
+    ------
+    DataError
+        A run cannot be read or scored, or the runs do not belong together.
+    EngineError
+        No engine has a run.
+    """
+    entries = []
+    for one in asked:
+        inputs = None
+        if one.run is not None:
+            inputs = read_inputs(workspace, one.run, reference=reference)
+        entries.append(Entry(one.engine, inputs, one.failure))
+    digests = [entry.inputs.protocol_digest for entry in entries if entry.inputs]
+    entry = find_registration(workspace, digests[0]) if digests else None
+    return build_matrix(
+        entries,
+        registered=entry.time if entry else "",
+        resamples=resamples,
+        seed=seed,
+    )

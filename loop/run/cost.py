@@ -1,0 +1,276 @@
+"""What a run would ask and cost, counted without asking anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from typing import NamedTuple
+
+from loop.core.config import Config, ModelPrice, read_config
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.core.records import Item
+from loop.engines.names import split_name
+from loop.labels.cohort import Cohort, Role, iter_items, read_cohort
+from loop.outputs.base import CONTRACTS, get_contract
+from loop.prompts.catalog import read_version
+from loop.prompts.contracts import can_exchange, with_contract
+from loop.prompts.render import Plan, plan_prompts
+from loop.prompts.version import CallPlan, PromptVersion
+from loop.run.expected import Expectation, count_answer, expect_findings
+from loop.run.published import ANSWER, in_published_layout
+from loop.run.tokens import Count, TokenCounter, find_counter
+
+_MILLION = 1_000_000
+
+
+class Layout(StrEnum):
+    """How the same clinical content is asked."""
+
+    JOINT = "joint"
+    PER_LABEL = "per_label"
+    REFERENCE = "reference"
+    """As the published reference implementation does; see `loop.run.published`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What one way of asking takes for the whole cohort."""
+
+    layout: Layout
+    contract: str
+    """Output contract; ``"one digit"`` for the published layout."""
+
+    chosen: bool
+    """Whether the prompt version asks this way."""
+
+    requests: int
+    """At most: what is stored already, and what is asked twice, is not sent."""
+
+    prompt_tokens: int
+    """Of all requests, without the marks of a chat template (about ten a request)."""
+
+    prefix_tokens: int
+    """Those of them before the case text: the same in every case."""
+
+    frame_tokens: int
+    """Prefix tokens of one case: what a server reads once and then has cached."""
+
+    output_tokens: int
+    """Expected, of all answers."""
+
+    cost: float | None
+    """In the currency of the model's price; None without a price."""
+
+    @property
+    def prefix_share(self) -> float:
+        """Share of the prompt tokens that are in the common prefix, 0 to 1."""
+        return self.prefix_tokens / self.prompt_tokens
+
+    @property
+    def uncached_tokens(self) -> int:
+        """Prompt tokens to be read if the cache keeps every frame: each frame once.
+
+        Servers cache whole blocks, so the last block of a frame may be read anew in
+        each request besides: up to 15 tokens where a block has 16.
+        """
+        return self.prompt_tokens - self.prefix_tokens + self.frame_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What a prompt version would ask about a cohort, and other ways to ask it."""
+
+    prompt: str
+    cohort: str
+    engine: str
+    cases: int
+    characters: int
+    """Of all case texts together."""
+
+    counter: TokenCounter
+    expectation: Expectation
+    price: ModelPrice | None
+    shapes: tuple[Shape, ...]
+    """The chosen one first, the published layout last."""
+
+    @property
+    def chosen(self) -> Shape:
+        """How the prompt version asks."""
+        return self.shapes[0]
+
+    @property
+    def published(self) -> Shape:
+        """The same content in the published layout."""
+        return self.shapes[-1]
+
+    def times_fewer(self, shape: Shape) -> float:
+        """How many times the uncached tokens of `shape` the published layout has."""
+        return self.published.uncached_tokens / shape.uncached_tokens
+
+
+class Way(NamedTuple):
+    """One way to ask, before anything is counted."""
+
+    layout: Layout
+    contract: str
+    plan: Plan
+
+
+class _Read(NamedTuple):
+    """What was counted over the cohort."""
+
+    cases: int
+    characters: int
+    tokens: int
+    """Of all case texts, each once."""
+
+
+def estimate_run(
+    workspace: Workspace,
+    prompt: str,
+    cohort: str,
+    *,
+    engine: str = "rules",
+    limit: int | None = None,
+) -> DryRun:
+    """Return what a run would take, without opening the engine or sending anything.
+
+    The cohort is read as a stream. Parameters are those of `prepare_run`.
+
+    Raises
+    ------
+    DataError
+        The version, the cohort or its contract cannot be used.
+    EngineError
+        The engine's name has no model where it needs one.
+    ValueError
+        `limit` is below 1.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be >= 1, got {limit}")
+    version = read_version(workspace, prompt)
+    members = read_cohort(workspace, cohort)
+    _check_open(members)
+    config = read_config(workspace)
+    model = _model(engine)
+    counter = find_counter(model, _revision(engine, config))
+    ways = tuple(list_ways(version))
+    items = islice(iter_items(workspace, members), limit)
+    read = _read_cohort(items, ways[0].plan, counter.count)
+    expectation = expect_findings(workspace, cohort, version.labels)
+    price = config.prices.get(model) if model else None
+    return DryRun(
+        prompt=version.ref,
+        cohort=cohort,
+        engine=engine,
+        cases=read.cases,
+        characters=read.characters,
+        counter=counter,
+        expectation=expectation,
+        price=price,
+        shapes=tuple(
+            _priced(_shape(way, read, expectation, counter.count), price, number == 0)
+            for number, way in enumerate(ways)
+        ),
+    )
+
+
+def _check_open(cohort: Cohort) -> None:
+    if cohort.role is Role.HOLDOUT:
+        raise DataError(
+            f"cohort {cohort.name} has the role holdout, and holdout cohorts open only "
+            "for a frozen version. Use a dev or external cohort."
+        )
+    if not cohort.cases:
+        raise DataError(
+            f"cohort {cohort.name} has no cases. Import some with "
+            "`ranloop cohort import`."
+        )
+
+
+def _model(engine: str) -> str | None:
+    """Return the model an engine asks; None where there is none to count for."""
+    scheme, _, rest = engine.partition(":")
+    return split_name(rest).model if scheme in ("openai", "vllm") else None
+
+
+def _revision(engine: str, config: Config) -> str | None:
+    scheme = engine.partition(":")[0]
+    serving = config.engines.vllm if scheme == "vllm" else config.engines.openai
+    return serving.revision
+
+
+def list_ways(version: PromptVersion) -> Iterator[Way]:
+    """Yield the version's own way first, then the others, the published one last."""
+    chosen = (version.plan, version.contract)
+    names = CONTRACTS if can_exchange(version) else (version.contract,)
+    pairs = [(plan, name) for plan in CallPlan for name in names]
+    for plan, name in (chosen, *(pair for pair in pairs if pair != chosen)):
+        contract = get_contract(name)
+        asked = version
+        if name != version.contract:
+            asked = with_contract(version, name, contract.instruction)
+        calls = plan_prompts(replace(asked, plan=plan), contract.schema)
+        yield Way(Layout(plan), name, calls)
+    published = plan_prompts(in_published_layout(version), lambda fields: {})
+    yield Way(Layout.REFERENCE, "one digit", published)
+
+
+def _read_cohort(items: Iterator[Item], plan: Plan, count: Count) -> _Read:
+    """Count the case texts once: every way of asking inserts the same ones."""
+    cases = characters = tokens = 0
+    call = plan.calls[0]
+    for item in items:
+        call.prompt(item)  # says which input a case lacks
+        texts = [item.variables[name] for name, _ in call.pieces]
+        cases += 1
+        characters += sum(map(len, texts))
+        tokens += sum(map(count, texts))
+    return _Read(cases, characters, tokens)
+
+
+def _shape(way: Way, read: _Read, expected: Expectation, count: Count) -> Shape:
+    frames = rest = 0
+    output = 0.0
+    for call in way.plan.calls:
+        frames += sum(count(message.content) for message in call.frame.messages)
+        rest += sum(count(after) for _, after in call.pieces)
+        output += _count_output(way, call.frame.fields, expected, count)
+    calls = len(way.plan.calls)
+    prefix = frames * read.cases
+    return Shape(
+        layout=way.layout,
+        contract=way.contract,
+        chosen=False,
+        requests=calls * read.cases,
+        prompt_tokens=prefix + rest * read.cases + calls * read.tokens,
+        prefix_tokens=prefix,
+        frame_tokens=frames,
+        output_tokens=round(output * read.cases),
+        cost=None,
+    )
+
+
+def _count_output(
+    way: Way, fields: tuple[str, ...], expected: Expectation, count: Count
+) -> float:
+    if way.layout is Layout.REFERENCE:
+        return count(ANSWER) + 1
+    return count_answer(way.contract, fields, expected, count)
+
+
+def _priced(shape: Shape, price: ModelPrice | None, chosen: bool) -> Shape:
+    """Return `shape` with what it costs where the frames stay cached."""
+    if price is None:
+        return replace(shape, chosen=chosen)
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    cached = shape.prompt_tokens - shape.uncached_tokens
+    cost = (
+        shape.uncached_tokens * price.input
+        + cached * cached_price
+        + shape.output_tokens * price.output
+    ) / _MILLION
+    return replace(shape, chosen=chosen, cost=cost)

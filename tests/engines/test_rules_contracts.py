@@ -1,0 +1,98 @@
+"""The rules engine answers in the contract its prompt asks for."""
+
+import json
+
+import pytest
+
+from loop.core.paths import Workspace, bundled
+from loop.core.records import Item
+from loop.engines.base import Settings, get_engine
+from loop.engines.rules.engine import ReportReader, wants_list
+from loop.outputs.base import get_contract
+from loop.prompts.catalog import read_version
+from loop.prompts.contracts import with_contract
+from loop.prompts.render import plan_prompts
+from tests.engines.reading import CUES, exemplar, guide
+
+GUIDES = [
+    guide("heart", "heart ... enlarged"),
+    guide("effusion", "effusion"),
+    guide("edema", "edema"),
+    guide("device", "tube", implies=("line",)),
+    guide("line", "catheter"),
+]
+FIELDS = [one.label for one in GUIDES]
+
+
+def read_demo():
+    """Return the synthetic reports of the demo."""
+    path = bundled() / "labels/demo/dev.jsonl"
+    lines = path.read_text("utf-8").splitlines()
+    return [Item(id=str(n), variables=json.loads(x)) for n, x in enumerate(lines)]
+
+
+@pytest.mark.parametrize("ref", ["extractor@v1", "extractor@latest"])
+def test_both_contracts_give_the_same_predictions(labels_folder, ref):
+    """Another way to answer must not be another answer; spans of findings included."""
+    version = read_version(Workspace(bundled()), ref)
+    engine = get_engine("rules", Settings(labels=labels_folder))
+    items, readings = read_demo(), {}
+    for name in ("label_values", "findings"):
+        contract = get_contract(name)
+        asked = with_contract(version, name, contract.instruction)
+        (call,) = plan_prompts(asked, contract.schema).calls
+        answers = engine.complete(call.prompt(item) for item in items)
+        readings[name] = [
+            contract.read(one.text, call.frame.fields, items[index])
+            for index, one in answers
+        ]
+    full, compact = readings["label_values"], readings["findings"]
+    assert len(full) == len(items) > 100
+    for one, other in zip(full, compact, strict=True):
+        assert one.repairs == other.repairs == ()
+        for label, field in one.fields.items():
+            assert other.fields[label].value == field.value
+            if field.value != "absent":
+                assert other.fields[label].spans == field.spans
+
+
+def test_the_list_names_what_is_not_absent_in_the_order_asked():
+    """Negated and not mentioned are left out, implied is not."""
+    reader = ReportReader(GUIDES, FIELDS, CUES, listing=True)
+    text = "A tube is seen. No effusion. Possible edema. The heart is enlarged."
+    assert json.loads(reader.answer(text)) == {
+        "findings": [
+            {"label": "heart", "value": "present", "span": [49, 66]},
+            {"label": "edema", "value": "uncertain", "span": [38, 43]},
+            {"label": "device", "value": "present", "span": [2, 6]},
+            {"label": "line", "value": "present", "span": [2, 6]},
+        ]
+    }
+
+
+def test_nothing_found_is_an_empty_list():
+    """The list is there: every label was looked for."""
+    reader = ReportReader(GUIDES, FIELDS, CUES, listing=True)
+    assert reader.answer("The lungs are clear.") == '{"findings":[]}'
+
+
+def test_a_label_not_asked_for_is_not_listed():
+    """A guide may serve an implication only."""
+    reader = ReportReader(GUIDES, ["line"], CUES, listing=True)
+    (found,) = json.loads(reader.answer("A tube is seen."))["findings"]
+    assert found["label"] == "line"
+
+
+def test_only_the_list_schema_asks_for_a_list():
+    """A label may be called findings, and a judge's schema may hold a list."""
+    assert wants_list(get_contract("findings").schema(FIELDS))
+    assert not wants_list(get_contract("label_values").schema(["findings"]))
+    assert not wants_list(get_contract("label_values").schema(FIELDS))
+    assert not wants_list({})
+
+
+def test_an_exemplar_counts_in_the_list_too():
+    """What a clinician adds to a guide changes either form."""
+    taught = [guide("x", exemplars=(exemplar("ground glass", "present"),))]
+    reader = ReportReader(taught, ["x"], CUES, listing=True)
+    assert json.loads(reader.answer("Some ground glass."))["findings"]

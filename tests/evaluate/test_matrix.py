@@ -1,0 +1,312 @@
+"""Engines side by side: the same cases, honest marks, and the published counts."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loop.core.errors import DataError, EngineError
+from loop.core.records import Status
+from loop.evaluate.matrix import Standing
+from loop.evaluate.pairs import Answer
+from loop.evaluate.protocol import Protocol
+from loop.stats.paired import mcnemar_exact
+from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
+from tests.evaluate.scenes import TAXONOMY
+
+GOLDEN = json.loads(
+    (Path(__file__).parents[1] / "golden" / "ran_score_tables.json").read_text("utf-8")
+)
+BEST_OR_TIED = {"table2": (6, 8, 0, 7, 8), "table3": (13, 8, 0, 7, 4)}
+MEANS = {
+    "table2": (0.9692, 0.9765, 0.7830, 0.9583, 0.9638),
+    "table3": (0.9695, 0.957, 0.5502, 0.9426, 0.9473),
+}
+
+
+def published(table):
+    """Return the matrix of Table 2 or 3: made-up cases with the printed counts."""
+    rows = GOLDEN[table]
+    assert list(rows) == [TAXONOMY.find(label).name for label in TAXONOMY.ids]
+    models = list(next(iter(rows.values())))
+    cases = next(iter(rows.values()))[models[0]]["n"]
+    return matrix_of(
+        *(
+            run_of([row[model]["k"] for row in rows.values()], cases, engine=model)
+            for model in models
+        )
+    )
+
+
+def standings(matrix, label="edema"):
+    """Return the standing of every engine on one label."""
+    row = next(row for row in matrix.rows if row.label == label)
+    return [cell and cell.standing.value for cell in row.cells]
+
+
+def first_cells(*correct, **options):
+    """Return the cells of the first label for runs with so many right answers."""
+    runs = [
+        run_of([right], engine=f"e{number}", **options)
+        for number, right in enumerate(correct)
+    ]
+    return matrix_of(*runs).rows[0].cells
+
+
+@pytest.mark.parametrize("table", ["table2", "table3"])
+def test_the_published_tables_give_their_counts_at_the_threshold(table):
+    """How many of 21 labels reach 0.95: five models, two tables."""
+    matrix = published(table)
+    found = {c.engine: matrix.at_threshold(c) for c in matrix.columns}
+    assert found == GOLDEN["counts_ge_0.95"][table]
+
+
+@pytest.mark.parametrize("table", ["table2", "table3"])
+def test_the_published_tables_give_who_is_best_and_the_exact_intervals(table):
+    """Best or tied labels, means, and each interval with the table's own cases."""
+    matrix = published(table)
+    best = tuple(matrix.count(column, Standing.BEST) for column in matrix.columns)
+    assert best == BEST_OR_TIED[table]
+    for column, mean in zip(matrix.columns, MEANS[table], strict=True):
+        assert column.evaluation.views[0].accuracy == pytest.approx(mean, abs=2e-4)
+        for row, cell in zip(GOLDEN[table].values(), matrix.cells(column), strict=True):
+            printed = row[column.engine]
+            assert cell.result.confusion.correct == printed["k"]
+            assert list(cell.result.accuracy) == pytest.approx(
+                printed["ci_correct"], abs=5.1e-7
+            )
+
+
+def test_ties_are_all_the_best():
+    """Two engines with the same share are both marked, and neither is tested."""
+    cells = first_cells(290, 290, 289)
+    assert [cell.standing for cell in cells] == ["best", "best", "level"]
+    assert cells[0].paired is None and cells[1].paired is None
+
+
+def test_a_mark_is_no_claim_of_significance():
+    """5 discordant cases cannot be significant at 0.05, 6 can: 2 x 0.5^6."""
+    level, worse = first_cells(300, 295)[1], first_cells(300, 294)[1]
+    assert (level.standing, level.paired.lost) == (Standing.LEVEL, 5)
+    assert (worse.standing, worse.paired.p) == (Standing.WORSE, 0.03125)
+
+
+def test_the_tests_of_a_label_are_corrected_for_each_other():
+    """Two others with p = 0.03125 each: Holm makes both 0.0625."""
+    cells = first_cells(300, 294, 294)
+    assert [cell.paired.p_holm for cell in cells[1:]] == [0.0625, 0.0625]
+    assert {cell.standing for cell in cells[1:]} == {Standing.LEVEL}
+
+
+def test_with_several_best_the_nearest_one_counts():
+    """Equal shares, other errors: worse than one of two is not yet worse."""
+    first = run_of([292], engine="a")
+    wrong_elsewhere = {row: 1 - int(row < 30) for row in range(8)}
+    right = {row: 0 for row in range(292, 300)}
+    second = answering(run_of([292], engine="b"), TAXONOMY.ids[0], {
+        **wrong_elsewhere, **right
+    })  # fmt: skip
+    third = run_of([284], engine="c")
+    cells = matrix_of(first, second, third).rows[0].cells
+    assert [cell.standing for cell in cells[:2]] == ["best", "best"]
+    # Against a: 8 lost, none gained. Against b: 16 lost, 8 gained.
+    assert (cells[2].paired.lost, cells[2].paired.gained) == (16, 8)
+    assert cells[2].paired.p == mcnemar_exact(16, 8)
+    assert cells[2].standing is Standing.LEVEL
+
+
+def test_a_label_with_too_few_positives_has_no_best():
+    """9 positives of at least 10: the highest number is not a result."""
+    cells = first_cells(300, 250, positives=9)
+    assert {cell.standing for cell in cells} == {Standing.UNRANKED}
+    assert not any(cell.enough for cell in cells)
+
+
+def test_an_engine_that_leaves_cases_unanswered_is_not_ranked():
+    """Perfect on what it answers, silent on 4 of 300: nothing to boast of."""
+    silent = dict.fromkeys(range(100, 104), Answer.UNPARSED)
+    quiet = answering(run_of([300], engine="quiet"), "edema", silent)
+    low, high = (run_of([290] * 21, engine=name) for name in ("low", "high"))
+    low = answering(low, "edema", {50: 1})
+    matrix = matrix_of(quiet, low, high)
+    assert standings(matrix) == ["unranked", "level", "best"]
+
+
+def test_one_engine_alone_is_best_of_nothing():
+    """A mark needs someone to be better than."""
+    assert first_cells(300)[0].standing is Standing.UNRANKED
+
+
+def test_a_best_that_rests_on_uncertain_answers_is_said_to():
+    """An engine that says uncertain where others err is best only by not deciding."""
+    hedged = dict.fromkeys(range(290, 300), Answer.UNCERTAIN)
+    cautious = answering(run_of([300], engine="cautious"), TAXONOMY.ids[0], hedged)
+    bold = run_of([295], engine="bold")
+    first, second = matrix_of(cautious, bold).rows[0].cells
+    assert first.standing is Standing.BEST and first.rests_on_uncertain
+    assert first.result.confusion.n == 290
+    assert not second.rests_on_uncertain
+
+
+def test_who_wins_the_shared_cases_is_never_called_worse():
+    """0.980 of 100 decided cases against 0.990 of 1,000, but 10 to 2 on the shared."""
+    best = run_of([990], 1000, engine="best")
+    decides_few = dict.fromkeys(range(20, 920), Answer.UNCERTAIN) | {0: 0, 1: 0}
+    other = answering(run_of([1000], 1000, engine="o"), TAXONOMY.ids[0], decides_few)
+    cells = matrix_of(best, other).rows[0].cells
+    assert cells[0].standing is Standing.BEST
+    paired = cells[1].paired
+    assert (paired.lost, paired.gained) == (2, 10)
+    assert paired.p_holm < 0.05
+    assert cells[1].standing is Standing.LEVEL
+
+
+def test_an_engine_that_failed_keeps_its_column():
+    """The others are not lost, and the reason stands where its numbers would."""
+    matrix = matrix_of(
+        run_of([300], engine="a"),
+        run_of([250], engine="b"),
+        failed={"vllm:big": "no server\nanswered"},
+    )
+    assert [column.key for column in matrix.columns] == ["A", "B", "C"]
+    assert matrix.columns[2].failure == "no server answered"
+    assert [row.cells[2] for row in matrix.rows] == [None] * 21
+    assert matrix.failed == (matrix.columns[2],)
+    assert standings(matrix, TAXONOMY.ids[0])[:2] == ["best", "worse"]
+
+
+def test_without_any_run_there_is_no_matrix():
+    """Every reason is told."""
+    with pytest.raises(EngineError, match=r"a: broken; b: gone"):
+        matrix_of(failed={"a": "broken", "b": "gone"})
+
+
+def test_all_columns_count_the_same_cases():
+    """Runs of other cases are cut to those that all hold, and it is said."""
+    long, short = run_of([300], 300, engine="long"), run_of([100], 120, engine="short")
+    matrix = matrix_of(long, short)
+    assert matrix.cases == 120
+    assert [column.left_out for column in matrix.columns] == [180, 0]
+    assert [cell.result.confusion.n for cell in matrix.rows[0].cells] == [120, 120]
+    assert matrix.columns[0].evaluation.statuses[Status.ANSWERED] == 120
+    assert matrix.columns[0].evaluation.not_run == 180
+    assert any("Left out: A 180, B 0" in text for text in matrix.notes)
+
+
+def test_cut_runs_keep_their_unanswered_cases_apart():
+    """Unparsed and failed are counted again over the cases that are left."""
+    run = run_of([300], engine="long")
+    predicted = run.pairs.predicted.copy()
+    predicted[0], predicted[1], predicted[200] = (
+        Answer.UNPARSED,
+        Answer.FAILED,
+        Answer.FAILED,
+    )
+    run = replace(run, pairs=replace(run.pairs, predicted=predicted))
+    evaluation = matrix_of(run, run_of([120], 120, engine="b")).columns[0].evaluation
+    assert dict(evaluation.statuses) == {
+        Status.ANSWERED: 118,
+        Status.UNPARSED: 1,
+        Status.ENGINE_FAILED: 1,
+    }
+
+
+def test_cases_are_joined_by_id_not_by_position():
+    """A run that holds the cases in another order says the same."""
+    run = run_of([280] * 21, engine="a")
+    turned = np.arange(300)[::-1]
+    pairs = replace(
+        run.pairs,
+        case_ids=tuple(run.pairs.case_ids[row] for row in turned),
+        reference=run.pairs.reference[turned],
+        predicted=run.pairs.predicted[turned],
+    )
+    other = replace(run, pairs=pairs, run=replace(run.run, run_id="b"))
+    cells = matrix_of(run, other).rows[3].cells
+    assert cells[0].result.confusion == cells[1].result.confusion
+    assert [cell.standing for cell in cells] == ["best", "best"]
+
+
+def test_runs_without_a_case_in_common_are_refused():
+    """There is nothing to put side by side."""
+    run = run_of([300], engine="a")
+    ids = tuple(f"other-{case}" for case in run.pairs.case_ids)
+    other = replace(
+        run,
+        pairs=replace(run.pairs, case_ids=ids),
+        run=replace(run.run, run_id="b"),
+    )
+    with pytest.raises(DataError, match="no case in common"):
+        matrix_of(run, other)
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "says"),
+    [
+        ("run", "prompt_digest", "same prompt version"),
+        ("cohort", "digest", "same cohort"),
+        ("cohort", "reference_digest", "same reference"),
+    ],
+)
+def test_runs_of_something_else_are_refused(part, field, says):
+    """One prompt version, one cohort, one reference: else the columns differ twice."""
+    run, other = run_of([300], engine="a"), run_of([300], engine="b")
+    changed = replace(getattr(other, part), **{field: "f" * 64})
+    with pytest.raises(DataError, match=says):
+        matrix_of(run, replace(other, **{part: changed}))
+
+
+def test_a_run_named_twice_is_refused():
+    """It would tie with itself."""
+    run = run_of([300])
+    with pytest.raises(DataError, match="named twice"):
+        matrix_of(run, run)
+
+
+def test_the_mean_is_shown_beside_what_finding_nothing_reaches():
+    """30 positives of 300: absent everywhere is right in 0.9, no finding in 0.1."""
+    matrix = matrix_of(run_of([300]))
+    floors = {row.label: row.floor for row in matrix.rows}
+    assert floors.pop("no_finding") == 0.1
+    assert set(floors.values()) == {0.9}
+    assert matrix.floor.accuracy == pytest.approx((20 * 0.9 + 0.1) / 21)
+    assert matrix.floor.at_threshold == 0
+
+
+def test_labels_at_the_threshold_on_too_little_evidence_are_told_apart():
+    """They count as the published tables count, and are not hidden among the rest."""
+    matrix = matrix_of(run_of([290, 285, 284], positives=5))
+    (column,) = matrix.columns
+    assert (matrix.at_threshold(column), matrix.thin(column)) == (20, 20)
+    assert matrix.unranked == 21
+
+
+def test_notes_name_the_engines_they_are_about():
+    """A caveat of one engine is not spread over all."""
+    loose = run_of([300], engine="b")
+    manifest = {
+        "engine_identity": {"constrained": False},
+        "spec": {"parameters": {"temperature": 0.7}},
+    }
+    loose = replace(loose, run=replace(loose.run, manifest=manifest))
+    matrix = matrix_of(run_of([300], engine="a"), loose)
+    assert any(text.startswith("B: The server did not") for text in matrix.notes)
+    assert any("different parameters" in text for text in matrix.notes)
+    assert any(text.startswith("Point rule") for text in matrix.notes)
+
+
+def test_another_threshold_is_the_protocols():
+    """Counts and tints follow labels/protocol.yaml."""
+    run = replace(run_of([270] * 21), protocol=Protocol(accuracy=0.9))
+    matrix = matrix_of(run)
+    assert matrix.at_threshold(matrix.columns[0]) == 21
+
+
+def test_more_engines_than_letters_have_keys_of_their_own():
+    """No two columns share a key."""
+    runs = [run_of([60], 60, engine=f"e{number}") for number in range(2)]
+    many = {f"f{number}": "gone" for number in range(40)}
+    keys = [column.key for column in matrix_of(*runs, failed=many).columns]
+    assert len(set(keys)) == 42

@@ -1,0 +1,101 @@
+"""Another contract exchanges the frozen block that says how to answer, only that."""
+
+from dataclasses import replace
+
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace, bundled
+from loop.labels.taxonomy import read_taxonomy
+from loop.outputs.base import CONTRACTS, get_contract
+from loop.prompts.catalog import read_version
+from loop.prompts.contracts import can_exchange, with_contract
+from loop.prompts.frozen import frozen_blocks
+from loop.prompts.lint import Level, lint_version
+from loop.prompts.render import plan_prompts
+
+SHIPPED = Workspace(bundled())
+WORDS = 'Answer {{ fields | join("/") }}.\n'
+
+
+@pytest.mark.parametrize("number", [1, 7])
+def test_the_full_contract_says_what_the_shipped_prompts_say(number):
+    """Byte for byte: the same prompt, the same digest, the same cached answers."""
+    version = read_version(SHIPPED, f"extractor@v{number}")
+    contract = get_contract("label_values")
+    assert with_contract(version, contract.name, contract.instruction) == version
+
+
+@pytest.mark.parametrize("there", CONTRACTS)
+def test_there_and_back_is_the_same_prompt(there):
+    """Nothing but the block and the contract's name changes."""
+    version = read_version(SHIPPED, "extractor@v7")
+    away = with_contract(version, there, get_contract(there).instruction)
+    back = get_contract(version.contract)
+    assert with_contract(away, back.name, back.instruction).digest == version.digest
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_every_contract_makes_a_prompt_without_lint_errors(name):
+    """The instruction is Jinja source, and JSON has braces too."""
+    version = read_version(SHIPPED, "extractor@v7")
+    changed = with_contract(version, name, get_contract(name).instruction)
+    labels = read_taxonomy(SHIPPED.labels).extracted
+    found = lint_version(changed, labels=labels)
+    assert [one for one in found if one.level is Level.ERROR] == []
+    (call,) = plan_prompts(changed, get_contract(name).schema).calls
+    assert ", ".join(version.labels) in call.frame.messages[-1].content
+
+
+def test_only_the_block_is_replaced(first):
+    """What stands around it stays, and Jinja in the new words is kept as source."""
+    changed = with_contract(first, "findings", WORDS)
+    assert changed.contract == "findings"
+    assert frozen_blocks(changed.user) == {"answer": f"\n{WORDS}"}
+    old = frozen_blocks(first.user)["answer"]
+    assert changed.user == first.user.replace(old, f"\n{WORDS}")
+    assert replace(changed, user=first.user, contract=first.contract) == first
+
+
+def test_the_block_may_stand_in_the_system_message(first):
+    """Whichever template holds it."""
+    block = "{# frozen: answer #}\nOld.\n{# end frozen #}\n"
+    moved = replace(first, system=block, user="{{ guides }}{{ text }}")
+    changed = with_contract(moved, "findings", "New.\n")
+    assert changed.system == "{# frozen: answer #}\nNew.\n{# end frozen #}\n"
+    assert changed.user == moved.user
+
+
+def test_words_that_stand_elsewhere_too_are_not_touched(first):
+    """The block is found by its marks, not by its text."""
+    doubled = replace(first, user='Answer {{ fields | join(", ") }}.\n' + first.user)
+    changed = with_contract(doubled, "findings", "New.\n")
+    assert changed.user.startswith('Answer {{ fields | join(", ") }}.\n')
+    assert changed.user.count("New.") == 1
+
+
+@pytest.mark.parametrize(
+    ("system", "user", "found"),
+    [
+        ("", "{{ text }}", "no template has"),
+        (
+            "{# frozen: answer #}{# end frozen #}",
+            "{# frozen: answer #}{# end frozen #}",
+            "both templates have",
+        ),
+    ],
+)
+def test_without_one_such_block_it_says_how_to_mark_it(first, system, user, found):
+    """Where the answer is described cannot be guessed."""
+    version = replace(first, system=system, user=user)
+    assert not can_exchange(version)
+    with pytest.raises(DataError, match=rf"{found}.*frozen: answer #.*end frozen"):
+        with_contract(version, "findings", WORDS)
+
+
+def test_a_block_that_is_not_closed_names_the_version(first):
+    """Where a broken block ends cannot be guessed either."""
+    broken = replace(first, user="{# frozen: answer #}\n{{ text }}")
+    assert not can_exchange(broken)
+    with pytest.raises(DataError, match=r"tiny@v1: frozen block 'answer' has no"):
+        with_contract(broken, "findings", WORDS)

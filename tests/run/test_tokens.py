@@ -1,0 +1,143 @@
+"""Tokens: the model's own tokenizer where it is, else an estimate that says so."""
+
+import importlib.util
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from loop.run.tokens import ERROR_PERCENT, estimate_tokens, find_counter
+
+REPORT = (
+    "FINDINGS: The heart is mildly enlarged. There is a small left pleural effusion "
+    "with adjacent atelectasis. No pneumothorax is seen.\n"
+    "IMPRESSION: Cardiomegaly with small left pleural effusion."
+)
+
+
+def save_tokenizer(folder):
+    """Write a tokenizer that splits at white space, every word unknown to it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.enable_truncation(2)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def cache(root, model, commit="abc123", main=True):
+    """Lay out a Hugging Face cache with the tokenizer of `model`."""
+    folder = root / f"models--{model.replace('/', '--')}"
+    save_tokenizer(folder / "snapshots" / commit)
+    if main:
+        (folder / "refs").mkdir(exist_ok=True)
+        (folder / "refs" / "main").write_text(commit)
+    return {"HF_HUB_CACHE": str(root)}
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        (REPORT, (49, 48, 44)),
+        ("No focal consolidation, effusion or pneumothorax.", (12, 12, 11)),
+    ],
+)
+def test_the_estimate_is_near_three_real_tokenizers(text, counted):
+    """What cl100k, o200k and tekken made of these sentences; one alone is off more."""
+    mean = sum(counted) / len(counted)
+    assert estimate_tokens(text) == pytest.approx(mean, rel=2 * ERROR_PERCENT / 100)
+
+
+def test_without_a_tokenizer_it_is_an_estimate_and_says_so():
+    """A number without its error would be believed."""
+    counter = find_counter("nobody/nothing", environment={"HF_HOME": "/nowhere"})
+    assert not counter.exact
+    assert counter.count is estimate_tokens
+    assert f"estimated, +-{ERROR_PERCENT} %" in counter.remark
+    assert "nobody/nothing" in counter.remark
+
+
+def test_an_engine_without_a_model_is_estimated_too():
+    """The embedded engine has no tokens, but the prompt may go elsewhere."""
+    assert "no tokenizer" in find_counter(None).remark
+
+
+def test_the_tokenizer_in_the_models_folder_is_used(tmp_path):
+    """And its truncation, which serves other purposes, is not."""
+    counter = find_counter(str(save_tokenizer(tmp_path / "model")))
+    assert counter.exact
+    assert counter.count("one two three four") == 4
+    assert counter.count("") == 0
+    assert "tokenizer of" in counter.remark
+
+
+@pytest.mark.parametrize("revision", [None, "main", "abc123"])
+def test_the_tokenizer_in_the_local_cache_is_used(tmp_path, revision):
+    """By name of the revision or by its commit; nothing is downloaded."""
+    environment = cache(tmp_path, "org/model")
+    counter = find_counter("org/model", revision, environment=environment)
+    assert counter.exact
+    assert counter.count("one two") == 2
+
+
+def test_a_snapshot_without_a_name_is_found(tmp_path):
+    """Caches made by commit have no refs."""
+    environment = cache(tmp_path, "org/model", main=False)
+    assert find_counter("org/model", environment=environment).exact
+
+
+def test_another_revision_is_not_taken_for_the_one_asked(tmp_path):
+    """Its vocabulary may differ."""
+    environment = cache(tmp_path, "org/model")
+    assert not find_counter("org/model", "v2", environment=environment).exact
+
+
+@pytest.mark.parametrize("name", ["HF_HOME", "XDG_CACHE_HOME"])
+def test_the_cache_is_looked_for_where_its_libraries_do(tmp_path, name):
+    """Both names put it below themselves."""
+    below = "hub" if name == "HF_HOME" else "huggingface/hub"
+    cache(tmp_path / below, "org/model")
+    assert find_counter("org/model", environment={name: str(tmp_path)}).exact
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"model": 1}', "\x00"])
+def test_a_file_that_is_no_tokenizer_is_not_used(tmp_path, content):
+    """The estimate stands in, and says why."""
+    (tmp_path / "tokenizer.json").write_text(content)
+    counter = find_counter(str(tmp_path))
+    assert not counter.exact
+    assert "cannot be read" in counter.remark
+
+
+def test_without_the_package_the_estimate_says_what_to_install(tmp_path, monkeypatch):
+    """It is an extra."""
+    save_tokenizer(tmp_path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "install `tokenizers`" in find_counter(str(tmp_path)).remark
+
+
+@pytest.mark.parametrize("model", ["../../etc", "a/b/c", "a b", "", "~", "\x00"])
+def test_a_name_that_is_no_model_is_no_path(tmp_path, model):
+    """Names come from the command line; none leads out of the cache."""
+    environment = {"HF_HUB_CACHE": str(tmp_path / "hub")}
+    assert not find_counter(model, environment=environment).exact
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_counted(text):
+    """No script, no surrogate and no length breaks the count."""
+    assert 0 <= estimate_tokens(text) <= 3 * len(text) + 1
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_parts_add_up(one, other):
+    """Frames and cases are counted apart: the seam costs a token or two."""
+    parts = estimate_tokens(one) + estimate_tokens(other)
+    assert abs(estimate_tokens(f"{one}\n{other}") - parts) <= 2
+
+
+def test_a_lone_surrogate_does_not_break_a_real_tokenizer(tmp_path):
+    """Texts of broken files may hold one."""
+    counter = find_counter(str(save_tokenizer(tmp_path)))
+    assert counter.count("one \ud800 two") == 3
