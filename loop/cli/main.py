@@ -13,12 +13,15 @@ from loop.cli import (
     compare,
     demo,
     diff,
+    doctor,
     evaluate,
     failures,
     history,
     init,
     lint,
+    matrix,
     revise,
+    serve,
 )
 from loop.cli import run as run_verb
 from loop.cli.console import reported_errors, say
@@ -31,12 +34,15 @@ VERBS = (
     run_verb,
     evaluate,
     compare,
+    matrix,
     failures,
     revise,
     history,
     diff,
     lint,
     alias,
+    serve,
+    doctor,
 )
 """Modules of the verbs, in the order of their use."""
 

@@ -1,0 +1,211 @@
+"""The verb ``doctor``: what works here, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from loop.cli.console import (
+    JsonOption,
+    WorkspaceOption,
+    note,
+    open_workspace,
+    print_json,
+    say,
+)
+from loop.core.errors import LoopError, WorkspaceError
+
+if TYPE_CHECKING:
+    from loop.core.config import Config
+    from loop.core.paths import Workspace
+
+OK, REMARK, BROKEN = "ok", "remark", "broken"
+_OLDEST = (3, 11)
+
+
+class Finding(NamedTuple):
+    """What was found about one thing."""
+
+    subject: str
+    state: str
+    """``"ok"``, ``"remark"`` (it works without) or ``"broken"``."""
+
+    text: str
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("doctor")(doctor)
+
+
+def doctor(
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", "-e", help="Open this engine too, and probe it."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the workspace, its settings and the engines; exit 1 if something is broken.
+
+    No case is read and none is sent anywhere. A vLLM that is missing is a remark,
+    unless --engine asks for it.
+    """
+    findings = []
+    for finding in _examine(workspace, engine):
+        findings.append(finding)
+        if not as_json:
+            _show(finding)
+    broken = any(finding.state == BROKEN for finding in findings)
+    if as_json:
+        found = [finding._asdict() for finding in findings]
+        print_json({"ok": not broken, "findings": found})
+    if broken:
+        raise typer.Exit(1)
+
+
+def _show(finding: Finding) -> None:
+    first, *more = finding.text.splitlines()
+    say(f"{finding.state:<7} {finding.subject:<12} {first}")
+    for line in more:
+        say(" " * 21 + line)
+
+
+def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
+    """Yield the findings; what needs a workspace only where there is one."""
+    yield _check_python()
+    try:
+        place = open_workspace(explicit)
+    except WorkspaceError as error:
+        yield Finding("workspace", BROKEN, str(error))
+        return
+    yield Finding("workspace", OK, str(place.root))
+    yield _check_private(place)
+    from loop.core.config import Config, read_config
+
+    try:
+        config = read_config(place)
+    except LoopError as error:
+        yield Finding("config", BROKEN, str(error))
+        config = Config()
+    else:
+        yield _describe_config(place, config)
+    yield from _check_keys(config)
+    yield _check_vllm(place, config)
+    yield _look_for_gpu()
+    if engine is not None:
+        yield _open_engine(place, config, engine)
+
+
+def _check_python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < _OLDEST:
+        return Finding("python", BROKEN, f"{version}; ranloop needs 3.11 or newer")
+    return Finding("python", OK, f"{version}, {sys.executable}")
+
+
+def _check_private(workspace: Workspace) -> Finding:
+    """Return whether the folder of clinical text is private and can be written."""
+    folder = workspace.private
+    if not folder.exists():
+        return Finding("private", OK, f"{folder} is made when it is needed")
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o077:
+        text = f"{folder} can be read by others. Close it:\nchmod 700 {folder}"
+        return Finding("private", BROKEN, text)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        text = f"{folder} cannot be written. Correct its owner, or:\nchmod 700 {folder}"
+        return Finding("private", BROKEN, text)
+    return Finding("private", OK, str(folder))
+
+
+def _describe_config(workspace: Workspace, config: Config) -> Finding:
+    """Return which settings are set, and which hosts may receive case text."""
+    hosts = ", ".join(config.hosts) or "none besides this machine"
+    lines = [f"hosts that may receive case text: {hosts}"]
+    if workspace.config.exists():
+        fields = ", ".join(_name_fields(config.model_dump(exclude_unset=True)))
+        lines.insert(0, f"{workspace.config} sets {fields or 'nothing'}")
+    else:
+        lines.insert(0, f"no {workspace.config}: defaults")
+    return Finding("config", OK, "\n".join(lines))
+
+
+def _name_fields(data: object, name: str = "") -> Iterator[str]:
+    """Yield the dotted names of what is set: values may be private."""
+    deep = ("", "engines", "engines.openai", "engines.vllm")
+    if isinstance(data, dict) and name in deep:
+        for key, value in data.items():
+            yield from _name_fields(value, f"{name}.{key}".strip("."))
+    else:
+        yield name
+
+
+def _check_keys(config: Config) -> Iterator[Finding]:
+    """Yield whether the variables of API keys are set, never what to."""
+    engines = config.engines
+    named: dict[str, list[str]] = {}
+    for scheme, serving in (("openai", engines.openai), ("vllm", engines.vllm)):
+        named.setdefault(serving.key_env, []).append(scheme)
+    for variable, schemes in named.items():
+        state = "is set" if os.environ.get(variable) else "is not set"
+        text = f"${variable} {state} (for {' and '.join(schemes)})"
+        yield Finding("API key", OK, text)
+
+
+def _check_vllm(workspace: Workspace, config: Config) -> Finding:
+    from loop.engines.vllm.environment import find_vllm
+
+    try:
+        found = find_vllm(config.engines.vllm.python, config=workspace.config)
+    except LoopError as error:
+        return Finding("vLLM", REMARK, str(error))
+    return Finding("vLLM", OK, f"{found.distribution} {found.version}, {found.python}")
+
+
+def _look_for_gpu() -> Finding:
+    """Return what ``nvidia-smi`` lists, where there is one."""
+    if shutil.which("nvidia-smi") is None:
+        return Finding("GPU", REMARK, "none seen: there is no nvidia-smi")
+    try:
+        listed = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return Finding("GPU", REMARK, "none seen: nvidia-smi does not answer")
+    return Finding("GPU", OK if listed else REMARK, listed or "none listed")
+
+
+def _open_engine(workspace: Workspace, config: Config, engine: str) -> Finding:
+    """Return whether `engine` opens: that includes its start-up probe."""
+    from loop.core.digests import digest_json
+    from loop.engines.base import Settings, get_engine
+    from loop.run.task import opened
+
+    scheme = engine.partition(":")[0]
+    if scheme.isidentifier() and find_spec(f"loop.engines.{scheme}"):
+        import_module(f"loop.engines.{scheme}")
+    settings = Settings(
+        labels=workspace.labels, private=workspace.private, config=config, tell=note
+    )
+    try:
+        with opened(get_engine(engine, settings)) as ready:
+            digest = digest_json(ready.identity())
+    except LoopError as error:
+        return Finding("engine", BROKEN, f"{engine}: {error}")
+    text = f"{engine} is there and does what it is asked; identity {digest[:12]}"
+    return Finding("engine", OK, text)

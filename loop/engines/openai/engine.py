@@ -1,0 +1,199 @@
+"""The engine: one model on one OpenAI-compatible server, asked many things at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from random import Random
+from types import TracebackType
+
+from loop.core.errors import EngineError
+from loop.core.records import Completion, Prompt, PromptFrame
+from loop.engines.base import Settings, register
+from loop.engines.names import split_name
+from loop.engines.openai.account import Account
+from loop.engines.openai.bodies import Envelope, make_envelope
+from loop.engines.openai.bridge import Exchange, LoopThread
+from loop.engines.openai.crew import Crew
+from loop.engines.openai.endpoint import Endpoint, read_key
+from loop.engines.openai.pace import Pace
+from loop.engines.openai.probe import Probe, Probed
+from loop.engines.openai.sending import Job, Sender
+from loop.engines.openai.wire import Wire
+
+__all__ = ["ChatEngine", "Endpoint"]
+
+
+class ChatEngine:
+    """Asks a server's chat completions; enter it before anything else.
+
+    Parameters
+    ----------
+    scheme
+        The engine's name before the colon.
+    served
+        What identifies a server that was started for this run, such as the digest of
+        its model: it then stands in the identity in place of the URL and of what the
+        server tells of itself.
+    revive
+        Called in a worker thread, one call at a time, after a connection that broke or
+        was refused. True: the server is ready again, and the request is sent once more
+        without counting as an attempt. False: nobody supervises the server. Raises
+        `EngineError` when it is gone for good.
+    rng
+        Source of jitter and of the probe's secrets; None for a fresh one.
+    """
+
+    def __init__(
+        self,
+        scheme: str,
+        endpoint: Endpoint,
+        settings: Settings,
+        *,
+        served: Mapping[str, object] | None = None,
+        revive: Callable[[], bool] | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        self._scheme = scheme
+        self._endpoint = endpoint
+        self._settings = settings
+        self._served = served
+        self._revive = revive
+        self._rng = rng or Random()
+        self._pace = Pace(endpoint.serving)
+        self._account = Account()
+        self._wire = Wire(endpoint, settings.config.hosts)
+        self._thread: LoopThread | None = None
+        self._probed: Probed | None = None
+        self._exchange: Exchange | None = None
+        self._envelopes: dict[int, Envelope] = {}
+
+    def __enter__(self) -> ChatEngine:
+        """Connect and probe.
+
+        Raises
+        ------
+        EngineError
+            The server cannot be used; says what to do.
+        """
+        self._thread = LoopThread()
+        try:
+            self._probed = self._thread.call(self._open())
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def identity(self) -> Mapping[str, object]:
+        """Return what can change an answer: the model, the server and extra fields."""
+        probed = self._opened()
+        server = {"url": self._endpoint.url, "server": dict(probed.server)}
+        if self._served is not None:
+            server = {"server": dict(self._served)}
+        return {
+            "engine": self._scheme,
+            "model": self._endpoint.model,
+            **server,
+            "revision": self._endpoint.serving.revision,
+            "constrained": probed.constrained,
+            "extra_body": dict(self._endpoint.extra_body),
+        }
+
+    def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
+        """Yield ``(index, completion)`` as they arrive; see `Engine.complete`."""
+        probed = self._opened()
+        exchange = self._begin()
+
+        def make_job(index: int, prompt: Prompt) -> Job:
+            return Job(index, prompt, self._envelope(prompt.frame, probed.constrained))
+
+        try:
+            yield from exchange.drain(prompts, make_job)
+        finally:
+            exchange.stop()
+
+    def account(self) -> Mapping[str, object]:
+        """Return the counts of all requests so far, the probe's not among them."""
+        concurrency = {"now": self._pace.limit, "highest": self._pace.highest}
+        return {**self._account.as_data(), "concurrency": concurrency}
+
+    async def _open(self) -> Probed:
+        await self._wire.open()
+        return await Probe(self._wire, self._endpoint, self._settings, self._rng).run()
+
+    def _opened(self) -> Probed:
+        if self._probed is None:
+            raise ValueError("the engine is not open: use it in a `with` block")
+        return self._probed
+
+    def _begin(self) -> Exchange:
+        """Begin a new stream; one that was left unfinished ends."""
+        if self._exchange is not None:
+            self._exchange.stop()
+        thread = self._thread
+        if thread is None:
+            raise EngineError("the engine was closed.")
+
+        async def gather() -> Crew:
+            sender = Sender(
+                self._wire,
+                self._endpoint,
+                account=self._account,
+                pace=self._pace,
+                rng=self._rng,
+                revive=self._revive,
+            )
+            return Crew(sender, self._pace, self._endpoint.serving.deadline_s)
+
+        crew = thread.call(gather())
+        self._exchange = Exchange(thread, crew, self._pace, self._account.settle)
+        return self._exchange
+
+    def _envelope(self, frame: PromptFrame, constrained: bool) -> Envelope:
+        """Return the envelope of a frame, kept as long as the frame is."""
+        known = self._envelopes.get(id(frame))
+        if known is None or known.frame is not frame:
+            known = make_envelope(
+                frame, self._endpoint, self._settings, constrained=constrained
+            )
+            self._envelopes[id(frame)] = known
+        return known
+
+    def _close(self) -> None:
+        """End everything that is open; calling it again does nothing."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        try:
+            if self._exchange is not None:
+                self._exchange.stop()
+            thread.call(self._wire.close())
+        finally:
+            self._exchange = self._probed = None
+            thread.close()
+
+
+@register("openai")
+def _make(rest: str, settings: Settings) -> ChatEngine:
+    name = split_name(rest)
+    if name.adapter is not None:
+        raise EngineError(
+            f"openai: knows no adapters, so #{name.adapter} means nothing. Name the "
+            "adapter as the server lists it, in place of the model."
+        )
+    serving = settings.config.engines.openai
+    endpoint = Endpoint(
+        url=name.url or serving.url,
+        model=name.model,
+        serving=serving,
+        key=read_key(serving),
+        extra_body=serving.extra_body,
+    )
+    return ChatEngine("openai", endpoint, settings)

@@ -1,0 +1,218 @@
+"""The start-up probe: whether the server is there and really enforces a schema.
+
+Many servers accept a schema and ignore it. The probe therefore asks for one thing and
+allows only another: an answer that does as it was asked proves that nothing is
+enforced. Nothing of a case is sent, so a server's own words may be shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from random import Random
+from typing import NamedTuple
+
+from loop.core.errors import EngineError
+from loop.engines.base import Settings
+from loop.engines.openai.answers import (
+    UnreadableAnswerError,
+    one_line,
+    read_answer,
+    read_error,
+    read_fingerprint,
+)
+from loop.engines.openai.bodies import chat_body, request_fields, with_limit
+from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.fingerprint import find_model, read_server
+from loop.engines.openai.patient import ask_patiently
+from loop.engines.openai.wire import LinkError, Reply, Wire
+
+_SHORT, _LONG = 160, 2048
+"""Output tokens of the schema's probe: for an answer, and for one after thinking."""
+
+
+class Probed(NamedTuple):
+    """What the probe found."""
+
+    constrained: bool
+    """Whether answers follow the schema."""
+
+    server: Mapping[str, object]
+    """What tells this server from others; part of every cache key."""
+
+
+class Probe:
+    """Asks one endpoint, before any case is sent."""
+
+    def __init__(
+        self, wire: Wire, endpoint: Endpoint, settings: Settings, rng: Random
+    ) -> None:
+        self._wire = wire
+        self._endpoint = endpoint
+        self._settings = settings
+        self._rng = rng
+
+    async def run(self) -> Probed:
+        """Return what the server is and does.
+
+        Raises
+        ------
+        EngineError
+            There is no such server or model, it refuses, or it does not enforce the
+            schema and may not be used without.
+        """
+        listed = find_model(await self._list_models(), self._endpoint)
+        self._check_length(listed.max_model_len)
+        server = {**listed.facts, **await read_server(self._wire, self._endpoint)}
+        fingerprint = await self._complete_two_tokens()
+        if fingerprint is not None:
+            server["system_fingerprint"] = fingerprint
+        return Probed(await self._check_schema(), server)
+
+    async def _list_models(self) -> Reply:
+        url = self._endpoint.url + "/models"
+        try:
+            reply = await ask_patiently(
+                lambda: self._wire.get(url),
+                self._endpoint.serving.patience_s,
+                self._rng,
+            )
+        except LinkError as error:
+            raise self._unreachable(error) from error
+        if reply.status in (401, 403) or 300 <= reply.status < 400:
+            raise self._refused(reply)
+        return reply
+
+    def _check_length(self, most: int | None) -> None:
+        """Check that an answer of full length leaves room for a prompt."""
+        wanted = request_fields(self._endpoint, self._settings, None).get("max_tokens")
+        if most is not None and isinstance(wanted, int) and wanted >= most:
+            raise EngineError(
+                f"answers of up to {wanted} tokens (max_tokens) leave no room for a "
+                f"prompt: the model is served with {most} tokens for both. Lower "
+                "max_tokens, or serve the model with a longer context."
+            )
+
+    async def _complete_two_tokens(self) -> str | None:
+        """Return the server's fingerprint, if it has one."""
+        fields = with_limit(request_fields(self._endpoint, self._settings, None), 2)
+        reply = await self._ask(chat_body(fields, ("user", "Say yes.")))
+        if reply.status != 200:
+            raise self._refused(reply)
+        try:
+            return read_fingerprint(reply.body)
+        except UnreadableAnswerError as error:
+            raise EngineError(
+                f"{self._endpoint.url} does not answer like an OpenAI-compatible "
+                f"server: {error}. See that the URL ends where /chat/completions "
+                "follows, mostly in /v1."
+            ) from error
+
+    async def _check_schema(self) -> bool:
+        """Return whether the schema is enforced.
+
+        Raises
+        ------
+        EngineError
+            It is not, and `allow_unconstrained` is not set.
+        """
+        problem = await self._schema_problem()
+        if not problem:
+            return True
+        if not self._settings.allow_unconstrained:
+            raise EngineError(
+                f"{self._endpoint.url} does not enforce the JSON schema of an answer: "
+                f"{problem}. Serve the model with structured output, or accept free "
+                "answers with --allow-unconstrained."
+            )
+        self._settings.tell(
+            f"the server does not enforce the JSON schema of an answer ({problem}): "
+            "no schema is sent, and every answer is read tolerantly"
+        )
+        return False
+
+    async def _schema_problem(self) -> str:
+        """Say how the server shows that it does not enforce a schema; empty if not."""
+        name, value, other = (f"{self._rng.getrandbits(32):08x}" for _ in range(3))
+        valid = json.dumps({name: value}, separators=(",", ":"))
+        wrong = (
+            f'Answer with exactly this JSON and nothing else: {{"answer":"{other}"}}'
+        )
+        fields = request_fields(
+            self._endpoint, self._settings, _one_choice(name, value)
+        )
+        for tokens in (_SHORT, _LONG):
+            reply = await self._ask(
+                chat_body(with_limit(fields, tokens), ("user", wrong))
+            )
+            if reply.status != 200:
+                said = read_error(reply.body).words
+                words = one_line(said, secret=self._endpoint.key)
+                return f"it refuses one (HTTP {reply.status}): {words}"
+            try:
+                text, finish, *_ = read_answer(reply.body)
+            except UnreadableAnswerError as error:
+                return f"asked for one, its response was {error}"
+            answer = _after_thinking(text)
+            if answer:
+                break
+        if not answer:
+            return f"its answer was empty after {_LONG} tokens of thinking"
+        if answer == valid or (finish == "length" and valid.startswith(answer)):
+            return ""
+        return "its answer was another than the only one allowed"
+
+    async def _ask(self, body: bytes) -> Reply:
+        try:
+            return await ask_patiently(
+                lambda: self._wire.ask(body),
+                self._endpoint.serving.patience_s,
+                self._rng,
+            )
+        except LinkError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: LinkError) -> EngineError:
+        return EngineError(
+            f"no answer from {self._endpoint.url}: {error}. Start the server there, or "
+            "correct `url` in .ranloop/config.yaml or after @ in the engine's name."
+        )
+
+    def _refused(self, reply: Reply) -> EngineError:
+        """Return what a refusal of the probe means."""
+        url, status = self._endpoint.url, reply.status
+        if status in (401, 403):
+            # Not the server's words: they tend to repeat the key.
+            given = "the API key" if self._endpoint.key else "requests without API key"
+            return EngineError(
+                f"{url} does not accept {given} (HTTP {status}). Set the environment "
+                f"variable {self._endpoint.serving.key_env} to a valid key."
+            )
+        if 300 <= status < 400:
+            return EngineError(
+                f"{url} answers with a redirect (HTTP {status}), and redirects are not "
+                "followed with case text. Give the URL where the server really is."
+            )
+        said = one_line(read_error(reply.body).words, secret=self._endpoint.key)
+        return EngineError(
+            f"{url} refuses a short request for {self._endpoint.model!r} (HTTP "
+            f"{status}); it says: {said or 'nothing else'}\nCorrect the engine's name, "
+            "or fields in extra_body in .ranloop/config.yaml."
+        )
+
+
+def _one_choice(name: str, value: str) -> dict[str, object]:
+    """Return the schema that allows one answer."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "enum": [value]}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+def _after_thinking(text: str) -> str:
+    """Return the answer without thinking and without white space."""
+    if text.startswith("<think>") and "</think>" not in text:
+        return ""
+    return "".join(text.rpartition("</think>")[2].split())

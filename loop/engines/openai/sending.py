@@ -1,0 +1,196 @@
+"""One prompt's way: an attempt, what its failure means, and when to try again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from random import Random
+
+from loop.core.errors import EngineError
+from loop.core.records import Completion, Prompt
+from loop.engines.openai.account import Account
+from loop.engines.openai.answers import (
+    UnreadableAnswerError,
+    read_answer,
+    read_error,
+)
+from loop.engines.openai.bodies import Envelope
+from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.frames import FrameChecks
+from loop.engines.openai.pace import Pace
+from loop.engines.openai.retrying import (
+    PUSH_BACK,
+    Patience,
+    backoff_s,
+    is_transient,
+    retry_after_s,
+)
+from loop.engines.openai.reviving import Reviver
+from loop.engines.openai.wire import LinkError, Reply, Wire
+
+_REFUSED_CAP_S = 5.0
+"""Longest wait after a connection that was not made: the server may be back soon."""
+
+_TOO_LONG = "the prompt does not fit the model's context"
+
+_FATAL = {
+    401: "it no longer accepts the API key (HTTP 401)",
+    402: "the account has no credit (HTTP 402)",
+    403: "it forbids the request (HTTP 403)",
+    404: "it no longer knows the model or the path (HTTP 404)",
+}
+
+
+class Job:
+    """One prompt on its way to its completion."""
+
+    __slots__ = ("attempts", "envelope", "index", "prompt", "revived", "sends")
+
+    def __init__(self, index: int, prompt: Prompt, envelope: Envelope) -> None:
+        self.index = index
+        self.prompt = prompt
+        self.envelope = envelope
+        self.attempts = 0
+        self.sends = 0
+        self.revived = False
+
+
+class Sender:
+    """Sends jobs once at a time and decides what follows.
+
+    Parameters
+    ----------
+    revive
+        See `ChatEngine`; None when nobody supervises the server.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        endpoint: Endpoint,
+        *,
+        account: Account,
+        pace: Pace,
+        rng: Random,
+        revive: Callable[[], bool] | None = None,
+    ) -> None:
+        self._wire = wire
+        self._endpoint = endpoint
+        self._account = account
+        self._pace = pace
+        self._rng = rng
+        self._patience = Patience(endpoint.url, endpoint.serving.patience_s)
+        self._frames = FrameChecks(wire, endpoint, rng)
+        self._reviver = Reviver(revive) if revive else None
+        self._clock = asyncio.get_running_loop().time
+        self.resume_at = 0.0
+        """Time before which nothing is sent, on the loop's clock."""
+
+    async def send(self, job: Job) -> Completion | float:
+        """Return the job's completion, or after how many seconds to send it again.
+
+        Raises
+        ------
+        EngineError
+            The engine as a whole cannot go on.
+        """
+        body = job.envelope.body(job.prompt.tail)
+        self._account.requests += 1
+        job.sends += 1
+        job.attempts += 1
+        sent = self._clock()
+        try:
+            reply = await self._wire.ask(body)
+        except LinkError as error:
+            return await self._after_failure(job, error, sent)
+        self._patience.heard()
+        if reply.status == 200:
+            return self._after_answer(job, reply, sent)
+        return await self._after_refusal(job, reply, sent)
+
+    async def close(self) -> None:
+        """End what is under way beside the jobs."""
+        await self._frames.close()
+
+    def _after_answer(self, job: Job, reply: Reply, sent: float) -> Completion | float:
+        now = self._clock()
+        self._pace.answered(now)
+        try:
+            completion = read_answer(reply.body, now - sent)
+        except UnreadableAnswerError as error:
+            return self._again(job, str(error))
+        self._account.add_answer(completion)
+        return completion
+
+    async def _after_failure(
+        self, job: Job, error: LinkError, sent: float
+    ) -> Completion | float:
+        reason = str(error)
+        if error.heard:
+            self._patience.heard()
+            if error.slow:
+                self._pace.pushed_back(sent, self._clock())
+            return self._again(job, reason)
+        if self._reviver and not job.revived and await self._reviver.revived(sent):
+            job.revived = True
+            job.attempts -= 1
+            self._patience.heard()
+            self._account.retried[reason] += 1
+            return 0.0
+        self._patience.failed(sent, self._clock(), reason)
+        if not error.refused:
+            return self._again(job, reason)
+        # The server has not seen the prompt: only the patience counts these.
+        job.attempts -= 1
+        self._account.retried[reason] += 1
+        return backoff_s(job.sends, self._rng, cap_s=_REFUSED_CAP_S)
+
+    async def _after_refusal(
+        self, job: Job, reply: Reply, sent: float
+    ) -> Completion | float:
+        status = reply.status
+        reason = f"HTTP {status}"
+        if is_transient(status):
+            wait = retry_after_s(reply.headers, datetime.now(UTC))
+            if status in PUSH_BACK:
+                now = self._clock()
+                self._pace.pushed_back(sent, now)
+                self.resume_at = max(self.resume_at, now + (wait or 0.0))
+            return self._again(job, reason, wait or 0.0)
+        if status in _FATAL or status < 400:
+            self._account.failed[reason] += 1
+            raise self._fatal(status)
+        await self._frames.check(job.envelope)
+        return self._refused(reason, reply)
+
+    def _again(self, job: Job, reason: str, least_s: float = 0.0) -> Completion | float:
+        """Return when to send again, or the failure when that was the last attempt."""
+        if job.attempts <= self._endpoint.serving.retries:
+            self._account.retried[reason] += 1
+            return least_s + backoff_s(job.attempts, self._rng)
+        self._account.failed[reason] += 1
+        times = "1 attempt" if job.attempts == 1 else f"{job.attempts} attempts"
+        return Completion("", "error", f"{reason} after {times}")
+
+    def _refused(self, reason: str, reply: Reply) -> Completion:
+        """Return the failure of a case whose frame is accepted without it."""
+        said = read_error(reply.body)
+        self._account.failed[reason] += 1
+        if said.too_long or reply.status == 413:
+            return Completion("", "error", _TOO_LONG)
+        code = f" ({said.code})" if said.code else ""
+        return Completion("", "error", f"the server refused it: {reason}{code}")
+
+    def _fatal(self, status: int) -> EngineError:
+        what = _FATAL.get(status)
+        if what is None:
+            return EngineError(
+                f"{self._endpoint.url} answers with a redirect (HTTP {status}), and "
+                "case text is not sent after redirects. Correct the URL: see where the "
+                "server really is."
+            )
+        return EngineError(
+            f"{self._endpoint.url} refuses to go on: {what}. Correct it and run the "
+            "same command again to go on: what was answered is kept."
+        )

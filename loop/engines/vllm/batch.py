@@ -1,0 +1,266 @@
+"""The engine ``vllm`` for large offline work: files in, files out, no server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from types import TracebackType
+
+from loop.core.errors import EngineError
+from loop.core.records import Completion, Prompt, PromptFrame
+from loop.engines.base import Settings
+from loop.engines.names import ModelName
+from loop.engines.openai.account import Account
+from loop.engines.openai.bodies import Envelope, make_envelope
+from loop.engines.openai.endpoint import Endpoint
+from loop.engines.vllm.batch_checks import BatchChecks
+from loop.engines.vllm.batch_files import (
+    Line,
+    Result,
+    count_lines,
+    make_line,
+    read_results,
+    write_lines,
+)
+from loop.engines.vllm.command import batch_command
+from loop.engines.vllm.environment import Installed, find_vllm
+from loop.engines.vllm.facts import digest_adapters, read_facts, request_extras
+from loop.engines.vllm.guarded import GuardedProcess
+from loop.engines.vllm.running import serve_folder
+from loop.engines.vllm.starting import check_adapter, new_log, with_adapter
+
+CHUNK_BYTES = 256 * 2**20
+"""Most bytes of requests handed over at a time; vLLM reads them all into memory."""
+
+_LOOK_EVERY_S = 1.0
+
+
+class BatchEngine:
+    """One model behind vLLM's batch runner, which is started for each chunk."""
+
+    def __init__(
+        self,
+        name: ModelName,
+        settings: Settings,
+        *,
+        chunk_bytes: int = CHUNK_BYTES,
+        rng: Random | None = None,
+    ) -> None:
+        self._name = name
+        self._settings = settings
+        self._serving = settings.config.engines.vllm
+        self._chunk_bytes = chunk_bytes
+        self._account = Account()
+        # Nothing is connected to: the runner reads the path, not the host.
+        self._endpoint = Endpoint(
+            url="http://127.0.0.1/v1",
+            model=name.adapter or name.model,
+            serving=self._serving,
+            extra_body=request_extras(self._serving),
+        )
+        self._checks = BatchChecks(self._endpoint, settings, rng or Random())
+        self._envelopes: dict[int, Envelope] = {}
+        self._installed: Installed | None = None
+        self._served: Mapping[str, object] = {}
+        self._folder = Path()
+
+    def __enter__(self) -> BatchEngine:
+        """Find vLLM and read which model it is; nothing is started yet.
+
+        Raises
+        ------
+        EngineError
+            There is no vLLM, or the model cannot be read.
+        """
+        check_adapter(self._name.adapter, self._serving)
+        self._folder = serve_folder(self._settings.private)
+        _remove_left_behind(self._folder)
+        config = self._folder.parent / "config.yaml"
+        self._installed = find_vllm(self._serving.python, config=config)
+        facts = read_facts(
+            self._installed, self._name.model, self._serving, runner="batch"
+        )
+        adapters = digest_adapters(self._serving)
+        self._served = with_adapter(facts, adapters, self._name.adapter)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._installed = None
+
+    def identity(self) -> Mapping[str, object]:
+        """Return what can change an answer: the model, its vLLM, the asking."""
+        self._opened()
+        return {
+            "engine": "vllm",
+            "model": self._endpoint.model,
+            "server": dict(self._served),
+            "revision": self._serving.revision,
+            "constrained": True,
+            "extra_body": dict(self._endpoint.extra_body),
+        }
+
+    def account(self) -> Mapping[str, object]:
+        """Return the counts of all requests so far, the checks not among them."""
+        return self._account.as_data()
+
+    def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
+        """Yield ``(index, completion)``, a chunk of prompts at a time.
+
+        Raises
+        ------
+        EngineError
+            The runner does not do its work, or the deadline is over.
+        """
+        deadline_s = self._serving.deadline_s
+        until = None if deadline_s is None else time.monotonic() + deadline_s
+        start = 0
+        for lines in self._chunks(prompts):
+            name = f"batch-{os.getpid()}-"
+            with tempfile.TemporaryDirectory(prefix=name, dir=self._folder) as work:
+                files = (Path(work, "requests.jsonl"), Path(work, "answers.jsonl"))
+                asked = self._run(files, lines, until)
+                yield from self._read(files[1], range(start, start + asked))
+            start += asked
+
+    def _opened(self) -> Installed:
+        if self._installed is None:
+            raise ValueError("the engine is not open: use it in a `with` block")
+        return self._installed
+
+    def _chunks(self, prompts: Iterable[Prompt]) -> Iterator[Iterator[Line]]:
+        """Yield the lines of one chunk after the other; each is drawn to its end.
+
+        A prompt is drawn when its line is written: none is held but the one that
+        begins the next chunk.
+        """
+        lines = self._lines(prompts)
+        waiting = next(lines, None)
+
+        def fill(first: Line) -> Iterator[Line]:
+            nonlocal waiting
+            line: Line | None = first
+            size = 0
+            while line is not None and (not size or size + len(line.data) <= limit):
+                size += len(line.data)
+                yield line
+                line = next(lines, None)
+            waiting = line
+
+        limit = self._chunk_bytes
+        while waiting is not None:
+            yield fill(waiting)
+
+    def _lines(self, prompts: Iterable[Prompt]) -> Iterator[Line]:
+        """Yield all lines: the probe, then each prompt, its frame checked first."""
+        for index, prompt in enumerate(prompts):
+            if not index:
+                yield from self._checks.lines()
+            known = len(self._envelopes)
+            envelope = self._envelope(prompt.frame)
+            if len(self._envelopes) > known:
+                yield self._checks.frame_line(known, envelope)
+            yield make_line(str(index), envelope.body(prompt.tail))
+
+    def _envelope(self, frame: PromptFrame) -> Envelope:
+        found = self._envelopes.get(id(frame))
+        if found is None or found.frame is not frame:
+            found = make_envelope(
+                frame, self._endpoint, self._settings, constrained=True
+            )
+            self._envelopes[id(frame)] = found
+        return found
+
+    def _run(
+        self, files: tuple[Path, Path], lines: Iterable[Line], until: float | None
+    ) -> int:
+        """Have the runner answer one chunk and return the number of its prompts."""
+        requests, answers = files
+        asked = 0
+
+        def counted() -> Iterator[Line]:
+            nonlocal asked
+            for line in lines:
+                asked += not line.is_check
+                yield line
+
+        sent = write_lines(requests, counted())
+        write_lines(answers, ())
+        log = new_log(self._folder, "batch")
+        self._settings.tell(
+            f"vLLM's batch runner answers {asked} prompts with {self._name.model}; its "
+            f"log is {log}"
+        )
+        status = self._wait(files, log, until)
+        if status and count_lines(answers) < sent:
+            raise EngineError(
+                f"vLLM's batch runner ended without answering (exit status {status}). "
+                f"Its log is {log}; it may hold text of cases. Correct what it says "
+                "and run the same command again: what was answered is kept."
+            )
+        log.unlink(missing_ok=True)
+        return asked
+
+    def _wait(self, files: tuple[Path, Path], log: Path, until: float | None) -> int:
+        """Start the runner and return its exit status."""
+        command = batch_command(self._opened(), self._name.model, self._serving, files)
+        process = GuardedProcess(command, log)
+        try:
+            while (status := process.wait(_LOOK_EVERY_S)) is None:
+                if until is not None and time.monotonic() > until:
+                    raise EngineError(
+                        f"the deadline of {self._serving.deadline_s:g} s is over. Run "
+                        "the same command again to go on: what was answered is kept."
+                    )
+            return status
+        finally:
+            process.stop()
+
+    def _read(self, answers: Path, indices: range) -> Iterator[tuple[int, Completion]]:
+        """Yield what became of each prompt, once the checks are passed."""
+        self._checks.settle(read_results(answers, checks=True))
+        missing = set(map(str, indices))
+        for result in read_results(answers, checks=False):
+            if result.name in missing:
+                missing.remove(result.name)
+                self._count(result)
+                yield int(result.name), result.completion
+        for name in sorted(missing, key=int):
+            lost = Completion("", "error", "the batch runner returned nothing")
+            self._count(Result(name, lost, 0))
+            yield int(name), lost
+
+    def _count(self, result: Result) -> None:
+        self._account.requests += 1
+        if result.status == 200:
+            self._account.add_answer(result.completion)
+        else:
+            why = f"HTTP {result.status}" if result.status else "unreadable or missing"
+            self._account.failed[why] += 1
+
+
+def _remove_left_behind(folder: Path) -> None:
+    """Remove files of runs that were killed: they hold text of cases."""
+    for left in folder.glob("batch-*-*"):
+        pid = left.name.split("-")[1]
+        if left.is_dir() and pid.isdigit() and not _is_alive(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

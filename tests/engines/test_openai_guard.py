@@ -1,0 +1,178 @@
+"""Case text goes to this machine only, unless the owner says otherwise."""
+
+import asyncio
+import socket
+
+import pytest
+
+from loop.core.errors import EngineError
+from loop.engines.openai import wire
+from loop.engines.openai.guard import GuardedResolver, check_address, check_literal
+from tests.engines.scripted import Scripted, make_engine, serving
+
+
+class Names:
+    """A resolver with a table; a name may change its address at each look-up."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    async def resolve(self, host, port=0, family=socket.AF_UNSPEC):
+        """Return the next answer."""
+        addresses = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
+                "proto": 0,
+                "flags": socket.AI_NUMERICHOST,
+            }
+            for address in addresses
+        ]
+
+    async def close(self):
+        """Do nothing."""
+
+
+def with_names(monkeypatch, *answers):
+    """Let every engine ask this table behind its guard."""
+    monkeypatch.setattr(
+        wire, "GuardedResolver", lambda hosts: GuardedResolver(hosts, Names(*answers))
+    )
+
+
+def rename(url, name):
+    """Return `url` with another host."""
+    return url.replace("127.0.0.1", name)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "[::1]"]
+)
+def test_loopback_addresses_are_this_machine(address):
+    """In both families, and in the one that holds the other."""
+    check_address("name", address)
+    check_literal(address, ())
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["10.0.0.1", "0.0.0.0", "::", "::ffff:10.0.0.1", "fe80::1%eth0", "8.8.8.8", "x"],
+)
+def test_every_other_address_is_refused_with_the_way_to_allow_it(address):
+    """A private network is another machine too."""
+    with pytest.raises(EngineError, match=r"config.yaml:\nhosts:\n  - llm\.example"):
+        check_address("llm.example", address)
+
+
+def test_a_literal_address_is_refused_before_any_connection():
+    """No resolver is asked about it."""
+    engine = make_engine("http://10.1.2.3:9/v1")
+    with pytest.raises(EngineError, match=r"10\.1\.2\.3 is not this machine"), engine:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("host", "listed"),
+    [("10.1.2.3", "10.1.2.3"), ("[2001:DB8::1]", "2001:db8:0::1"), ("::2", "[::2]")],
+)
+def test_a_listed_literal_address_is_allowed(host, listed):
+    """However it is spelled."""
+    check_literal(host, (listed,))
+
+
+def test_a_name_of_this_machine_is_asked(monkeypatch):
+    """Most people write localhost, or a name from the hosts file."""
+    with_names(monkeypatch, ["127.0.0.1"])
+    with (
+        serving(Scripted()) as url,
+        make_engine(rename(url, "llm.example")) as engine,
+    ):
+        assert engine.identity()["constrained"]
+
+
+def test_a_name_with_another_address_is_refused_and_nothing_is_sent(monkeypatch):
+    """The name looks local; its address decides."""
+    with_names(monkeypatch, ["10.1.2.3"])
+    engine = make_engine("http://localhost.example:9/v1")
+    with (
+        pytest.raises(EngineError, match=r"localhost.example has the address 10\.1"),
+        engine,
+    ):
+        pass
+
+
+def test_one_address_elsewhere_among_loopback_ones_is_enough(monkeypatch):
+    """Which of them is connected to is chance."""
+    with_names(monkeypatch, ["127.0.0.1", "10.1.2.3"])
+    script = Scripted()
+    with (
+        serving(script) as url,
+        pytest.raises(EngineError, match="not this machine"),
+        make_engine(rename(url, "llm.example")),
+    ):
+        pass
+    assert script.seen == []
+
+
+def test_a_name_that_changes_its_address_is_refused_at_the_connection(monkeypatch):
+    """What was checked is what is connected to: there is no gap in between."""
+    guarded = GuardedResolver((), Names(["127.0.0.1"], ["10.1.2.3"]))
+    monkeypatch.setattr(wire, "GuardedResolver", lambda hosts: guarded)
+    monkeypatch.setattr(wire, "_KEEP_S", 0.0)
+    script = Scripted()
+    connector = wire.aiohttp.TCPConnector
+    monkeypatch.setattr(
+        wire.aiohttp,
+        "TCPConnector",
+        lambda **options: connector(
+            use_dns_cache=False,
+            force_close=True,
+            **{
+                name: value
+                for name, value in options.items()
+                if name != "keepalive_timeout"
+            },
+        ),
+    )
+    with (
+        serving(script) as url,
+        pytest.raises(EngineError, match="not this machine"),
+        make_engine(rename(url, "llm.example")),
+    ):
+        pass
+    assert script.seen == []
+
+
+@pytest.mark.parametrize("listed", ["llm.example", "LLM.Example."])
+def test_a_listed_host_may_be_anywhere(listed):
+    """The owner has decided; case and a dot at the end do not matter."""
+    resolver = GuardedResolver((listed,), Names(["10.1.2.3"]))
+    found = asyncio.run(resolver.resolve("llm.example", 443))
+    assert [one["host"] for one in found] == ["10.1.2.3"]
+    with pytest.raises(EngineError, match="not this machine"):
+        asyncio.run(resolver.resolve("evil.llm.example", 443))
+
+
+def test_a_redirect_is_not_followed():
+    """It could lead anywhere."""
+    script = Scripted(
+        pages={"/v1/models": (307, b"", {"Location": "http://10.1.2.3/"})}
+    )
+    with (
+        serving(script) as url,
+        pytest.raises(EngineError, match="redirect"),
+        make_engine(url),
+    ):
+        pass
+
+
+def test_proxies_of_the_environment_are_not_used(monkeypatch):
+    """A proxy is another machine that would read the text."""
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with serving(Scripted()) as url, make_engine(url) as engine:
+        assert engine.identity()["constrained"]

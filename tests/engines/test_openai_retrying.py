@@ -1,0 +1,104 @@
+"""What is tried again, when, and how long a server is waited for."""
+
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.core.errors import EngineError
+from loop.engines.openai.retrying import (
+    Patience,
+    backoff_s,
+    is_transient,
+    retry_after_s,
+)
+
+NOW = datetime(2026, 11, 22, 1, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
+def test_what_may_pass_is_tried_again(status):
+    """Busy, early, crowded or broken: all may be over soon."""
+    assert is_transient(status)
+
+
+@pytest.mark.parametrize("status", [200, 307, 400, 401, 403, 404, 413, 422])
+def test_what_stays_as_it_is_is_not(status):
+    """The same request gets the same answer."""
+    assert not is_transient(status)
+
+
+def test_waits_are_spread_over_a_doubling_ceiling():
+    """Full jitter: uniform from zero, so that clients do not come back together."""
+    rng = Random(0)
+    for attempt, ceiling in [(1, 0.5), (2, 1.0), (4, 4.0), (7, 30.0), (10_000, 30.0)]:
+        waits = sorted(backoff_s(attempt, rng) for _ in range(2000))
+        assert waits[0] < 0.02 * ceiling
+        assert 0.98 * ceiling < waits[-1] <= ceiling
+        assert waits[1000] == pytest.approx(ceiling / 2, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({}, None),
+        ({"Retry-After": "2"}, 2.0),
+        ({"Retry-After": " 0.5 "}, 0.5),
+        ({"Retry-After": "-3"}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "inf"}, None),
+        ({"Retry-After": "Sun, 22 Nov 2026 01:00:30 GMT"}, 30.0),
+        ({"Retry-After": "Sun, 22 Nov 2026 00:00:00 GMT"}, 0.0),
+        ({"Retry-After": "Sun, 99 Nov 2026 00:00:00 GMT"}, None),
+    ],
+)
+def test_the_server_says_when(headers, wait):
+    """In seconds or as a date; nonsense says nothing."""
+    assert retry_after_s(headers, NOW) == wait
+
+
+def test_a_date_is_compared_with_the_servers_own_clock():
+    """Ours may be years off."""
+    headers = {
+        "Retry-After": "Sun, 22 Nov 2026 01:00:07 GMT",
+        "Date": "Sun, 22 Nov 2026 01:00:00 GMT",
+    }
+    assert retry_after_s(headers, datetime(1999, 1, 1, tzinfo=UTC)) == 7.0
+
+
+@given(st.text(max_size=40))
+def test_any_header_is_a_wait_or_nothing(said):
+    """Servers send anything."""
+    try:
+        wait = retry_after_s({"Retry-After": said}, NOW)
+    except EngineError:
+        return
+    assert wait is None or 0 <= wait <= 900
+
+
+def test_a_very_long_wait_ends_the_run_with_the_way_on():
+    """Nobody wants a run that sleeps for a day."""
+    with pytest.raises(
+        EngineError, match=r"86,400 seconds.*Run the same command again"
+    ):
+        retry_after_s({"Retry-After": "86400"}, NOW)
+
+
+def test_patience_ends_when_nothing_answers_for_long():
+    """The message says how to go on."""
+    patience = Patience("http://127.0.0.1:1/v1", 60.0)
+    patience.failed(sent=100.0, now=100.1, reason="connection refused")
+    patience.failed(sent=150.0, now=159.9, reason="connection refused")
+    with pytest.raises(EngineError, match=r"has not answered for 60 s \(connection"):
+        patience.failed(sent=159.0, now=160.0, reason="connection refused")
+
+
+def test_any_answer_renews_the_patience():
+    """A server that is there is not gone."""
+    patience = Patience("http://127.0.0.1:1/v1", 60.0)
+    patience.failed(sent=100.0, now=100.1, reason="connection broken")
+    patience.heard()
+    patience.failed(sent=159.0, now=161.0, reason="connection broken")

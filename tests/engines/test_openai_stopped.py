@@ -1,0 +1,225 @@
+"""Runs that are stopped: by a person, a kill, a full disk, a deadline, a dead host."""
+
+import asyncio
+import json
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from loop.core.errors import EngineError, StoreError
+from loop.run.store import Store
+from tests.engines.chat_run import make_engine, run_cases
+from tests.engines.test_openai_faults import SECRETS
+from tests.servers.fault_server import FaultServer
+from tests.servers.process import ROOT
+
+CASES = 600
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Yield an empty store."""
+    opened = Store(tmp_path / "store.db")
+    yield opened
+    opened.close()
+
+
+async def slow(wire, number):
+    """Take as long as a fast model."""
+    await asyncio.sleep(0.02)
+
+
+def start(folder, url):
+    """Start a run in a process of its own."""
+    arguments = [folder / "store.db", url, CASES, json.dumps({"concurrency": 8})]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.engines.chat_run", *map(str, arguments)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_asks_only_for_what_is_missing(tmp_path, how):
+    """What was answered is kept, but for what was in flight or not written yet."""
+    with FaultServer() as server:
+        server.hooks.append(slow)
+        process = start(tmp_path, server.url)
+        deadline = time.monotonic() + 30
+        while len(server.account) < 150:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(how)
+        _, said = process.communicate(timeout=10)
+        assert process.returncode != 0
+        seen = len(server.account)
+        store = Store(tmp_path / "store.db")
+        kept = store.count_completions()
+        (begun,) = store.find_runs()
+        store.close()
+        server.hooks.clear()
+        done, _ = start(tmp_path, server.url).communicate(timeout=60)
+    # Ctrl-C writes what has arrived; a kill loses what waited to be written.
+    assert seen - kept <= (16 if how == signal.SIGINT else 150)
+    assert not SECRETS.search(said)
+    assert "never awaited" not in said and "was destroyed" not in said
+    summary, account, _ = json.loads(done)
+    assert summary["run_id"] == begun.id
+    assert (summary["cached"], summary["asked"]) == (kept, CASES - kept)
+    assert account["requests"] == CASES - kept
+    assert summary["answered"] == CASES
+
+
+@pytest.mark.slow
+def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(store):
+    """SQLite's own limit on pages stands for a disk without room."""
+
+    def limit(pages):
+        with store._writing() as connection:
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    with FaultServer() as server:
+        server.hooks.append(slow)
+        limit(40)
+        with pytest.raises(StoreError, match=r"the disk is full\. Free some space"):
+            run_cases(make_engine(server.url, concurrency=8), store, range(CASES))
+        kept = store.count_completions()
+        assert threading.active_count() <= 2 + kept_threads()
+        limit(2**30)
+        engine = make_engine(server.url, concurrency=8)
+        summary, account = run_cases(engine, store, range(CASES))
+    assert 0 < kept < CASES
+    assert (summary.cached, summary.answered) == (kept, CASES)
+    assert account["requests"] == CASES - kept
+
+
+def kept_threads():
+    """Return how many threads have nothing to do with the run."""
+    return sum(thread.name == "faults" for thread in threading.enumerate())
+
+
+@pytest.mark.slow
+def test_a_deadline_ends_the_run_and_a_second_run_goes_on(store):
+    """The server stops answering; the run stops in time and keeps what it has."""
+    with FaultServer(lambda number: ("hang",) if number > 40 else ()) as server:
+        engine = make_engine(server.url, deadline_s=1.5, concurrency=8)
+        started = time.monotonic()
+        with pytest.raises(EngineError, match="deadline") as caught:
+            run_cases(engine, store, range(100))
+        assert time.monotonic() - started < 4
+        kept = store.count_completions()
+        engine = make_engine(server.url, concurrency=8)
+        summary, _ = run_cases(engine, store, range(41))
+    assert not SECRETS.search(str(caught.value))
+    assert "same command again" in str(caught.value)
+    assert kept == 41
+    assert summary.cached == 41
+
+
+@pytest.mark.slow
+def test_a_server_that_disappears_ends_the_run(store):
+    """Nobody answers for longer than patience allows: the rest is asked later."""
+    with FaultServer() as server:
+        server.hooks.append(slow)
+
+        def leave():
+            while len(server.account) < 60:
+                time.sleep(0.005)
+            server.stop()
+
+        leaving = threading.Thread(target=leave)
+        leaving.start()
+        engine = make_engine(server.url, patience_s=1, concurrency=8, retries=1000)
+        started = time.monotonic()
+        with pytest.raises(EngineError) as caught:
+            run_cases(engine, store, range(CASES))
+        leaving.join()
+    assert time.monotonic() - started < 15
+    assert server.url in str(caught.value)
+    assert not SECRETS.search(str(caught.value))
+    assert 40 <= store.count_completions() <= 80
+
+
+@pytest.mark.slow
+def test_an_unreachable_server_is_named(store):
+    """Nothing listens on that port; the message says where and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    with pytest.raises(EngineError) as caught:
+        run_cases(make_engine(url, patience_s=0.5, retries=1), store, range(3))
+    assert url in str(caught.value)
+    assert store.find_runs() == []
+
+
+def test_a_wrong_model_name_says_what_is_served(store):
+    """The way out is in the message; no case was sent."""
+    with FaultServer(model="served-model") as server:
+        engine = make_engine(server.url, model="other-model")
+        with pytest.raises(EngineError, match="served-model") as caught:
+            run_cases(engine, store, range(3))
+    assert "other-model" in str(caught.value)
+    assert server.account == []
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Make a throw-away certificate for 127.0.0.1 that nobody signed."""
+    tool = shutil.which("openssl")
+    if tool is None:
+        pytest.skip("openssl is not on PATH: `apt-get install openssl` enables this")
+    folder = tmp_path_factory.mktemp("tls")
+    key, made = folder / "key.pem", folder / "certificate.pem"
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = [tool, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    command += ["-keyout", str(key), "-out", str(made), *names]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made, key)
+    return made, context
+
+
+@pytest.mark.slow
+def test_a_certificate_that_nobody_signed_is_refused(store, certificate):
+    """Nothing is sent over a connection that could be anybody's."""
+    with FaultServer(tls=certificate[1]) as server:
+        engine = make_engine(server.url, patience_s=1, retries=1)
+        with pytest.raises(EngineError, match="certificate") as caught:
+            run_cases(engine, store, range(3))
+    assert "127.0.0.1" in str(caught.value)
+    assert "SSL_CERT_FILE" in str(caught.value)
+    assert (server.account, server.probes) == ([], 0)
+
+
+@pytest.mark.slow
+def test_a_certificate_that_the_machine_trusts_is_accepted(
+    tmp_path, certificate, monkeypatch
+):
+    """The machine's own certificates count, SSL_CERT_FILE included."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    with FaultServer(tls=certificate[1]) as server:
+        done, said = start(tmp_path, server.url).communicate(timeout=60)
+    assert done, said
+    assert json.loads(done)[0]["answered"] == CASES
+
+
+@pytest.mark.slow
+def test_https_asked_of_a_server_without_it_is_named(store):
+    """The commonest slip in a URL."""
+    with FaultServer() as server:
+        url = server.url.replace("http:", "https:")
+        engine = make_engine(url, patience_s=1, retries=1)
+        with pytest.raises(EngineError) as caught:
+            run_cases(engine, store, range(3))
+    assert url in str(caught.value)
+    assert server.account == []

