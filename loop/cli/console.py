@@ -39,6 +39,14 @@ RoleOption = Annotated[
     str, typer.Option("--role", help="Role of the actor, as it stands in the ledger.")
 ]
 
+UnconstrainedOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unconstrained",
+        help="Go on with a server that does not enforce the JSON schema.",
+    ),
+]
+
 
 def open_workspace(explicit: Path | None) -> Workspace:
     """Return the workspace named or found from the current folder upwards."""

@@ -8,8 +8,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -104,7 +102,7 @@ def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
     yield _check_vllm(place, config)
     yield _look_for_gpu()
     if engine is not None:
-        yield _open_engine(place, config, engine)
+        yield _open_engine(place, engine)
 
 
 def _check_python() -> Finding:
@@ -190,20 +188,14 @@ def _look_for_gpu() -> Finding:
     return Finding("GPU", OK if listed else REMARK, listed or "none listed")
 
 
-def _open_engine(workspace: Workspace, config: Config, engine: str) -> Finding:
+def _open_engine(workspace: Workspace, engine: str) -> Finding:
     """Return whether `engine` opens: that includes its start-up probe."""
     from loop.core.digests import digest_json
-    from loop.engines.base import Settings, get_engine
-    from loop.run.task import opened
+    from loop.run.asking import Asking, choose_engine, opened
 
-    scheme = engine.partition(":")[0]
-    if scheme.isidentifier() and find_spec(f"loop.engines.{scheme}"):
-        import_module(f"loop.engines.{scheme}")
-    settings = Settings(
-        labels=workspace.labels, private=workspace.private, config=config, tell=note
-    )
     try:
-        with opened(get_engine(engine, settings)) as ready:
+        chosen = choose_engine(workspace, engine, Asking(tell=note))
+        with opened(chosen.engine) as ready:
             digest = digest_json(ready.identity())
     except LoopError as error:
         return Finding("engine", BROKEN, f"{engine}: {error}")

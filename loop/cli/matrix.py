@@ -12,6 +12,7 @@ from loop.cli.console import (
     ActorOption,
     JsonOption,
     Progress,
+    UnconstrainedOption,
     WorkspaceOption,
     acting,
     note,
@@ -79,13 +80,7 @@ def matrix(
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Write a row per label and engine.")
     ] = None,
-    allow_unconstrained: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unconstrained",
-            help="Go on with a server that does not enforce the JSON schema.",
-        ),
-    ] = False,
+    allow_unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -97,7 +92,7 @@ def matrix(
     reason; the exit code is then 1. Gates are shown, not decided: see `evaluate`.
     """
     from loop.evaluate.matrix_runs import Request, name_runs, read_matrix
-    from loop.run.task import Asking
+    from loop.run.asking import Asking
 
     place = open_workspace(workspace)
     for path in (html, markdown, csv):

@@ -13,6 +13,7 @@ from loop.cli.console import (
     JsonOption,
     Progress,
     RoleOption,
+    UnconstrainedOption,
     WorkspaceOption,
     acting,
     open_workspace,
@@ -48,6 +49,7 @@ def revise(
         str,
         typer.Option("--contract", help="Answer in another contract, e.g. findings."),
     ] = "",
+    allow_unconstrained: UnconstrainedOption = False,
     why: Annotated[
         str, typer.Option("--why", help="Reason for the version, or for an override.")
     ] = "",

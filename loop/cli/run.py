@@ -10,6 +10,7 @@ from loop.cli.console import (
     ActorOption,
     JsonOption,
     Progress,
+    UnconstrainedOption,
     WorkspaceOption,
     acting,
     note,
@@ -34,13 +35,6 @@ EngineOption = Annotated[
 ]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
-]
-UnconstrainedOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-unconstrained",
-        help="Go on with a server that does not enforce the JSON schema.",
-    ),
 ]
 
 
@@ -87,7 +81,8 @@ def run(
     """
     from loop.core.config import read_config
     from loop.evaluate.protocol import register_protocol
-    from loop.run.task import Asking, prepare_run, run_draws
+    from loop.run.asking import Asking
+    from loop.run.task import prepare_run, run_draws
 
     place = open_workspace(workspace)
     if dry_run:

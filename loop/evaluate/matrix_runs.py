@@ -12,9 +12,10 @@ from loop.evaluate.matrix import Matrix
 from loop.evaluate.matrix_build import Entry, build_matrix
 from loop.evaluate.protocol import find_registration
 from loop.labels.reference import read_reference
+from loop.run.asking import Asking
 from loop.run.execute import RunSummary
 from loop.run.manifest import find_run
-from loop.run.task import Asking, Task, Watch, prepare_run, run_task
+from loop.run.task import Task, Watch, prepare_run, run_task
 
 
 class Asked(NamedTuple):

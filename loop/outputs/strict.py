@@ -37,6 +37,13 @@ def read_field(
         start, end = span
         if type(start) is int and type(end) is int and 0 <= start < end <= len(source):
             return _new(Field, (bare.value, (_new(Span, span),)))
+    quote = entry.get("evidence")
+    if len(entry) == 2 and type(quote) is str and quote:
+        # The same for what models answer: a quote that stands in the text once.
+        start = source.find(quote)
+        if start >= 0 and source.find(quote, start + 1) < 0:
+            place = _new(Span, (start, start + len(quote)))
+            return _new(Field, (bare.value, (place,)))
     if not entry.keys() <= ENTRY_KEYS:
         raise KeyError(name)
     found = locate(entry.get("evidence"), span, source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +40,7 @@ from loop.revise.ready import (
     require_measurable,
 )
 from loop.revise.shares import Measured, Rule
+from loop.run.asking import Asking, HeldEngine, hold_engine
 from loop.run.store import open_store
 from loop.run.task import Watch, run_prompt
 
@@ -63,6 +64,9 @@ class Request:
     """Output contract to answer in from now on; empty to keep the version's."""
 
     engine: str = "rules"
+    asking: Asking = field(default_factory=Asking)
+    """How the engine is asked, both for the parent and for the draft."""
+
     why: str = ""
     """Reason for the new version; a count of verdicts when empty."""
 
@@ -185,8 +189,30 @@ def revise(
     if not changed:
         return start
     draft = write_version(workspace, built.draft)
-    revision = _examine(workspace, replace(start, draft=draft), request, watch)
-    return _decide(workspace, revision, request, actor, now=now)
+    with hold_engine(workspace, request.engine, request.asking) as engine:
+        ask = _Ask(workspace, cohort.name, engine, watch)
+        revision = _examine(ask, replace(start, draft=draft))
+        return _decide(ask, revision, request, actor, now=now)
+
+
+class _Ask(NamedTuple):
+    """How the prompt's versions are run."""
+
+    workspace: Workspace
+    cohort: str
+    engine: HeldEngine
+    watch: Watch | None
+
+    def run(self, prompt: str) -> str:
+        """Run `prompt` over the cohort and return the run's id."""
+        summary = run_prompt(
+            self.workspace,
+            prompt,
+            self.cohort,
+            engine=self.engine,
+            watch=self.watch,
+        )
+        return summary.run_id
 
 
 def _dev_cohort(workspace: Workspace, name: str) -> Cohort:
@@ -279,10 +305,9 @@ def _keep(
         save_verdicts(store, verdicts, circumstances, now())
 
 
-def _examine(
-    workspace: Workspace, revision: Revision, request: Request, watch: Watch | None
-) -> Revision:
+def _examine(ask: _Ask, revision: Revision) -> Revision:
     """Lint the draft and, if it can be run, measure it against its parent."""
+    workspace = ask.workspace
     draft = revision.draft
     if draft is None:
         return revision
@@ -294,12 +319,7 @@ def _examine(
     )
     if any(found.level is Level.ERROR for found in lint):
         return replace(revision, objections=("lint found errors",))
-    runs = tuple(
-        run_prompt(
-            workspace, ref, request.cohort, engine=request.engine, watch=watch
-        ).run_id
-        for ref in (revision.parent.ref, draft.ref)
-    )
+    runs = (ask.run(revision.parent.ref), ask.run(draft.ref))
     verdicts = (*revision.earlier, *revision.verdicts)
     check = measure_draft(workspace, runs, verdicts)
     if draft.contract != revision.parent.contract:
@@ -328,7 +348,7 @@ def measure_draft(
 
 
 def _decide(
-    workspace: Workspace,
+    ask: _Ask,
     revision: Revision,
     request: Request,
     actor: Actor,
@@ -336,7 +356,7 @@ def _decide(
     now: Clock,
 ) -> Revision:
     """Commit the draft if nothing objects, or if the objections are overridden."""
-    draft = revision.draft
+    workspace, draft = ask.workspace, revision.draft
     if draft is None:
         return revision
     commitment = Commitment(
@@ -355,8 +375,8 @@ def _decide(
         late = replace(commitment, objections=("another version was committed first",))
         reject_draft(workspace, draft, revision.parent.ref, late, now=now)
         raise
-    last = run_prompt(workspace, version.ref, request.cohort, engine=request.engine)
-    return replace(revision, version=version, runs=(*revision.runs, last.run_id))
+    last = ask._replace(watch=None).run(version.ref)
+    return replace(revision, version=version, runs=(*revision.runs, last))
 
 
 def _accepted(revision: Revision, request: Request) -> bool:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from types import MappingProxyType
-from typing import Any, NamedTuple
 
-from loop.core.config import read_config
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item
-from loop.engines.base import Accounting, Engine, Redrawing, Settings, get_engine
+from loop.engines.base import Accounting, Engine, Redrawing
 from loop.labels.cohort import Cohort, iter_items, read_cohort
 from loop.labels.reference import read_reference
 from loop.outputs.base import get_contract
@@ -24,47 +19,13 @@ from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
 from loop.run.archive import find_archive
+from loop.run.asking import Asking, Chosen, HeldEngine, choose_engine, opened
 from loop.run.execute import RunSummary, Work, execute
 from loop.run.manifest import Environment, read_environment, write_manifest
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, open_store
 
-_ENGINES: Mapping[str, str] = MappingProxyType(
-    {
-        "rules": "loop.engines.rules",
-        "openai": "loop.engines.openai",
-        "vllm": "loop.engines.vllm",
-        "replay": "loop.engines.replay",
-    }
-)
-"""Module that registers each shipped engine, imported when it is asked for."""
-
 Watch = Callable[[Iterable[Item]], Iterable[Item]]
-
-
-def _tell_nobody(remark: str) -> None:
-    """Drop a remark: nobody watches."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """How an engine is asked, besides which one."""
-
-    temperature: float = 0.0
-    max_tokens: int = 2048
-    """Most output tokens of one answer."""
-
-    seed: int = 0
-    """Seed of draw 0; each further draw adds one."""
-
-    allow_unconstrained: bool = False
-    """Whether a server that does not enforce the JSON schema may be asked."""
-
-    batch: bool = False
-    """Whether to answer everything in one offline batch, where the engine can."""
-
-    tell: Callable[[str], None] = _tell_nobody
-    """Takes remarks a person should see while the engine works."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +56,9 @@ def prepare_run(
     prompt: str,
     cohort: str,
     *,
-    engine: str = "rules",
+    engine: str | HeldEngine = "rules",
     limit: int | None = None,
-    asking: Asking = Asking(),
+    asking: Asking | None = None,
 ) -> Task:
     """Return the run of prompt version `prompt` over `cohort`, not yet started.
 
@@ -108,11 +69,12 @@ def prepare_run(
     cohort
         Name of an imported cohort; any role but ``holdout``.
     engine
-        Engine name, for example ``"rules"``.
+        Engine name, for example ``"rules"``, or an engine that is held open.
     limit
         Only the first so many cases; None for all.
     asking
-        How the engine is asked.
+        How the engine is asked, None for greedily; an engine that is held open has its
+        own way.
 
     Raises
     ------
@@ -125,7 +87,7 @@ def prepare_run(
     members = read_cohort(workspace, cohort)
     _check_open(members)
     contract = get_contract(version.contract)
-    chosen = _choose_engine(workspace, engine, asking, version, members)
+    chosen = _choose(workspace, engine, asking or Asking(), version, members)
     reference, reference_digest = _newest_reference(workspace, cohort)
     spec = RunSpec(
         prompt=version.ref,
@@ -226,20 +188,10 @@ def _sealer(
     identity = engine.identity()
 
     def seal(record: RunRecord) -> None:
-        account = engine.account() if isinstance(engine, Accounting) else None
-        write_manifest(workspace, record, identity, environment, account)
+        account = engine.account() if isinstance(engine, Accounting) else {}
+        write_manifest(workspace, record, identity, environment, account or None)
 
     return seal
-
-
-@contextmanager
-def opened(engine: Engine) -> Iterator[Engine]:
-    """Hold `engine` open for the length of the block, if it holds anything open."""
-    if isinstance(engine, AbstractContextManager):
-        with engine:
-            yield engine
-    else:
-        yield engine
 
 
 def run_prompt(
@@ -247,7 +199,7 @@ def run_prompt(
     prompt: str,
     cohort: str,
     *,
-    engine: str = "rules",
+    engine: str | HeldEngine = "rules",
     limit: int | None = None,
     watch: Watch | None = None,
 ) -> RunSummary:
@@ -290,44 +242,20 @@ def _protocol_digest(workspace: Workspace) -> str | None:
         ) from error
 
 
-class _Chosen(NamedTuple):
-    """An engine, its full name, and what it is asked with."""
-
-    name: str
-    engine: Engine
-    parameters: Mapping[str, Any]
-
-
-def _choose_engine(
+def _choose(
     workspace: Workspace,
-    name: str,
+    engine: str | HeldEngine,
     asking: Asking,
     version: PromptVersion,
     cohort: Cohort,
-) -> _Chosen:
-    """Return the engine called `name`; a replay with what its run was asked with."""
-    scheme, _, rest = name.partition(":")
-    parameters: Mapping[str, Any] = {
-        "temperature": asking.temperature,
-        "max_tokens": asking.max_tokens,
-        "seed": asking.seed,
-    }
-    archive = None
-    if scheme == "replay":
-        archive = find_archive(workspace, rest, version, cohort)
-        name, parameters = f"replay:{archive.run_id}", archive.parameters
-    settings = Settings(
-        labels=workspace.labels,
-        private=workspace.private,
-        config=read_config(workspace),
-        temperature=asking.temperature,
-        max_tokens=asking.max_tokens,
-        seed=asking.seed,
-        allow_unconstrained=asking.allow_unconstrained,
-        batch=asking.batch,
-        archive=archive,
-        tell=asking.tell,
-    )
-    if scheme in _ENGINES:
-        importlib.import_module(_ENGINES[scheme])
-    return _Chosen(name, get_engine(name, settings), parameters)
+) -> Chosen:
+    """Return the engine to ask; a replay with what its run was asked with."""
+    if isinstance(engine, HeldEngine):
+        return Chosen(engine.name, engine, engine.parameters)
+    scheme, _, rest = engine.partition(":")
+    if scheme != "replay":
+        return choose_engine(workspace, engine, asking)
+    archive = find_archive(workspace, rest, version, cohort)
+    name = f"replay:{archive.run_id}"
+    chosen = choose_engine(workspace, name, asking, archive)
+    return chosen._replace(parameters=archive.parameters)

@@ -37,12 +37,12 @@ from time import perf_counter
 from typing import NamedTuple
 
 import aiohttp
-from loop.engines.openai.engine import ChatEngine, Endpoint
 
 from loop.core.config import Config, ServingSettings
 from loop.core.paths import Workspace, bundled
 from loop.core.records import Item, Message, Prompt, PromptFrame
 from loop.engines.base import Settings
+from loop.engines.openai.engine import ChatEngine, Endpoint
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts

@@ -3,7 +3,8 @@
 Run ``python -m tests.bench.bench_stream`` from the repository root. Each size runs in a
 process of its own against a loopback server that costs next to nothing; the peak
 resident size of that process is printed. Memory must not grow with the number of cases:
-texts, prompts and answers stream through. The re-run asks nothing.
+texts, prompts and answers stream through; what grows at first is the store's page cache
+until it is full. The re-run asks nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from tests.servers.process import ROOT, serving_chat
 
 SIZES = (2_000, 20_000, 200_000)
 AIM_RATE = 20_000
-AIM_GROWTH_MIB = 32
+PAGE_CACHE_MIB = 64
+"""What SQLite may keep of the store, see loop/run/database.py."""
+
+AIM_GROWTH_MIB = 8
 
 
 def stream_items(count: int) -> Iterator[Item]:
@@ -117,7 +121,11 @@ def main() -> None:
                 flush=True,
             )
     growth = peaks[-1] - peaks[0]
-    print(f"growth {growth:.0f} MiB, aim at most {AIM_GROWTH_MIB} MiB")
+    most = PAGE_CACHE_MIB + AIM_GROWTH_MIB
+    print(
+        f"growth {growth:.0f} MiB, aim at most {most} MiB, of which {PAGE_CACHE_MIB} "
+        "are the store's page cache"
+    )
 
 
 if __name__ == "__main__":

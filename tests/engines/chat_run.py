@@ -15,10 +15,10 @@ from loop.core.records import Item, Message, Prompt, PromptFrame
 from loop.engines.base import Settings
 from loop.engines.openai.engine import ChatEngine, Endpoint
 from loop.outputs.label_values import LabelValues
+from loop.run.asking import opened
 from loop.run.execute import Work, execute
 from loop.run.spec import RunSpec
 from loop.run.store import Store
-from loop.run.task import opened
 from tests.servers.fault_server import LABELS, text_of
 
 KEY = "sk-this-key-must-stay-secret"

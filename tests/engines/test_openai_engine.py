@@ -383,6 +383,50 @@ def test_a_revived_server_is_asked_once_more_without_counting():
     assert not supervisor.calls[0].startswith(("MainThread", "ranloop"))
 
 
+class Failing(Scripted):
+    """Answers the first `deaths` cases with the errors of a dying server."""
+
+    def __init__(self, deaths):
+        super().__init__(self.answer)
+        self.deaths = deaths
+
+    def answer(self, body):
+        """Fail or answer."""
+        if self.deaths:
+            self.deaths -= 1
+            return 500, {"error": "EngineCore died"}
+        return echo(body)
+
+
+def test_a_dying_servers_errors_do_not_count_once_it_is_revived():
+    """vLLM answers 500 for a while before its connections break."""
+    supervisor = Supervisor([True])
+    found, account = ask(Failing(8), 40, revive=supervisor, retries=0, concurrency=8)
+    assert {c.finish_reason for c in found} == {"stop"}
+    assert account["retried"] == {"HTTP 500": 8}
+    assert is_balanced(account)
+
+
+def test_an_error_of_a_healthy_server_counts():
+    """Its supervisor says it never died."""
+    found, account = ask(Failing(1), 1, revive=Supervisor([False]), retries=0)
+    assert found[0].error == "HTTP 500 after 1 attempt"
+    assert is_balanced(account)
+
+
+def test_another_draw_has_another_seed_and_the_same_connections():
+    """Repeats share the open server; what they ask differs in the seed alone."""
+    script = Scripted(echo)
+    with serving(script) as url, make_engine(url, make_settings(seed=5)) as engine:
+        assert len(dict(engine.complete(make_prompts(3)))) == 3
+        drawn = engine.redraw(2)
+        assert drawn.identity() == engine.identity()
+        assert len(dict(drawn.complete(make_prompts(3)))) == 3
+        assert len(dict(engine.complete(make_prompts(3)))) == 3
+    assert [body["seed"] for body in script.cases] == [5] * 3 + [7] * 3 + [5] * 3
+    assert engine.account()["requests"] == 9
+
+
 def test_a_case_that_kills_its_server_again_counts_then():
     """Otherwise one case could go on for ever."""
     supervisor = Supervisor([True])

@@ -14,8 +14,9 @@ from loop.core.records import Status
 from loop.engines.base import Settings, get_engine
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.run.asking import opened
 from loop.run.store import open_store, read_outcomes
-from loop.run.task import opened, prepare_run, run_draws, run_task
+from loop.run.task import prepare_run, run_draws, run_task
 from tests.servers.answers import follows
 from tests.servers.process import serving
 

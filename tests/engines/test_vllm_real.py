@@ -26,8 +26,9 @@ from loop.labels.importing.source import ImportOptions
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
+from loop.run.asking import Asking, opened
 from loop.run.store import open_store, read_outcomes
-from loop.run.task import Asking, opened, prepare_run, run_task
+from loop.run.task import prepare_run, run_task
 from tests.servers.answers import follows
 
 pytestmark = [pytest.mark.external, pytest.mark.slow]

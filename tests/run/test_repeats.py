@@ -15,9 +15,10 @@ from loop.labels.importing.source import ImportOptions
 from loop.report.data import evaluation_data
 from loop.report.evaluation_html import render_html
 from loop.report.evaluation_text import render_csv, render_markdown
+from loop.run.asking import Asking, hold_engine
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import open_store, read_outcomes
-from loop.run.task import Asking, prepare_run, run_draws, run_prompt
+from loop.run.task import prepare_run, run_draws, run_prompt
 
 CASES = 6
 
@@ -269,3 +270,25 @@ def test_a_replay_needs_a_run(workspace, cohort):
     """The message says where to find one."""
     with pytest.raises(EngineError, match="replay:RUN"):
         run_prompt(workspace, "extractor", cohort, engine="replay:")
+
+
+def test_a_held_engine_is_opened_once_for_several_runs(workspace, cohort):
+    """And not at all when nothing is run after all."""
+    with hold_engine(workspace, "fickle:m", Asking(seed=4)) as held:
+        inner = held._engine
+        assert inner.entered == 0
+        first = run_prompt(workspace, "extractor", cohort, engine=held)
+        second = run_prompt(workspace, "extractor", cohort, engine=held)
+    assert (first.asked, second.cached, inner.entered) == (CASES, CASES, 1)
+    manifest = read_manifest(workspace, first.run_id)
+    assert manifest["spec"]["engine"] == "fickle:m"
+    assert manifest["spec"]["parameters"]["seed"] == 4
+
+
+def test_a_replay_cannot_be_held(workspace, cohort):
+    """It answers the prompt of one run, and a revision asks two."""
+    with (
+        pytest.raises(EngineError, match="answers anew"),
+        hold_engine(workspace, "replay:latest"),
+    ):
+        pass

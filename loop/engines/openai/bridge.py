@@ -9,6 +9,8 @@ from itertools import islice
 from threading import Thread
 from typing import Any, TypeVar
 
+import uvloop
+
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
 from loop.engines.openai.crew import Crew
@@ -54,7 +56,7 @@ class LoopThread:
             self._thread.join()
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._wait())
 
     async def _wait(self) -> None:

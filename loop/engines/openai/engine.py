@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import replace
 from random import Random
 from types import TracebackType
 
@@ -118,6 +120,15 @@ class ChatEngine:
             yield from exchange.drain(prompts, make_job)
         finally:
             exchange.stop()
+
+    def redraw(self, draw: int) -> ChatEngine:
+        """Return this engine, as open as it is, with `draw` added to its seed."""
+        other = copy(self)
+        seed = self._settings.seed + draw
+        other._settings = replace(self._settings, seed=seed)
+        other._envelopes = {}
+        other._exchange = None
+        return other
 
     def account(self) -> Mapping[str, object]:
         """Return the counts of all requests so far, the probe's not among them."""

@@ -132,9 +132,7 @@ class Sender:
             if error.slow:
                 self._pace.pushed_back(sent, self._clock())
             return self._again(job, reason)
-        if self._reviver and not job.revived and await self._reviver.revived(sent):
-            job.revived = True
-            job.attempts -= 1
+        if await self._revived(job, sent):
             self._patience.heard()
             self._account.retried[reason] += 1
             return 0.0
@@ -146,11 +144,26 @@ class Sender:
         self._account.retried[reason] += 1
         return backoff_s(job.sends, self._rng, cap_s=_REFUSED_CAP_S)
 
+    async def _revived(self, job: Job, sent: float) -> bool:
+        """Whether the server had died and is there again: the attempt does not count.
+
+        A dying server answers with errors before it breaks its connections. Once a
+        prompt: one that kills its server must not do so for ever.
+        """
+        if self._reviver is None or job.revived:
+            return False
+        job.revived = await self._reviver.revived(sent)
+        job.attempts -= job.revived
+        return job.revived
+
     async def _after_refusal(
         self, job: Job, reply: Reply, sent: float
     ) -> Completion | float:
         status = reply.status
         reason = f"HTTP {status}"
+        if status >= 500 and await self._revived(job, sent):
+            self._account.retried[reason] += 1
+            return 0.0
         if is_transient(status):
             wait = retry_after_s(reply.headers, datetime.now(UTC))
             if status in PUSH_BACK:

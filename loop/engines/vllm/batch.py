@@ -7,6 +7,8 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -108,6 +110,14 @@ class BatchEngine:
             "constrained": True,
             "extra_body": dict(self._endpoint.extra_body),
         }
+
+    def redraw(self, draw: int) -> BatchEngine:
+        """Return this engine, as open as it is, with `draw` added to its seed."""
+        other = copy(self)
+        seed = self._settings.seed + draw
+        other._settings = replace(self._settings, seed=seed)
+        other._envelopes = {}
+        return other
 
     def account(self) -> Mapping[str, object]:
         """Return the counts of all requests so far, the checks not among them."""

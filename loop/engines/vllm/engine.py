@@ -77,6 +77,10 @@ class VllmEngine:
         """Yield ``(index, completion)`` as they arrive; see `Engine.complete`."""
         return self._opened().complete(prompts)
 
+    def redraw(self, draw: int) -> Engine:
+        """Return this engine, as open as it is, with `draw` added to its seed."""
+        return self._opened().redraw(draw)
+
     def account(self) -> Mapping[str, object]:
         """Return the counts of all requests so far, and vLLM's restarts."""
         restarts = 0 if self._server is None else self._server.restarts

@@ -1,0 +1,165 @@
+"""Which engine a run asks, how, and for how long it stays open."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from loop.core.config import read_config
+from loop.core.errors import EngineError
+from loop.core.paths import Workspace
+from loop.core.records import Completion, Prompt
+from loop.engines.base import Accounting, Archive, Engine, Settings, get_engine
+
+_ENGINES: Mapping[str, str] = MappingProxyType(
+    {
+        "rules": "loop.engines.rules",
+        "openai": "loop.engines.openai",
+        "vllm": "loop.engines.vllm",
+        "replay": "loop.engines.replay",
+    }
+)
+"""Module that registers each shipped engine, imported when it is asked for."""
+
+
+def _tell_nobody(remark: str) -> None:
+    """Drop a remark: nobody watches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How an engine is asked, besides which one."""
+
+    temperature: float = 0.0
+    max_tokens: int = 2048
+    """Most output tokens of one answer."""
+
+    seed: int = 0
+    """Seed of draw 0; each further draw adds one."""
+
+    allow_unconstrained: bool = False
+    """Whether a server that does not enforce the JSON schema may be asked."""
+
+    batch: bool = False
+    """Whether to answer everything in one offline batch, where the engine can."""
+
+    tell: Callable[[str], None] = _tell_nobody
+    """Takes remarks a person should see while the engine works."""
+
+
+class Chosen(NamedTuple):
+    """An engine, its full name, and what it is asked with."""
+
+    name: str
+    engine: Engine
+    parameters: Mapping[str, Any]
+
+
+def choose_engine(
+    workspace: Workspace, name: str, asking: Asking, archive: Archive | None = None
+) -> Chosen:
+    """Return the engine called `name`, made and not opened.
+
+    Parameters
+    ----------
+    archive
+        For ``replay``: the run whose answers are given again.
+
+    Raises
+    ------
+    UnknownEngineError
+        There is no such engine.
+    EngineError
+        The name or a setting cannot be used.
+    """
+    settings = Settings(
+        labels=workspace.labels,
+        private=workspace.private,
+        config=read_config(workspace),
+        temperature=asking.temperature,
+        max_tokens=asking.max_tokens,
+        seed=asking.seed,
+        allow_unconstrained=asking.allow_unconstrained,
+        batch=asking.batch,
+        archive=archive,
+        tell=asking.tell,
+    )
+    parameters = {
+        "temperature": asking.temperature,
+        "max_tokens": asking.max_tokens,
+        "seed": asking.seed,
+    }
+    return Chosen(name, load_engine(name, settings), parameters)
+
+
+def load_engine(name: str, settings: Settings) -> Engine:
+    """Return the engine called `name`, importing what registers it.
+
+    Raises
+    ------
+    UnknownEngineError
+        There is no such engine.
+    """
+    module = _ENGINES.get(name.partition(":")[0])
+    if module is not None:
+        importlib.import_module(module)
+    return get_engine(name, settings)
+
+
+@contextmanager
+def opened(engine: Engine) -> Iterator[Engine]:
+    """Hold `engine` open for the length of the block, if it holds anything open."""
+    if isinstance(engine, AbstractContextManager):
+        with engine:
+            yield engine
+    else:
+        yield engine
+
+
+class HeldEngine:
+    """An engine that several runs ask: opened by the first, closed by its holder."""
+
+    def __init__(self, chosen: Chosen, stack: ExitStack) -> None:
+        self.name = chosen.name
+        self.parameters = chosen.parameters
+        self._engine = chosen.engine
+        self._stack: ExitStack | None = stack
+
+    def identity(self) -> Mapping[str, object]:
+        """Return the engine's identity, opening it if nobody has yet."""
+        if self._stack is not None:
+            self._stack.enter_context(opened(self._engine))
+            self._stack = None
+        return self._engine.identity()
+
+    def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
+        """Yield what the engine answers; see `Engine.complete`."""
+        return self._engine.complete(prompts)
+
+    def account(self) -> Mapping[str, object]:
+        """Return what the engine counted so far; nothing for one that does not."""
+        return self._engine.account() if isinstance(self._engine, Accounting) else {}
+
+
+@contextmanager
+def hold_engine(
+    workspace: Workspace, name: str, asking: Asking | None = None
+) -> Iterator[HeldEngine]:
+    """Hold one engine for all runs of the block: a server takes minutes to start.
+
+    Raises
+    ------
+    EngineError
+        There is no such engine, or it is a replay, which belongs to one run.
+    """
+    if name.partition(":")[0] == "replay":
+        raise EngineError(
+            f"{name} gives the answers of one run again and cannot answer anything "
+            "else. Name an engine that answers anew."
+        )
+    with ExitStack() as stack:
+        yield HeldEngine(choose_engine(workspace, name, asking or Asking()), stack)
