@@ -399,8 +399,8 @@ class Failing(Scripted):
 
 
 def test_a_dying_servers_errors_do_not_count_once_it_is_revived():
-    """vLLM answers 500 for a while before its connections break."""
-    supervisor = Supervisor([True])
+    """A vLLM answers 500 for a while before its connections break."""
+    supervisor = Supervisor([True] * 8)
     found, account = ask(Failing(8), 40, revive=supervisor, retries=0, concurrency=8)
     assert {c.finish_reason for c in found} == {"stop"}
     assert account["retried"] == {"HTTP 500": 8}
