@@ -22,6 +22,9 @@ from loop.core.printable import printable
 GATE_EXIT = 100
 """Exit code when a gate did not pass."""
 
+INTERRUPTED_EXIT = 130
+"""Exit code after Ctrl-C, as shells expect it."""
+
 Row = TypeVar("Row")
 
 WorkspaceOption = Annotated[
@@ -174,12 +177,17 @@ class Progress:
 
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """Turn a `LoopError` into its message and exit code 1, without a traceback."""
+    """Turn a `LoopError` into its message and exit code 1, without a traceback.
+
+    An interrupt, which Typer turns into exit code 130 without a word, gets one.
+    """
     try:
         yield
     except LoopError as error:
         note(f"error: {error}")
         raise SystemExit(1) from error
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, SystemExit) as error:
+        if isinstance(error, SystemExit) and error.code != INTERRUPTED_EXIT:
+            raise
         note("stopped; run the same command again to go on where it was")
-        raise SystemExit(1) from error
+        raise SystemExit(INTERRUPTED_EXIT) from error

@@ -89,6 +89,7 @@ def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
         return
     yield Finding("workspace", OK, str(place.root))
     yield _check_private(place)
+    yield _check_store(place)
     from loop.core.config import Config, read_config
 
     try:
@@ -125,6 +126,20 @@ def _check_private(workspace: Workspace) -> Finding:
         text = f"{folder} cannot be written. Correct its owner, or:\nchmod 700 {folder}"
         return Finding("private", BROKEN, text)
     return Finding("private", OK, str(folder))
+
+
+def _check_store(workspace: Workspace) -> Finding:
+    """Return whether the store of answers and runs can be used."""
+    from loop.run.store import open_store
+
+    if not os.path.exists(workspace.store):
+        return Finding("store", OK, f"{workspace.store} is made when it is needed")
+    try:
+        with open_store(workspace) as store:
+            runs = len(store.find_runs())
+    except LoopError as error:
+        return Finding("store", BROKEN, str(error))
+    return Finding("store", OK, f"{workspace.store}, {runs} runs")
 
 
 def _describe_config(workspace: Workspace, config: Config) -> Finding:
@@ -191,6 +206,7 @@ def _look_for_gpu() -> Finding:
 def _open_engine(workspace: Workspace, engine: str) -> Finding:
     """Return whether `engine` opens: that includes its start-up probe."""
     from loop.core.digests import digest_json
+    from loop.engines.names import masked
     from loop.run.asking import Asking, choose_engine, opened
 
     try:
@@ -198,6 +214,6 @@ def _open_engine(workspace: Workspace, engine: str) -> Finding:
         with opened(chosen.engine) as ready:
             digest = digest_json(ready.identity())
     except LoopError as error:
-        return Finding("engine", BROKEN, f"{engine}: {error}")
+        return Finding("engine", BROKEN, f"{masked(engine)}: {error}")
     text = f"{engine} is there and does what it is asked; identity {digest[:12]}"
     return Finding("engine", OK, text)

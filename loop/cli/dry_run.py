@@ -76,7 +76,9 @@ def _row(shape: Shape, found: DryRun) -> tuple[str, ...]:
         f"{found.times_fewer(shape):,.0f} x",
         f"{shape.output_tokens / cases:,.1f}",
     )
-    return cells if shape.cost is None else (*cells, f"{shape.cost:,.2f}")
+    if shape.cost is None:
+        return cells
+    return (*cells, f"{shape.cost:,.{2 if shape.cost >= 1 else 4}f}")
 
 
 def _comparison(found: DryRun) -> list[str]:
@@ -86,7 +88,9 @@ def _comparison(found: DryRun) -> list[str]:
     return [
         "requests    at most: what is stored already, or asked twice, is not sent",
         "in prefix   prompt tokens before the case text, the same in every case",
-        "uncached    read anew if a server keeps that prefix: it is counted once",
+        "uncached    read anew if a server keeps that prefix: it is counted once;",
+        "            with blocks of 16 tokens up to 15 more a request are read anew,",
+        "            and llama.cpp reads the prefix once in each of its slots",
         "fewer       uncached tokens than the layout 'reference': the same guides,",
         f"            asked as the {SOURCE} does,",
         "            one call a label, the case before the guidance",

@@ -26,8 +26,8 @@ from loop.cli.console import (
 if TYPE_CHECKING:
     from loop.core.ledger import Actor
     from loop.core.paths import Workspace
-    from loop.evaluate.matrix import Cell, Column, Matrix
-    from loop.evaluate.matrix_runs import Asked, Request
+    from loop.evaluate.matrix.records import Cell, Column, Matrix
+    from loop.evaluate.matrix.runs import Asked, Request
     from loop.run.execute import RunSummary
     from loop.run.task import Task, Watch
 
@@ -91,7 +91,7 @@ def matrix(
     stored already are not asked again. An engine that fails keeps its column with the
     reason; the exit code is then 1. Gates are shown, not decided: see `evaluate`.
     """
-    from loop.evaluate.matrix_runs import Request, name_runs, read_matrix
+    from loop.evaluate.matrix.runs import Request, name_runs, read_matrix
     from loop.run.asking import Asking
 
     place = open_workspace(workspace)
@@ -114,7 +114,7 @@ def matrix(
     result = read_matrix(place, asked, reference=reference)
     _write_documents(place, result, (html, markdown, csv))
     if as_json:
-        from loop.report.matrix_data import matrix_data
+        from loop.report.matrix.data import matrix_data
 
         print_json(matrix_data(result))
     else:
@@ -150,7 +150,7 @@ def _ask(
     quiet: bool,
 ) -> list[Asked]:
     """Run the engines one after the other, with progress and a line for each."""
-    from loop.evaluate.matrix_runs import ask_engines, check_before
+    from loop.evaluate.matrix.runs import ask_engines, check_before
     from loop.evaluate.protocol import register_protocol
 
     def ready(task: Task) -> None:
@@ -182,8 +182,8 @@ def _write_documents(
 ) -> None:
     """Write the documents that are wanted, and say so."""
     from loop.core.files import write_atomic
-    from loop.report.matrix_html import render_matrix_html
-    from loop.report.matrix_text import render_matrix_csv, render_matrix_markdown
+    from loop.report.matrix.html import render_matrix_html
+    from loop.report.matrix.text import render_matrix_csv, render_matrix_markdown
     from loop.report.templates import template_folder
 
     folder = template_folder(workspace)
@@ -200,7 +200,7 @@ def _write_documents(
 
 def show_matrix(matrix: Matrix) -> None:
     """Print the engines, accuracy by label and engine, and the caveats."""
-    from loop.report.matrix_words import SELECTION, floor_sentence, legend
+    from loop.report.matrix.words import SELECTION, floor_sentence, legend
 
     say(
         f"{matrix.prompt} on {matrix.cohort.name}, {matrix.cases} cases, "
@@ -261,7 +261,7 @@ def _cut(name: str, width: int | None) -> str:
 
 def _shown(cell: Cell | None) -> str:
     """Return one cell in 17 characters: mark, accuracy and interval."""
-    from loop.report.matrix_text import sign
+    from loop.report.matrix.text import sign
     from loop.report.numbers import NOT_ESTIMABLE, share
 
     if cell is None or not cell.result.confusion.n:
@@ -290,8 +290,8 @@ def _facts(matrix: Matrix, columns: Sequence[Column]) -> Iterator[tuple[str, ...
 def _engine_facts(matrix: Matrix, column: Column) -> dict[str, str]:
     """Return what is told of one engine; nothing when it has no run."""
     from loop.core.records import Status
-    from loop.evaluate.matrix import Standing
-    from loop.report.matrix_words import tally
+    from loop.evaluate.matrix.records import Standing
+    from loop.report.matrix.words import tally
     from loop.report.numbers import share
 
     evaluation = column.evaluation

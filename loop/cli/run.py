@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,7 +55,12 @@ def run(
     limit: LimitOption = None,
     repeats: Annotated[
         int,
-        typer.Option("--repeats", min=1, help="Ask everything so many times anew."),
+        typer.Option(
+            "--repeats",
+            min=1,
+            help="Ask everything so many times anew, each time with the next seed; "
+            "needs a --temperature above 0 to show how sure a model is.",
+        ),
     ] = 1,
     temperature: Annotated[
         float, typer.Option("--temperature", min=0.0, help="Sampling temperature.")
@@ -68,7 +74,7 @@ def run(
     ] = False,
     allow_unconstrained: UnconstrainedOption = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count prompts, tokens and cost.")
+        bool, typer.Option("--dry-run", help="Only count requests, tokens and cost.")
     ] = False,
     actor: ActorOption = None,
     workspace: WorkspaceOption = None,
@@ -91,6 +97,8 @@ def run(
         show_dry_run(place, prompt, cohort, engine=engine, limit=limit, as_json=as_json)
         return
     _check(engine, repeats=repeats, batch=batch)
+    if not isfinite(temperature):
+        raise typer.BadParameter("--temperature must be a finite number")
     asking = Asking(
         temperature=temperature,
         max_tokens=max_tokens,
@@ -127,7 +135,7 @@ def _check(engine: str, *, repeats: int, batch: bool) -> None:
 
 
 def _data(summaries: list[RunSummary], task: Task) -> dict[str, Any]:
-    """Return the first draw, with the ids of all."""
+    """Return the first draw, with the ids and outcomes of all."""
     first = summaries[0]
     return {
         **first._asdict(),
@@ -138,6 +146,16 @@ def _data(summaries: list[RunSummary], task: Task) -> dict[str, Any]:
         "cohort": task.spec.cohort,
         "engine": task.spec.engine,
         "draws": [summary.run_id for summary in summaries],
+        "outcomes_of_draws": [
+            {
+                "run_id": summary.run_id,
+                "items": summary.items,
+                "answered": summary.answered,
+                "unparsed": summary.unparsed,
+                "failed": summary.failed,
+            }
+            for summary in summaries
+        ],
     }
 
 

@@ -6,18 +6,36 @@ machine. Nothing in it is secret: keys come from the environment only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
+from loop.core.errors import DataError
+from loop.core.files import read_text
 from loop.core.paths import Workspace
-from loop.core.yaml_files import read_model
+from loop.core.yaml_files import check_model, parse_yaml
+
+_NO_HOST = re.compile(r"^$|[\s/@*?#\\]|^[^:]*:[^:]*$|\]:")
+"""What a scheme, a port, a path or a wildcard beside a host looks like."""
+
+
+def _check_host(host: str) -> str:
+    if _NO_HOST.search(host):
+        raise ValueError(
+            "give a host's name or address alone, without http://, port or wildcard"
+        )
+    return host
+
 
 Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0)]
-Price = Annotated[float, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Host = Annotated[str, AfterValidator(_check_host)]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+KeyName = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
+"""Capitals only: a key written here by mistake must not pass for a name."""
 
 
 class _Strict(BaseModel):
@@ -41,12 +59,15 @@ class ModelPrice(_Strict):
     def cost(self, prompt: int, output: int, cached: int = 0) -> float:
         """Return the price of so many tokens; `cached` of the prompt's are cheaper.
 
+        A server that claims more cached tokens than there are is not believed.
+
         Examples
         --------
         >>> ModelPrice(input=2.0, output=8.0, cached_input=0.5).cost(1000, 100, 900)
         0.00145
         """
         reread = self.input if self.cached_input is None else self.cached_input
+        cached = min(cached, prompt)
         fresh = (prompt - cached) * self.input
         return (fresh + cached * reread + output * self.output) / 1e6
 
@@ -57,7 +78,7 @@ class ServingSettings(_Strict):
     url: str = "http://127.0.0.1:8000/v1"
     """Where to ask when the engine's name gives no URL."""
 
-    key_env: EnvironmentName = "RANLOOP_API_KEY"
+    key_env: KeyName = "RANLOOP_API_KEY"
     """Environment variable that holds the API key; sent if it is set."""
 
     concurrency: Count | Literal["adaptive"] = "adaptive"
@@ -114,7 +135,7 @@ class VllmSettings(ServingSettings):
     extra_args: tuple[str, ...] = ()
     """Further arguments of ``vllm serve``, as they are."""
 
-    environment: Mapping[str, str] = {}
+    environment: Mapping[EnvironmentName, str] = {}
     """Further environment variables of the server."""
 
     start_timeout_s: Seconds = 900.0
@@ -131,7 +152,7 @@ class Engines(_Strict):
 class Config(_Strict):
     """The content of ``.ranloop/config.yaml``."""
 
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[Host, ...] = ()
     """Hosts besides this machine that may receive case text."""
 
     engines: Engines = Engines()
@@ -140,16 +161,24 @@ class Config(_Strict):
 
 
 def read_config(workspace: Workspace) -> Config:
-    """Return the workspace's settings; the defaults where there is no file.
+    """Return the workspace's settings; the defaults where there is no file or text.
 
     Raises
     ------
     DataError
-        The file is not YAML or a field is wrong; names each.
+        The file cannot be read or is not YAML, or a field is wrong; names each.
     """
-    if not workspace.config.exists():
+    path = workspace.config
+    try:
+        path.lstat()
+    except FileNotFoundError:
         return Config()
-    return read_model(workspace.config, Config)
+    except OSError as error:
+        raise DataError(
+            f"cannot read {path}: {error.strerror}. Correct its permissions or owner."
+        ) from error
+    data = parse_yaml(read_text(path), path)
+    return Config() if data is None else check_model(data, Config, path)
 
 
 def with_changes(settings: VllmSettings, changes: Mapping[str, Any]) -> VllmSettings:

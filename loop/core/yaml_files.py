@@ -42,6 +42,9 @@ _StrictLoader.add_implicit_resolver(
 def _unique_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> object:
     seen = set()
     for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            # A list or a mapping; the loader says that it cannot be a key.
+            continue
         if key.value in seen:
             line = key.start_mark.line + 1
             raise DataError(f"line {line}: key {key.value!r} occurs twice")
@@ -99,7 +102,7 @@ def check_model(data: object, model: type[Model], source: Path | str) -> Model:
     except ValidationError as error:
         lines = [
             f"  {'.'.join(str(part) for part in problem['loc']) or '(file)'}: "
-            f"{problem['msg']}"
+            f"{_reason(problem['type'], problem['msg'])}"
             for problem in error.errors(include_input=False, include_url=False)[:10]
         ]
         detail = "\n".join(lines)
@@ -107,6 +110,13 @@ def check_model(data: object, model: type[Model], source: Path | str) -> Model:
             f"{source} does not have the expected form:\n{detail}\n"
             "Correct these fields and run the command again."
         ) from error
+
+
+def _reason(kind: str, message: str) -> str:
+    """Return what is wrong with a field, in words of a file's author."""
+    if kind == "extra_forbidden":
+        return "there is no such field; check its spelling and its place"
+    return "missing" if kind == "missing" else message
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -133,11 +141,27 @@ def get_engine(name: str, settings: Settings) -> Engine:
     UnknownEngineError
         The part before the colon is not a registered scheme.
     """
+    check_scheme(name)
     scheme, _, rest = name.partition(":")
-    if scheme not in _FACTORIES:
-        known = ", ".join(sorted(_FACTORIES)) or "none"
-        raise UnknownEngineError(
-            f"no engine {scheme!r} (known: {known}). "
-            "Name an engine as scheme:model, or plain `rules`."
-        )
     return _FACTORIES[scheme](rest, settings)
+
+
+def check_scheme(name: str, shipped: Collection[str] = ()) -> None:
+    """Refuse the name of an engine that does not exist.
+
+    Raises
+    ------
+    UnknownEngineError
+        The part before the colon is neither registered nor one of `shipped`.
+    """
+    scheme = name.partition(":")[0]
+    known = sorted({*_FACTORIES, *shipped})
+    if scheme in known:
+        return
+    close = get_close_matches(scheme, known, n=1)
+    raise UnknownEngineError(
+        f"no engine {scheme!r} (known: {', '.join(known) or 'none'}). "
+        + (f"Did you mean {close[0]!r}? " if close else "")
+        + "Name an engine as scheme:model, for example "
+        "openai:MODEL@http://127.0.0.1:8000/v1, or plain `rules`."
+    )

@@ -8,6 +8,12 @@ from typing import NamedTuple
 from loop.core.errors import EngineError
 
 _URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
+_NO_SCHEME = re.compile(r"@(?P<place>[\w.-]+:[0-9]+(?:/[\w./-]*)?)$")
+"""A host and a port: else the model's name would swallow where to ask."""
+
+_SECRET = re.compile(
+    r"(@https?://)(?:[^/?#]*@|[^?#]*[?#]).*", re.IGNORECASE | re.DOTALL
+)
 
 
 class ModelName(NamedTuple):
@@ -32,7 +38,7 @@ def split_name(rest: str) -> ModelName:
     Raises
     ------
     EngineError
-        There is no model, or an empty adapter.
+        There is no model, an empty adapter, or a host and port without http://.
 
     Examples
     --------
@@ -51,4 +57,24 @@ def split_name(rest: str) -> ModelName:
             "it as scheme:model[#adapter][@url], for example "
             "openai:Qwen/Qwen3-14B@http://127.0.0.1:8000/v1."
         )
+    if not urls and (found := _NO_SCHEME.search(name)):
+        raise EngineError(
+            f"{found['place']} in the engine's name is not taken for an address. Write "
+            f"@http://{found['place']}, or @https:// where the server has it."
+        )
     return ModelName(model, adapter if sharp else None, urls[0] if urls else None)
+
+
+def masked(name: str) -> str:
+    """Return an engine's name without what may be secret in its URL.
+
+    Such a URL is refused; the refusal must not show it either.
+
+    Examples
+    --------
+    >>> masked("openai:model@https://me:word@127.0.0.1/v1")
+    'openai:model@https://***'
+    >>> masked("openai:me@home/model@http://127.0.0.1/v1")
+    'openai:me@home/model@http://127.0.0.1/v1'
+    """
+    return _SECRET.sub(r"\1***", name)

@@ -17,7 +17,7 @@ from loop.evaluate.measure import (
 )
 from loop.evaluate.protocol import find_registration
 from loop.evaluate.results import Evaluation, LabelResult, Method
-from loop.evaluate.stability import measure_stability
+from loop.evaluate.stability import describe_stability, measure_stability
 
 
 def evaluate_run(
@@ -57,16 +57,7 @@ def _with(evaluation: Evaluation, stability: Stability) -> Evaluation:
     """Return `evaluation` with the flips of every label."""
     pairs = zip(evaluation.labels, stability.labels, strict=True)
     labels = tuple(replace(result, flips=flips) for result, flips in pairs)
-    note = (
-        f"Asked {stability.draws} times: runs {', '.join(stability.runs)}. A flip is a "
-        "case whose answers are not all the same."
-    )
-    if stability.partly:
-        note += (
-            f" {stability.partly} cases were answered in some of the runs only and "
-            "are not counted."
-        )
-    notes = (*evaluation.notes, note)
+    notes = (*evaluation.notes, describe_stability(stability))
     return replace(evaluation, labels=labels, stability=stability, notes=notes)
 
 

@@ -47,6 +47,15 @@ class Stability:
     partly: int
     """Cases answered in some draws and not in others."""
 
+    same_words: int
+    """Cases whose raw answers are the same to the letter in all draws."""
+
+    temperature: float
+    """Sampling temperature of all draws."""
+
+    chance: bool
+    """Whether the answers were left to chance: temperature above 0, and a model."""
+
     @property
     def draws(self) -> int:
         """How often every case was asked."""

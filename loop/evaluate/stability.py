@@ -12,6 +12,7 @@ from loop.core.paths import Workspace
 from loop.evaluate.flips import Stability, count_flips
 from loop.evaluate.inputs import Inputs
 from loop.evaluate.pairs import Answer, Codes, read_answers
+from loop.evaluate.wording import count_same_words
 from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, open_store, read_outcomes
@@ -39,11 +40,47 @@ def measure_stability(workspace: Workspace, inputs: Inputs) -> Stability | None:
     tables = _shared_tables(workspace, inputs, records)
     answered = np.stack([table >= Answer.UNCERTAIN for table in tables])
     some = answered.any(axis=2)
+    with open_store(workspace) as store:
+        same_words = count_same_words(store, records)
     return Stability(
         runs=tuple(record.id for record in records),
         labels=count_flips(tables, inputs.protocol.confidence),
         partly=int((some.any(axis=0) & ~some.all(axis=0)).sum()),
+        same_words=same_words,
+        temperature=float(records[0].spec.parameters.get("temperature", 0.0)),
+        chance=_leaves_to_chance(records[0].spec),
     )
+
+
+def describe_stability(stability: Stability) -> str:
+    """Return what the flips of a run mean, and what they do not."""
+    parts = [
+        f"Asked {stability.draws} times at temperature {stability.temperature:g}, each "
+        f"with a seed of its own: runs {', '.join(stability.runs)}. A flip is a case "
+        "whose answers are not all the same."
+    ]
+    if stability.partly:
+        parts.append(
+            f"{stability.partly} cases were answered in some of the runs only and are "
+            "not counted."
+        )
+    if not stability.chance:
+        parts.append(
+            "Nothing was left to chance (temperature 0, or an engine without chance): "
+            "flips show what the server does not repeat, not how sure the model is."
+        )
+    elif stability.same_words:
+        parts.append(
+            f"{stability.same_words} cases were answered in the same words every time; "
+            "if that is nearly all, the server may ignore the seed, and the absence of "
+            "flips shows nothing."
+        )
+    return " ".join(parts)
+
+
+def _leaves_to_chance(spec: RunSpec) -> bool:
+    """Whether another seed may give another answer; the rules have no use for one."""
+    return spec.engine != "rules" and bool(spec.parameters.get("temperature"))
 
 
 def find_draws(workspace: Workspace, record: RunRecord) -> list[RunRecord]:

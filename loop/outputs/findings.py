@@ -79,7 +79,8 @@ copied exactly.
         """Return the value of each label, or why the answer cannot be read.
 
         Never raises and never guesses. A label that the list does not name is absent;
-        without a whole list there are no fields.
+        without a whole list there are no fields, nor with words beside it: "I cannot
+        read this" or "edema, too" before or after a list is no part of it.
         """
         if len(text) > MAX_CHARS:
             return Reading(None, (), f"the answer is longer than {MAX_CHARS:,} chars")
@@ -138,7 +139,7 @@ def read_loosely(text: str, fields: Sequence[str], source: str) -> Reading:
     """
 
     def read_body(body: str, repairs: list[str]) -> dict[str, Field]:
-        listed = _find_list(find_object(body, repairs), repairs)
+        listed = _find_list(find_object(body, repairs, alone=True), repairs)
         return _read_list(listed, fields, source, repairs)
 
     return read_tolerantly(text, read_body)

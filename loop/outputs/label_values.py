@@ -40,6 +40,8 @@ MAX_CHARS = 400_000
 _NOT_MENTIONED = "absent"
 """The entry of a label that the case does not mention."""
 
+_ABSENT = BARE[_NOT_MENTIONED]
+
 
 class LabelValues:
     """Reads answers of the form above; see `loop.outputs.base.Contract`."""
@@ -99,7 +101,7 @@ def _read_strictly(text: str, fields: Sequence[str], source: str) -> Reading | N
     except (ValueError, TypeError):
         # TypeError: lone surrogates make a str that is not text to the parser.
         return None
-    answers = dict.fromkeys(fields, BARE[Value.ABSENT])
+    answers = dict.fromkeys(fields, _ABSENT)
     if type(data) is not dict or data.keys() != answers.keys():
         return None
     repairs: list[str] = []

@@ -71,13 +71,20 @@ def read_bare(body: str, name: str, repairs: list[str]) -> Field:
     return BARE[value.value]
 
 
-def find_object(body: str, repairs: list[str]) -> Pairs:
+def find_object(body: str, repairs: list[str], *, alone: bool = False) -> Pairs:
     """Return the one object in `body`; copies of it are allowed, others are not.
+
+    Parameters
+    ----------
+    alone
+        Whether words beside the object make it unreadable: they must where what the
+        object leaves out means something, since the words may say it.
 
     Raises
     ------
     UnreadableError
-        There is none, it cannot be read, or there are different ones.
+        There is none, it cannot be read, there are different ones, or it should stand
+        alone and does not.
     """
     reader = ObjectReader(body)
     objects: list[Pairs] = []
@@ -100,7 +107,10 @@ def find_object(body: str, repairs: list[str]) -> Pairs:
         raise UnreadableError(f"{len(objects)} different objects in the answer")
     if len(objects) > 1:
         repairs.append("the same object given more than once")
-    if (outside + body[at:]).strip("\ufeff \t\r\n"):
+    outside += body[at:]
+    if alone and any(char.isalnum() for char in outside):
+        raise UnreadableError("there are words beside the answer, which may say more")
+    if outside.strip("\ufeff \t\r\n"):
         repairs.append("text around the object removed")
     repairs.extend(sorted(reader.repairs))
     return objects[0]

@@ -62,7 +62,13 @@ def _repeats(evaluation: Evaluation) -> dict[str, Any] | None:
     stability = evaluation.stability
     if stability is None:
         return None
-    return {"runs": list(stability.runs), "answered_in_some_only": stability.partly}
+    return {
+        "runs": list(stability.runs),
+        "answered_in_some_only": stability.partly,
+        "answered_in_the_same_words": stability.same_words,
+        "temperature": stability.temperature,
+        "left_to_chance": stability.chance,
+    }
 
 
 def _flips(result: LabelResult) -> dict[str, Any] | None:

@@ -96,5 +96,6 @@ def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, obj
     yield ("flip_cases", flips.n if flips else None)
     yield ("flip_rate_low", flips.interval.low if flips and flips.n else None)
     yield ("flip_rate_high", flips.interval.high if flips and flips.n else None)
+    yield ("draws_differ", flips.disagreement if flips else None)
     yield from (("reasons", "; ".join(gate.reasons)), ("needs", gate.needs))
     yield from (("run", evaluation.run.run_id), ("signature", evaluation.signature))

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-from loop.core.errors import EngineError
+from loop.core.errors import DataError, EngineError
 from loop.core.paths import Workspace
 from loop.core.records import Completion, Prompt
 from loop.labels.cohort import Cohort
@@ -27,21 +27,31 @@ class StoredRun:
     """
 
     def __init__(self, workspace: Workspace, run_id: str, calls: Sequence[str]) -> None:
-        """Prepare to read `run_id`, whose items took the `calls` of their plan."""
+        """Prepare to read `run_id`, whose items took the `calls` of their plan.
+
+        Raises
+        ------
+        DataError
+            The run's manifest is missing or was changed.
+        """
         self.run_id = run_id
         self._workspace = workspace
         self._place = {call: number for number, call in enumerate(calls)}
-        self._manifest = read_manifest(workspace, run_id)
+        manifest = read_manifest(workspace, run_id)
+        try:
+            self.parameters: Mapping[str, Any] = dict(manifest["spec"]["parameters"])
+            self._identity: Mapping[str, object] = dict(manifest["engine_identity"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"the manifest of run {run_id} does not say which engine answered; "
+                "something other than ranloop changed it. Run the same `ranloop run` "
+                "again for a new one."
+            ) from error
         self._open = ExitStack()
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """The parameters the engine was asked with."""
-        return dict(self._manifest["spec"]["parameters"])
 
     def identity(self) -> Mapping[str, object]:
         """Return the identity of the engine that answered, through other replays."""
-        identity: Mapping[str, object] = self._manifest["engine_identity"]
+        identity = self._identity
         while isinstance(source := identity.get("source"), Mapping):
             identity = source
         return identity

@@ -13,7 +13,14 @@ from loop.core.config import read_config
 from loop.core.errors import EngineError
 from loop.core.paths import Workspace
 from loop.core.records import Completion, Prompt
-from loop.engines.base import Accounting, Archive, Engine, Settings, get_engine
+from loop.engines.base import (
+    Accounting,
+    Archive,
+    Engine,
+    Settings,
+    check_scheme,
+    get_engine,
+)
 
 _ENGINES: Mapping[str, str] = MappingProxyType(
     {
@@ -104,10 +111,22 @@ def load_engine(name: str, settings: Settings) -> Engine:
     UnknownEngineError
         There is no such engine.
     """
+    check_engine(name)
     module = _ENGINES.get(name.partition(":")[0])
     if module is not None:
         importlib.import_module(module)
     return get_engine(name, settings)
+
+
+def check_engine(name: str) -> None:
+    """Refuse an engine that does not exist, without importing one.
+
+    Raises
+    ------
+    UnknownEngineError
+        There is no such engine.
+    """
+    check_scheme(name, _ENGINES)
 
 
 @contextmanager

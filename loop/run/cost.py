@@ -9,18 +9,19 @@ from itertools import islice
 from typing import NamedTuple
 
 from loop.core.config import Config, ModelPrice, read_config
-from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item
 from loop.engines.names import split_name
-from loop.labels.cohort import Cohort, Role, iter_items, read_cohort
+from loop.labels.cohort import iter_items, read_cohort
 from loop.outputs.base import CONTRACTS, get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.contracts import can_exchange, with_contract
 from loop.prompts.render import Plan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion
+from loop.run.asking import check_engine
 from loop.run.expected import Expectation, count_answer, expect_findings
 from loop.run.published import ANSWER, in_published_layout
+from loop.run.task import check_open
 from loop.run.tokens import Count, TokenCounter, find_counter
 
 _MILLION = 1_000_000
@@ -145,15 +146,16 @@ def estimate_run(
     DataError
         The version, the cohort or its contract cannot be used.
     EngineError
-        The engine's name has no model where it needs one.
+        There is no such engine, or its name has no model where it needs one.
     ValueError
         `limit` is below 1.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be >= 1, got {limit}")
+    check_engine(engine)
     version = read_version(workspace, prompt)
     members = read_cohort(workspace, cohort)
-    _check_open(members)
+    check_open(members)
     config = read_config(workspace)
     model = _model(engine)
     counter = find_counter(model, _revision(engine, config))
@@ -176,19 +178,6 @@ def estimate_run(
             for number, way in enumerate(ways)
         ),
     )
-
-
-def _check_open(cohort: Cohort) -> None:
-    if cohort.role is Role.HOLDOUT:
-        raise DataError(
-            f"cohort {cohort.name} has the role holdout, and holdout cohorts open only "
-            "for a frozen version. Use a dev or external cohort."
-        )
-    if not cohort.cases:
-        raise DataError(
-            f"cohort {cohort.name} has no cases. Import some with "
-            "`ranloop cohort import`."
-        )
 
 
 def _model(engine: str) -> str | None:

@@ -115,7 +115,6 @@ def _configure(connection: sqlite3.Connection) -> None:
     _use_wal(connection)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = OFF")
-    connection.execute("PRAGMA wal_autocheckpoint = 4000")
     connection.execute("PRAGMA cache_size = -65536")
 
 

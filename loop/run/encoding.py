@@ -38,11 +38,10 @@ class FieldEncoder:
         """Return `fields` as one JSON object."""
         if tuple(fields) != self._names:
             self._learn(fields)
-        usual = self._usual
-        parts = [
-            part if answer is usual else _spell(name, answer)
-            for part, (name, answer) in zip(self._parts, fields.items(), strict=True)
-        ]
+        parts, usual = self._parts.copy(), self._usual
+        for place, answer in enumerate(fields.values()):
+            if answer is not usual:
+                parts[place] = _spell(self._names[place], answer)
         return "{" + ",".join(parts) + "}"
 
     def _learn(self, fields: Mapping[str, Field]) -> None:

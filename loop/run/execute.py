@@ -290,7 +290,7 @@ class _Runner:
     def _settle(self, call: _Call, completion: Completion) -> None:
         """Read one completion into its item's slot; store the item once complete."""
         slot, prompt, _ = call
-        if completion.prompt_tokens is not None:
+        if completion.prompt_tokens is not None or completion.completion_tokens:
             self._used.add(completion)
         if completion.finish_reason == "stop":
             fields, repairs, problem = self._read(

@@ -28,8 +28,8 @@ _PAGE = 1000
 _LOOKUP = 500
 """Keys in one SELECT."""
 
-_INSERT = 32
-"""Rows in one INSERT."""
+_INSERT = 256
+"""Most rows in one INSERT."""
 
 
 CompletionRow: TypeAlias = tuple[
@@ -79,6 +79,7 @@ class Store:
         self.path = path
         self._lock = RLock()
         self._connection = connect(path)
+        self._file = _identify(path)
 
     def close(self) -> None:
         """Close the file; everything committed stays."""
@@ -266,23 +267,41 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        # SQLite would go on, in a file that nobody finds again.
+        if _identify(self.path) != self._file:
+            raise StoreError(
+                f"{self.path} was removed or replaced while it was in use. What was "
+                "answered is in the file that was there; put it back if you have it, "
+                "and run the same command again."
+            )
         with self._lock, reported(self.path), transaction(self._connection):
             yield self._connection
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    """Return what tells the file at `path` from another one; None without a file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _insert(
     connection: sqlite3.Connection, into: str, rows: Sequence[tuple[object, ...]]
 ) -> None:
-    """Insert rows, many with each statement: that costs less than one by one."""
-    if not rows:
-        return
-    row = f"({','.join('?' * len(rows[0]))})"
-    whole = len(rows) - len(rows) % _INSERT
-    many = f"{into} VALUES {','.join([row] * _INSERT)}"
-    for start in range(0, whole, _INSERT):
-        values = chain.from_iterable(rows[start : start + _INSERT])
-        connection.execute(many, tuple(values))
-    connection.executemany(f"{into} VALUES {row}", rows[whole:])
+    """Insert rows with few statements, in which other threads run undisturbed.
+
+    Their sizes are powers of two, so that few different ones are prepared and kept.
+    """
+    start, size = 0, _INSERT
+    while start < len(rows):
+        while size > len(rows) - start:
+            size //= 2
+        marks = f"({','.join('?' * len(rows[0]))})"
+        values = chain.from_iterable(rows[start : start + size])
+        connection.execute(f"{into} VALUES {','.join([marks] * size)}", tuple(values))
+        start += size
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item
 from loop.engines.base import Accounting, Engine, Redrawing
-from loop.labels.cohort import Cohort, iter_items, read_cohort
+from loop.labels.cohort import Cohort, Role, iter_items, read_cohort
 from loop.labels.reference import read_reference
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
@@ -85,7 +85,7 @@ def prepare_run(
     """
     version = read_version(workspace, prompt)
     members = read_cohort(workspace, cohort)
-    _check_open(members)
+    check_open(members)
     contract = get_contract(version.contract)
     chosen = _choose(workspace, engine, asking or Asking(), version, members)
     reference, reference_digest = _newest_reference(workspace, cohort)
@@ -158,14 +158,19 @@ def run_draws(
     LoopError
         As `execute` does; what was answered until then is kept.
     """
-    work = replace(task.work, items=watch(task.work.items)) if watch else task.work
     environment = read_environment(workspace.root)
     with opened(task.engine) as engine, open_store(workspace) as store:
         for draw in range(draws):
             asked = engine if draw == 0 else _redraw(engine, draw)
             seal = _sealer(workspace, asked, environment)
             spec = _drawn(task.spec, draw)
+            work = _watched(task.work, watch)
             yield execute(spec, work, asked, store, now=now, seal=seal)
+
+
+def _watched(work: Work, watch: Watch | None) -> Work:
+    """Return `work` to be read once more: what `watch` returns may end after one."""
+    return work if watch is None else replace(work, items=watch(work.items))
 
 
 def _drawn(spec: RunSpec, draw: int) -> RunSpec:
@@ -208,8 +213,15 @@ def run_prompt(
     return run_task(workspace, task, watch=watch)
 
 
-def _check_open(cohort: Cohort) -> None:
-    if cohort.role == "holdout":
+def check_open(cohort: Cohort) -> None:
+    """Refuse a cohort that no prompt version may be asked about.
+
+    Raises
+    ------
+    DataError
+        It is a holdout, or holds no cases.
+    """
+    if cohort.role is Role.HOLDOUT:
         raise DataError(
             f"cohort {cohort.name} has the role holdout, and holdout cohorts open only "
             "for a frozen version. Use a dev or external cohort."

@@ -6,6 +6,7 @@ next to nothing, 64 at a time, in the same invocation:
 
 - ``bare``: aiohttp with prepared bytes, reading each answer and keeping nothing: what
   the client library and the machine allow;
+- ``uvloop``: the same bare client on the event loop that the engine runs on;
 - ``engine``: the chat engine alone, its completions dropped;
 - ``run``: a whole run, with a new store, keys, parsing and outcomes;
 - ``adaptive``: the same, finding out by itself how many requests to have under way;
@@ -37,6 +38,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import aiohttp
+from uvloop import new_event_loop
 
 from loop.core.config import Config, ServingSettings
 from loop.core.paths import Workspace, bundled
@@ -114,8 +116,11 @@ def make_engine(url: str, concurrency: int | str = CONNECTIONS) -> ChatEngine:
     )
 
 
-def time_bare(url: str, job: Job) -> float:
-    """Return the seconds of a client that only sends and reads."""
+def time_bare(url: str, job: Job, *, fast_loop: bool = False) -> float:
+    """Return the seconds of a client that only sends and reads.
+
+    With `fast_loop` on uvloop, on which the engine runs too.
+    """
     form = {"name": "answer", "schema": job.frame.schema, "strict": True}
     fixed = {
         "model": "tiny",
@@ -128,9 +133,9 @@ def time_bare(url: str, job: Job) -> float:
         json.dumps({**fixed, "messages": [m._asdict() for m in prompt.messages]})
         for prompt in make_prompts(job)
     ]
-    return asyncio.run(
-        _send_all(f"{url}/chat/completions", [b.encode() for b in bodies])
-    )
+    work = _send_all(f"{url}/chat/completions", [b.encode() for b in bodies])
+    with asyncio.Runner(loop_factory=new_event_loop if fast_loop else None) as runner:
+        return runner.run(work)
 
 
 async def _send_all(url: str, bodies: list[bytes]) -> float:
@@ -220,6 +225,7 @@ def measure(job: Job, latency_ms: float, options: argparse.Namespace) -> None:
     flat = {"answer": job.flat_answer, "latency_ms": latency_ms}
     with serving_chat(**plain) as url, serving_chat(**flat) as flat_url:
         ours: dict[str, Callable[[], float]] = {
+            "uvloop": lambda: time_bare(url, job, fast_loop=True),
             "engine": lambda: time_engine(url, job),
             "run": lambda: time_run(url, job),
             "adaptive": lambda: time_run(url, job, "adaptive"),

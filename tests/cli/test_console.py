@@ -1,9 +1,10 @@
 """What every command prints: plain text, whatever it is given."""
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from loop.cli.console import say
+from loop.cli.console import reported_errors, say
 from loop.cli.main import app
 from loop.core.printable import printable
 
@@ -33,3 +34,24 @@ def test_version_is_printed():
     """Bug reports begin with it."""
     result = CliRunner().invoke(app, ["--version"])
     assert result.output.startswith("ranloop ")
+
+
+def test_an_interrupt_says_how_to_go_on(capsys):
+    """Typer takes the exception away and says nothing."""
+    single = typer.Typer()
+
+    @single.command()
+    def stopped():
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as ended, reported_errors():
+        single([])
+    assert ended.value.code == 130
+    assert "run the same command again" in capsys.readouterr().err
+
+
+def test_another_exit_code_is_left_alone(capsys):
+    """A failed gate is no interrupt."""
+    with pytest.raises(SystemExit) as ended, reported_errors():
+        raise SystemExit(100)
+    assert (ended.value.code, capsys.readouterr().err) == (100, "")

@@ -1,12 +1,14 @@
 """The verb ``doctor`` on the command line."""
 
 import json
+import os
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from loop.cli import doctor as verb
+from loop.run.store import open_store
 from tests.engines.stand_in_vllm import make_environment
 
 
@@ -82,6 +84,15 @@ def test_the_embedded_engine_is_always_there(examine):
     assert examine("--engine", "rules")[1]["engine"]["state"] == "ok"
 
 
+@pytest.mark.parametrize("scheme", ["openai", "vllm"])
+@pytest.mark.parametrize("url", ["http://me:hunter2@127.0.0.1/v1", "http://h?hunter2"])
+def test_a_password_in_a_url_is_not_repeated(examine, scheme, url):
+    """What doctor prints is pasted into other people's mail."""
+    _, found = examine("--engine", f"{scheme}:m@{url}")
+    assert found["engine"]["state"] == "broken"
+    assert "hunter2" not in found["engine"]["text"]
+
+
 def test_an_unknown_engine_is_broken(examine):
     """The message names those that exist."""
     code, found = examine("--engine", "nonsense:m")
@@ -128,6 +139,36 @@ def test_a_private_folder_that_others_can_read_is_broken(examine, workspace):
     code, found = examine()
     assert code == 1
     assert f"chmod 700 {workspace.private}" in found["private"]["text"]
+
+
+def test_a_damaged_store_is_broken(examine, workspace):
+    """Here it costs nothing; in a run it would cost the start of a server."""
+    workspace.open_private()
+    workspace.store.write_bytes(b"not a database, not at all " * 40)
+    code, found = examine()
+    assert code == 1
+    assert "Move it aside" in found["store"]["text"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_private_folder_that_cannot_be_entered_is_broken(examine, workspace):
+    """Every check after it goes on, and none of them is a bug."""
+    workspace.open_private()
+    workspace.private.chmod(0)
+    try:
+        code, found = examine()
+    finally:
+        workspace.private.chmod(0o700)
+    assert code == 1
+    assert found["private"]["state"] == found["config"]["state"] == "broken"
+
+
+def test_a_store_is_counted(examine, workspace):
+    """Nothing is made only to be looked at."""
+    assert "made when it is needed" in examine()[1]["store"]["text"]
+    assert not workspace.store.exists()
+    with open_store(workspace):
+        assert examine()[1]["store"]["text"].endswith("0 runs")
 
 
 def test_without_a_workspace_the_way_to_one_is_told(app, tmp_path, monkeypatch):

@@ -187,6 +187,14 @@ def test_nothing_but_failures_is_an_error(call):
     assert "not available" in str(result.exception)
 
 
+def test_a_password_in_an_engines_name_stands_nowhere(call):
+    """Its column has the reason, and documents are passed on."""
+    name = "openai:m@http://me:hunter2@127.0.0.1:1/v1"
+    result = call(*ask("table:0", name), "--json")
+    assert "holds a user name or a password" in result.stdout
+    assert "hunter2" not in result.output
+
+
 def test_an_unknown_engine_is_told_before_anything_is_asked(call):
     """A slip of the pen costs nothing."""
     result = call(*ask("table:0", "tabel:1"))

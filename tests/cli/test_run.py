@@ -119,11 +119,13 @@ def test_a_model_without_a_price_has_no_cost(app, cohort, costly, workspace):
 def test_repeats_are_runs_of_their_own(app, cohort):
     """Each is shown with its number; JSON gives the first and the ids of all."""
     shown = CliRunner().invoke(app, [*cohort, "--repeats", "2"]).stdout
+    assert shown.count("cases          3") == 2
     assert "draw           1 of 2" in shown and "draw           2 of 2" in shown
     data = json.loads(
         CliRunner().invoke(app, [*cohort, "--repeats", "2", "--json"]).stdout
     )
     assert data["run_id"] == data["draws"][0] and len(set(data["draws"])) == 2
+    assert [one["answered"] for one in data["outcomes_of_draws"]] == [3, 3]
     assert data["problems"] == [] and data["spent"]["answers"] == 0
 
 
@@ -133,6 +135,7 @@ def test_repeats_are_runs_of_their_own(app, cohort):
         (["--engine", "replay:latest", "--repeats", "2"], "answers anew"),
         (["--batch"], "vllm:MODEL"),
         (["--temperature", "-1"], "temperature"),
+        (["--temperature", "inf"], "temperature"),
     ],
 )
 def test_what_cannot_be_asked_for_is_a_usage_error(app, cohort, arguments, reason):

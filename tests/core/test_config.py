@@ -1,5 +1,7 @@
 """The settings of a machine: strict, without secrets, and optional."""
 
+import shutil
+
 import pytest
 
 from loop.core.config import Config, ModelPrice, read_config
@@ -43,7 +45,12 @@ def test_every_part_of_the_file_is_read(workspace):
         ("engines: {openai: {concurrency: 0}}\n", "engines.openai.concurrency"),
         ("engines: {openai: {key_env: 'sk-not a name'}}\n", "engines.openai.key_env"),
         ("engines: {vllm: {gpu_memory_utilization: 1.5}}\n", "gpu_memory_utilization"),
+        ("engines: {openai: {key_env: hf_sk-not}}\n", "engines.openai.key_env"),
+        ("engines: {openai: {timeout_s: inf}}\n", "engines.openai.timeout_s"),
+        ("engines: {openai: {deadline_s: 1.0e999}}\n", "engines.openai.deadline_s"),
+        ("engines: {vllm: {environment: {A=B: c}}}\n", "engines.vllm.environment"),
         ("prices: {m: {input: -1, output: 1}}\n", "prices.m.input"),
+        ("prices: {m: {input: nan, output: 1}}\n", "prices.m.input"),
     ],
 )
 def test_a_wrong_field_is_named_and_its_value_is_not(workspace, text, field):
@@ -53,6 +60,48 @@ def test_a_wrong_field_is_named_and_its_value_is_not(workspace, text, field):
         read_config(workspace)
     assert field in str(caught.value)
     assert "sk-not" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["http://gpu", "gpu:8000", "*.example", "10.0.0.0/8", "[::2]:80", "me@gpu", '""'],
+)
+def test_a_host_that_would_never_match_is_an_error(workspace, host):
+    """Silently ignored it would send its author round in circles."""
+    write(workspace, f"hosts: [gpu, {host!r}]\n" if host != '""' else 'hosts: [""]\n')
+    with pytest.raises(DataError, match=r"hosts\.[01]: .* name or address alone"):
+        read_config(workspace)
+
+
+@pytest.mark.parametrize("host", ["GPU.example.", "10.1.2.3", "::2", "[fe80::1%eth0]"])
+def test_names_and_addresses_are_hosts(workspace, host):
+    """In every spelling that is compared later."""
+    write(workspace, f'hosts: ["{host}"]\n')
+    assert read_config(workspace).hosts == (host,)
+
+
+@pytest.mark.parametrize("text", ["", "# hosts: [gpu]\n"])
+def test_a_file_without_settings_sets_nothing(workspace, text):
+    """It is what is left when everything is commented out."""
+    write(workspace, text)
+    assert read_config(workspace) == Config()
+
+
+def test_a_link_to_nowhere_is_not_taken_for_no_file(workspace):
+    """Its owner believes that the settings count."""
+    workspace.open_private()
+    workspace.config.symlink_to(workspace.private / "elsewhere.yaml")
+    with pytest.raises(DataError, match="does not exist"):
+        read_config(workspace)
+
+
+def test_a_private_place_that_is_no_folder_is_said(workspace):
+    """A way out in place of an exception of the operating system."""
+    if workspace.private.exists():
+        shutil.rmtree(workspace.private)
+    workspace.private.write_text("")
+    with pytest.raises(DataError, match=r"cannot read .* Not a directory"):
+        read_config(workspace)
 
 
 def test_without_a_price_of_its_own_the_cache_costs_as_much_as_the_rest():

@@ -51,6 +51,13 @@ def test_written_yaml_reads_back():
     assert parse_yaml(dump_yaml(data), "f") == data
 
 
+@pytest.mark.parametrize("text", ["{[a]: b}", "? {a: b}\n: c"])
+def test_a_key_that_is_no_word_is_an_error(text):
+    """Lists and mappings cannot be keys; that is no bug of ours."""
+    with pytest.raises(DataError, match=r"f\.yaml, line 1: not valid YAML"):
+        parse_yaml(text, "f.yaml")
+
+
 def test_a_key_that_occurs_twice_is_an_error():
     """The second would silently win."""
     with pytest.raises(DataError, match=r"f\.yaml, line 2: key 'a' occurs twice"):

@@ -95,8 +95,8 @@ class Scripted:
 
 
 @contextmanager
-def serving(script, host="127.0.0.1", tls=None):
-    """Serve `script` and yield the URL."""
+def serving(script, host="127.0.0.1", tls=None, port=0):
+    """Serve `script` and yield the URL; port 0 is any."""
     started, box = threading.Event(), {}
 
     async def main():
@@ -104,10 +104,10 @@ def serving(script, host="127.0.0.1", tls=None):
         app.router.add_route("*", "/{path:.*}", script.handle)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, host, 0, ssl_context=tls)
+        site = web.TCPSite(runner, host, port, ssl_context=tls)
         await site.start()
-        port = runner.addresses[0][1]
-        box["url"] = f"{'https' if tls else 'http'}://{host}:{port}/v1"
+        bound = runner.addresses[0][1]
+        box["url"] = f"{'https' if tls else 'http'}://{host}:{bound}/v1"
         box["loop"], box["end"] = asyncio.get_running_loop(), asyncio.Event()
         started.set()
         await box["end"].wait()

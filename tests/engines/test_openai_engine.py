@@ -217,6 +217,13 @@ def test_a_case_that_is_refused_fails_alone(status, error, says):
     assert is_balanced(account)
 
 
+@pytest.mark.parametrize("status", [202, 204])
+def test_a_success_without_an_answer_is_not_called_a_redirect(status):
+    """It would send people looking for another address."""
+    with pytest.raises(EngineError, match=f"HTTP {status}, which is no answer"):
+        ask(Scripted(lambda body: (status, b"")), 1)
+
+
 def test_a_frame_that_is_refused_ends_the_run_with_the_servers_words():
     """A schema the server rejects: its words name what is wrong, and hold no case."""
 

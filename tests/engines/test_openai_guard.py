@@ -75,6 +75,41 @@ def test_a_literal_address_is_refused_before_any_connection():
 
 
 @pytest.mark.parametrize(
+    "host",
+    [
+        "\uff11\uff10.1.2.3",
+        "10\u30021\uff0e2\uff612",
+        "167838211",
+        "10.66051",
+        "012.1.2.3",
+        "10.1.2.3.",
+        "[::ffff:10.1.2.3]",
+    ],
+)
+def test_another_spelling_of_an_address_elsewhere_is_refused(host):
+    """Full-width digits and ideographic dots become plain ones on the way."""
+    engine = make_engine(f"http://{host}:9/v1")
+    with pytest.raises(EngineError, match="is not this machine"), engine:
+        pass
+
+
+def test_the_address_a_server_listens_on_is_no_address_to_ask():
+    """Servers print 0.0.0.0, and listing it as a host would be the wrong way out."""
+    engine = make_engine("http://0.0.0.0:9/v1")
+    with pytest.raises(EngineError, match=r"Write 127\.0\.0\.1 in its place"), engine:
+        pass
+
+
+@pytest.mark.parametrize(
+    "host", ["a..b", "a" * 64 + ".example", "127.0.0.1\\.example", "[1.2.3.4]"]
+)
+def test_a_host_that_is_none_is_a_wrong_url_and_no_bug(host):
+    """Each of these ends in another exception of another library."""
+    with pytest.raises(EngineError, match="is not a URL"):
+        make_engine(f"http://{host}:9/v1")
+
+
+@pytest.mark.parametrize(
     ("host", "listed"),
     [("10.1.2.3", "10.1.2.3"), ("[2001:DB8::1]", "2001:db8:0::1"), ("::2", "[::2]")],
 )

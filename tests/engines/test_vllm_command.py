@@ -86,6 +86,18 @@ def test_a_local_model_is_passed_as_its_absolute_folder(tmp_path, monkeypatch):
     assert made[made.index("--served-model-name") + 1] == "model"
 
 
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/x", "m" * 5000, 'a b"; $(c)'])
+def test_any_name_of_a_model_is_passed_as_it_is(name):
+    """None of them is a path here, and asking whether it is one is no error."""
+    assert serve_command(GPU, name, VllmSettings(), 1).arguments[4] == name
+
+
+def test_a_name_that_vllm_would_take_for_an_option_is_refused():
+    """The way out is the folder's own spelling."""
+    with pytest.raises(EngineError, match=r"as \./--trust-remote-code"):
+        serve_command(GPU, "--trust-remote-code", VllmSettings(), 1)
+
+
 def test_the_batch_runner_gets_the_same_model_arguments():
     """Or its answers would be those of another model."""
     settings = VllmSettings(dtype="float32", lora={"chest": "org/x"})
@@ -130,7 +142,9 @@ def test_the_config_has_the_last_word_on_the_environment():
     assert make_environment(settings, {})["HF_HUB_OFFLINE"] == "0"
 
 
-@pytest.mark.parametrize("name", ["--host=0.0.0.0", "--port", "--api_key"])
+@pytest.mark.parametrize(
+    "name", ["--host=0.0.0.0", "--port", "--api_key", "--hf-token"]
+)
 def test_further_arguments_may_not_move_the_server(name):
     """Not to another address, and no key stands on a command line."""
     with pytest.raises(EngineError, match="may not stand among"):

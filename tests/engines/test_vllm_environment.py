@@ -73,6 +73,18 @@ def test_what_is_no_interpreter_is_named(python):
     assert f"${VARIABLE}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "answer", ["echo no JSON", "echo '[1, 2, 3]'", "echo 7", r"printf '\377\n'"]
+)
+def test_an_answer_that_is_none_is_no_bug(tmp_path, answer):
+    """What is named may be any program."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    with pytest.raises(EngineError, match="does not run as a Python interpreter"):
+        find_vllm(str(program), environ={})
+
+
 def test_vllm_is_not_imported_to_be_found(tmp_path):
     """Importing it takes most of a minute."""
     python = make_environment(tmp_path)

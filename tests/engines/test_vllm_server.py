@@ -193,6 +193,16 @@ def test_a_port_in_use_is_refused_before_anything_starts(make):
             make(port=port)
 
 
+def test_a_port_is_not_shared_with_a_server_that_is_willing_to():
+    """The kernel would give each of the two some of the other's requests."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(EngineError, match="cannot be used"):
+            hold_port(other.getsockname()[1])
+
+
 def test_a_held_port_is_given_to_nobody_else():
     """From choosing a free port to listening on it takes vLLM half a minute."""
     held = hold_port()

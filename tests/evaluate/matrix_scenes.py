@@ -8,8 +8,8 @@ import numpy as np
 from loop.core.digests import digest_text
 from loop.core.records import Status
 from loop.evaluate.inputs import Inputs
-from loop.evaluate.matrix import Matrix
-from loop.evaluate.matrix_build import Entry, build_matrix
+from loop.evaluate.matrix.build import Entry, build_matrix
+from loop.evaluate.matrix.records import Matrix
 from loop.evaluate.pairs import Pairs
 from tests.evaluate.scenes import TAXONOMY, inputs, reference
 

@@ -9,7 +9,7 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Status
-from loop.evaluate.matrix import Standing
+from loop.evaluate.matrix.records import Standing
 from loop.evaluate.pairs import Answer
 from loop.evaluate.protocol import Protocol
 from loop.stats.paired import mcnemar_exact
@@ -293,7 +293,8 @@ def test_notes_name_the_engines_they_are_about():
     loose = replace(loose, run=replace(loose.run, manifest=manifest))
     matrix = matrix_of(run_of([300], engine="a"), loose)
     assert any(text.startswith("B: The server did not") for text in matrix.notes)
-    assert any("different parameters" in text for text in matrix.notes)
+    asked = "The engines were asked differently: temperature none (A), 0.7 (B)."
+    assert any(text.startswith(asked) for text in matrix.notes)
     assert any(text.startswith("Point rule") for text in matrix.notes)
 
 

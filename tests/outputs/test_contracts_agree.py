@@ -12,7 +12,7 @@ from loop.outputs.label_values import LabelValues
 FIELDS = ("edema", "pleural_effusion", "cavity_cyst", "calcification")
 TEXT = 'Edema: none. "Fluid" {left}, no cyst. Édème, 肺 {x},'
 ITEM = Item(id="c", variables={"text": TEXT})
-FORMS = ("{}", "```json\n{}\n```", "<think>edema?</think>{}", "Sure: {}")
+FORMS = ("{}", "```json\n{}\n```", "<think>edema?</think>{}", "[{}]")
 
 
 @st.composite

@@ -107,11 +107,26 @@ def test_without_one_whole_list_of_known_labels_nothing_is_read(answer, problem)
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [
+        'I cannot help with that. {"findings": []}',
+        '{"findings": []}\nCorrection: edema is present.',
+        f"Here you are: {PLAIN}",
+        f"{PLAIN} 另有肺水肿",
+    ],
+)
+def test_words_beside_the_list_may_say_what_it_leaves_out(answer):
+    """A refusal or an afterthought must not end as absent."""
+    reading = read(answer)
+    assert reading.fields is None
+    assert "words beside the answer" in reading.problem
+
+
+@pytest.mark.parametrize(
     ("text", "repair"),
     [
         (f"```json\n{PLAIN}\n```", "code fence removed"),
         (f"<think>Edema? {{no}}</think>\n{PLAIN}", "thinking removed"),
-        (f"Here you are: {PLAIN}", "text around the object removed"),
         (f"[{PLAIN}]", "text around the object removed"),
         (f"{PLAIN}\n{PLAIN}", "the same object given more than once"),
         (PLAIN[:-2] + ",]}", "trailing comma removed"),

@@ -57,8 +57,8 @@ def test_file_order_is_kept(second):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("edema: {name: E}", "edema.definition: Field required"),
-        ("edema: {name: E, definition: d, term: a}", "edema.term: Extra inputs"),
+        ("edema: {name: E}", "edema.definition: missing"),
+        ("edema: {name: E, definition: d, term: a}", "edema.term: there is no such"),
         ("edema: {name: E, definition: d, terms: a}", "edema.terms"),
         ("edema: {name: E, definition: d}\nedema: {}", "'edema' occurs twice"),
         ("edema: [", "not valid YAML"),

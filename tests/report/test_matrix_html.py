@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from loop.evaluate.pairs import Answer
-from loop.report.matrix_html import render_matrix_html, tones
+from loop.report.matrix.html import render_matrix_html, tones
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
 from tests.report.test_evaluation_html import outline
 from tests.report.test_in_browser import CHROMIUM, FLAGS, PROBE
@@ -84,6 +84,24 @@ def test_marks_and_tints_are_those_of_the_matrix(page):
     )
     assert {tone for tone, _ in cells_of(thin)} == {"thin"}
     assert "★</span><span>" not in thin
+
+
+def test_what_is_not_ranked_is_never_left_without_a_mark():
+    """No mark means worse than the best by a test; here nothing was tested."""
+    unsure = answering(
+        run_of([300], engine="unsure", positives=10),
+        "atelectasis",
+        {0: Answer.UNCERTAIN},
+    )
+    page = render_matrix_html(
+        matrix_of(unsure, run_of([200], engine="b", positives=10))
+    )
+    first = [says for _, says in cells_of(page)[:2]]
+    assert all(says.endswith("not ranked") for says in first)
+    tones = [tone for tone, _ in cells_of(page)[:2]]
+    assert tones == ["thin", "b3"]
+    row = page[page.index("Atelectasis</th>") :].split("</tr>")[0]
+    assert row.count('<span class="mark dim">?</span>') == 2
 
 
 def test_an_engine_without_a_run_tells_why(page):

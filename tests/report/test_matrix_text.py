@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loop.evaluate.matrix import Standing
+from loop.evaluate.matrix.records import Standing
 from loop.evaluate.pairs import Answer
-from loop.report.matrix_data import matrix_data
-from loop.report.matrix_html import render_matrix_html
-from loop.report.matrix_text import render_matrix_csv, render_matrix_markdown
+from loop.report.matrix.data import matrix_data
+from loop.report.matrix.html import render_matrix_html
+from loop.report.matrix.text import render_matrix_csv, render_matrix_markdown
 from tests.evaluate.matrix_scenes import matrix_of, run_of
 
 HOSTILE = ("=HYPERLINK(1)", "@x|<script>`")

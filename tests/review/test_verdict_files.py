@@ -128,9 +128,9 @@ def test_the_example_in_the_manual_is_a_verdict_file(tmp_path):
         ("label: edema\naction: explode", "action 'explode' is none of"),
         ("label: edema\ncase: a\ncases: b", "are the same thing"),
         ("label: edema\nanchor: true", "anchor needs case_id"),
-        ("label: edema\nverdict: wrong", "verdict: Extra inputs"),
-        ("terms: a", "label: Field required"),
-        ("label: edema\nphrase: a", "value: Field required"),
+        ("label: edema\nverdict: wrong", "verdict: there is no such field"),
+        ("terms: a", "label: missing"),
+        ("label: edema\nphrase: a", "value: missing"),
         (
             "label: edema\njudgement: reference_wrong\ncase: a\nterms: b",
             "make a second verdict for the wording",

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, bundled, init_workspace
 from loop.core.records import Item
@@ -191,6 +191,12 @@ def test_without_a_price_there_is_no_cost(dry):
     """Not nothing: not known."""
     assert dry.price is None
     assert {one.cost for one in dry.shapes} == {None}
+
+
+def test_an_engine_that_does_not_exist_is_refused(place):
+    """A dry run that passes is a promise that the run starts."""
+    with pytest.raises(EngineError, match=r"no engine 'opnai'.*'openai'\?"):
+        estimate_run(place, "extractor", "dev", engine="opnai:m")
 
 
 def test_a_limit_counts_only_so_many_cases(place):

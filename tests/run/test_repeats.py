@@ -121,6 +121,13 @@ def test_all_draws_share_one_opened_engine(workspace, cohort):
     assert engine.entered == 1
 
 
+def test_every_draw_reads_all_cases_while_watched(workspace, cohort):
+    """A progress bar is a stream that ends: the second draw needs its own."""
+    task = prepare_run(workspace, "extractor", cohort, engine="fickle:m")
+    summaries = run_draws(workspace, task, 3, watch=lambda items: (i for i in items))
+    assert [summary.items for summary in summaries] == [CASES] * 3
+
+
 def test_a_draw_is_not_another_run_with_that_seed(workspace, cohort):
     """Seed 1 asked on purpose and draw 1 of seed 0 are two questions."""
     draws(workspace, cohort, 2)
@@ -162,6 +169,38 @@ def test_every_document_has_the_stability_column(workspace, cohort):
     edema = next(one for one in data["labels"] if one["label"] == "edema")
     assert edema["flips"]["rate"] == pytest.approx(0.4)
     assert len(data["repeats"]["runs"]) == 3
+
+
+def note_of(workspace, summaries):
+    """Return what an evaluation says of the repeats."""
+    notes = evaluate_run(workspace, summaries[0].run_id).notes
+    return next(note for note in notes if note.startswith("Asked "))
+
+
+def test_flips_without_chance_are_said_to_be_the_servers(workspace, cohort):
+    """At temperature 0 a seed changes nothing: no flip is no sign of certainty."""
+    greedy, _ = draws(workspace, cohort, 2)
+    assert "Nothing was left to chance" in note_of(workspace, greedy)
+    drawn, _ = draws(workspace, cohort, 2, temperature=0.8)
+    note = note_of(workspace, drawn)
+    assert "Nothing was left to chance" not in note and "at temperature 0.8" in note
+
+
+def test_the_rules_leave_nothing_to_chance(workspace, cohort):
+    """Whatever temperature they are asked with."""
+    asking = Asking(temperature=1.0)
+    task = prepare_run(workspace, "extractor", cohort, asking=asking)
+    repeated = list(run_draws(workspace, task, 2))
+    assert "Nothing was left to chance" in note_of(workspace, repeated)
+
+
+def test_answers_in_the_same_words_are_counted(workspace, cohort):
+    """A server that ignores the seed would look perfectly stable."""
+    summaries, _ = draws(workspace, cohort, 3, temperature=0.8)
+    # Seeds 0 to 2: cases 0 and 1 change, case 5 has no answer in the last draw.
+    stability = evaluate_run(workspace, summaries[0].run_id).stability
+    assert (stability.same_words, stability.chance) == (CASES - 3, True)
+    assert "3 cases were answered in the same words" in note_of(workspace, summaries)
 
 
 def test_a_single_run_has_no_stability_column(workspace, cohort):
@@ -241,6 +280,18 @@ def test_a_replay_over_more_cases_than_were_asked_fails_the_others(workspace, co
     run = run_prompt(workspace, "extractor", cohort, engine="fickle:m", limit=2)
     replayed = run_prompt(workspace, "extractor", cohort, engine=f"replay:{run.run_id}")
     assert (replayed.answered, replayed.failed) == (2, CASES - 2)
+
+
+@pytest.mark.parametrize("missing", ["engine_identity", "spec"])
+def test_a_replay_of_a_run_with_a_changed_manifest_says_so(workspace, cohort, missing):
+    """It would not know whose answers it gives."""
+    run = run_prompt(workspace, "extractor", cohort, engine="fickle:m")
+    path = workspace.private / "runs" / run.run_id / "manifest.json"
+    data = json.loads(path.read_text())
+    data[missing] = None
+    path.write_text(json.dumps(data))
+    with pytest.raises(DataError, match=r"changed it\. Run the same `ranloop run`"):
+        run_prompt(workspace, "extractor", cohort, engine="replay:latest")
 
 
 def test_a_replay_on_other_cases_is_refused(workspace, cohort, tmp_path):

@@ -141,6 +141,17 @@ def test_a_read_only_store_says_so(store):
         store.save([row(1)], [])
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_that_was_taken_away_is_not_written_on(store, replaced):
+    """SQLite would go on in a file without a name, and the run would look complete."""
+    store.save([row(1)], [])
+    os.rename(store.path, store.path.with_suffix(".aside"))
+    if replaced:
+        store.path.write_bytes(b"")
+    with pytest.raises(StoreError, match=r"removed or replaced.*run the same command"):
+        store.save([row(2)], [])
+
+
 def test_a_store_held_by_another_process_is_reported(store):
     """After the wait, with the advice to wait longer."""
     other = sqlite3.connect(store.path, isolation_level=None)

@@ -37,7 +37,7 @@ class Crew:
         self._loop = asyncio.get_running_loop()
         self._workers: set[asyncio.Task[None]] = set()
         self._batch: Arrivals = []
-        self._flushing = False
+        self._flushing: asyncio.TimerHandle | None = None
         self._stopped = False
         self._late: asyncio.TimerHandle | None = None
         if deadline_s is not None:
@@ -80,6 +80,7 @@ class Crew:
                 continue
             if not jobs:
                 pace.starved()
+                self._flush()
                 return
             job = jobs.popleft()
             result = await send(job)
@@ -96,13 +97,16 @@ class Crew:
 
     def _deliver(self, index: int, completion: Completion) -> None:
         self._batch.append((index, completion))
-        if not self._flushing:
-            self._flushing = True
+        if self._flushing is None:
             enough = len(self.jobs) > len(self._workers)
-            self._loop.call_later(_GATHER_S if enough else 0, self._flush)
+            wait = _GATHER_S if enough else 0
+            self._flushing = self._loop.call_later(wait, self._flush)
 
     def _flush(self) -> None:
-        self._flushing = False
+        """Hand over what has arrived; whoever runs out of jobs does not wait for it."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
         if self._batch:
             self.arrived.put(self._batch)
             self._batch = []

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import JsonValue
+from yarl import URL
 
 from loop.core.config import ServingSettings
 from loop.core.errors import EngineError
@@ -49,8 +50,8 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """Host name or address, without brackets."""
-        return urlsplit(self.url).hostname or ""
+        """Host name or address as it is connected to, without brackets."""
+        return _host(self.url)
 
     @property
     def root(self) -> str:
@@ -87,7 +88,7 @@ def _problem(url: str, parts: SplitResult) -> str:
     Raises
     ------
     ValueError
-        The port is no number.
+        The port is no number, or the host no name.
     """
     if parts.scheme not in ("http", "https"):
         return "does not begin with http:// or https://"
@@ -95,11 +96,27 @@ def _problem(url: str, parts: SplitResult) -> str:
         return "holds a user name or a password"
     if "?" in url or "#" in url:
         return "holds a query or a fragment"
-    if not parts.hostname or parts.port == 0:
-        return "names no host"
     if not url.isprintable() or " " in url:
         return "holds a space or a control character"
+    if not parts.hostname or parts.port == 0 or not _host(url):
+        return "names no host"
     return ""
+
+
+def _host(url: str) -> str:
+    """Return the host as the client that connects reads it.
+
+    Full-width digits and ideographic dots are plain ones there, and a guard that read
+    them otherwise would look at another host.
+
+    Raises
+    ------
+    ValueError
+        The host is no name and no address.
+    """
+    host = URL(url).raw_host or ""
+    host.encode("idna")
+    return host
 
 
 def read_key(serving: ServingSettings) -> str | None:

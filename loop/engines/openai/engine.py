@@ -19,6 +19,7 @@ from loop.engines.openai.crew import Crew
 from loop.engines.openai.endpoint import Endpoint, read_key
 from loop.engines.openai.pace import Pace
 from loop.engines.openai.probe import Probe, Probed
+from loop.engines.openai.sameness import SameServer
 from loop.engines.openai.sending import Job, Sender
 from loop.engines.openai.wire import Wire
 
@@ -111,7 +112,7 @@ class ChatEngine:
     def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield ``(index, completion)`` as they arrive; see `Engine.complete`."""
         probed = self._opened()
-        exchange = self._begin()
+        exchange = self._begin(probed)
 
         def make_job(index: int, prompt: Prompt) -> Job:
             return Job(index, prompt, self._envelope(prompt.frame, probed.constrained))
@@ -144,7 +145,7 @@ class ChatEngine:
             raise ValueError("the engine is not open: use it in a `with` block")
         return self._probed
 
-    def _begin(self) -> Exchange:
+    def _begin(self, probed: Probed) -> Exchange:
         """Begin a new stream; one that was left unfinished ends."""
         if self._exchange is not None:
             self._exchange.stop()
@@ -153,12 +154,15 @@ class ChatEngine:
             raise EngineError("the engine was closed.")
 
         async def gather() -> Crew:
+            # Between two streams nobody looks: another draw may come hours later.
+            asked = self._account.requests > 0
+            same = SameServer(self._wire, probed.server, doubtful=asked)
             sender = Sender(
                 self._wire,
-                self._endpoint,
                 account=self._account,
                 pace=self._pace,
                 rng=self._rng,
+                same=same,
                 revive=self._revive,
             )
             return Crew(sender, self._pace, self._endpoint.serving.deadline_s)

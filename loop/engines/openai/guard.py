@@ -58,12 +58,15 @@ class GuardedResolver(AbstractResolver):
 def check_literal(host: str, allowed: Iterable[str]) -> None:
     """Check a host that is an address: no resolver is asked about it.
 
+    What only looks like one, such as ``3232235777``, counts: some would connect to it.
+
     Raises
     ------
     EngineError
         It is not loopback and not allowed.
     """
-    if _address(host) is not None and _plain(host) not in map(_plain, allowed):
+    literal = ":" in host or host.replace(".", "").isdigit()
+    if literal and _plain(host) not in map(_plain, allowed):
         check_address(host, host)
 
 
@@ -78,6 +81,11 @@ def check_address(host: str, address: str) -> None:
     known = _address(address)
     if known is not None and _is_loopback(known):
         return
+    if host == address and known is not None and known.is_unspecified:
+        raise EngineError(
+            f"{host} is where a server listens, not where it is asked. Write 127.0.0.1 "
+            "in its place if the server runs on this machine."
+        )
     elsewhere = "is not this machine"
     if host != address:
         elsewhere = f"has the address {address}, which is not this machine"

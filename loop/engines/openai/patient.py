@@ -14,12 +14,20 @@ _MOST_FAILURES = 3
 """Connection failures in a row after which there is no server."""
 
 
+def _tell_nobody(remark: str) -> None:
+    """Drop a remark: nobody watches."""
+
+
 async def ask_patiently(
-    request: Callable[[], Awaitable[Reply]], patience_s: float, rng: Random
+    request: Callable[[], Awaitable[Reply]],
+    patience_s: float,
+    rng: Random,
+    tell: Callable[[str], None] = _tell_nobody,
 ) -> Reply:
     """Return the response to `request`, sent again while the server is busy.
 
-    The last response is returned, busy or not, once `patience_s` seconds are over.
+    The last response is returned, busy or not, once `patience_s` seconds are over;
+    `tell` is told once that somebody waits.
 
     Raises
     ------
@@ -29,6 +37,7 @@ async def ask_patiently(
     clock = asyncio.get_running_loop().time
     until = clock() + patience_s
     attempt = failures = 0
+    told = False
     while True:
         attempt += 1
         wait = backoff_s(attempt, rng, cap_s=5.0)
@@ -45,4 +54,7 @@ async def ask_patiently(
             wait += retry_after_s(reply.headers, datetime.now(UTC)) or 0.0
             if clock() + wait > until:
                 return reply
+            if not told:
+                tell(f"the server is busy (HTTP {reply.status}): waiting for it")
+                told = True
         await asyncio.sleep(wait)

@@ -25,6 +25,7 @@ from loop.engines.openai.bodies import chat_body, request_fields, with_limit
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.fingerprint import find_model, read_server
 from loop.engines.openai.patient import ask_patiently
+from loop.engines.openai.retrying import PUSH_BACK, is_transient
 from loop.engines.openai.wire import LinkError, Reply, Wire
 
 _SHORT, _LONG = 160, 2048
@@ -76,10 +77,11 @@ class Probe:
                 lambda: self._wire.get(url),
                 self._endpoint.serving.patience_s,
                 self._rng,
+                self._settings.tell,
             )
         except LinkError as error:
             raise self._unreachable(error) from error
-        if reply.status in (401, 403) or 300 <= reply.status < 400:
+        if reply.status in (401, 403, *PUSH_BACK) or 300 <= reply.status < 400:
             raise self._refused(reply)
         return reply
 
@@ -145,6 +147,9 @@ class Probe:
             reply = await self._ask(
                 chat_body(with_limit(fields, tokens), ("user", wrong))
             )
+            if reply.status in PUSH_BACK:
+                # Too busy to tell is no sign that nothing is enforced.
+                raise self._refused(reply)
             if reply.status != 200:
                 said = read_error(reply.body).words
                 words = one_line(said, secret=self._endpoint.key)
@@ -168,6 +173,7 @@ class Probe:
                 lambda: self._wire.ask(body),
                 self._endpoint.serving.patience_s,
                 self._rng,
+                self._settings.tell,
             )
         except LinkError as error:
             raise self._unreachable(error) from error
@@ -194,6 +200,13 @@ class Probe:
                 "followed with case text. Give the URL where the server really is."
             )
         said = one_line(read_error(reply.body).words, secret=self._endpoint.key)
+        if is_transient(status):
+            return EngineError(
+                f"{url} was busy or broken for {self._endpoint.serving.patience_s:g} s "
+                f"(HTTP {status}); it says: {said or 'nothing else'}\n"
+                "See to the server, or wait until it is free; then run the same "
+                "command again."
+            )
         return EngineError(
             f"{url} refuses a short request for {self._endpoint.model!r} (HTTP "
             f"{status}); it says: {said or 'nothing else'}\nCorrect the engine's name, "

@@ -16,7 +16,6 @@ from loop.engines.openai.answers import (
     read_error,
 )
 from loop.engines.openai.bodies import Envelope
-from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.frames import FrameChecks
 from loop.engines.openai.pace import Pace
 from loop.engines.openai.retrying import (
@@ -27,6 +26,7 @@ from loop.engines.openai.retrying import (
     retry_after_s,
 )
 from loop.engines.openai.reviving import Reviver
+from loop.engines.openai.sameness import SameServer
 from loop.engines.openai.wire import LinkError, Reply, Wire
 
 _REFUSED_CAP_S = 5.0
@@ -68,18 +68,19 @@ class Sender:
     def __init__(
         self,
         wire: Wire,
-        endpoint: Endpoint,
         *,
         account: Account,
         pace: Pace,
         rng: Random,
+        same: SameServer,
         revive: Callable[[], bool] | None = None,
     ) -> None:
         self._wire = wire
-        self._endpoint = endpoint
+        self._endpoint = endpoint = wire.endpoint
         self._account = account
         self._pace = pace
         self._rng = rng
+        self._same = same
         self._patience = Patience(endpoint.url, endpoint.serving.patience_s)
         self._frames = FrameChecks(wire, endpoint, rng)
         self._reviver = Reviver(revive) if revive else None
@@ -101,6 +102,8 @@ class Sender:
         job.attempts += 1
         sent = self._clock()
         try:
+            if self._same.doubtful:
+                await self._same.check()
             reply = await self._wire.ask(body)
         except LinkError as error:
             return await self._after_failure(job, error, sent)
@@ -140,6 +143,7 @@ class Sender:
         if not error.refused:
             return self._again(job, reason)
         # The server has not seen the prompt: only the patience counts these.
+        self._same.doubtful = True
         job.attempts -= 1
         self._account.retried[reason] += 1
         return backoff_s(job.sends, self._rng, cap_s=_REFUSED_CAP_S)
@@ -197,6 +201,8 @@ class Sender:
 
     def _fatal(self, status: int) -> EngineError:
         what = _FATAL.get(status)
+        if what is None and not 300 <= status < 400:
+            what = f"it answers with HTTP {status}, which is no answer"
         if what is None:
             return EngineError(
                 f"{self._endpoint.url} answers with a redirect (HTTP {status}), and "

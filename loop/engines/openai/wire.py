@@ -24,8 +24,8 @@ _MOST_BYTES = 8 * 2**20
 _RAW_BYTES = 2**20
 """From here aiohttp wants a body it can send in pieces."""
 
-_KEEP_S = 15.0
-"""How long an unused connection is kept; shorter than servers keep it, seconds."""
+_KEEP_S = 4.0
+"""How long an unused connection is kept, seconds: vLLM and llama.cpp keep it for 5."""
 
 
 class Reply(NamedTuple):
@@ -75,7 +75,7 @@ class Wire:
     """
 
     def __init__(self, endpoint: Endpoint, hosts: Iterable[str]) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._hosts = tuple(hosts)
         self._chat = URL(endpoint.url + "/chat/completions")
         self._session: aiohttp.ClientSession | None = None
@@ -89,8 +89,8 @@ class Wire:
         EngineError
             The server has an address that is not allowed.
         """
-        check_literal(self._endpoint.host, self._hosts)
-        serving, key = self._endpoint.serving, self._endpoint.key
+        check_literal(self.endpoint.host, self._hosts)
+        serving, key = self.endpoint.serving, self.endpoint.key
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "identity",
@@ -156,7 +156,7 @@ class Wire:
                 raise SlowError("no answer in time") from None
             raise
         except aiohttp.ClientSSLError as error:
-            raise _tls_error(self._endpoint, error) from error
+            raise _tls_error(self.endpoint, error) from error
         except aiohttp.InvalidURL as error:
             raise EngineError(
                 "the server's URL is not valid. Correct `url` in .ranloop/config.yaml "

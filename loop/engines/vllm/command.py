@@ -31,7 +31,15 @@ _QUIET: Mapping[str, str] = {
 be called ``vllm`` where we were started is not taken for it."""
 
 _OURS = frozenset(
-    {"--host", "--port", "--uds", "--served-model-name", "--api-key", "--model"}
+    {
+        "--host",
+        "--port",
+        "--uds",
+        "--served-model-name",
+        "--model",
+        "--api-key",
+        "--hf-token",
+    }
 )
 """Arguments that the way we reach the server depends on, or that hold secrets."""
 
@@ -97,9 +105,21 @@ def make_environment(
 
 
 def model_location(model: str) -> str:
-    """Return the absolute path of `model` if it is one, else its name as it is."""
-    path = Path(model).expanduser()
-    return str(path.resolve()) if path.exists() else model
+    """Return the absolute path of `model` if it is one, else its name as it is.
+
+    Raises
+    ------
+    EngineError
+        vLLM would take it for an option.
+    """
+    if model.startswith("-"):
+        raise EngineError(
+            f"{model} cannot be a model: vLLM takes what begins with a dash for an "
+            f"option. Give a folder of that name as ./{model}."
+        )
+    # Unlike those of `Path`, these two take any text for what it is: a name.
+    path = os.path.expanduser(model)
+    return os.path.realpath(path) if os.path.exists(path) else model
 
 
 def _model_arguments(model: str, settings: VllmSettings) -> tuple[str, ...]:

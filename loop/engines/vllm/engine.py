@@ -14,7 +14,7 @@ from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
 from loop.engines.base import Engine, Settings, register
 from loop.engines.names import ModelName, split_name
-from loop.engines.openai.endpoint import read_key
+from loop.engines.openai.endpoint import checked_url, read_key
 from loop.engines.openai.engine import ChatEngine, Endpoint
 from loop.engines.vllm.batch import BatchEngine
 from loop.engines.vllm.environment import find_vllm
@@ -180,6 +180,9 @@ class VllmEngine:
 @register("vllm")
 def _make(rest: str, settings: Settings) -> Engine:
     name = split_name(rest)
+    if name.url is not None:
+        # Before a run prints the name: a URL may hold a password.
+        checked_url(name.url)
     if not settings.batch:
         return VllmEngine(name, settings)
     if name.url is not None:

@@ -65,7 +65,7 @@ def setup_commands(config: Path | None = None) -> tuple[str, ...]:
     make = (f"python3 -m venv {home}", f"{python} -m pip install 'vllm>=0.32'")
     if config is None:
         return (*make, f"export {VARIABLE}={python}")
-    if config.exists():
+    if os.path.exists(config):
         return (*make, f"echo {python}  # engines: vllm: python: in {config}")
     text = f"'engines: {{vllm: {{python: {python}}}}}'"
     where = f"mkdir -p -m 700 {shlex.quote(str(config.parent))}"
@@ -127,14 +127,16 @@ def find_vllm(
             stdin=subprocess.DEVNULL,
             timeout=_PATIENCE_S,
         ).stdout
-    except (OSError, subprocess.SubprocessError) as error:
+        said = [json.loads(line) for line in answer.splitlines()[-1:]]
+        found = [Installed(python, str(name), str(version)) for name, version in said]
+    except (OSError, ValueError, TypeError, subprocess.SubprocessError) as error:
+        # Whatever is named runs: it may answer anything, in any encoding.
         what = f"{named.python} ({named.named_by}) does not run as a Python interpreter"
         raise EngineError(_with_commands(what, config)) from error
-    if not answer.strip():
+    if not found:
         what = f"{named.python} ({named.named_by}) has no vLLM"
         raise EngineError(_with_commands(what, config))
-    distribution, version = json.loads(answer.strip().splitlines()[-1])
-    return Installed(python, distribution, version)
+    return found[0]
 
 
 def _beside_command(environ: Mapping[str, str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def read_facts(
         The model's folder cannot be read.
     """
     place = Path(model_location(model))
-    local = place.exists()
+    local = os.path.exists(place)
     data = settings.model_dump(mode="json", include=set(_BEHAVIOUR))
     return {
         "runner": runner,
@@ -83,7 +84,7 @@ def request_extras(settings: VllmSettings) -> Mapping[str, JsonValue]:
 
 
 def _digest_adapter(place: str) -> str:
-    return digest_model(Path(place)) if Path(place).exists() else place
+    return digest_model(Path(place)) if os.path.exists(place) else place
 
 
 def _switches(environment: Mapping[str, str]) -> list[tuple[str, JsonValue]]:

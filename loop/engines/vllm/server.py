@@ -35,9 +35,14 @@ def hold_port(port: int | None = None) -> socket.socket:
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if hasattr(socket, "SO_REUSEPORT"):
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
+        # Alone first: a port can be shared with a server that is willing to, and each
+        # would then get some of the other's requests.
+        with socket.socket() as alone:
+            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            alone.bind(("127.0.0.1", port or 0))
+        if hasattr(socket, "SO_REUSEPORT"):
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held.bind(("127.0.0.1", port or 0))
     except OSError as error:
         held.close()

@@ -70,7 +70,7 @@ def start_server(server: Server, model: str, settings: VllmSettings) -> None:
     except EngineError as error:
         environment = make_environment(settings)
         offline = environment.get("HF_HUB_OFFLINE") not in (None, "", "0")
-        there = Path(model_location(model)).exists() or find_snapshot(
+        there = os.path.exists(model_location(model)) or find_snapshot(
             model, settings.revision, environment
         )
         if there or not offline:

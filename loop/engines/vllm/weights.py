@@ -67,7 +67,8 @@ def find_snapshot(
         commit = (repository / "refs" / (revision or "main")).read_text("ascii").strip()
     except (OSError, ValueError):
         commit = revision or ""
-    return commit if commit and (repository / "snapshots" / commit).is_dir() else None
+    there = bool(commit) and os.path.isdir(repository / "snapshots" / commit)
+    return commit if there else None
 
 
 def _hub_cache(environ: Mapping[str, str]) -> Path:

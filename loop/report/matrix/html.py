@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from loop import __version__
 from loop.evaluate.gates import Verdict
-from loop.evaluate.matrix import Cell, Column, Matrix, Row, Standing
-from loop.report.matrix_words import SELECTION, floor_sentence
+from loop.evaluate.matrix.records import Cell, Column, Matrix, Row, Standing
+from loop.report.matrix.words import SELECTION, floor_sentence
 from loop.report.numbers import interval, p_value, share
 from loop.report.templates import render_template, shipped_templates
 

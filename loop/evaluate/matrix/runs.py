@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.paths import Workspace
+from loop.engines.names import masked
 from loop.evaluate.inputs import read_inputs
-from loop.evaluate.matrix import Matrix
-from loop.evaluate.matrix_build import Entry, build_matrix
+from loop.evaluate.matrix.build import Entry, build_matrix
+from loop.evaluate.matrix.records import Matrix
 from loop.evaluate.protocol import find_registration
 from loop.labels.reference import read_reference
 from loop.run.asking import Asking
@@ -71,7 +72,7 @@ def ask_engines(
     asked = []
     for engine, task in zip(request.engines, prepared, strict=True):
         if isinstance(task, EngineError):
-            asked.append(Asked(engine, None, str(task)))
+            asked.append(Asked(masked(engine), None, str(task)))
             continue
         try:
             summary = run_task(workspace, task, watch=watch(task))

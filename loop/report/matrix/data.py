@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from loop.evaluate.matrix import Cell, Column, Matrix, Row, Standing
+from loop.evaluate.matrix.records import Cell, Column, Matrix, Row, Standing
 from loop.report.data import evaluation_data
 
 

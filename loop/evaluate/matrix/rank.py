@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from loop.evaluate.matrix import Cell, Paired, Standing
+from loop.evaluate.matrix.records import Cell, Paired, Standing
 from loop.evaluate.pairs import Codes
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import LabelResult

@@ -13,9 +13,9 @@ from loop.core.errors import DataError, EngineError
 from loop.core.records import Status, Value
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.inputs import Inputs
-from loop.evaluate.matrix import Column, Floor, Matrix, Row
-from loop.evaluate.matrix_notes import matrix_notes
-from loop.evaluate.matrix_rank import rank_label
+from loop.evaluate.matrix.notes import matrix_notes
+from loop.evaluate.matrix.rank import rank_label
+from loop.evaluate.matrix.records import Column, Floor, Matrix, Row
 from loop.evaluate.pairs import Answer, Codes
 from loop.labels.taxonomy import Taxonomy
 

@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from loop.evaluate.matrix import Cell, Column, Matrix, Row
+from loop.evaluate.matrix.records import Cell, Column, Matrix, Row
 from loop.report.evaluation_text import neutralise
-from loop.report.matrix_words import (
+from loop.report.matrix.words import (
     RESTS,
     SELECTION,
     SIGNS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loop.evaluate.matrix import Column, Matrix, Standing
+from loop.evaluate.matrix.records import Column, Matrix, Standing
 from loop.report.numbers import NOT_ESTIMABLE, share
 
 SIGNS = {

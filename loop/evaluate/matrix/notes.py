@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from loop.evaluate.matrix import Column, Row
+from loop.evaluate.matrix.records import Column, Row
 from loop.evaluate.results import Evaluation
 
 
@@ -42,13 +42,23 @@ def matrix_notes(
 
 
 def _unlike(done: Mapping[str, Evaluation]) -> Iterator[str]:
-    """Say when the engines were not asked alike."""
-    asked = [_parameters(one) for one in done.values()]
-    if any(how != asked[0] for how in asked):
-        yield (
-            "The engines were asked with different parameters; see the manifests of "
-            "the runs."
-        )
+    """Say when the engines were not asked alike, and in what."""
+    asked = {key: _parameters(one) for key, one in done.items()}
+    names = dict.fromkeys(name for how in asked.values() for name in how)
+    unlike = [text for name in names if (text := _differences(name, asked))]
+    if unlike:
+        yield f"The engines were asked differently: {'; '.join(unlike)}."
+
+
+def _differences(name: str, asked: Mapping[str, Mapping[str, object]]) -> str:
+    """Return the values of one parameter with their engines, if they differ."""
+    engines: dict[object, list[str]] = {}
+    for key, how in asked.items():
+        engines.setdefault(how.get(name, "none"), []).append(key)
+    if len(engines) < 2:
+        return ""
+    values = (f"{value} ({', '.join(keys)})" for value, keys in engines.items())
+    return f"{name} {', '.join(values)}"
 
 
 def _said_of(done: Mapping[str, Evaluation]) -> Iterator[str]:
@@ -62,9 +72,9 @@ def _said_of(done: Mapping[str, Evaluation]) -> Iterator[str]:
         yield text if len(keys) == len(done) else f"{', '.join(keys)}: {text}"
 
 
-def _parameters(evaluation: Evaluation) -> tuple[object, object]:
+def _parameters(evaluation: Evaluation) -> Mapping[str, object]:
     """Return parameters and draw as the manifest has them."""
     spec = evaluation.run.manifest.get("spec")
     if not isinstance(spec, Mapping):
-        return None, 0
-    return spec.get("parameters"), spec.get("draw", 0)
+        return {"draw": 0}
+    return {**spec.get("parameters", {}), "draw": spec.get("draw", 0)}

@@ -1,0 +1,1 @@
+"""A matrix of engines as a page, as text, as a table and as data."""
