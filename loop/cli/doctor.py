@@ -122,7 +122,8 @@ def _check_private(workspace: Workspace) -> Finding:
     if mode & 0o077:
         text = f"{folder} can be read by others. Close it:\nchmod 700 {folder}"
         return Finding("private", BROKEN, text)
-    if not os.access(folder, os.W_OK | os.X_OK):
+    effective = os.access in os.supports_effective_ids
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=effective):
         text = f"{folder} cannot be written. Correct its owner, or:\nchmod 700 {folder}"
         return Finding("private", BROKEN, text)
     return Finding("private", OK, str(folder))

@@ -55,6 +55,27 @@ def _unique_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> object:
 _StrictLoader.add_constructor("tag:yaml.org,2002:map", _unique_mapping)
 
 
+_DEEPEST = 200
+"""Deepest nesting read; our files need six levels."""
+
+_FEW = 5_000
+"""Marks that may open something; a text with fewer cannot exhaust the stack."""
+
+
+def _check_depth(text: str) -> None:
+    """Raise what a loader in Python would; libyaml's stack would end the process."""
+    if sum(map(text.count, ("[", "{", "- ", "? "))) < _FEW:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            raise RecursionError
+
+
 def parse_yaml(text: str, source: Path | str) -> object:
     """Return the data of a YAML text; ``no`` stays a word and keys are unique.
 
@@ -64,6 +85,7 @@ def parse_yaml(text: str, source: Path | str) -> object:
         The text is not YAML, or a key occurs twice; names `source` and the line.
     """
     try:
+        _check_depth(text)
         return yaml.load(text, Loader=_StrictLoader)
     except DataError as error:
         raise DataError(f"{source}, {error}. Keep one of the two.") from error

@@ -120,3 +120,10 @@ def test_held_lock_is_reported_when_not_waiting(tmp_path):
         locked(path, wait=False),
     ):
         pass
+
+
+@pytest.mark.parametrize("opening", ["[", "- ", "{a: "])
+def test_a_text_nested_without_end_is_an_error_and_no_crash(opening):
+    """The parser's own stack would end the process, and with it the run."""
+    with pytest.raises(DataError, match=r"x.yaml: nested too deeply|x.yaml, line 1"):
+        parse_yaml(opening * 200_000, "x.yaml")
