@@ -34,7 +34,7 @@ class Archive(Protocol):
         ...
 
 
-def _tell_nobody(remark: str) -> None:
+def tell_nobody(remark: str) -> None:
     """Drop a remark: nobody watches."""
 
 
@@ -63,7 +63,7 @@ class Settings:
     archive: Archive | None = None
     """For ``replay``: the run whose answers are given again."""
 
-    tell: Callable[[str], None] = _tell_nobody
+    tell: Callable[[str], None] = tell_nobody
     """Takes remarks a person should see while the engine works; never case text."""
 
 

@@ -20,6 +20,7 @@ from loop.engines.base import (
     Settings,
     check_scheme,
     get_engine,
+    tell_nobody,
 )
 
 _ENGINES: Mapping[str, str] = MappingProxyType(
@@ -31,10 +32,6 @@ _ENGINES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Module that registers each shipped engine, imported when it is asked for."""
-
-
-def _tell_nobody(remark: str) -> None:
-    """Drop a remark: nobody watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +51,7 @@ class Asking:
     batch: bool = False
     """Whether to answer everything in one offline batch, where the engine can."""
 
-    tell: Callable[[str], None] = _tell_nobody
+    tell: Callable[[str], None] = tell_nobody
     """Takes remarks a person should see while the engine works."""
 
 

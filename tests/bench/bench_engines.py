@@ -31,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -169,8 +169,8 @@ def time_engine(url: str, job: Job) -> float:
     return seconds
 
 
-def time_run(url: str, job: Job, concurrency: int | str = CONNECTIONS) -> float:
-    """Return the seconds of a whole run with a new store."""
+def make_run(job: Job, items: Iterable[Item]) -> tuple[RunSpec, Work]:
+    """Return what a run of `items` behind the instructions of `job` needs."""
     spec = RunSpec(
         prompt="bench@v1",
         prompt_digest="0" * 64,
@@ -180,12 +180,18 @@ def time_run(url: str, job: Job, concurrency: int | str = CONNECTIONS) -> float:
         engine="openai:tiny",
     )
     work = Work(
-        items=make_items(job),
+        items=items,
         plan=lambda item: (
             Prompt(frame=job.frame, tail=item.variables["text"], item=item),
         ),
         contract=get_contract("label_values"),
     )
+    return spec, work
+
+
+def time_run(url: str, job: Job, concurrency: int | str = CONNECTIONS) -> float:
+    """Return the seconds of a whole run with a new store."""
+    spec, work = make_run(job, make_items(job))
     with tempfile.TemporaryDirectory() as folder, make_engine(url, concurrency) as it:
         gc.collect()
         start = perf_counter()

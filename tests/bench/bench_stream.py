@@ -19,12 +19,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from loop.core.records import Item, Prompt
-from loop.outputs.base import get_contract
-from loop.run.execute import RunSummary, Work, execute
-from loop.run.spec import RunSpec
+from loop.core.records import Item
+from loop.run.execute import RunSummary, execute
 from loop.run.store import Store
-from tests.bench.bench_engines import EVIDENCE, Job, make_engine, make_job
+from tests.bench.bench_engines import EVIDENCE, Job, make_engine, make_job, make_run
 from tests.bench.bench_run import synthetic_texts
 from tests.servers.process import ROOT, serving_chat
 
@@ -47,21 +45,7 @@ def stream_items(count: int) -> Iterator[Item]:
 
 def run_once(path: Path, url: str, job: Job, count: int) -> RunSummary:
     """Run `count` cases with the store at `path`."""
-    spec = RunSpec(
-        prompt="bench@v1",
-        prompt_digest="0" * 64,
-        contract="label_values/1",
-        cohort="bench",
-        cohort_digest="0" * 64,
-        engine="openai:tiny",
-    )
-    work = Work(
-        items=stream_items(count),
-        plan=lambda item: (
-            Prompt(frame=job.frame, tail=item.variables["text"], item=item),
-        ),
-        contract=get_contract("label_values"),
-    )
+    spec, work = make_run(job, stream_items(count))
     store = Store(path)
     with make_engine(url) as engine:
         summary = execute(spec, work, engine, store)

@@ -34,7 +34,10 @@ _MOST_TOKENS = 2**40
 
 _CODE = re.compile(r"[a-z]+(?:_[a-z]+){1,8}|[A-Z][A-Za-z]{3,39}Error")
 
-_TOO_LONG = re.compile(
+TOO_LONG = "the prompt does not fit the model's context"
+"""Why a case has no answer whose server says so, in our words."""
+
+_SAYS_TOO_LONG = re.compile(
     r"maximum context length|context[ _](?:length|size|window)"
     r"|exceed_context_size|longer than the (?:maximum )?model|\bn_ctx\b"
     r"|max_model_len|maximum model length",
@@ -135,7 +138,7 @@ def read_error(body: bytes) -> ServerError:
     return ServerError(
         words=said,
         code=codes[0] if codes else "",
-        too_long=bool(_TOO_LONG.search(" ".join([said[:2000], *codes]))),
+        too_long=bool(_SAYS_TOO_LONG.search(" ".join([said[:2000], *codes]))),
     )
 
 

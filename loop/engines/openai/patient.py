@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from random import Random
 
+from loop.engines.base import tell_nobody
 from loop.engines.openai.retrying import backoff_s, is_transient, retry_after_s
 from loop.engines.openai.wire import LinkError, Reply
 
@@ -14,15 +15,11 @@ _MOST_FAILURES = 3
 """Connection failures in a row after which there is no server."""
 
 
-def _tell_nobody(remark: str) -> None:
-    """Drop a remark: nobody watches."""
-
-
 async def ask_patiently(
     request: Callable[[], Awaitable[Reply]],
     patience_s: float,
     rng: Random,
-    tell: Callable[[str], None] = _tell_nobody,
+    tell: Callable[[str], None] = tell_nobody,
 ) -> Reply:
     """Return the response to `request`, sent again while the server is busy.
 

@@ -7,7 +7,6 @@ enforced. Nothing of a case is sent, so a server's own words may be shown.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from loop.engines.openai.answers import (
     read_fingerprint,
 )
 from loop.engines.openai.bodies import chat_body, request_fields, with_limit
+from loop.engines.openai.contradiction import Contradiction, after_thinking
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.fingerprint import find_model, read_server
 from loop.engines.openai.patient import ask_patiently
@@ -135,17 +135,11 @@ class Probe:
 
     async def _schema_problem(self) -> str:
         """Say how the server shows that it does not enforce a schema; empty if not."""
-        name, value, other = (f"{self._rng.getrandbits(32):08x}" for _ in range(3))
-        valid = json.dumps({name: value}, separators=(",", ":"))
-        wrong = (
-            f'Answer with exactly this JSON and nothing else: {{"answer":"{other}"}}'
-        )
-        fields = request_fields(
-            self._endpoint, self._settings, _one_choice(name, value)
-        )
+        question = Contradiction(self._rng)
+        fields = request_fields(self._endpoint, self._settings, question.schema)
         for tokens in (_SHORT, _LONG):
             reply = await self._ask(
-                chat_body(with_limit(fields, tokens), ("user", wrong))
+                chat_body(with_limit(fields, tokens), question.message)
             )
             if reply.status in PUSH_BACK:
                 # Too busy to tell is no sign that nothing is enforced.
@@ -158,12 +152,11 @@ class Probe:
                 text, finish, *_ = read_answer(reply.body)
             except UnreadableAnswerError as error:
                 return f"asked for one, its response was {error}"
-            answer = _after_thinking(text)
-            if answer:
+            if after_thinking(text):
                 break
-        if not answer:
+        else:
             return f"its answer was empty after {_LONG} tokens of thinking"
-        if answer == valid or (finish == "length" and valid.startswith(answer)):
+        if question.schema_won(text, finish):
             return ""
         return "its answer was another than the only one allowed"
 
@@ -212,20 +205,3 @@ class Probe:
             f"{status}); it says: {said or 'nothing else'}\nCorrect the engine's name, "
             "or fields in extra_body in .ranloop/config.yaml."
         )
-
-
-def _one_choice(name: str, value: str) -> dict[str, object]:
-    """Return the schema that allows one answer."""
-    return {
-        "type": "object",
-        "properties": {name: {"type": "string", "enum": [value]}},
-        "required": [name],
-        "additionalProperties": False,
-    }
-
-
-def _after_thinking(text: str) -> str:
-    """Return the answer without thinking and without white space."""
-    if text.startswith("<think>") and "</think>" not in text:
-        return ""
-    return "".join(text.rpartition("</think>")[2].split())

@@ -11,6 +11,7 @@ from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
 from loop.engines.openai.account import Account
 from loop.engines.openai.answers import (
+    TOO_LONG,
     UnreadableAnswerError,
     read_answer,
     read_error,
@@ -31,8 +32,6 @@ from loop.engines.openai.wire import LinkError, Reply, Wire
 
 _REFUSED_CAP_S = 5.0
 """Longest wait after a connection that was not made: the server may be back soon."""
-
-_TOO_LONG = "the prompt does not fit the model's context"
 
 _FATAL = {
     401: "it no longer accepts the API key (HTTP 401)",
@@ -195,7 +194,7 @@ class Sender:
         said = read_error(reply.body)
         self._account.failed[reason] += 1
         if said.too_long or reply.status == 413:
-            return Completion("", "error", _TOO_LONG)
+            return Completion("", "error", TOO_LONG)
         code = f" ({said.code})" if said.code else ""
         return Completion("", "error", f"the server refused it: {reason}{code}")
 

@@ -201,6 +201,7 @@ class BatchEngine:
             nonlocal asked
             for line in lines:
                 asked += not line.is_check
+                self._checks.await_line(line)
                 yield line
 
         sent = write_lines(requests, counted())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from random import Random
 
@@ -10,6 +9,7 @@ from loop.core.errors import EngineError
 from loop.engines.base import Settings
 from loop.engines.openai.answers import one_line
 from loop.engines.openai.bodies import Envelope, chat_body, request_fields, with_limit
+from loop.engines.openai.contradiction import Contradiction
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.vllm.batch_files import Line, Result, check_name, make_line
 
@@ -23,29 +23,26 @@ class BatchChecks:
     def __init__(self, endpoint: Endpoint, settings: Settings, rng: Random) -> None:
         self._endpoint = endpoint
         self._settings = settings
-        self._field, self._value, self._other = (
-            f"{rng.getrandbits(32):08x}" for _ in range(3)
-        )
+        self._question = Contradiction(rng)
+        self._awaited: set[str] = set()
 
     def lines(self) -> Iterator[Line]:
         """Yield the probe: two tokens, then a schema that contradicts the prompt."""
         endpoint, settings = self._endpoint, self._settings
         plain = with_limit(request_fields(endpoint, settings, None), 2)
         yield make_line(_YES, chat_body(plain, ("user", "Say yes.")))
-        schema = {
-            "type": "object",
-            "properties": {self._field: {"type": "string", "enum": [self._value]}},
-            "required": [self._field],
-            "additionalProperties": False,
-        }
+        schema = self._question.schema
         bound = with_limit(request_fields(endpoint, settings, schema), _SCHEMA_TOKENS)
-        wanted = json.dumps({"answer": self._other})
-        words = f"Answer with exactly this JSON and nothing else: {wanted}"
-        yield make_line(_SCHEMA, chat_body(bound, ("user", words)))
+        yield make_line(_SCHEMA, chat_body(bound, self._question.message))
 
     def frame_line(self, number: int, envelope: Envelope) -> Line:
         """Return the request for one token after a frame without any case."""
         return make_line(check_name(f"frame-{number}"), envelope.blank())
+
+    def await_line(self, line: Line) -> None:
+        """Learn that `line` is handed over: if it is a check, it must come back."""
+        if line.is_check:
+            self._awaited.add(line.name)
 
     def settle(self, results: Iterable[Result]) -> None:
         """Check what came back.
@@ -53,9 +50,17 @@ class BatchChecks:
         Raises
         ------
         EngineError
-            vLLM refuses a check, or does not enforce the schema.
+            vLLM refuses a check or leaves one out, or does not enforce the schema.
         """
         found = {result.name: result for result in results}
+        lost = self._awaited - found.keys()
+        self._awaited.clear()
+        if lost:
+            raise EngineError(
+                f"vLLM's batch runner returned nothing for {', '.join(sorted(lost))}, "
+                "so nobody knows whether it enforces the schema; no answer is taken. "
+                "Run the same command again, or leave out --batch."
+            )
         for name, result in found.items():
             if result.status != 200:
                 said = one_line(result.refusal.words if result.refusal else "")
@@ -66,16 +71,9 @@ class BatchChecks:
                     ".ranloop/config.yaml, then run again."
                 )
         schema = found.get(_SCHEMA)
-        if schema is not None and not self._obeys(schema):
+        if schema is not None and not self._question.schema_won(*schema.completion[:2]):
             raise EngineError(
                 "vLLM's batch runner does not enforce the JSON schema of an answer. "
                 "Use the server instead: leave out --batch; with "
                 "--allow-unconstrained it is asked without a schema."
             )
-
-    def _obeys(self, result: Result) -> bool:
-        """Return whether the answer is the only one the schema allows, or begins it."""
-        text, finish, *_ = result.completion
-        valid = json.dumps({self._field: self._value}, separators=(",", ":"))
-        answer = "".join(text.rpartition("</think>")[2].split())
-        return answer == valid or (finish == "length" and valid.startswith(answer))

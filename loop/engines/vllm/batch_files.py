@@ -13,13 +13,12 @@ from pydantic_core import from_json
 from loop.core.files import write_error
 from loop.core.records import Completion
 from loop.engines.openai.answers import (
+    TOO_LONG,
     ServerError,
     UnreadableAnswerError,
     read_answer,
     read_error,
 )
-
-TOO_LONG = "the prompt does not fit the model's context"
 
 _CHECK = "check-"
 """How the names of requests without a case begin."""
