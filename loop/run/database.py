@@ -58,6 +58,42 @@ MIGRATIONS = (
     -- prompt tokens that the server had in its prefix cache
     ALTER TABLE completions ADD COLUMN cached_tokens INTEGER;
     """,
+    """
+    CREATE TABLE withdrawals (
+        -- verdicts that their author, or an editor, took back
+        verdict TEXT PRIMARY KEY,        -- verdicts.id
+        created TEXT NOT NULL,           -- UTC, ISO 8601
+        actor TEXT NOT NULL,
+        reason TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE reservations (
+        -- who works on a case just now
+        cohort TEXT NOT NULL,
+        case_id TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        until TEXT NOT NULL,             -- UTC, ISO 8601
+        PRIMARY KEY (cohort, case_id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE working (
+        -- what a person has begun and not handed in: forms, the place in a queue
+        actor TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        saved TEXT NOT NULL,             -- UTC, ISO 8601
+        payload TEXT NOT NULL,           -- JSON
+        PRIMARY KEY (actor, subject)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE readings (
+        -- blinded answers of readers; the last one on a case and label counts
+        number INTEGER PRIMARY KEY,
+        cohort TEXT NOT NULL,
+        reader TEXT NOT NULL,
+        case_id TEXT NOT NULL,
+        label TEXT NOT NULL,
+        value TEXT NOT NULL,             -- present, absent, uncertain; empty: undone
+        created TEXT NOT NULL            -- UTC, ISO 8601
+    ) STRICT;
+    CREATE INDEX readings_by_reader ON readings (cohort, reader, case_id, label);
+    """,
 )
 """Statements that bring the file from version i to i + 1 (``PRAGMA user_version``)."""
 

@@ -92,7 +92,7 @@ class Store:
         for start in range(0, len(keys), _LOOKUP):
             part = keys[start : start + _LOOKUP]
             marks = ",".join("?" * len(part))
-            rows = self._read(
+            rows = self.read(
                 "SELECT key, text, finish_reason, latency_s, prompt_tokens, "
                 "completion_tokens, cached_tokens FROM completions "
                 f"WHERE key IN ({marks})",
@@ -114,7 +114,7 @@ class Store:
         StoreError
             The disk is full or the file cannot be written; nothing was changed.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             _insert(
                 connection,
                 "INSERT OR IGNORE INTO completions (key, text, finish_reason, "
@@ -129,7 +129,7 @@ class Store:
         Its id is `base`, or ``<base>-2`` and so on where that is taken.
         """
         text = json.dumps(spec_data(spec), ensure_ascii=False)
-        with self._writing() as connection:
+        with self.writing() as connection:
             run, attempt = base, 1
             while connection.execute("SELECT 1 FROM runs WHERE id=?", [run]).fetchone():
                 attempt += 1
@@ -142,7 +142,7 @@ class Store:
 
     def finish_run(self, run: str, finished: str, counts: Mapping[str, int]) -> None:
         """Mark `run` as finished, with how its items ended."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 "UPDATE runs SET finished = ?, counts = ? WHERE id = ?",
                 [finished, json.dumps(dict(counts)), run],
@@ -152,7 +152,7 @@ class Store:
         self, where: str = "1", values: Sequence[object] = ()
     ) -> list[RunRecord]:
         """Return runs, newest first; `where` is an SQL condition over ``runs``."""
-        rows = self._read(
+        rows = self.read(
             "SELECT number, id, created, finished, spec, counts FROM runs "
             f"WHERE {where} ORDER BY created DESC, number DESC",
             values,
@@ -183,11 +183,11 @@ class Store:
         StoreError
             A row was changed by something other than ranloop.
         """
-        numbers = self._read("SELECT number FROM runs WHERE id = ?", [run])
+        numbers = self.read("SELECT number FROM runs WHERE id = ?", [run])
         if not numbers:
             raise DataError(f"there is no run {run}. Make one with `ranloop run`.")
         last = -1
-        while rows := self._read(
+        while rows := self.read(
             "SELECT seq, item_id, status, fields, repairs, problem FROM outcomes "
             "WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?",
             [numbers[0][0], last, _PAGE],
@@ -199,7 +199,7 @@ class Store:
     def read_keys(self, run: str) -> Iterator[tuple[str, bytes]]:
         """Yield item id and completion keys of `run`'s outcomes in cohort order."""
         last = -1
-        while rows := self._read(
+        while rows := self.read(
             "SELECT seq, item_id, keys FROM outcomes JOIN runs ON run = number "
             "WHERE id = ? AND seq > ? ORDER BY seq LIMIT ?",
             [run, last, _PAGE],
@@ -229,7 +229,7 @@ class Store:
 
     def count_outcomes(self, number: int) -> dict[str, int]:
         """Return how many items of run `number` ended in each status."""
-        rows = self._read(
+        rows = self.read(
             "SELECT status, count(*) FROM outcomes WHERE run = ? GROUP BY status",
             [number],
         )
@@ -237,7 +237,7 @@ class Store:
 
     def count_completions(self) -> int:
         """Return how many completions are stored."""
-        (row,) = self._read("SELECT count(*) FROM completions")
+        (row,) = self.read("SELECT count(*) FROM completions")
         return int(row[0])
 
     def add_verdicts(self, verdicts: Iterable[Verdict]) -> None:
@@ -246,14 +246,14 @@ class Store:
             (v.id, v.created, v.actor, json.dumps(dict(v.payload), ensure_ascii=False))
             for v in verdicts
         ]
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO verdicts VALUES (?,?,?,?)", rows
             )
 
     def list_verdicts(self) -> list[Verdict]:
         """Return all stored verdicts, oldest first."""
-        rows = self._read(
+        rows = self.read(
             "SELECT id, created, actor, payload FROM verdicts ORDER BY created, id"
         )
         return [
@@ -261,12 +261,26 @@ class Store:
             for name, created, actor, payload in rows
         ]
 
-    def _read(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+    def read(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return all rows of a query, for the rooms whose tables these are.
+
+        Raises
+        ------
+        StoreError
+            The file is damaged or locked.
+        """
         with self._lock, reported(self.path):
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection inside a transaction: all of the block or nothing.
+
+        Raises
+        ------
+        StoreError
+            The file is locked, read-only, or not the one that was opened.
+        """
         # SQLite would go on, in a file that nobody finds again.
         if _identify(self.path) != self._file:
             raise StoreError(

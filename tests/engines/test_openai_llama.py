@@ -108,7 +108,7 @@ def test_fifty_cases_are_answered_by_the_schema(place, first_run):
     task = prepare_run(place, "extractor@latest", "demo", limit=1)
     (prompt,) = task.work.plan(next(iter(task.work.items)))
     with open_store(place) as store:
-        texts = store._read("SELECT text FROM completions WHERE finish_reason = 'stop'")
+        texts = store.read("SELECT text FROM completions WHERE finish_reason = 'stop'")
     assert len(texts) >= CASES
     for (text,) in texts:
         assert follows(prompt.frame.schema, json.loads(text))

@@ -85,7 +85,7 @@ def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(store):
     """SQLite's own limit on pages stands for a disk without room."""
 
     def limit(pages):
-        with store._writing() as connection:
+        with store.writing() as connection:
             connection.execute(f"PRAGMA max_page_count = {pages}")
 
     with FaultServer() as server:

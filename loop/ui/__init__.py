@@ -1,0 +1,1 @@
+"""The review workbench: a face on what the command line does, in a browser."""
