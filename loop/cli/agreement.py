@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from loop.cli.ceiling_report import ceiling_data, say_ceiling
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
@@ -18,7 +19,10 @@ from loop.cli.console import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from loop.core.paths import Workspace
+    from loop.evaluate.ceiling import Ceiling
     from loop.labels.agreement import AgreementReport, LabelAgreement
+    from loop.labels.votes import Votes
     from loop.stats.intervals import Estimate
 
 
@@ -39,13 +43,18 @@ def agreement(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Also print every pair of readers.")
     ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="Run to hold beside the readers; e.g. latest."),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the agreement of readers with 95 % intervals, label by label.
 
     Cohen's kappa between readers, Fleiss' kappa, Krippendorff's alpha, and each reader
-    against the majority of the others: what a model can be held against.
+    against the majority of the others: what a model can be held against. With
+    --against, a run is held against the same majorities on the same cases.
     """
     from loop.labels.agreement import measure_agreement
     from loop.labels.cohort import read_cohort
@@ -64,10 +73,35 @@ def agreement(
         uncertain_is_category=uncertain == "category",
         resamples=resamples,
     )
+    beside = _measure_beside(place, votes, cohort, against) if against else None
     if as_json:
-        print_json(_as_data(report))
-    else:
-        _print(report, pairs=pairs)
+        data = _as_data(report)
+        print_json({**data, "against": ceiling_data(*beside)} if beside else data)
+        return
+    _print(report, pairs=pairs)
+    if beside:
+        say()
+        say_ceiling(*beside)
+
+
+def _measure_beside(
+    place: Workspace, votes: Votes, cohort: str, run: str
+) -> tuple[Ceiling, str]:
+    """Return a run beside the readers of `cohort`, and its id."""
+    from loop.core.errors import DataError
+    from loop.evaluate.ceiling import measure_ceiling
+    from loop.evaluate.inputs import read_inputs
+
+    inputs = read_inputs(place, run)
+    if inputs.cohort.name != cohort:
+        raise DataError(
+            f"run {inputs.run.run_id} is on cohort {inputs.cohort.name!r}, not on "
+            f"{cohort!r}. Name a run on {cohort!r}."
+        )
+    found = measure_ceiling(
+        inputs.pairs, votes, inputs.taxonomy, patients=inputs.patients
+    )
+    return found, inputs.run.run_id
 
 
 def _print(report: AgreementReport, *, pairs: bool) -> None:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from loop.labels.votes import VotesReport
 
 
+_SHOWN = 10
+"""Pairs named in a line."""
+
+
 def say_import(report: ImportReport) -> None:
     """Print what became of a source."""
     say(f"cohort {report.cohort} ({report.role}, {report.format})")
@@ -83,7 +87,20 @@ def say_votes(report: VotesReport) -> None:
             f"  of the reference before: {report.superseded.missing} marks are missing "
             f"now, {report.superseded.corrections} corrections by verdict are undone"
         )
+    _say_adjudications(report)
     say(f"next: ranloop agreement {report.cohort}")
+
+
+def _say_adjudications(report: VotesReport) -> None:
+    """Print what became of a panel's earlier decisions, if there were any."""
+    outcome = report.adjudications
+    if outcome.kept or outcome.lost:
+        say(f"  {outcome.kept} earlier decisions of a panel stand")
+    if outcome.lost:
+        pairs = [f"{label} of {case_id}" for case_id, label in outcome.lost[:_SHOWN]]
+        more = f" and {len(outcome.lost) - _SHOWN} more" * (len(outcome.lost) > _SHOWN)
+        fell = len(outcome.lost)
+        say(f"  {fell} fell because votes changed: {', '.join(pairs)}{more}")
 
 
 def _say_readers(report: VotesReport) -> None:

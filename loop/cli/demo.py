@@ -44,6 +44,15 @@ def demo(
         Path | None,
         typer.Argument(help="New folder for the demo; default: a temporary one."),
     ] = None,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            "--rounds",
+            min=0,
+            max=len(ROUNDS),
+            help="Rounds of verdicts to apply; fewer leave cases for `ranloop review`.",
+        ),
+    ] = len(ROUNDS),
     as_json: JsonOption = False,
 ) -> None:
     """Show the whole loop on SYNTHETIC reports: no model, no network, no patient.
@@ -61,7 +70,7 @@ def demo(
     steps = [_measure(workspace)]
     tell(f"\n2. {steps[0].version}: label names and one-line definitions, no more")
     tell(_summary(steps[0].evaluation))
-    for number in ROUNDS:
+    for number in ROUNDS[:rounds]:
         revision = _revise(workspace, number)
         tell(f"\n{number + 2}. Round {number} of clinicians' verdicts")
         for line in _story(revision):
@@ -83,6 +92,7 @@ def demo(
         f"history {PROMPT}",
         f"diff {PROMPT}@v1 {steps[-1].version}",
         f"failures --label {_worst(steps[-1].evaluation)} --text evidence",
+        "review",
     ):
         say(f"  ranloop {command} --workspace {workspace.root}")
 
@@ -261,10 +271,12 @@ def _write_page(workspace: Workspace, evaluation: Evaluation) -> Path:
     """Write the page of the last version, compared with the version before it."""
     from loop.core.files import write_atomic
     from loop.evaluate.compare import compare_runs
+    from loop.evaluate.parent import find_parent_run
     from loop.report.evaluation_html import render_html
 
-    before = f"latest:{PROMPT}@v{len(ROUNDS)}"
-    comparison = compare_runs(workspace, before, evaluation.run.run_id)
+    run = evaluation.run.run_id
+    before = find_parent_run(workspace, run)
+    comparison = compare_runs(workspace, before, run) if before else None
     page = workspace.root / "reports" / PAGE
     write_atomic(page, render_html(evaluation, comparison))
     return page

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from loop.core.paths import Workspace
     from loop.evaluate.changes import Comparison
     from loop.evaluate.results import Evaluation, LabelResult
+    from loop.evaluate.selection import Selection
     from loop.report.exclusions import Exclusion
 
 HtmlOption = Annotated[
@@ -71,7 +72,8 @@ def evaluate(
 ) -> None:
     """Score a run against the reference labels and judge it by labels/protocol.yaml.
 
-    Shows what changed since the newest run of the parent version on the same cases.
+    Shows what changed since the newest run of the parent version on the same cases,
+    how many versions were tried on them, and the score corrected for that choice.
     Exits with 100 unless every label passes. The result goes into the ledger.
     """
     from loop.evaluate.evaluation import evaluate_run
@@ -89,19 +91,25 @@ def evaluate(
     result = evaluate_run(place, run, reference=reference)
     change = _compare(place, result, against, reference)
     result = record_evaluation(place, result, acting(actor, role))
+    chosen = _correct(place, result)
     folder = template_folder(place)
-    _write(html, lambda: render_html(result, change, templates=folder))
-    _write(markdown, lambda: render_markdown(result, change, templates=folder))
+    _write(
+        html, lambda: render_html(result, change, selection=chosen, templates=folder)
+    )
+    _write(
+        markdown,
+        lambda: render_markdown(result, change, selection=chosen, templates=folder),
+    )
     _write(csv, lambda: render_csv(result))
     if as_json:
-        data = evaluation_data(result)
+        data = evaluation_data(result, chosen)
         with_cases = result.cohort.role != "holdout"
         data["change"] = (
             comparison_data(change, with_cases=with_cases) if change else None
         )
         print_json(data)
     else:
-        show_evaluation(result, change)
+        show_evaluation(result, change, chosen)
     if result.verdict is not Verdict.PASS:
         raise typer.Exit(GATE_EXIT)
 
@@ -123,6 +131,16 @@ def _compare(
     return compare_runs(workspace, before, run, reference=reference)
 
 
+def _correct(workspace: Workspace, result: Evaluation) -> Selection:
+    """Correct the run's macro-F1 for the versions tried on its cohort."""
+    from loop.evaluate.selection import correct_optimism
+    from loop.run.store import open_store
+
+    run, number = result.run.run_id, result.cohort.reference
+    with open_store(workspace) as store:
+        return correct_optimism(workspace, store, run, reference=number)
+
+
 def _write(path: Path | None, render: Callable[[], str]) -> None:
     """Write a document when it is wanted, and say so."""
     from loop.core.files import write_atomic
@@ -133,7 +151,9 @@ def _write(path: Path | None, render: Callable[[], str]) -> None:
 
 
 def show_evaluation(
-    evaluation: Evaluation, comparison: Comparison | None = None
+    evaluation: Evaluation,
+    comparison: Comparison | None = None,
+    selection: Selection | None = None,
 ) -> None:
     """Print the gate table, what is missing, the averages and the caveats."""
     show_gates(evaluation)
@@ -142,12 +162,27 @@ def show_evaluation(
         say(line)
     if comparison is not None:
         say(macro_line(comparison))
+    if selection is not None:
+        show_selection(selection)
     say()
     for text in caveats(evaluation):
         say(f"note: {text}")
     say(f"signature: {evaluation.signature}")
     say()
     say(verdict_line(evaluation))
+
+
+def show_selection(selection: Selection) -> None:
+    """Print how many versions were tried, and the score corrected for the choice."""
+    from loop.report.evaluation_selection import selection_lines, selection_note
+
+    first, *more = selection_lines(selection)
+    say()
+    say(first)
+    for line in more:
+        say(f"  {line}")
+    if note_text := selection_note(selection):
+        say(f"  {note_text}")
 
 
 def show_gates(evaluation: Evaluation) -> None:

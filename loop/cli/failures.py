@@ -22,6 +22,7 @@ from loop.cli.console import (
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
     from loop.evaluate.failures import Failure, Failures
+    from loop.review.queue.records import QueueFilter, QueueItem
 
 
 class Layout(StrEnum):
@@ -38,6 +39,13 @@ class Show(StrEnum):
     NONE = "none"
     EVIDENCE = "evidence"
     CASE = "case"
+
+
+class Order(StrEnum):
+    """What comes first."""
+
+    CASE = "case"
+    VALUE = "value"
 
 
 def register(app: typer.Typer) -> None:
@@ -77,19 +85,51 @@ def failures(
         int | None,
         typer.Option("--reference", min=1, help="Reference version; default: newest."),
     ] = None,
+    order: Annotated[
+        Order,
+        typer.Option("--order", help="By label and case, or worth most first."),
+    ] = Order.CASE,
+    section: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--section", help="Evidence in findings, impression or other; again."
+        ),
+    ] = None,
+    search: Annotated[
+        str, typer.Option("--search", help="Words of the case text, in any case.")
+    ] = "",
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--status",
+            help="unreviewed, reviewed, addressed, returned or reserved; again.",
+        ),
+    ] = None,
+    reviewer: Annotated[
+        list[str] | None,
+        typer.Option("--reviewer", help="Judged by this reviewer; again."),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the failing cases of a run. Refused for holdout cohorts."""
+    """List the failing cases of a run. Refused for holdout cohorts.
+
+    With --order value, those worth most to a reviewer come first, and why.
+    """
     from loop.evaluate.failures import failing_cases
 
     place = open_workspace(workspace)
     found = failing_cases(
         place, run, labels=label, kinds=_kinds(kind), reference=reference
     )
+    items: Mapping[tuple[str, str], QueueItem] = {}
+    if order is Order.VALUE or section or search or status or reviewer:
+        wanted = _filter(section, search, status, reviewer)
+        items = _items(place, found.run_id, wanted, reference)
+        found = _narrowed(found, items, order)
     total = len(found.rows)
     found = found._replace(rows=found.rows[:limit])
-    rows = _rows(found, _texts(place, found, text))
+    rows = _rows(found, _texts(place, found, text), items)
     if as_json or layout is Layout.JSON:
         shown = {"run": found.run_id, "cohort": found.cohort, "total": total}
         print_json({**shown, "rows": rows})
@@ -97,6 +137,59 @@ def failures(
         _print_csv(rows)
     else:
         _print_rows(found, rows, total)
+
+
+def _filter(
+    sections: Sequence[str] | None,
+    search: str,
+    statuses: Sequence[str] | None,
+    reviewers: Sequence[str] | None,
+) -> QueueFilter:
+    from loop.core.errors import DataError
+    from loop.review.queue.records import Progress, QueueFilter, Section
+
+    plain = [name for name in statuses or () if name != "reserved"]
+    try:
+        return QueueFilter(
+            sections=frozenset(map(Section, sections or ())),
+            text=search,
+            reviewers=frozenset(reviewers or ()),
+            progress=frozenset(map(Progress, plain)),
+            reserved=True if "reserved" in (statuses or ()) else None,
+        )
+    except ValueError as error:
+        raise DataError(
+            f"{error}. Sections are {', '.join(Section)}; a status is one of "
+            f"{', '.join(Progress)}, reserved."
+        ) from error
+
+
+def _items(
+    workspace: Workspace, run: str, wanted: QueueFilter, reference: int | None
+) -> dict[tuple[str, str], QueueItem]:
+    """Return what the filter lets through, by case and label, worth most first."""
+    from loop.review.kept import read_kept
+    from loop.review.queue.build import build_queue
+    from loop.review.queue.progress import mark_progress
+    from loop.review.reservations import list_reservations
+    from loop.run.store import open_store
+
+    with open_store(workspace) as store:
+        queue = build_queue(workspace, store, run, reference=reference)
+        kept = read_kept(store, workspace, queue.line.cohort)
+        reserved = list_reservations(store, queue.line.cohort)
+    marked = mark_progress(queue, kept, reserved)
+    return {(item.case_id, item.label): item for item in marked.filtered(wanted)}
+
+
+def _narrowed(
+    found: Failures, items: Mapping[tuple[str, str], QueueItem], order: Order
+) -> Failures:
+    """Return the rows that are among `items`, in the order asked for."""
+    rows = [row for row in found.rows if (row.case_id, row.label) in items]
+    if order is Order.VALUE:
+        rows.sort(key=lambda row: items[row.case_id, row.label].place)
+    return found._replace(rows=tuple(rows))
 
 
 def _kinds(names: Sequence[str] | None) -> list[Any] | None:
@@ -125,11 +218,14 @@ def _texts(
 
 
 def _rows(
-    found: Failures, texts: Mapping[tuple[str, str], str] | None
+    found: Failures,
+    texts: Mapping[tuple[str, str], str] | None,
+    items: Mapping[tuple[str, str], QueueItem],
 ) -> list[dict[str, Any]]:
     rows = []
     for row in found.rows:
-        data = _row(row)
+        item = items.get((row.case_id, row.label))
+        data = _row(row) | (_queue_cells(item) if item else {})
         if texts is not None:
             data["text"] = texts[row.case_id, row.label]
         rows.append(data)
@@ -148,13 +244,25 @@ def _row(row: Failure) -> dict[str, Any]:
     }
 
 
+def _queue_cells(item: QueueItem) -> dict[str, Any]:
+    audit = ("random audit",) if item.audit else ()
+    return {
+        "place": item.place,
+        "worth": round(item.value, 3),
+        "why": "; ".join((*item.reasons.words, *audit)),
+        "sections": ", ".join(item.sections),
+        "progress": item.progress.value,
+        "reviewers": ", ".join(item.reviewers),
+        "reserved_by": item.reserved_by,
+    }
+
+
 def _print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
     from loop.report.evaluation_text import neutralise
 
     stream = io.StringIO()
     names = ["case_id", "label", "kind", "predicted", "reference", "spans", "problem"]
-    if rows and "text" in rows[0]:
-        names.append("text")
+    names += [name for name in rows[0] if name not in names] if rows else []
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)
     for row in rows:
@@ -166,9 +274,10 @@ def _print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
 def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) -> None:
     from loop.evaluate.failures import count_kinds
 
-    header = ("case", "label", "kind", "predicted", "reference", "evidence at")
+    header = ["case", "label", "kind", "predicted", "reference", "evidence at"]
+    queued = bool(rows) and "why" in rows[0]
     print_table(
-        header,
+        [*header, *(["progress", "why"] if queued else [])],
         [
             (
                 row["case_id"],
@@ -177,6 +286,7 @@ def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) 
                 row["predicted"],
                 row["reference"],
                 _span_words(row["spans"]) or row["problem"],
+                *((row["progress"], row["why"]) if queued else ()),
             )
             for row in rows
         ],

@@ -17,6 +17,7 @@ from loop.cli.console import (
 
 if TYPE_CHECKING:
     from loop.core.ledger import Entry
+    from loop.evaluate.history import VersionScore
     from loop.prompts.history import VersionHistory
 
 _WORDS = {
@@ -42,19 +43,25 @@ def history(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the versions of a prompt with their ledger entries."""
+    """Show the versions of a prompt: who, why, scores, labels passed, drafts tried."""
+    from loop.evaluate.history import read_scores
     from loop.prompts.history import read_history
 
-    rows = read_history(open_workspace(workspace), name.partition("@")[0])
+    place, prompt = open_workspace(workspace), name.partition("@")[0]
+    rows = read_history(place, prompt)
+    scores = read_scores(place, prompt)
     if as_json:
-        print_json({"prompt": name, "versions": [_data(row) for row in rows]})
+        versions = [_data(row, scores) for row in rows]
+        print_json({"prompt": name, "versions": versions})
         return
     for row in rows:
-        for line in _describe(row, every=events):
+        for line in _describe(row, scores, every=events):
             say(line)
 
 
-def _describe(row: VersionHistory, *, every: bool) -> list[str]:
+def _describe(
+    row: VersionHistory, scores: Sequence[VersionScore], *, every: bool
+) -> list[str]:
     """Return the lines of one version, newest facts last."""
     aliases = "".join(f" ({alias})" for alias in row.aliases)
     lines = [f"v{row.number}{aliases}"]
@@ -65,8 +72,10 @@ def _describe(row: VersionHistory, *, every: bool) -> list[str]:
         lines.append(f"    {version.why}")
     if row.changes:
         lines.append(f"    {_changes(row.changes)}")
-    if scores := _scores(row.events):
-        lines.append(f"    macro-F1: {scores}")
+    if told := _told(row, scores):
+        lines.append(f"    macro-F1: {told}")
+    if drafts := _drafts(row, scores):
+        lines.append(f"    {_tried(drafts)}")
     if row.problem:
         lines.append(f"    ! {row.problem}")
     shown = (e for e in row.events if every or e.action == "override")
@@ -82,21 +91,48 @@ def _changes(changes: Mapping[str, int]) -> str:
     return " ".join(words)
 
 
-def _scores(events: Sequence[Entry]) -> str:
-    """Return the newest macro-F1 on each cohort, as the ledger has it."""
-    newest = {
-        str(event.payload.get("cohort")): str(event.payload.get("macro_f1"))
-        for event in events
-        if event.action == "evaluated"
+def _told(row: VersionHistory, scores: Sequence[VersionScore]) -> str:
+    """Return the newest macro-F1 and the labels passed on each cohort."""
+    return ", ".join(_score(one) for one in _own(row, scores))
+
+
+def _own(row: VersionHistory, scores: Sequence[VersionScore]) -> list[VersionScore]:
+    return [one for one in scores if one.number == row.number and one.run]
+
+
+def _score(one: VersionScore) -> str:
+    f1 = "not estimable" if one.macro_f1 is None else f"{one.macro_f1:.4f}"
+    details = []
+    if one.labels_passed is not None:
+        details.append(f"{one.labels_passed} of {one.labels} labels pass")
+    if not one.comparable:
+        details.append("not comparable with the newest score")
+    return f"{one.cohort} {f1}" + (f" ({'; '.join(details)})" if details else "")
+
+
+def _drafts(row: VersionHistory, scores: Sequence[VersionScore]) -> list[VersionScore]:
+    """Return the drafts revised from a version, each once."""
+    digests = {one.digest for one in scores if one.number == row.number}
+    drafts = {
+        one.ref: one for one in scores if not one.number and one.parent in digests
     }
-    return ", ".join(f"{cohort} {score}" for cohort, score in newest.items())
+    return list(drafts.values())
+
+
+def _tried(drafts: Sequence[VersionScore]) -> str:
+    """Return ``drafts tried: 3 (2 rejected, 1 draft)``."""
+    from collections import Counter
+
+    counts = Counter(one.status.value for one in drafts)
+    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return f"drafts tried: {len(drafts)} ({told})"
 
 
 def _event(event: Entry) -> str:
     return f"#{event.seq} {event.time} {event.action} by {event.actor}: {event.reason}"
 
 
-def _data(row: VersionHistory) -> dict[str, Any]:
+def _data(row: VersionHistory, scores: Sequence[VersionScore]) -> dict[str, Any]:
     version = row.version
     return {
         "number": row.number,
@@ -109,6 +145,11 @@ def _data(row: VersionHistory) -> dict[str, Any]:
         "verdicts": list(version.verdicts) if version else [],
         "changes": dict(row.changes),
         "aliases": list(row.aliases),
+        "scores": [_score_data(one) for one in _own(row, scores)],
+        "drafts": [
+            {"draft": one.ref, "status": one.status.value, "why": one.why}
+            for one in _drafts(row, scores)
+        ],
         "events": [
             {
                 "seq": event.seq,
@@ -120,4 +161,17 @@ def _data(row: VersionHistory) -> dict[str, Any]:
             }
             for event in row.events
         ],
+    }
+
+
+def _score_data(one: VersionScore) -> dict[str, Any]:
+    return {
+        "cohort": one.cohort,
+        "reference": one.reference,
+        "run": one.run,
+        "macro_f1": one.macro_f1,
+        "labels_passed": one.labels_passed,
+        "labels_failed": one.labels_failed,
+        "labels_insufficient": one.labels_insufficient,
+        "comparable": one.comparable,
     }

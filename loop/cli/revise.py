@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from loop.cli.check import check_data, show_check, show_copies, show_lint
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
@@ -18,14 +20,12 @@ from loop.cli.console import (
     acting,
     open_workspace,
     print_json,
-    print_table,
     say,
 )
 
 if TYPE_CHECKING:
-    from loop.revise.check import Check
+    from loop.core.paths import Workspace
     from loop.revise.revision import Revision
-    from loop.revise.shares import LabelCheck, ShareCheck
 
 
 def register(app: typer.Typer) -> None:
@@ -37,6 +37,13 @@ def revise(
     prompt: Annotated[str, typer.Argument(help="Prompt or draft, e.g. extractor.")],
     verdicts: Annotated[
         Path | None, typer.Option("--verdicts", "-v", help="YAML or CSV file.")
+    ] = None,
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Apply every open verdict kept here.")
+    ] = False,
+    verdict: Annotated[
+        list[str] | None,
+        typer.Option("--verdict", help="Apply this kept verdict; may be repeated."),
     ] = None,
     cohort: Annotated[
         str,
@@ -67,35 +74,60 @@ def revise(
     """Build a draft from verdicts, check it against its parent, commit it if it holds.
 
     With --contract the draft is answered in another output contract; that needs no
-    verdicts and may be combined with some.
+    verdicts and may be combined with some. With --kept or --verdict the verdicts are
+    those given in the review workbench or with `ranloop verdict add`.
 
     Exits with 100 when the result stayed a draft.
     """
     from loop.revise.revision import Request
     from loop.revise.revision import revise as revise_prompt
+    from loop.run.asking import Asking
 
     if override and not why.strip():
         raise typer.BadParameter("--override needs --why: it stands in the ledger")
+    place = open_workspace(workspace)
     request = Request(
         prompt=prompt,
         cohort=cohort,
         verdicts=verdicts,
+        kept=named_verdicts(place, prompt, cohort, verdict or (), every=kept),
         engine=engine,
+        asking=Asking(allow_unconstrained=allow_unconstrained),
         contract=contract,
         why=why.strip(),
         override=why.strip() if override else "",
         keep_draft=keep_draft,
     )
     progress = Progress("revise", quiet=as_json)
-    revision = revise_prompt(
-        open_workspace(workspace), request, acting(actor, role), watch=progress.track
-    )
+    revision = revise_prompt(place, request, acting(actor, role), watch=progress.track)
     if as_json:
         print_json(_data(revision))
     else:
         _show(revision, kept=keep_draft)
     if not revision.done:
         raise typer.Exit(GATE_EXIT)
+
+
+def named_verdicts(
+    place: Workspace, prompt: str, cohort: str, named: Sequence[str], *, every: bool
+) -> tuple[str, ...]:
+    """Return the ids of the kept verdicts that --kept and --verdict ask for."""
+    from loop.core.errors import DataError
+    from loop.revise.kept import find_open
+    from loop.run.store import open_store
+
+    if not every:
+        return tuple(named)
+    if not cohort:
+        raise typer.BadParameter("--kept needs --cohort: verdicts belong to one")
+    with open_store(place) as store:
+        found = find_open(place, store, prompt, cohort)
+    if not found:
+        raise DataError(
+            f"no verdict on {prompt} is open for cohort {cohort}. See `ranloop verdict "
+            "list`, or name a file with --verdicts."
+        )
+    return tuple(dict.fromkeys((*(one.id for one in found), *named)))
 
 
 def _show(revision: Revision, *, kept: bool) -> None:
@@ -108,17 +140,12 @@ def _show(revision: Revision, *, kept: bool) -> None:
         _show_reference(revision)
     for line in format_diff(revision.diff) if revision.diff else ():
         say(line)
-    for found in revision.lint:
-        say(f"{found.level}: {found.where}: {found.message}")
+    show_lint(revision.lint)
     for text in revision.notes:
         say(f"note: {text}")
-    for copy in revision.copies:
-        say(
-            f"warning: {copy.where}: {copy.words} or more consecutive words also stand "
-            f"in case {copy.case_id} of {copy.cohort}; say it in your own words"
-        )
+    show_copies(revision.copies)
     if revision.check:
-        _show_check(revision.check)
+        show_check(revision.check)
     _show_result(revision, kept=kept)
 
 
@@ -131,87 +158,6 @@ def _show_reference(revision: Revision) -> None:
         f"{revision.cohort}:ref{revision.reference}; earlier runs can be evaluated "
         "against it"
     )
-
-
-def _show_check(check: Check) -> None:
-    from loop.revise.check import Progress as Outcome
-
-    say()
-    say(f"check on {check.cases} cases, right answers against the parent")
-    changed = [
-        one
-        for one in check.labels
-        if any(share.difference[:2] != (0, 0) for _, share in one.shares())
-    ]
-    if changed:
-        print_table(
-            ("label", "answers", "lower limit", "positives", "lower limit", "verdict"),
-            [_row(one) for one in changed],
-        )
-    _show_basis(check)
-    counts = [
-        f"{check.count(p)} {p.replace('_', ' ')}" for p in Outcome if check.count(p)
-    ]
-    say(f"targeted cases: {', '.join(counts) or 'none named'}")
-    for target in check.targets:
-        if target.progress not in (
-            Outcome.FIXED,
-            Outcome.IMPROVED,
-            Outcome.ALREADY_RIGHT,
-        ):
-            say(
-                f"  {target.progress}: {target.case_id} {target.label} "
-                f"{target.before or 'not asked'} -> {target.after or 'not asked'}, "
-                f"should be {target.expected or 'said by the verdict'}"
-            )
-    for anchor in check.missing_anchors:
-        say(
-            f"note: anchored case {anchor.case_id} ({anchor.label}) is not in the "
-            "cohort any more and was not checked"
-        )
-
-
-def _row(label: LabelCheck) -> tuple[str, ...]:
-    """Return the table row of a label: both shares and whether it got worse."""
-    cells = [
-        cell for _, share in label.shares() for cell in (_change(share), _limit(share))
-    ]
-    return (label.label, *cells, "ok" if label.passed else "WORSE")
-
-
-def _change(share: ShareCheck) -> str:
-    lost, gained, n = share.difference
-    return f"+{gained} -{lost} of {n}"
-
-
-def _limit(share: ShareCheck) -> str:
-    from loop.revise.shares import Basis
-
-    if share.bound is None:
-        return "not judged"
-    star = " *" if share.basis is Basis.COUNTS else "  "
-    return f"{100 * share.bound:+.1f} %{star}"
-
-
-def _show_basis(check: Check) -> None:
-    """Name every label whose margin could not be used, changed or not."""
-    from loop.revise.shares import Basis
-
-    for basis, words in (
-        (
-            Basis.COUNTS,
-            "* judged by counts: too few cases for the margin, so no more may be lost "
-            "than gained",
-        ),
-        (Basis.NOTHING, "not judged: no case to judge by"),
-    ):
-        found = check.judged_by(basis)
-        if any(found.values()):
-            say(words)
-        for name, labels in found.items():
-            if labels:
-                every = len(labels) == len(check.labels)
-                say(f"  {name}: {'every label' if every else ', '.join(labels)}")
 
 
 def _show_result(revision: Revision, *, kept: bool) -> None:
@@ -246,41 +192,7 @@ def _data(revision: Revision) -> dict[str, Any]:
         "copies": [copy._asdict() for copy in revision.copies],
         "not_searched_for_copies": [name for name, _ in revision.skipped],
         "notes": list(revision.notes),
-        "check": _check_data(revision.check) if revision.check else None,
+        "check": check_data(revision.check) if revision.check else None,
         "runs": list(revision.runs),
         "objections": list(revision.objections),
-    }
-
-
-def _check_data(check: Check) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        "passed": check.passed,
-        "cases": check.cases,
-        "targets": [asdict(target) for target in check.targets],
-        "broken_anchors": [anchor._asdict() for anchor in check.broken_anchors],
-        "unanswered_anchors": [one._asdict() for one in check.unanswered_anchors],
-        "missing_anchors": [one._asdict() for one in check.missing_anchors],
-        "unanswered": check.unanswered._asdict(),
-        "labels": [
-            {
-                "label": one.label,
-                "passed": one.passed,
-                **_share_data(one.accuracy),
-                "sensitivity": _share_data(one.sensitivity),
-            }
-            for one in check.labels
-        ],
-    }
-
-
-def _share_data(share: ShareCheck) -> dict[str, Any]:
-    return {
-        "gained": share.difference.gained,
-        "lost": share.difference.lost,
-        "n": share.difference.n,
-        "bound": share.bound,
-        "margin": share.margin,
-        "basis": share.basis.value,
     }

@@ -27,10 +27,9 @@ _StrictLoader.yaml_implicit_resolvers = {
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9][0-9]*)$"), list("-0123456789")
 )
+_FLOAT = re.compile(r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)(?:[eE][-+]?[0-9]+)?$")
 _StrictLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
-    list("-0123456789"),
+    "tag:yaml.org,2002:float", _FLOAT, list("-0123456789")
 )
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:bool",
@@ -143,6 +142,10 @@ def _reason(kind: str, message: str) -> str:
 
 class _Dumper(yaml.CSafeDumper):
     """Block style, keys in order, readable strings."""
+
+
+# A word such as "1.5e5" is a number to the reader: it must be written in quotes.
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-0123456789"))
 
 
 def dump_yaml(data: object) -> str:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Field, Mark, Outcome, Span, Status, Value
-from loop.labels.cohort import Role, iter_items, read_cohort
+from loop.labels.cohort import Cohort, Role, iter_items, read_cohort
 from loop.labels.reference import MARKS, Reference, read_reference
-from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.run.manifest import find_run
 from loop.run.store import open_store, read_outcomes
 
@@ -82,12 +82,7 @@ def failing_cases(
         cases must stay unseen.
     """
     record = find_run(workspace, run_ref)
-    cohort = read_cohort(workspace, record.spec.cohort)
-    if cohort.role is Role.HOLDOUT:
-        raise DataError(
-            f"cohort {cohort.name} is a holdout: its failing cases stay unseen, or it "
-            "can no longer decide anything. Review a cohort with role dev."
-        )
+    cohort = open_for_review(workspace, record.spec.cohort)
     taxonomy = read_taxonomy(workspace.labels)
     standard = read_reference(workspace, cohort.name, reference)
     wanted = {taxonomy.find(name).id for name in labels} if labels else None
@@ -104,22 +99,38 @@ def failing_cases(
     return Failures(record.id, cohort.name, tuple(rows))
 
 
+def open_for_review(workspace: Workspace, name: str) -> Cohort:
+    """Return cohort `name`, whose failing cases may be seen.
+
+    Raises
+    ------
+    DataError
+        There is no such cohort, or it is a holdout: its cases must stay unseen.
+    """
+    cohort = read_cohort(workspace, name)
+    if cohort.role is Role.HOLDOUT:
+        raise DataError(
+            f"cohort {cohort.name} is a holdout: its failing cases stay unseen, or it "
+            "can no longer decide anything. Review a cohort with role dev."
+        )
+    return cohort
+
+
 def find_failures(
     outcomes: Iterator[Outcome], reference: Reference, taxonomy: Taxonomy
 ) -> Iterator[Failure]:
     """Yield the failures of each outcome, in the order of `outcomes`."""
     where = {case_id: row for row, case_id in enumerate(reference.case_ids)}
+    columns = {label: column for column, label in enumerate(reference.labels)}
+    labels = [(label, columns[label]) for label in taxonomy.ids if label in columns]
     for outcome in outcomes:
         if outcome.status is not Status.ANSWERED:
             yield _unanswered(outcome)
         row = where.get(outcome.item_id)
-        if row is None:
-            continue
-        marks = {
-            label: MARKS[int(code)]
-            for label, code in zip(reference.labels, reference.marks[row], strict=True)
-        }
-        yield from _wrong_answers(outcome, marks, taxonomy)
+        if row is not None:
+            codes = reference.marks[row].tolist()
+            marks = {label: MARKS[codes[column]] for label, column in labels}
+            yield from _wrong_answers(outcome, marks, taxonomy)
 
 
 def read_evidence(
@@ -193,21 +204,19 @@ def _wrong_answers(
     """Yield the labels of one outcome that contradict the reference."""
     answers = dict(outcome.fields)
     derived = taxonomy.derive_no_finding(_values(answers))
-    for label in taxonomy.ids:
+    answers.pop(NO_FINDING, None)
+    if derived is not None:
+        answers[NO_FINDING] = Field(derived)
+    for label, mark in marks.items():
         answer = answers.get(label)
-        if label not in taxonomy.extracted:
-            answer = None if derived is None else Field(derived)
-        if answer is None or label not in marks:
-            continue
-        value = Value(str(answer.value))
-        kind = _kind(value, marks[label])
-        if kind is not None:
+        kind = _kind(Value(str(answer.value)), mark) if answer else None
+        if answer and kind:
             yield Failure(
                 case_id=outcome.item_id,
                 label=label,
                 kind=kind,
-                predicted=value,
-                reference=marks[label],
+                predicted=Value(str(answer.value)),
+                reference=mark,
                 spans=answer.spans,
             )
 

@@ -6,37 +6,33 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError
 from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.core.records import Mark, Value
+from loop.core.records import Mark
+from loop.labels.adjudicated import (
+    Adjudications,
+    Decisions,
+    decision_facts,
+    keep_decisions,
+)
 from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes, format_votes, read_votes
 from loop.labels.cohort import Cohort, cohort_folder
+from loop.labels.majority import check_need, majority
 from loop.labels.merging import Replaced, merge_votes
 from loop.labels.recorded import read_record
-from loop.labels.reference import (
-    ABSENT,
-    CODES,
-    MISSING,
-    NO_MAJORITY,
-    PRESENT,
-    UNCERTAIN,
-    Marks,
-    format_reference,
-    write_version,
-)
+from loop.labels.reference import CODES, Marks, format_reference, write_version
 from loop.labels.superseded import Superseded, compare_with_newest
 from loop.labels.taxonomy import Taxonomy
 
 __all__ = [
     "NOT_VOTED",
     "VOTE_CODES",
+    "Taking",
     "Votes",
     "VotesReport",
     "check_need",
@@ -45,6 +41,8 @@ __all__ = [
     "read_cohort_votes",
     "read_votes",
     "replace_votes",
+    "take_votes",
+    "votes_lock",
     "votes_path",
 ]
 
@@ -85,6 +83,40 @@ class VotesReport:
     """What the version before said and this one does not; None when that version was
     edited or removed, so that nothing can be counted."""
 
+    adjudications: Adjudications
+    """What became of a panel's decisions over the votes before."""
+
+    not_blind: tuple[str, ...]
+    """Readers known to have seen a model's output on the cohort before they voted."""
+
+
+class Taking(NamedTuple):
+    """How votes are taken into those of a cohort."""
+
+    need: int | None
+    """Equal votes wanted of all readers; None: over half."""
+
+    actor: Actor
+    replace: bool = False
+    """Whether a reader's votes take the place of all earlier ones."""
+
+    discard: bool = False
+    """Whether to go on without the votes kept, should they not be those recorded."""
+
+    lose: bool = True
+    """Whether replacing may leave a reader without a vote on a pair voted on before."""
+
+    blind: Mapping[str, bool] = {}
+    """Of readers of whom it is known: whether they voted without seeing a model."""
+
+    other_names: Mapping[str, str] = {}
+    """Reader to the other name of the same person: nobody votes under both."""
+
+
+def votes_lock(workspace: Workspace, cohort_name: str) -> Path:
+    """Lock file that whoever changes the votes of a cohort holds."""
+    return workspace.open_private() / "locks" / f"votes-{cohort_name}.lock"
+
 
 def votes_path(workspace: Workspace, cohort_name: str) -> Path:
     """File with the votes of a cohort."""
@@ -111,56 +143,6 @@ def read_cohort_votes(
     if not path.is_file() or digest_bytes(path.read_bytes()) != recorded:
         raise DataError(_not_as_recorded(workspace, cohort.name))
     return read_votes(path, cohort, taxonomy)
-
-
-def majority(votes: Votes, *, need: int | None = None) -> Marks:
-    """Return the reference marks that at least `need` readers agree on.
-
-    Parameters
-    ----------
-    votes
-        All votes; ``n`` below is the number of readers.
-    need
-        Equal votes wanted; default ``n // 2 + 1``, which is 4 of 6.
-
-    Returns
-    -------
-    Marks
-        Shape ``(n_cases, n_labels)``. A tie or a scattered vote is `NO_MAJORITY`, a
-        majority of uncertain votes `UNCERTAIN`, a pair nobody voted on `MISSING`:
-        none of them ever becomes absent.
-
-    Raises
-    ------
-    DataError
-        Two values could both reach `need`, or nobody can.
-    """
-    need = check_need(votes, need)
-    said = {c: (votes.values == c).sum(axis=2) for c in VOTE_CODES.values()}
-    marks = np.full(votes.values.shape[:2], NO_MAJORITY, dtype=np.int8)
-    marks[sum(said.values()) == 0] = MISSING
-    for value, code in ((Value.PRESENT, PRESENT), (Value.ABSENT, ABSENT)):
-        marks[said[VOTE_CODES[value]] >= need] = code
-    marks[said[VOTE_CODES[Value.UNCERTAIN]] >= need] = UNCERTAIN
-    return marks
-
-
-def check_need(votes: Votes, need: int | None) -> int:
-    """Return how many equal votes are needed.
-
-    Raises
-    ------
-    DataError
-        Two values could both reach `need`, or nobody can.
-    """
-    of = len(votes.readers)
-    wanted = of // 2 + 1 if need is None else need
-    if not of / 2 < wanted <= of:
-        raise DataError(
-            f"{wanted} equal votes of {of} readers cannot make a majority. Use "
-            f"{of // 2 + 1} to {of}."
-        )
-    return wanted
 
 
 def import_votes(
@@ -191,7 +173,7 @@ def import_votes(
         The workspace cannot be written; nothing was changed.
     """
     new = read_votes(path, cohort, taxonomy)
-    return _take(workspace, cohort, new, taxonomy, _How(need, actor, False))
+    return take_votes(workspace, cohort, new, taxonomy, Taking(need, actor))
 
 
 def replace_votes(
@@ -215,26 +197,40 @@ def replace_votes(
         The workspace cannot be written; nothing was changed.
     """
     new = read_votes(path, cohort, taxonomy)
-    return _take(workspace, cohort, new, taxonomy, _How(need, actor, True))
+    how = Taking(need, actor, replace=True, discard=True)
+    return take_votes(workspace, cohort, new, taxonomy, how)
 
 
-class _How(NamedTuple):
-    need: int | None
-    actor: Actor
-    replace: bool
-
-
-def _take(
-    workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: _How
+def take_votes(
+    workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: Taking
 ) -> VotesReport:
-    with locked(workspace.open_private() / "locks" / f"votes-{cohort.name}.lock"):
+    """Take votes into those of `cohort`; make a reference version of all.
+
+    A panel's earlier decisions stay where no vote they were made over has changed.
+
+    Raises
+    ------
+    DataError
+        A reader has voted otherwise before, votes would be lost, or those kept are
+        not those recorded, and `how` does not allow it; nothing was changed.
+    WriteError
+        The workspace cannot be written; nothing was changed.
+    """
+    with locked(votes_lock(workspace, cohort.name)):
         kept = _find_kept(workspace, cohort, taxonomy, new)
-        if not kept.sound and not how.replace:
+        if not kept.sound and not how.discard:
             raise DataError(_not_as_recorded(workspace, cohort.name))
+        _refuse_second_name(kept.votes, how)
         votes, replaced = merge_votes(kept.votes, new, taxonomy, replace=how.replace)
+        _refuse_loss(replaced, how)
         marks, need = majority(votes, need=how.need), check_need(votes, how.need)
-        superseded = compare_with_newest(workspace, cohort, votes.labels, marks)
-        number = _write(workspace, cohort, (votes, marks), need, how.actor)
+        decided = keep_decisions(
+            workspace, (kept.votes, votes), marks, taxonomy, cohort.name
+        )
+        superseded = compare_with_newest(workspace, cohort, votes.labels, decided.marks)
+        seen = _not_blind(workspace, cohort, votes, how)
+        facts = _facts(votes, need, decided.decisions, seen)
+        number = _write(workspace, cohort, (votes, decided.marks), facts, how.actor)
     known = kept.votes.readers if kept.votes else ()
     return VotesReport(
         cohort=cohort.name,
@@ -245,13 +241,58 @@ def _take(
         votes=votes.count,
         need=need,
         reference=number,
-        marks=_count_marks(marks),
+        marks=_count_marks(decided.marks),
         not_voted=tuple(name for name in taxonomy.ids if name not in votes.labels),
         superseded=superseded,
+        adjudications=decided.outcome,
+        not_blind=seen,
     )
 
 
-class _Kept(NamedTuple):
+def _refuse_second_name(kept: Votes | None, how: Taking) -> None:
+    for reader, other in how.other_names.items():
+        if kept is not None and other in kept.readers:
+            raise DataError(
+                f"{reader!r} has votes as {other!r} already and would vote twice. "
+                "Publish under that name: with or without --pseudonyms, as before."
+            )
+
+
+def _refuse_loss(replaced: tuple[Replaced, ...], how: Taking) -> None:
+    """Refuse to take votes away from a reader, unless that is wanted."""
+    losing = [one for one in replaced if one.lost]
+    if losing and not how.lose:
+        names = ", ".join(f"{one.lost} of {one.reader[:40]!r}" for one in losing)
+        raise DataError(
+            f"votes on cases without a new vote would be lost: {names}. Complete those "
+            "cases first, or confirm the loss with --replace."
+        )
+
+
+def _facts(
+    votes: Votes, need: int, decisions: Decisions, not_blind: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return what the ledger shall know of a version beside its digest."""
+    facts: dict[str, Any] = {"need": need, "readers": len(votes.readers)}
+    if decisions:
+        facts["adjudicated"] = decision_facts(decisions)
+    if not_blind:
+        facts["not_blind"] = list(not_blind)
+    return facts
+
+
+def _not_blind(
+    workspace: Workspace, cohort: Cohort, votes: Votes, how: Taking
+) -> tuple[str, ...]:
+    """Return the readers not blind: newly known, and recorded with the votes before."""
+    payloads = read_record(workspace, cohort.name).references.values()
+    before = [p.get("not_blind", ()) for p in payloads if "votes" in p]
+    earlier = {r for r in (before[-1] if before else ()) if r not in how.blind}
+    now = {reader for reader, blind in how.blind.items() if not blind}
+    return tuple(reader for reader in votes.readers if reader in earlier | now)
+
+
+class _Found(NamedTuple):
     """Votes that new ones are added to."""
 
     votes: Votes | None
@@ -261,7 +302,7 @@ class _Kept(NamedTuple):
 
 def _find_kept(
     workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, new: Votes
-) -> _Kept:
+) -> _Found:
     """Return the recorded votes of `cohort`.
 
     An earlier try that was killed may have moved them away, or left those of `new`.
@@ -270,11 +311,11 @@ def _find_kept(
     recorded = read_record(workspace, cohort.name).votes
     if recorded is None:
         left = path.read_bytes() if path.is_file() else None
-        return _Kept(None, left is None or left == format_votes(new))
+        return _Found(None, left is None or left == format_votes(new))
     for place in (path, _replaced_path(workspace, cohort.name, recorded)):
         if place.is_file() and digest_bytes(place.read_bytes()) == recorded:
-            return _Kept(read_votes(place, cohort, taxonomy), True)
-    return _Kept(None, False)
+            return _Found(read_votes(place, cohort, taxonomy), True)
+    return _Found(None, False)
 
 
 def _replaced_path(workspace: Workspace, name: str, digest: str) -> Path:
@@ -302,7 +343,7 @@ def _write(
     workspace: Workspace,
     cohort: Cohort,
     made: tuple[Votes, Marks],
-    need: int,
+    facts: Mapping[str, Any],
     actor: Actor,
 ) -> int:
     """Write votes and reference, both or neither; return the version's number."""
@@ -313,15 +354,14 @@ def _write(
         place = _replaced_path(workspace, cohort.name, digest_bytes(before))
         write_atomic(place, before, mode=0o600)
     write_atomic(target, raw)
-    of = len(votes.readers)
     try:
         return write_version(
             workspace,
             cohort,
             format_reference(cohort.case_ids, votes.labels, marks),
-            reason=f"majority of {need} of {of} readers",
+            reason=f"majority of {facts['need']} of {facts['readers']} readers",
             actor=actor,
-            facts={"votes": digest_bytes(raw), "need": need, "readers": of},
+            facts={"votes": digest_bytes(raw), **facts},
         )
     except LoopError:
         _put_back(target, before)

@@ -8,13 +8,23 @@ from typing import Any
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.regression import Regression
 from loop.evaluate.results import Average, Evaluation, LabelResult, RunFacts
+from loop.evaluate.selection import Selection
+from loop.report.evaluation_selection import selection_data
 from loop.stats.bootstrap import Bootstrap
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate, Interval
 
 
-def evaluation_data(evaluation: Evaluation) -> dict[str, Any]:
-    """Return `evaluation` as JSON data; a number that has no meaning is null."""
+def evaluation_data(
+    evaluation: Evaluation, selection: Selection | None = None
+) -> dict[str, Any]:
+    """Return `evaluation` as JSON data; a number that has no meaning is null.
+
+    Parameters
+    ----------
+    selection
+        The versions tried before it; None leaves ``selection`` null.
+    """
     return {
         "run": run_data(evaluation.run),
         "cohort": asdict(evaluation.cohort),
@@ -32,6 +42,7 @@ def evaluation_data(evaluation: Evaluation) -> dict[str, Any]:
         "macro_f1": _average(evaluation.macro),
         "macro_f1_supported": _average(evaluation.supported),
         "micro_f1": _average(evaluation.micro),
+        "selection": None if selection is None else selection_data(selection),
         "uncertain_read_as": [asdict(view) for view in evaluation.views],
         "bootstrap": asdict(evaluation.method),
         "repeats": _repeats(evaluation),

@@ -10,6 +10,8 @@ from loop import __version__
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.gates import Verdict
 from loop.evaluate.results import Evaluation, LabelResult
+from loop.evaluate.selection import Selection
+from loop.report.evaluation_selection import selection_note, selection_remarks
 from loop.report.exclusions import shown_exclusions
 from loop.report.forest import (
     Axis,
@@ -50,6 +52,7 @@ def render_html(
     evaluation: Evaluation,
     comparison: Comparison | None = None,
     *,
+    selection: Selection | None = None,
     templates: Path | None = None,
 ) -> str:
     """Return the evaluation as one HTML page.
@@ -61,6 +64,8 @@ def render_html(
     ----------
     comparison
         The same run against an earlier one; adds the section on what changed.
+    selection
+        The versions tried before it; adds the corrected score.
     templates
         Folder of templates; default: the shipped ones.
 
@@ -79,6 +84,9 @@ def render_html(
         "exclusions": shown_exclusions(evaluation),
         "manifest": _manifest_lines(evaluation),
         "comparison": comparison,
+        "selection": selection,
+        "selection_remarks": selection_remarks(selection) if selection else (),
+        "selection_note": selection_note(selection) if selection else "",
         "list_cases": evaluation.cohort.role != "holdout",
         "version": __version__,
         **_change_variables(comparison),

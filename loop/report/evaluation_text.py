@@ -10,6 +10,8 @@ from pathlib import Path
 from loop.core.printable import printable
 from loop.evaluate.changes import Comparison
 from loop.evaluate.results import Evaluation, LabelResult
+from loop.evaluate.selection import Selection
+from loop.report.evaluation_selection import selection_lines, selection_note
 from loop.report.exclusions import EXCLUSIONS, shown_exclusions
 from loop.report.templates import render_template, shipped_templates
 
@@ -21,9 +23,19 @@ def render_markdown(
     evaluation: Evaluation,
     comparison: Comparison | None = None,
     *,
+    selection: Selection | None = None,
     templates: Path | None = None,
 ) -> str:
     """Return the evaluation as a Markdown document.
+
+    Parameters
+    ----------
+    comparison
+        The same run against an earlier one; adds the section on what changed.
+    selection
+        The versions tried before it; adds the corrected score.
+    templates
+        Folder of templates; default: the shipped ones.
 
     Raises
     ------
@@ -33,6 +45,8 @@ def render_markdown(
     variables = {
         "evaluation": evaluation,
         "comparison": comparison,
+        "selection_lines": selection_lines(selection) if selection else (),
+        "selection_note": selection_note(selection) if selection else "",
         "exclusions": shown_exclusions(evaluation),
     }
     folder = templates or shipped_templates()

@@ -1,4 +1,4 @@
-"""Verdict files: YAML as a clinician writes it, CSV as a spreadsheet exports it.
+r"""Verdict files: YAML as a clinician writes it, CSV as a spreadsheet exports it.
 
 What stands above ``verdicts`` holds for all of them unless one says otherwise. One
 value may stand where a list is meant, and one verdict may ask for several things::
@@ -29,15 +29,18 @@ value may stand where a list is meant, and one verdict may ask for several thing
       comment: The reader marked the other side of a pair.
 
 In a CSV file each of these is a column; several cases or terms in one cell are
-separated by ``|``, and an exemplar takes the columns ``exemplar_text``,
-``exemplar_value``, ``exemplar_evidence`` and ``exemplar_why``; ``anchor`` takes yes
-or no.
+separated by ``|`` (a bar that belongs to a term is written ``\|``), and an exemplar
+takes the columns ``exemplar_text``, ``exemplar_value``, ``exemplar_evidence`` and
+``exemplar_why``; ``anchor`` takes yes or no. A second clarification stands in
+``phrase_2``, ``value_2`` and ``note_2``, a second exemplar in ``exemplar_text_2`` and
+so on.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,8 +70,18 @@ _NO = frozenset({"false", "no", "n", "0", "-"})
 
 _SHOWN = frozenset(
     {"kind", "predicted", "reference", "spans", "evidence", "text", "problem"}
+    | {"place", "worth", "why", "sections", "progress", "reviewers", "reserved_by"}
+    | {"id", "created", "state", "on_cohort", "on_run", "on_prompt"}
 )
-"""Columns of ``ranloop failures --format csv``, which may be filled in."""
+"""Columns of ``ranloop failures`` and ``ranloop verdict export`` that say nothing."""
+
+SEPARATOR = "|"
+"""Stands between the entries of a CSV cell."""
+
+_BAR = re.compile(r"(?<!\\)\|")
+_RULE = ("phrase", "value", "note")
+_NUMBERED = re.compile(rf"({'|'.join(_RULE)}|exemplar_[a-z]+)_([2-9]|[1-9][0-9])")
+"""Columns of a second clarification or exemplar, and of more."""
 
 _EXEMPLAR = {
     "exemplar_text": "text",
@@ -207,25 +220,47 @@ def _columns(path: Path, header: Sequence[str]) -> list[str]:
 def _from_cells(row: dict[str, str], where: str) -> dict[str, Any]:
     """Return a CSV row in the shape of a YAML verdict; empty cells do not count."""
     data: dict[str, Any] = {}
-    exemplar: dict[str, str] = {}
+    exemplars: dict[int, dict[str, str]] = {}
+    rules: dict[int, dict[str, str]] = {}
     for name, cell in row.items():
         text = _bare(cell.strip())
         if not text or name in _SHOWN:
             continue
-        if name in _EXEMPLAR:
-            exemplar[_EXEMPLAR[name]] = text
+        column, number = _numbered(name)
+        if column in _EXEMPLAR:
+            exemplars.setdefault(number, {})[_EXEMPLAR[column]] = text
+        elif column in _RULE:
+            rules.setdefault(number, {})[column] = text
         elif name in _LISTS or name.startswith("remove_"):
-            data[name] = [part.strip() for part in text.split("|") if part.strip()]
+            data[name] = _entries(text)
         elif name == "anchor":
             data[name] = _read_yes(text, where)
         else:
             data[name] = text
-    return data | ({"exemplars": [exemplar]} if exemplar else {})
+    if len(rules) > 1:
+        data["clarifications"] = [rules[number] for number in sorted(rules)]
+    else:
+        data |= next(iter(rules.values()), {})
+    listed = [exemplars[number] for number in sorted(exemplars)]
+    return data | ({"exemplars": listed} if listed else {})
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    """Return a column without its number, and the number; 1 for one without."""
+    found = _NUMBERED.fullmatch(name)
+    return (found[1], int(found[2])) if found else (name, 1)
+
+
+def _entries(cell: str) -> list[str]:
+    """Return the entries of a cell; a bar with a backslash belongs to its entry."""
+    parts = (part.strip() for part in _BAR.split(cell))
+    return [part.replace("\\|", "|") for part in parts if part]
 
 
 def _bare(cell: str) -> str:
     """Take back the quote that keeps a spreadsheet from reading a cell as a formula."""
-    return cell[1:] if cell[:1] == "'" and cell[1:2] in tuple("=+-@") else cell
+    quoted = cell[:1] == "'" and cell.lstrip("'")[:1] in tuple("=+-@")
+    return cell[1:] if quoted else cell
 
 
 def _read_yes(cell: str, where: str) -> bool:

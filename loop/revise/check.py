@@ -19,16 +19,9 @@ from loop.core.records import Value
 from loop.evaluate.pairs import Answer, Pairs
 from loop.review.record import Anchor
 from loop.review.verdict import Verdict
+from loop.revise.changed import WORDS
 from loop.revise.shares import Basis, LabelCheck, Measured, Rule, check_labels
 
-_WORDS = {
-    Answer.PRESENT: "present",
-    Answer.ABSENT: "absent",
-    Answer.UNCERTAIN: "uncertain",
-    Answer.UNPARSED: "unparsed",
-    Answer.FAILED: "engine failed",
-    Answer.NOT_ASKED: "not asked",
-}
 # Steps from right: uncertain lies between present and absent, no answer beyond both.
 _RANK = {Answer.ABSENT: 0, Answer.UNCERTAIN: 1, Answer.PRESENT: 2}
 _NO_ANSWER = 3
@@ -321,9 +314,9 @@ def _target(table: _Table, case_id: str, label: str, value: Value | None) -> Tar
     return Target(
         case_id=case_id,
         label=label,
-        expected="" if expected is None else _WORDS[expected],
-        before=_WORDS[before],
-        after=_WORDS[after],
+        expected="" if expected is None else WORDS[expected],
+        before=WORDS[before],
+        after=WORDS[after],
         progress=judge_progress(expected, before, after),
     )
 

@@ -10,7 +10,14 @@ from typing import Any
 
 from loop.core.errors import ConflictError, LoopError
 from loop.core.files import locked
-from loop.core.ledger import Actor, Entry, Event, append_event, append_events
+from loop.core.ledger import (
+    Actor,
+    Entry,
+    Event,
+    append_event,
+    append_events,
+    read_ledger,
+)
 from loop.core.paths import Workspace
 from loop.prompts.catalog import (
     latest_version,
@@ -50,7 +57,7 @@ def commit_draft(
     The number is taken under a lock, and only if the parent is still the newest
     version: of two people who revise the same version at once, the first commits and
     the second keeps a draft. The draft folder is removed after the ledger entry is
-    written.
+    written. A commit of this draft that was killed half-way is finished.
 
     Raises
     ------
@@ -63,30 +70,68 @@ def commit_draft(
     """
     lock = workspace.open_private() / "locks" / f"prompt-{draft.name}.lock"
     with locked(lock):
-        latest = latest_version(workspace, draft.name)
-        if latest.digest != draft.parent:
-            raise _conflict(workspace, draft, latest)
-        version = renumbered(draft, latest.number + 1)
-        write_version(workspace, version)
-        _record(workspace, version, commitment, now)
+        version = find_commit(workspace, draft) or _make(workspace, draft)
+        if not is_recorded(workspace, version):
+            _record(workspace, version, draft, commitment, now)
     shutil.rmtree(version_folder(workspace, draft), ignore_errors=True)
     return version
+
+
+def find_commit(workspace: Workspace, draft: PromptVersion) -> PromptVersion | None:
+    """Return the newest version if it is this draft, committed; None if it is not.
+
+    A kill may come between the version and its ledger entry, or between that and the
+    removal of the draft: then version and draft stand side by side.
+
+    Raises
+    ------
+    DataError
+        The newest version cannot be read.
+    """
+    latest = latest_version(workspace, draft.name)
+    if (latest.digest, latest.parent) != (draft.digest, draft.parent):
+        return None
+    entry = _find_entry(workspace, latest)
+    return latest if entry is None or entry.payload.get("draft") == draft.ref else None
+
+
+def is_recorded(workspace: Workspace, version: PromptVersion) -> bool:
+    """Whether the ledger knows of the commit of `version`."""
+    return _find_entry(workspace, version) is not None
+
+
+def _find_entry(workspace: Workspace, version: PromptVersion) -> Entry | None:
+    """Return the ledger entry of a version's commit, if it has one."""
+    for entry in reversed(read_ledger(workspace.ledger)):
+        if entry.action == "draft_committed" and entry.subject == version.ref:
+            return entry
+    return None
+
+
+def _make(workspace: Workspace, draft: PromptVersion) -> PromptVersion:
+    """Write `draft` as the version after its parent; refuse where there is one."""
+    latest = latest_version(workspace, draft.name)
+    if latest.digest != draft.parent:
+        raise _conflict(workspace, draft, latest)
+    return write_version(workspace, renumbered(draft, latest.number + 1))
 
 
 def _conflict(
     workspace: Workspace, draft: PromptVersion, latest: PromptVersion
 ) -> ConflictError:
     return ConflictError(
-        f"{latest.ref} was committed by {latest.author} while this draft was made from "
-        f"an earlier version. Your draft is kept as {draft.ref} in "
+        f"{latest.ref} was committed by {latest.author} at {latest.time} while this "
+        f"draft was made from an earlier version. Your draft is kept as {draft.ref} in "
         f"{version_folder(workspace, draft)}. Run the same `ranloop revise` again: it "
-        f"applies your verdicts to {latest.ref}."
+        f"applies your verdicts to {latest.ref}; or bring the draft there with "
+        f"`ranloop draft rebase {draft.ref}`."
     )
 
 
 def _record(
     workspace: Workspace,
     version: PromptVersion,
+    draft: PromptVersion,
     commitment: Commitment,
     now: Callable[[], datetime],
 ) -> None:
@@ -95,6 +140,7 @@ def _record(
     payload: dict[str, Any] = {
         "digest": version.digest,
         "parent": version.parent,
+        "draft": draft.ref,
         "verdicts": list(version.verdicts),
         "files": file_digests(folder),
         "check": dict(commitment.evidence),

@@ -6,7 +6,6 @@ prompt would leak the answer, text of any case would leak the patient.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -23,34 +22,14 @@ from loop.labels.cohort import (
     read_cohort,
 )
 from loop.prompts.version import PromptVersion
-
-REFUSED_RUN = 6
-"""Consecutive equal words that count as copied from a case of another role."""
-
-LONG_RUN = 8
-"""Consecutive equal words that are warned about for a case of the same role."""
-
-_TOKEN = re.compile(r"[^\W\d_\u3400-\u9fff]+|\d+|[\u3400-\u9fff]")
-_CJK = re.compile(r"[\u3400-\u9fff]")
-
-
-class Wording(NamedTuple):
-    """New wording and where it stands."""
-
-    where: str
-    """For example ``"edema, exemplar"``."""
-
-    text: str
-
-
-class Copy(NamedTuple):
-    """Wording that runs equal with a case text; the text itself is not kept."""
-
-    where: str
-    cohort: str
-    case_id: str
-    words: int
-    """Length of the run that was looked for."""
+from loop.review.copied import (
+    LONG_RUN,
+    REFUSED_RUN,
+    Copy,
+    Wording,
+    find_copies,
+    find_windows,
+)
 
 
 class CopyCheck(NamedTuple):
@@ -108,39 +87,6 @@ def _new_lines(before: str, after: str) -> Iterator[str]:
             yield "\n".join(new[start:end])
 
 
-def find_copies(
-    wording: Iterable[Wording], texts: Iterable[tuple[str, str]], run: int, cohort: str
-) -> list[Copy]:
-    """Return each wording that shares `run` consecutive words with a text.
-
-    Case, punctuation and spacing do not count. A Chinese character counts as half a
-    word. At most one copy is reported for each wording.
-
-    Parameters
-    ----------
-    texts
-        ``(case id, text)`` pairs, read once.
-    """
-    from ahocorasick_rs import AhoCorasick
-
-    windows: dict[str, list[str]] = {}
-    for where, text in wording:
-        for window in _windows(text, run):
-            windows.setdefault(window, []).append(where)
-    if not windows:
-        return []
-    keys = list(windows)
-    automaton = AhoCorasick(keys)
-    found: dict[str, Copy] = {}
-    for case_id, text in texts:
-        for index, _, _ in automaton.find_matches_as_indexes(
-            _normal(text), overlapping=True
-        ):
-            for where in windows[keys[index]]:
-                found.setdefault(where, Copy(where, cohort, case_id, run))
-    return list(found.values())
-
-
 def check_copies(
     workspace: Workspace, wording: Iterable[Wording], cohort: Cohort
 ) -> CopyCheck:
@@ -153,7 +99,7 @@ def check_copies(
     OverlapError
         Wording is copied from a case of a cohort that is not for development.
     """
-    long = [one for one in wording if _windows(one.text, REFUSED_RUN)]
+    long = [one for one in wording if find_windows(one.text, REFUSED_RUN)]
     if not long:
         return CopyCheck((), ())
     warned: list[Copy] = []
@@ -184,25 +130,3 @@ def _refusal(copies: Sequence[Copy], cohort: Cohort) -> str:
         "A prompt must not carry text of cases it will be measured on. Say it in your "
         "own words."
     )
-
-
-def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(text.casefold())
-
-
-def _normal(text: str) -> str:
-    return f" {' '.join(_tokens(text))} "
-
-
-def _windows(text: str, run: int) -> list[str]:
-    """Return the shortest stretches of `text` that weigh `run` words."""
-    tokens = _tokens(text)
-    windows = []
-    for start in range(len(tokens)):
-        weight = 0.0
-        for end in range(start, len(tokens)):
-            weight += 0.5 if _CJK.match(tokens[end]) else 1.0
-            if weight >= run:
-                windows.append(f" {' '.join(tokens[start : end + 1])} ")
-                break
-    return windows

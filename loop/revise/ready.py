@@ -12,7 +12,7 @@ from loop.prompts.version import PromptVersion
 from loop.review.record import load_verdicts
 from loop.review.verdict import Verdict
 from loop.revise.corrections import find_corrections
-from loop.run.store import open_store
+from loop.run.store import Store
 from loop.run.task import prepare_run
 
 
@@ -38,13 +38,12 @@ def require_measurable(
 
 
 def read_earlier(
-    workspace: Workspace, base: PromptVersion, cohort: Cohort
+    store: Store, base: PromptVersion, cohort: Cohort
 ) -> tuple[Verdict, ...]:
     """Return the kept verdicts that the draft `base` names: their cases count still."""
     if not base.draft or not base.verdicts:
         return ()
-    with open_store(workspace) as store:
-        return load_verdicts(store, cohort.name, base.verdicts)
+    return load_verdicts(store, cohort.name, base.verdicts)
 
 
 def name_forgotten(base: PromptVersion, earlier: Sequence[Verdict]) -> tuple[str, ...]:

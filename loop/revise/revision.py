@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,38 +11,34 @@ from typing import NamedTuple
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
-from loop.evaluate.inputs import read_inputs
-from loop.labels.cohort import Cohort, Role, read_cohort
-from loop.labels.taxonomy import read_taxonomy
-from loop.prompts.catalog import latest_version, read_version, write_version
+from loop.labels.cohort import Role
 from loop.prompts.diff import VersionDiff, diff_versions
-from loop.prompts.lint import Level, LintFinding, lint_version
+from loop.prompts.lint import LintFinding
 from loop.prompts.version import PromptVersion
-from loop.review.files import VerdictFile, check_verdicts, read_verdicts
-from loop.review.record import (
-    Circumstances,
-    read_anchors,
-    save_verdicts,
-)
+from loop.review.copied import Copy
+from loop.review.files import VerdictFile, read_verdicts
+from loop.review.record import Circumstances, save_verdicts
 from loop.review.verdict import Verdict
-from loop.revise.answers import answered_in, comparable_parent
-from loop.revise.check import Check, check_draft, summarise
-from loop.revise.commit import Commitment, commit_draft, reject_draft
-from loop.revise.copies import Copy, check_copies, new_wording
-from loop.revise.corrections import correct_from_verdicts
-from loop.revise.draft import Authorship, build_draft
-from loop.revise.ready import (
-    name_forgotten,
-    name_unseen,
-    object_to_unseen,
-    read_earlier,
-    require_corrigible,
-    require_measurable,
+from loop.revise.begin import (
+    DraftRequest,
+    Outline,
+    find_start,
+    outline_draft,
+    tell_about,
 )
-from loop.revise.shares import Measured, Rule
-from loop.run.asking import Asking, HeldEngine, hold_engine
-from loop.run.store import open_store
-from loop.run.task import Watch, run_prompt
+from loop.revise.beside import remove_draft, write_draft
+from loop.revise.check import Check
+from loop.revise.checked import Checked
+from loop.revise.checking import Ask, Examination, Subject, examine
+from loop.revise.commit import commit_draft, reject_draft
+from loop.revise.corrections import correct_from_verdicts
+from loop.revise.decide import weigh
+from loop.revise.draft import Authorship
+from loop.revise.kept import find_kept
+from loop.revise.ready import require_corrigible, require_measurable
+from loop.run.asking import Asking, hold_engine
+from loop.run.store import Store, open_store
+from loop.run.task import Watch
 
 Clock = Callable[[], datetime]
 
@@ -59,6 +55,9 @@ class Request:
 
     verdicts: Path | None = None
     """File with the clinicians' verdicts; None for a draft or for `contract` alone."""
+
+    kept: tuple[str, ...] = ()
+    """Ids of kept verdicts to apply, besides those of the file."""
 
     contract: str = ""
     """Output contract to answer in from now on; empty to keep the version's."""
@@ -150,115 +149,34 @@ def revise(
         Another version was committed meanwhile; the draft is kept.
     """
     read_ledger(workspace.ledger)
-    base, parent = _start(workspace, request)
+    _require_task(workspace, request)
     file = _read(request, actor)
-    cohort = _dev_cohort(workspace, request.cohort or file.cohort)
-    request = replace(request, cohort=cohort.name)
-    verdicts = check_verdicts(
-        file.verdicts, read_taxonomy(workspace.labels), frozenset(cohort.case_ids)
-    )
-    why = request.why or (base.why if base.draft else _why(verdicts, request.contract))
-    built = build_draft(base, verdicts, Authorship(actor.name, now(), why))
-    built = built._replace(draft=answered_in(built.draft, request.contract))
-    copies, skipped = check_copies(workspace, new_wording(parent, built.draft), cohort)
-    changed = built.draft.digest != parent.digest
-    require_corrigible(workspace, cohort, verdicts)
-    if changed:
-        require_measurable(workspace, cohort, parent, request.engine)
-    earlier = read_earlier(workspace, base, cohort)
-    _keep(workspace, verdicts, _Occasion(request, base), now)
-    reference, corrections = correct_from_verdicts(workspace, cohort, verdicts, actor)
-    start = Revision(
-        parent=parent,
-        draft=None,
-        version=None,
-        verdicts=verdicts,
-        cohort=cohort.name,
-        reference=reference,
-        corrections=corrections,
-        copies=copies,
-        skipped=skipped,
-        earlier=earlier,
-        notes=(
-            *_stale(file, base),
-            *name_forgotten(base, earlier),
-            *name_unseen(skipped),
-            *built.notes,
-        ),
-    )
-    if not changed:
-        return start
-    draft = write_version(workspace, built.draft)
-    with hold_engine(workspace, request.engine, request.asking) as engine:
-        ask = _Ask(workspace, cohort.name, engine, watch)
-        revision = _examine(ask, replace(start, draft=draft))
-        return _decide(ask, revision, request, actor, now=now)
+    with open_store(workspace) as store:
+        request = replace(request, cohort=request.cohort or file.cohort)
+        turn = _Round(workspace, store, request, actor, now)
+        outline = turn.outline(file)
+        start = turn.record(outline)
+        start = replace(start, notes=(*_stale(file, outline), *start.notes))
+        if start.draft is None:
+            return start
+        with hold_engine(workspace, request.engine, request.asking) as engine:
+            how = Examination(
+                engine=request.engine,
+                asking=request.asking,
+                watch=(lambda _: watch) if watch else None,
+            )
+            return turn.settle(start, Ask(engine, how, actor, now))
 
 
-class _Ask(NamedTuple):
-    """How the prompt's versions are run."""
-
-    workspace: Workspace
-    cohort: str
-    engine: HeldEngine
-    watch: Watch | None
-
-    def run(self, prompt: str) -> str:
-        """Run `prompt` over the cohort and return the run's id."""
-        summary = run_prompt(
-            self.workspace,
-            prompt,
-            self.cohort,
-            engine=self.engine,
-            watch=self.watch,
-        )
-        return summary.run_id
-
-
-def _dev_cohort(workspace: Workspace, name: str) -> Cohort:
-    if not name:
-        raise DataError(
-            "nothing says which cohort the cases belong to. Name a dev cohort with "
-            "--cohort, or write `cohort: NAME` at the top of the verdict file."
-        )
-    cohort = read_cohort(workspace, name)
-    if cohort.role is not Role.DEV:
-        raise DataError(
-            f"cohort {name} has the role {cohort.role}: prompts are revised on a dev "
-            "cohort only. Name one with --cohort."
-        )
-    return cohort
-
-
-class _Start(NamedTuple):
-    base: PromptVersion
-    """Version or draft whose wording the edits apply to."""
-
-    parent: PromptVersion
-    """Newest committed version, which the result is measured against."""
-
-
-def _start(workspace: Workspace, request: Request) -> _Start:
-    """Return what to revise and what to measure against; refuse an old version."""
-    base = read_version(workspace, request.prompt)
-    newest = latest_version(workspace, base.name)
-    if base.draft and base.parent != newest.digest:
-        raise ConflictError(
-            f"{newest.ref} by {newest.author} was committed since {base.ref}. "
-            f"The draft is kept; see `ranloop diff {newest.ref} {base.ref}` and revise "
-            f"{newest.ref}."
-        )
-    if not base.draft and base.ref != newest.ref:
-        raise ConflictError(
-            f"{base.ref} is not the newest version: {newest.ref} by {newest.author} "
-            f"is. Revise that one: `ranloop revise {base.name} ...`."
-        )
-    if not (base.draft or request.verdicts or request.contract):
+def _require_task(workspace: Workspace, request: Request) -> None:
+    """Refuse an old version, and a round that would change nothing."""
+    base, _ = find_start(workspace, request.prompt)
+    if not (base.draft or request.verdicts or request.kept or request.contract):
         raise DataError(
             f"nothing says what to change in {base.ref}. Name a file with --verdicts, "
-            "or another output contract with --contract."
+            "take the kept verdicts with --kept, or name another output contract with "
+            "--contract."
         )
-    return _Start(base, newest)
 
 
 def _read(request: Request, actor: Actor) -> VerdictFile:
@@ -267,130 +185,118 @@ def _read(request: Request, actor: Actor) -> VerdictFile:
     return read_verdicts(request.verdicts, reviewer=actor.name)
 
 
-def _stale(file: VerdictFile, base: PromptVersion) -> tuple[str, ...]:
+def _stale(file: VerdictFile, outline: Outline) -> tuple[str, ...]:
     """Say if the verdicts were made on another version than they are applied to."""
+    base = outline.start.base
     if file.prompt in ("", base.ref, base.name):
         return ()
     return (f"the verdicts were made on {file.prompt} and applied to {base.ref}",)
 
 
-def _why(verdicts: Sequence[Verdict], contract: str) -> str:
-    """Return a reason from counts: comments are private and may quote a case."""
-    if not verdicts and contract:
-        return f"answers in the contract {contract}"
-    edited = [verdict for verdict in verdicts if verdict.edits]
-    labels = list(dict.fromkeys(verdict.label for verdict in edited))
-    plural = "" if len(edited) == 1 else "s"
-    about = ", ".join(labels) if len(labels) <= 4 else f"{len(labels)} labels"
-    return f"{len(edited)} verdict{plural} on {about or 'no label'}"
+class _Round(NamedTuple):
+    """One round: where, what, who and when."""
 
-
-class _Occasion(NamedTuple):
+    workspace: Workspace
+    store: Store
     request: Request
-    base: PromptVersion
+    actor: Actor
+    now: Clock
 
+    @property
+    def wanted(self) -> DraftRequest:
+        """What the draft is made from, besides verdicts."""
+        one = self.request
+        return DraftRequest(
+            prompt=one.prompt, cohort=one.cohort, contract=one.contract, why=one.why
+        )
 
-def _keep(
-    workspace: Workspace, verdicts: Sequence[Verdict], on: _Occasion, now: Clock
-) -> None:
-    """Store the verdicts before anything is tried with them."""
-    if not verdicts:
-        return
-    circumstances = Circumstances(
-        cohort=on.request.cohort,
-        prompt=on.base.ref,
-        source=on.request.verdicts.name if on.request.verdicts else "",
-    )
-    with open_store(workspace) as store:
-        save_verdicts(store, verdicts, circumstances, now())
+    def outline(self, file: VerdictFile) -> Outline:
+        """Return the draft of this round; refuses everything that can be refused."""
+        request = self.request
+        kept = find_kept(self.store, request.cohort, request.kept)
+        by = Authorship(self.actor.name, self.now(), request.why)
+        outline = outline_draft(
+            self.workspace, self.store, self.wanted, (*file.verdicts, *kept), by
+        )
+        require_corrigible(self.workspace, outline.cohort, outline.verdicts)
+        if outline.changed:
+            parent = outline.start.parent
+            require_measurable(self.workspace, outline.cohort, parent, request.engine)
+        return outline
 
+    def record(self, outline: Outline) -> Revision:
+        """Keep the verdicts, correct the reference, write the draft, in this order."""
+        self._keep(outline)
+        reference, corrections = correct_from_verdicts(
+            self.workspace, outline.cohort, outline.verdicts, self.actor
+        )
+        draft = None
+        if outline.changed:
+            about = tell_about(self.wanted, outline)
+            draft = write_draft(self.workspace, outline.draft, about)
+        return Revision(
+            parent=outline.start.parent,
+            draft=draft,
+            version=None,
+            verdicts=outline.verdicts,
+            cohort=outline.cohort.name,
+            reference=reference,
+            corrections=corrections,
+            copies=outline.copies,
+            skipped=outline.skipped,
+            earlier=outline.earlier,
+            notes=outline.notes,
+        )
 
-def _examine(ask: _Ask, revision: Revision) -> Revision:
-    """Lint the draft and, if it can be run, measure it against its parent."""
-    workspace = ask.workspace
-    draft = revision.draft
-    if draft is None:
-        return revision
-    taxonomy = read_taxonomy(workspace.labels)
-    frozen = comparable_parent(revision.parent, draft)
-    lint = lint_version(draft, labels=taxonomy.extracted, parent=frozen)
-    revision = replace(
-        revision, lint=tuple(lint), diff=diff_versions(revision.parent, draft)
-    )
-    if any(found.level is Level.ERROR for found in lint):
-        return replace(revision, objections=("lint found errors",))
-    runs = (ask.run(revision.parent.ref), ask.run(draft.ref))
-    verdicts = (*revision.earlier, *revision.verdicts)
-    check = measure_draft(workspace, runs, verdicts)
-    if draft.contract != revision.parent.contract:
-        check = replace(check, gain_required=False)
-    objections = (*check.reasons, *object_to_unseen(revision.skipped))
-    return replace(revision, runs=runs, check=check, objections=objections)
+    def _keep(self, outline: Outline) -> None:
+        """Store the verdicts before anything is tried with them."""
+        if outline.verdicts:
+            file = self.request.verdicts
+            circumstances = Circumstances(
+                cohort=outline.cohort.name,
+                prompt=outline.start.base.ref,
+                source=file.name if file else "",
+            )
+            save_verdicts(self.store, outline.verdicts, circumstances, self.now())
 
+    def settle(self, revision: Revision, ask: Ask) -> Revision:
+        """Measure the draft and commit it, or record why it stays a draft."""
+        draft, parent = revision.draft, revision.parent
+        if draft is None:
+            return revision
+        verdicts = (*revision.earlier, *revision.verdicts)
+        subject = Subject(parent, draft, revision.cohort, verdicts, revision.skipped)
+        checked = examine(self.workspace, self.store, subject, ask)
+        revision = replace(
+            revision,
+            diff=diff_versions(parent, draft),
+            lint=checked.lint,
+            check=checked.check,
+            runs=checked.runs,
+            objections=checked.objections,
+        )
+        return self._decide(revision, draft, checked, ask)
 
-def measure_draft(
-    workspace: Workspace, runs: Sequence[str], verdicts: Sequence[Verdict]
-) -> Check:
-    """Return the check of two runs, parent's first, against the newest reference."""
-    before = read_inputs(workspace, runs[0])
-    number = before.cohort.reference
-    after = read_inputs(workspace, runs[1], reference=number)
-    with open_store(workspace) as store:
-        anchors = read_anchors(store, before.cohort.name)
-    protocol = before.protocol
-    rule = Rule(
-        accuracy=protocol.margins.accuracy,
-        sensitivity=protocol.margins.sensitivity,
-        confidence=protocol.confidence,
-        max_unanswered=protocol.max_unanswered,
-    )
-    return check_draft(Measured(before.pairs, after.pairs), verdicts, anchors, rule)
+    def _decide(
+        self, revision: Revision, draft: PromptVersion, checked: Checked, ask: Ask
+    ) -> Revision:
+        """Commit if nothing objects, or if the objections are overridden."""
+        place, parent = self.workspace, revision.parent.ref
+        weighed = weigh(checked, self.actor, draft.why, override=self.request.override)
+        if not self._accepts(checked):
+            reject_draft(place, draft, parent, weighed, now=self.now)
+            return revision
+        try:
+            version = commit_draft(place, draft, weighed, now=self.now)
+        except ConflictError:
+            late = replace(weighed, objections=("another version was committed first",))
+            reject_draft(place, draft, parent, late, now=self.now)
+            raise
+        remove_draft(place, draft.name, draft.draft)
+        last = ask.run(place, version.ref, revision.cohort)
+        return replace(revision, version=version, runs=(*revision.runs, last))
 
-
-def _decide(
-    ask: _Ask,
-    revision: Revision,
-    request: Request,
-    actor: Actor,
-    *,
-    now: Clock,
-) -> Revision:
-    """Commit the draft if nothing objects, or if the objections are overridden."""
-    workspace, draft = ask.workspace, revision.draft
-    if draft is None:
-        return revision
-    commitment = Commitment(
-        actor=actor,
-        reason=draft.why.strip() or "no reason was given",
-        evidence=_evidence(revision, request),
-        objections=revision.objections,
-        override_reason=request.override,
-    )
-    if not _accepted(revision, request):
-        reject_draft(workspace, draft, revision.parent.ref, commitment, now=now)
-        return revision
-    try:
-        version = commit_draft(workspace, draft, commitment, now=now)
-    except ConflictError:
-        late = replace(commitment, objections=("another version was committed first",))
-        reject_draft(workspace, draft, revision.parent.ref, late, now=now)
-        raise
-    last = ask._replace(watch=None).run(version.ref)
-    return replace(revision, version=version, runs=(*revision.runs, last))
-
-
-def _accepted(revision: Revision, request: Request) -> bool:
-    if revision.check is None or request.keep_draft:
-        return False
-    return bool(request.override) or not revision.objections
-
-
-def _evidence(revision: Revision, request: Request) -> dict[str, object]:
-    """Return what the decision rests on, for the ledger: counts, names and run ids."""
-    found: dict[str, object] = {
-        "cohort": request.cohort,
-        "engine": request.engine,
-        "runs": list(revision.runs),
-        "not_searched_for_copies": [name for name, _ in revision.skipped],
-    }
-    return found | (summarise(revision.check) if revision.check else {})
+    def _accepts(self, checked: Checked) -> bool:
+        if checked.check is None or self.request.keep_draft:
+            return False
+        return bool(self.request.override) or checked.passed

@@ -85,11 +85,12 @@ MIGRATIONS = (
     CREATE TABLE readings (
         -- blinded answers of readers; the last one on a case and label counts
         number INTEGER PRIMARY KEY,
-        cohort TEXT NOT NULL,
+        cohort TEXT NOT NULL,            -- name@digest
         reader TEXT NOT NULL,
         case_id TEXT NOT NULL,
         label TEXT NOT NULL,
-        value TEXT NOT NULL,             -- present, absent, uncertain; empty: undone
+        value TEXT NOT NULL,             -- present, absent, uncertain; empty: undone;
+                                         -- deferred, with an empty label: put off
         created TEXT NOT NULL            -- UTC, ISO 8601
     ) STRICT;
     CREATE INDEX readings_by_reader ON readings (cohort, reader, case_id, label);

@@ -154,6 +154,24 @@ def test_the_change_against_the_parent_is_shown_by_default(call, tmp_path):
     assert before("latest:tiny@v1") is None
 
 
+def test_the_versions_tried_are_told_everywhere(call, tmp_path):
+    """Nobody sees the score of the best version without how many there were."""
+    page, text = tmp_path / "e.html", tmp_path / "e.md"
+    result = call("evaluate", "latest:tiny@v2", f"--html={page}", f"--md={text}")
+    assert "versions tried on this cohort: 2" in result.stdout
+    assert "corrected for the choice" in result.stdout
+    assert "does not replace the holdout" in " ".join(result.stdout.split())
+    for path in (page, text):
+        assert "ersions tried on this cohort" in path.read_text()
+        assert "It does not replace the holdout." in path.read_text()
+    data = json.loads(call("evaluate", "latest:tiny@v2", "--json").stdout)["selection"]
+    assert (data["versions_tried"], data["rescored"]) == (2, 2)
+    score = data["macro_f1"]
+    assert score["drop"] == pytest.approx(score["apparent"] - score["corrected"])
+    assert data["expected_drop_of_accuracy"] > 0
+    assert [one["version"] for one in data["versions"]] == ["tiny@v1", "tiny@v2"]
+
+
 def test_the_parent_run_must_be_of_the_same_cases(call, place):
     """A limited run has no parent run until the parent was run on the same cases."""
     assert find_parent_run(place, "latest:tiny@v2") is not None

@@ -1,10 +1,12 @@
 """Verdicts are kept in the store as they were first given."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from loop.core.errors import StoreError
+from loop.core.ledger import Actor
 from loop.core.records import Clarification, Exemplar, Value
 from loop.review.record import (
     Anchor,
@@ -13,6 +15,7 @@ from loop.review.record import (
     read_anchors,
     save_verdicts,
 )
+from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.review.verdict import Edits, Judgement, Verdict
 from loop.run import store as runs
 from loop.run.store import open_store
@@ -54,6 +57,29 @@ def test_anchors_are_those_of_the_cohort_with_what_is_right(workspace):
         Anchor("a", "edema", None),
         Anchor("b", "edema", Value.UNCERTAIN),
     }
+
+
+def test_a_withdrawn_verdict_pins_nothing(workspace):
+    """Whoever took it back no longer says that the case must stay right."""
+    with open_store(workspace) as store:
+        save_verdicts(store, [pin("a")], MADE_ON, WHEN)
+        withdraw_verdict(store, pin("a").id, Actor(name="Dr A. Example"), "slip")
+        assert read_anchors(store, "dev") == ()
+
+
+@pytest.mark.parametrize(
+    ("reviewer", "value"),
+    [("Dr A. Example", Value.ABSENT), ("Dr B. Example", Value.PRESENT)],
+)
+def test_a_pin_follows_its_own_reviewer_only(workspace, reviewer, value):
+    """A later word of the same person is right; another's opens a dispute."""
+    later = replace(
+        pin("a", Value.ABSENT), anchor=False, reviewer=reviewer, comment="later"
+    )
+    with open_store(workspace) as store:
+        save_verdicts(store, [pin("a", Value.PRESENT)], MADE_ON, WHEN)
+        submit_verdict(store, later, MADE_ON)
+        assert read_anchors(store, "dev") == (Anchor("a", "edema", value),)
 
 
 def test_a_kept_verdict_comes_back_as_it_was(workspace):

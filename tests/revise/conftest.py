@@ -1,6 +1,7 @@
 """A small prompt of two labels and a small dev cohort to revise it on."""
 
 import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
-from loop.run.store import open_store
+from loop.run.store import Store, open_store
 
 EDITOR = Actor(name="Dr A. Example")
 WHEN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -107,3 +108,10 @@ def setting(workspace: Workspace, tmp_path: Path) -> Setting:
     made = Setting(workspace, tmp_path)
     made.add_cohort("dev", "dev", CASES)
     return made
+
+
+@pytest.fixture
+def store(setting: Setting) -> Iterator[Store]:
+    """Open the store of the setting, as a server holds it open."""
+    with open_store(setting.workspace) as opened:
+        yield opened

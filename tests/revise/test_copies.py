@@ -6,11 +6,9 @@ import pytest
 
 from loop.core.records import Clarification, Exemplar, Value
 from loop.labels.cohort import Role, read_cohort, texts_path
+from loop.review.copied import LONG_RUN, Wording, find_copies
 from loop.revise.copies import (
-    LONG_RUN,
-    Wording,
     check_copies,
-    find_copies,
     new_wording,
 )
 

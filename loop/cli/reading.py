@@ -1,0 +1,258 @@
+"""The verb ``reading``: blinded reading, its publication as votes, adjudication."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import (
+    ActorOption,
+    JsonOption,
+    RoleOption,
+    WorkspaceOption,
+    acting,
+    open_workspace,
+    print_json,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.core.paths import Workspace
+    from loop.review.reading.assignment import Assignment
+
+CohortArgument = Annotated[str, typer.Argument(help="Cohort that is read.")]
+ReaderOption = Annotated[str, typer.Option("--reader", help="Name of the reader.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    verbs = typer.Typer(
+        help="Read cases blind, make votes of it, settle disputes. Holdouts may be "
+        "read too: only texts are shown.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    verbs.command("progress")(progress)
+    verbs.command("next")(next_)
+    verbs.command("answer")(answer)
+    verbs.command("defer")(defer)
+    verbs.command("publish")(publish)
+    verbs.command("disputes")(disputes)
+    verbs.command("adjudicate")(adjudicate)
+    app.add_typer(verbs, name="reading")
+
+
+def progress(
+    cohort: CohortArgument,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how far every reader is, and who was not blind."""
+    from loop.cli.reading_report import progress_data, say_progress
+    from loop.review.reading.progress import measure_progress
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        found = measure_progress(store, assignment)
+    if as_json:
+        print_json(progress_data(found))
+    else:
+        say_progress(found)
+
+
+def next_(
+    cohort: CohortArgument,
+    reader: ReaderOption,
+    case: Annotated[
+        str | None, typer.Option("--case", help="This case instead of the next.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the text of the reader's next case, and the reader's own answers."""
+    from loop.cli.reading_report import say_sheet, sheet_data
+    from loop.review.reading.progress import next_case
+    from loop.review.reading.sheet import open_sheet
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        wanted = case or next_case(store, assignment, reader)
+        sheet = open_sheet(place, store, assignment, reader, wanted) if wanted else None
+    if as_json:
+        print_json({"case": sheet_data(sheet) if sheet else None})
+    elif sheet is None:
+        say(f"every case of {cohort} is complete")
+        say(f"next: ranloop reading publish {cohort}")
+    else:
+        say_sheet(sheet)
+
+
+def answer(
+    cohort: CohortArgument,
+    file: Annotated[
+        Path, typer.Argument(help="case_id,label,value; an empty value takes it back.")
+    ],
+    reader: ReaderOption,
+    rest_absent: Annotated[
+        bool,
+        typer.Option(
+            "--rest-absent",
+            help="Every other label of the cases in FILE is absent: they are complete.",
+        ),
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Save answers of one reader; the last one on a case and label counts."""
+    from loop.review.reading.answers import answer_many, complete_case
+    from loop.review.reading.files import read_answer_file
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    answers = read_answer_file(file, assignment, reader)
+    with open_store(place) as store:
+        saved = answer_many(store, assignment, reader, answers)
+        filled = sum(
+            complete_case(store, assignment, reader, case_id)
+            for case_id in (answers if rest_absent else ())
+        )
+    if as_json:
+        print_json({"cases": len(answers), "saved": saved, "filled": filled})
+        return
+    say(f"{saved} answers of {reader} on {len(answers)} cases of {cohort} saved")
+    if rest_absent:
+        say(f"{filled} other labels of these cases marked absent")
+
+
+def defer(
+    cohort: CohortArgument,
+    case: Annotated[str, typer.Argument(help="Case to put off.")],
+    reader: ReaderOption,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a case off until all others are complete."""
+    from loop.review.reading.answers import defer_case
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        defer_case(store, assignment, reader, case)
+    if as_json:
+        print_json({"case": case, "deferred": True})
+    else:
+        say(f"{case} comes after all other cases of {reader}")
+
+
+def publish(
+    cohort: CohortArgument,
+    reader: Annotated[
+        list[str] | None,
+        typer.Option("--reader", help="Only this reader; may be repeated."),
+    ] = None,
+    need: Annotated[
+        int | None,
+        typer.Option("--need", min=1, help="Equal votes wanted; default: over half."),
+    ] = None,
+    pseudonyms: Annotated[
+        bool,
+        typer.Option("--pseudonyms", help="Votes and ledger name no reader."),
+    ] = False,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Readers may lose votes they gave and have no more."
+        ),
+    ] = False,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    as_json: JsonOption = False,
+) -> None:
+    """Make votes of all complete cases, and the next reference version of them."""
+    from loop.cli.reading_report import published_data, say_published
+    from loop.review.reading.publication import Publication, publish_readings
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    wanted = Publication(
+        readers=tuple(reader or ()),
+        need=need,
+        pseudonymous=pseudonyms,
+        replace=replace,
+    )
+    who = acting(actor, role)
+    with open_store(place) as store:
+        published = publish_readings(place, store, assignment, wanted, who)
+    if as_json:
+        print_json(published_data(published))
+    else:
+        say_published(published)
+
+
+def disputes(
+    cohort: CohortArgument,
+    anonymous: Annotated[
+        bool,
+        typer.Option("--anonymous", help="Letters for readers, new ones every case."),
+    ] = False,
+    undecided: Annotated[
+        bool, typer.Option("--open", help="Only those that nobody has decided.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the pairs of case and label that the readers did not agree on."""
+    from dataclasses import replace
+
+    from loop.cli.reading_report import disputes_data, say_disputes
+    from loop.review.reading.disputes import read_disputes
+
+    place, assignment = _open(workspace, cohort)
+    found = read_disputes(place, assignment, anonymous=anonymous)
+    if undecided:
+        found = replace(found, rows=tuple(r for r in found.rows if not r.decided))
+    if as_json:
+        print_json(disputes_data(found))
+    else:
+        say_disputes(found)
+
+
+def adjudicate(
+    cohort: CohortArgument,
+    file: Annotated[
+        Path,
+        typer.Argument(help="case_id,label,value; no_majority leaves a pair out."),
+    ],
+    why: Annotated[str, typer.Option("--why", help="Reason, for the ledger.")],
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "reviewer",
+    as_json: JsonOption = False,
+) -> None:
+    """Put decisions over disputed votes into the next reference version."""
+    from dataclasses import asdict
+
+    from loop.cli.reading_report import say_adjudicated
+    from loop.review.reading.adjudication import adjudicate as decide
+    from loop.review.reading.files import read_decisions
+
+    place, assignment = _open(workspace, cohort)
+    decisions = read_decisions(file, assignment)
+    who = acting(actor, role)
+    made = decide(place, assignment, decisions, actor=who, why=why)
+    if as_json:
+        print_json(asdict(made))
+    else:
+        say_adjudicated(made)
+
+
+def _open(workspace: Path | None, cohort: str) -> tuple[Workspace, Assignment]:
+    from loop.review.reading.assignment import read_assignment
+
+    place = open_workspace(workspace)
+    return place, read_assignment(place, cohort)

@@ -1,0 +1,154 @@
+"""What ``reading`` says, as text and as data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from loop.cli.cohort_report import say_votes, votes_data
+from loop.cli.console import print_table, say
+
+if TYPE_CHECKING:
+    from loop.review.reading.adjudication import Adjudicated
+    from loop.review.reading.disputes import Dispute, Disputes
+    from loop.review.reading.progress import Progress
+    from loop.review.reading.publication import Published
+    from loop.review.reading.sheet import Sheet
+
+
+def say_progress(progress: Progress) -> None:
+    """Print one line per reader, and what does not count."""
+    if progress.readers:
+        print_table(
+            ["reader", "complete", "begun", "of", "answers", "blind", "last answer"],
+            [
+                [
+                    one.reader,
+                    str(one.complete),
+                    str(one.begun),
+                    str(progress.of),
+                    str(one.answers),
+                    "yes" if one.blind else f"{one.not_blind} answers not",
+                    one.last,
+                ]
+                for one in progress.readers
+            ],
+        )
+    else:
+        say(f"nobody has read a case of {progress.cohort} yet")
+    if any(not one.blind for one in progress.readers):
+        say(
+            "not blind: answered after a verdict of the same person on this cohort, so "
+            "having seen a model's answers"
+        )
+    if progress.earlier:
+        say(
+            f"{progress.earlier} answers are to earlier texts under this name; they "
+            "are kept and do not count"
+        )
+
+
+def progress_data(progress: Progress) -> dict[str, Any]:
+    """Return `progress` for ``--json``."""
+    return {
+        **asdict(progress),
+        "readers": [{**asdict(one), "blind": one.blind} for one in progress.readers],
+    }
+
+
+def say_sheet(sheet: Sheet) -> None:
+    """Print a case as its reader may see it."""
+    say(sheet.case_id)
+    say()
+    say(sheet.text)
+    say()
+    for label, value in sheet.answers.items():
+        say(f"  {label:<28}{value.value}")
+    say(f"open: {', '.join(sheet.open_labels) or 'nothing, the case is complete'}")
+
+
+def sheet_data(sheet: Sheet) -> dict[str, Any]:
+    """Return `sheet` for ``--json``."""
+    return {
+        "case_id": sheet.case_id,
+        "text": sheet.text,
+        "answers": {label: value.value for label, value in sheet.answers.items()},
+        "open_labels": list(sheet.open_labels),
+    }
+
+
+def say_published(published: Published) -> None:
+    """Print whose readings count now, and what they make."""
+    for one in published.readers:
+        name = one.reader if one.reader == one.published_as else "one reader"
+        shown = "" if name == one.reader else f" as {one.published_as}"
+        blind = "" if one.blind else "; NOT BLIND"
+        say(
+            f"{name}{shown}: {one.complete} complete cases published, {one.begun} "
+            f"begun and left out{blind}"
+        )
+    say_votes(published.votes)
+
+
+def published_data(published: Published) -> dict[str, Any]:
+    """Return `published` for ``--json``; with pseudonyms no name is in it."""
+    return {
+        "readers": [
+            {
+                "reader": one.published_as,
+                "complete": one.complete,
+                "begun": one.begun,
+                "blind": one.blind,
+            }
+            for one in published.readers
+        ],
+        "votes": votes_data(published.votes),
+    }
+
+
+def say_disputes(disputes: Disputes) -> None:
+    """Print one line per dispute, those without a majority first."""
+    say(
+        f"{disputes.cohort}, reference v{disputes.reference}: {len(disputes.rows)} "
+        f"disputes in {disputes.pairs} pairs, {disputes.open} open; {disputes.need} of "
+        f"{disputes.readers} readers make a majority"
+    )
+    if disputes.rows:
+        print_table(
+            ["case", "label", "present", "absent", "uncertain", "votes", "reference"],
+            [_dispute_cells(row) for row in disputes.rows],
+        )
+        say(f"next: ranloop reading adjudicate {disputes.cohort} FILE --why REASON")
+
+
+def _dispute_cells(row: Dispute) -> list[str]:
+    mark = f"{row.mark.value} (panel)" if row.decided else row.mark.value
+    counts = [str(number) for number in row.counts.values()]
+    return [row.case_id, row.label, *counts, row.votes_say.value, mark]
+
+
+def disputes_data(disputes: Disputes) -> dict[str, Any]:
+    """Return `disputes` for ``--json``."""
+    return {
+        **asdict(disputes),
+        "open": disputes.open,
+        "rows": [
+            {
+                **asdict(row),
+                "ballots": [ballot._asdict() for ballot in row.ballots],
+            }
+            for row in disputes.rows
+        ],
+    }
+
+
+def say_adjudicated(made: Adjudicated) -> None:
+    """Print what became of decisions."""
+    say(
+        f"reference v{made.reference} of {made.cohort}: {made.decided} decisions, "
+        f"{made.changed} marks changed, {made.open} disputes open"
+    )
+    if made.own:
+        say(
+            f"  {made.own} of them on pairs that the adjudicator had voted on: recorded"
+        )

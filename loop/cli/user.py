@@ -1,0 +1,196 @@
+"""The verb ``user``: who may sign in to the workbench, and what they may do there."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from loop.cli.console import (
+    JsonOption,
+    WorkspaceOption,
+    note,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+)
+from loop.core.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loop.people.users import Role, User
+
+NameArgument = Annotated[str, typer.Argument(help='Name, e.g. "Dr. Ayşe Kaya".')]
+RolesOption = Annotated[
+    list[str],
+    typer.Option(
+        "--role", help="reader, reviewer, editor, approver or admin; again for more."
+    ),
+]
+StdinOption = Annotated[
+    bool,
+    typer.Option(
+        "--password-stdin", help="Read the password from the first line of stdin."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    verb = typer.Typer(
+        help="Who may sign in to the workbench, and what they may do there.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    verb.command("add")(add)
+    verb.command("list")(list_users)
+    verb.command("roles")(roles)
+    verb.command("password")(password)
+    verb.command("disable")(disable)
+    verb.command("enable")(enable)
+    app.add_typer(verb, name="user")
+
+
+def add(
+    name: NameArgument,
+    role: RolesOption,
+    password_stdin: StdinOption = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a user. The password is asked for, or read from stdin; never an argument."""
+    from loop.people.roster import add_user
+
+    place = open_workspace(workspace)
+    wanted = _roles(role)
+    user = add_user(place, name, wanted, _password(password_stdin))
+    _tell(user, f"{user.name} may sign in as {_listed(user.roles)}", as_json)
+
+
+def list_users(
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the users with their roles; never a password, not even its hash."""
+    from loop.people.roster import read_users
+
+    users = read_users(open_workspace(workspace))
+    if as_json:
+        print_json({"users": [_row(user) for user in users]})
+        return
+    if not users:
+        say("no users. Add the first with `ranloop user add NAME --role admin`.")
+        return
+    print_table(
+        ("name", "roles", "state", "since"),
+        (
+            (user.name, _listed(user.roles), _state(user), user.created[:10])
+            for user in users
+        ),
+    )
+
+
+def roles(
+    name: NameArgument,
+    role: RolesOption,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a user these roles instead of the ones they have."""
+    from loop.people.roster import set_roles
+
+    user = set_roles(open_workspace(workspace), name, _roles(role))
+    _tell(user, f"{user.name} is now {_listed(user.roles)}", as_json)
+
+
+def password(
+    name: NameArgument,
+    password_stdin: StdinOption = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set another password for a user; their sessions end."""
+    from loop.people.roster import set_password
+
+    place = open_workspace(workspace)
+    user = set_password(place, name, _password(password_stdin))
+    _tell(user, f"{user.name} has a new password; their sessions have ended", as_json)
+
+
+def disable(
+    name: NameArgument,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Shut a user out; their sessions end, what they did stays."""
+    from loop.people.roster import disable_user
+
+    user = disable_user(open_workspace(workspace), name)
+    _tell(user, f"{user.name} may not sign in any more", as_json)
+
+
+def enable(
+    name: NameArgument,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a disabled user sign in again."""
+    from loop.people.roster import enable_user
+
+    user = enable_user(open_workspace(workspace), name)
+    _tell(user, f"{user.name} may sign in again", as_json)
+
+
+def _roles(names: Sequence[str]) -> tuple[Role, ...]:
+    from loop.people.users import Role
+
+    try:
+        return tuple(Role(name) for name in names)
+    except ValueError as error:
+        raise DataError(f"{error}. Use one of {', '.join(Role)}.") from error
+
+
+def _password(from_stdin: bool) -> str:
+    """Return the password from stdin, or typed twice on a terminal without echo."""
+    if from_stdin:
+        line = sys.stdin.readline()
+        if not line:
+            raise DataError("stdin held no password. Give it as the first line.")
+        return line.rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise DataError(
+            "there is no terminal to ask for the password. Give it as the first line "
+            "of stdin, with --password-stdin."
+        )
+    return str(
+        typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    )
+
+
+def _tell(user: User, text: str, as_json: bool) -> None:
+    if as_json:
+        print_json(_row(user))
+        return
+    say(text)
+    if not user.disabled and len(user.roles) == 1 and user.roles[0] == "reader":
+        note("a reader sees the text of cases only, never results")
+
+
+def _row(user: User) -> dict[str, Any]:
+    return {
+        "name": user.name,
+        "roles": [role.value for role in user.roles],
+        "disabled": user.disabled,
+        "created": user.created,
+    }
+
+
+def _listed(roles: Sequence[Role]) -> str:
+    return ", ".join(roles)
+
+
+def _state(user: User) -> str:
+    return "disabled" if user.disabled else "enabled"

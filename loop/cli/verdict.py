@@ -1,0 +1,255 @@
+"""The verb ``verdict``: hand in, list, withdraw and export clinicians' verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from loop.cli.console import (
+    ActorOption,
+    JsonOption,
+    RoleOption,
+    WorkspaceOption,
+    acting,
+    note,
+    open_workspace,
+    own_output,
+    print_json,
+    print_table,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.core.paths import Workspace
+    from loop.review.kept import KeptVerdict, VerdictState
+    from loop.run.store import Store
+
+CohortOption = Annotated[
+    str | None, typer.Option("--cohort", "-c", help="Cohort of the cases.")
+]
+StateOption = Annotated[
+    list[str] | None,
+    typer.Option("--state", help="open, superseded, withdrawn, addressed; again."),
+]
+LabelOption = Annotated[
+    list[str] | None, typer.Option("--label", "-l", help="Only this label; again.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    verbs = typer.Typer(
+        help="Hand in, list, withdraw and export clinicians' verdicts.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    verbs.command("add")(add)
+    verbs.command("list")(list_)
+    verbs.command("withdraw")(withdraw)
+    verbs.command("export")(export)
+    app.add_typer(verbs, name="verdict")
+
+
+def add(
+    file: Annotated[Path, typer.Argument(help="Verdict file, .yaml or .csv.")],
+    cohort: CohortOption = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Run that was judged; or latest.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep the verdicts of a file, all or none; handing it in twice changes nothing."""
+    from loop.review.intake import Occasion, take_file
+    from loop.run.store import open_store
+
+    place = open_workspace(workspace)
+    occasion = Occasion(acting(actor).name, cohort or "", run or "")
+    with open_store(place) as store:
+        taken = take_file(place, store, file, occasion)
+    if as_json:
+        print_json({**taken._asdict(), "ids": list(taken.ids)})
+        return
+    on = f" on run {taken.run}" if taken.run else ""
+    plural = "" if len(taken.ids) == 1 else "s"
+    say(f"kept {len(taken.ids)} verdict{plural} on {taken.cohort}{on}:")
+    for key in taken.ids:
+        say(f"  {key}")
+
+
+def list_(
+    cohort: CohortOption = None,
+    state: StateOption = None,
+    label: LabelOption = None,
+    comments: Annotated[
+        bool, typer.Option("--comments", help="Show the private comments too.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List kept verdicts, oldest first, with what became of each."""
+    from loop.run.store import open_store
+
+    place = open_workspace(workspace)
+    with open_store(place) as store:
+        kept = _kept(place, store, cohort, state, label)
+    rows = [_row(one, comments=comments) for one in kept]
+    if as_json:
+        print_json({"total": len(rows), "verdicts": rows})
+        return
+    header = ("id", "cohort", "cases", "label", "judgement", "reviewer", "state")
+    cells = [
+        (
+            row["id"],
+            row["cohort"],
+            _short(row["cases"]),
+            row["label"],
+            row["judgement"],
+            row["reviewer"],
+            _state_words(row),
+        )
+        for row in rows
+    ]
+    if cells:
+        print_table(header, cells)
+    for row in rows:
+        if row.get("comment"):
+            say(f"  {row['id']}: {row['comment']}")
+    say(f"{len(rows)} verdict{'' if len(rows) == 1 else 's'}")
+
+
+def withdraw(
+    verdict: Annotated[
+        str, typer.Argument(help="Id of the verdict, or COHORT:id.", metavar="ID")
+    ],
+    why: Annotated[str, typer.Option("--why", help="Reason; stays in the store.")],
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "reviewer",
+    as_json: JsonOption = False,
+) -> None:
+    """Take a verdict back; it stays in the record. Another person's needs an editor."""
+    from loop.review.submit import withdraw_verdict
+    from loop.run.store import open_store
+
+    place = open_workspace(workspace)
+    with open_store(place) as store:
+        key = withdraw_verdict(store, verdict, acting(actor, role), why)
+    cohort, _, short = key.partition(":")
+    if as_json:
+        print_json({"withdrawn": short, "cohort": cohort})
+    else:
+        say(f"withdrew verdict {short} on {cohort}")
+
+
+def export(
+    file: Annotated[Path, typer.Argument(help="File to write, .yaml or .csv.")],
+    cohort: CohortOption = None,
+    state: StateOption = None,
+    label: LabelOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write kept verdicts, by default the open ones, as a file to be read again.
+
+    The file holds the private comments.
+    """
+    from loop.core.errors import DataError
+    from loop.core.files import write_atomic
+    from loop.review.export import verdicts_file, verdicts_table
+    from loop.run.store import open_store
+
+    place = open_workspace(workspace)
+    own_output(file, place)
+    writers = {".yaml": verdicts_file, ".yml": verdicts_file, ".csv": verdicts_table}
+    write = writers.get(file.suffix.lower())
+    if write is None:
+        raise DataError(f"{file} ends neither in .yaml nor in .csv. Name one of them.")
+    with open_store(place) as store:
+        kept = _kept(place, store, cohort, state or ["open"], label)
+    if not kept:
+        raise DataError(
+            "no kept verdict fits, so there is nothing to write. See `ranloop verdict "
+            "list`."
+        )
+    write_atomic(file, write(kept), mode=0o600)
+    if as_json:
+        print_json({"file": str(file), "verdicts": len(kept)})
+    else:
+        note(f"wrote {file}: {len(kept)} verdict{'' if len(kept) == 1 else 's'}")
+
+
+def _kept(
+    workspace: Workspace,
+    store: Store,
+    cohort: str | None,
+    states: Sequence[str] | None,
+    labels: Sequence[str] | None,
+) -> list[KeptVerdict]:
+    """Return the kept verdicts that fit, cohort by cohort."""
+    from loop.labels.taxonomy import read_taxonomy
+    from loop.review.kept import judged_cohorts, read_kept
+
+    wanted_states = _states(states)
+    taxonomy = read_taxonomy(workspace.labels)
+    wanted = {taxonomy.find(name).id for name in labels or ()}
+    names = [cohort] if cohort else judged_cohorts(store)
+    return [
+        one
+        for name in names
+        for one in read_kept(store, workspace, name)
+        if (not wanted or one.verdict.label in wanted)
+        and (not wanted_states or one.state in wanted_states)
+    ]
+
+
+def _states(names: Sequence[str] | None) -> frozenset[VerdictState]:
+    from loop.core.errors import DataError
+    from loop.review.kept import VerdictState
+
+    try:
+        return frozenset(VerdictState(name) for name in names or ())
+    except ValueError as error:
+        raise DataError(f"{error}. Use one of {', '.join(VerdictState)}.") from error
+
+
+def _row(one: KeptVerdict, *, comments: bool) -> dict[str, Any]:
+    """Return one verdict for ``--json``: everything but its wording and comment."""
+    verdict, value = one.verdict, one.verdict.correct_value
+    row = {
+        "id": one.id,
+        "cohort": one.cohort,
+        "run": one.circumstances.run,
+        "prompt": one.circumstances.prompt,
+        "created": one.created,
+        "reviewer": verdict.reviewer,
+        "cases": list(verdict.case_ids),
+        "label": verdict.label,
+        "judgement": verdict.judgement.value,
+        "severity": verdict.severity.value,
+        "context": verdict.context.value,
+        "correct_value": value.value if value else None,
+        "edits": verdict.edits.count,
+        "anchor": verdict.anchor,
+        "state": one.state.value,
+        "addressed_by": one.addressed_by,
+        "superseded_by": one.superseded_by,
+        "conflicts": list(one.conflicts),
+        "withdrawn_by": one.withdrawal.actor if one.withdrawal else "",
+    }
+    return row | ({"comment": verdict.comment} if comments else {})
+
+
+def _state_words(row: dict[str, Any]) -> str:
+    by = row["addressed_by"] or row["superseded_by"] or row["withdrawn_by"]
+    words = f"{row['state']} by {by}" if by and row["state"] != "open" else row["state"]
+    return f"{words}, disputed" if row["conflicts"] else str(words)
+
+
+def _short(cases: Sequence[str]) -> str:
+    more = f" +{len(cases) - 1}" if len(cases) > 1 else ""
+    return f"{cases[0]}{more}" if cases else "-"

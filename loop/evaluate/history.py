@@ -1,0 +1,305 @@
+"""How a prompt's versions scored, as the ledger has it: nothing is measured again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from loop.core.errors import DataError
+from loop.core.ledger import Entry, read_ledger
+from loop.core.paths import Workspace
+from loop.evaluate.gates import Verdict
+from loop.evaluate.tried import Standing
+from loop.prompts.catalog import (
+    inspect_version,
+    list_drafts,
+    list_versions,
+    read_version,
+)
+from loop.prompts.version import PromptVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionScore:
+    """One version or draft, and its newest score on one cohort."""
+
+    number: int
+    """Version number; 0 for a draft."""
+
+    ref: str
+    """For example ``"extractor@v3"``."""
+
+    digest: str
+    parent: str | None
+    """Digest of the version it was revised from."""
+
+    when: str
+    """UTC, ISO 8601 with seconds; empty when nobody recorded it."""
+
+    who: str
+    why: str
+    verdicts: int
+    """Verdicts of clinicians that it addresses."""
+
+    status: Standing
+    objections: tuple[str, ...] = ()
+    """Why a draft was rejected."""
+
+    cohort: str = ""
+    macro_f1: float | None = None
+    """None when it was not evaluated on the cohort, or has no F1."""
+
+    low: float | None = None
+    """Limits of macro-F1; None unless `loop.evaluate.rescore` filled them in."""
+
+    high: float | None = None
+    labels_passed: int | None = None
+    labels_failed: int | None = None
+    labels_insufficient: int | None = None
+    reference: int | None = None
+    """Reference version that the score is against."""
+
+    run: str = ""
+    signature: str = ""
+    reference_digest: str = ""
+    comparable: bool = True
+    """Whether it was scored on the same cases, reference and engine as the newest
+    score; True without a score."""
+
+    @property
+    def labels(self) -> int:
+        """Labels that a gate decided on."""
+        counts = (self.labels_passed, self.labels_failed, self.labels_insufficient)
+        return sum(count or 0 for count in counts)
+
+
+def score_history(
+    workspace: Workspace, prompt: str, cohort: str
+) -> tuple[VersionScore, ...]:
+    """Return every version and draft of `prompt` with its newest score on `cohort`.
+
+    Versions come in order, each followed by the drafts revised from it. A draft that
+    was committed unchanged appears as the version only. Scores are those recorded
+    when `ranloop evaluate` ran, to four decimals.
+
+    Raises
+    ------
+    DataError
+        There is no such prompt.
+    LedgerError
+        The ledger is broken; see `ledger_state`.
+    """
+    entries = read_ledger(workspace.ledger)
+    rows = [_scored(row, entries, cohort) for row in read_versions(workspace, prompt)]
+    newest = max(
+        (entry for entry in entries if _is_score(entry, prompt, cohort)),
+        key=lambda entry: entry.seq,
+        default=None,
+    )
+    if newest is None:
+        return tuple(rows)
+    wanted = _conventions(newest.payload)
+    return tuple(
+        replace(
+            row,
+            comparable=not row.run
+            or wanted == (row.reference_digest, _measured_as(row.signature)),
+        )
+        for row in rows
+    )
+
+
+def read_scores(workspace: Workspace, prompt: str) -> tuple[VersionScore, ...]:
+    """Return the score history of `prompt` on every cohort it was evaluated on.
+
+    Without an evaluation: its versions and drafts once, without scores.
+
+    Raises
+    ------
+    DataError
+        There is no such prompt.
+    LedgerError
+        The ledger is broken.
+    """
+    cohorts = dict.fromkeys(
+        str(entry.payload.get("cohort"))
+        for entry in read_ledger(workspace.ledger)
+        if entry.action == "evaluated" and entry.subject.partition("@")[0] == prompt
+    )
+    if not cohorts:
+        return read_versions(workspace, prompt)
+    return tuple(
+        row for cohort in cohorts for row in score_history(workspace, prompt, cohort)
+    )
+
+
+def read_versions(workspace: Workspace, prompt: str) -> tuple[VersionScore, ...]:
+    """Return versions and drafts without scores, each draft after its parent.
+
+    Raises
+    ------
+    DataError
+        There is no such prompt.
+    LedgerError
+        The ledger is broken.
+    """
+    entries = read_ledger(workspace.ledger)
+    committed = _committed(workspace, prompt, entries)
+    if not committed:
+        read_version(workspace, prompt)
+    numbers = {row.digest: row.number for row in committed}
+    drafts = [
+        row for row in _drafts(workspace, prompt, entries) if row.digest not in numbers
+    ]
+    rows = sorted(
+        [*committed, *drafts],
+        key=lambda row: (
+            (row.number, False, "")
+            if row.number
+            else (numbers.get(row.parent or "", 0), True, row.when)
+        ),
+    )
+    return tuple(rows)
+
+
+def _committed(
+    workspace: Workspace, prompt: str, entries: Iterable[Entry]
+) -> list[VersionScore]:
+    """Return the committed versions in order, whether or not their files are there."""
+    rows: dict[int, VersionScore] = {}
+    for entry in entries:
+        name, _, tag = entry.subject.partition("@v")
+        if entry.action == "draft_committed" and name == prompt and tag.isdecimal():
+            rows[int(tag)] = _from_entry(entry, int(tag), Standing.COMMITTED)
+    for number in list_versions(workspace, prompt):
+        if number not in rows:
+            try:
+                version, _ = inspect_version(workspace, prompt, number)
+            except DataError:
+                continue
+            rows[number] = _from_version(version, Standing.COMMITTED)
+    return [rows[number] for number in sorted(rows)]
+
+
+def _drafts(
+    workspace: Workspace, prompt: str, entries: Iterable[Entry]
+) -> list[VersionScore]:
+    """Return the drafts in the ledger, and those that wait for a decision."""
+    rows: dict[str, VersionScore] = {}
+    for entry in entries:
+        name = entry.subject.partition("@")[0]
+        if entry.action == "draft_rejected" and name == prompt:
+            objections = entry.payload.get("objections")
+            standing = Standing.REJECTED if objections else Standing.DRAFT
+            rows[entry.subject] = _from_entry(entry, 0, standing)
+    for draft in list_drafts(workspace, prompt):
+        ref = f"{prompt}@draft:{draft}"
+        if ref not in rows:
+            try:
+                version = read_version(workspace, ref)
+            except DataError:
+                continue
+            rows[ref] = _from_version(version, Standing.DRAFT)
+    return list(rows.values())
+
+
+def _from_entry(entry: Entry, number: int, status: Standing) -> VersionScore:
+    payload = entry.payload
+    parent = payload.get("parent")
+    return VersionScore(
+        number=number,
+        ref=entry.subject,
+        digest=str(payload.get("digest", "")),
+        parent=None if parent is None else str(parent),
+        when=entry.time,
+        who=entry.actor,
+        why=entry.reason,
+        verdicts=len(payload.get("verdicts") or ()),
+        status=status,
+        objections=tuple(map(str, payload.get("objections") or ())),
+    )
+
+
+def _from_version(version: PromptVersion, status: Standing) -> VersionScore:
+    return VersionScore(
+        number=version.number,
+        ref=version.ref,
+        digest=version.digest,
+        parent=version.parent,
+        when=version.time,
+        who=version.author,
+        why=version.why,
+        verdicts=len(version.verdicts),
+        status=status,
+    )
+
+
+def _scored(row: VersionScore, entries: Iterable[Entry], cohort: str) -> VersionScore:
+    """Return `row` with what the ledger last said of it on `cohort`."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        payload = entry.payload
+        # A draft that became a version was scored under its draft's name.
+        known = payload.get("prompt_digest") == row.digest
+        if known and payload.get("cohort") == cohort:
+            found[entry.action] = entry
+    score = found.get("evaluated")
+    if score is None:
+        return replace(row, cohort=cohort)
+    payload = score.payload
+    gate = found.get("gate_decided")
+    passed, failed, insufficient = _tally(gate.payload if gate else {})
+    return replace(
+        row,
+        cohort=cohort,
+        macro_f1=_number(payload.get("macro_f1")),
+        labels_passed=passed,
+        labels_failed=failed,
+        labels_insufficient=insufficient,
+        reference=payload.get("reference"),
+        reference_digest=str(payload.get("reference_digest", "")),
+        run=str(payload.get("run", "")),
+        signature=str(payload.get("signature", "")),
+    )
+
+
+def _tally(gate: Mapping[str, object]) -> list[int | None]:
+    """Return how many labels passed, failed and lack evidence, where it is known."""
+    labels = gate.get("labels")
+    if not isinstance(labels, Mapping):
+        return [None] * len(Verdict)
+    verdicts = Counter(labels.values())
+    return [verdicts[verdict.value] for verdict in Verdict]
+
+
+def _is_score(entry: Entry, prompt: str, cohort: str) -> bool:
+    return (
+        entry.action == "evaluated"
+        and entry.subject.partition("@")[0] == prompt
+        and entry.payload.get("cohort") == cohort
+    )
+
+
+def _conventions(payload: Mapping[str, object]) -> tuple[str, tuple[str, ...]]:
+    """Return what two scores must share to be compared."""
+    signature = str(payload.get("signature", ""))
+    return str(payload.get("reference_digest", "")), _measured_as(signature)
+
+
+def _measured_as(signature: str) -> tuple[str, ...]:
+    """Return a signature without the version, and without what follows from it."""
+    parts = signature.split("|")
+    return tuple(
+        part
+        for place, part in enumerate(parts)
+        if place != 1 and not part.startswith("L:")
+    )
+
+
+def _number(text: object) -> float | None:
+    """Return a score of the ledger; None for ``"not estimable"``."""
+    try:
+        return float(str(text))
+    except ValueError:
+        return None

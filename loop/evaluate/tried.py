@@ -1,0 +1,278 @@
+"""How many versions of a prompt were tried on a cohort, drafts and rejects included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from loop.core.ledger import Entry, read_ledger
+from loop.core.paths import Workspace
+from loop.labels.cohort import read_cohort
+from loop.run.spec import RunSpec
+from loop.run.store import RunRecord, Store
+
+
+class Standing(StrEnum):
+    """What became of a wording."""
+
+    COMMITTED = "committed"
+    DRAFT = "draft"
+    """Not decided yet, or kept as a draft on request."""
+
+    REJECTED = "rejected"
+    """Checked, and it did not hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One wording that was tried on the cohort."""
+
+    digest: str
+    """Prompt digest: what was tried once under two names counts once."""
+
+    ref: str
+    """For example ``"extractor@v3"`` or ``"extractor@draft:d2026..."``."""
+
+    standing: Standing
+    run: RunRecord | None
+    """Its newest run; None when only the ledger knows of it, so that it cannot be
+    scored again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """All wordings of one prompt that were tried on one cohort with one engine."""
+
+    prompt: str
+    """Prompt name, for example ``"extractor"``."""
+
+    cohort: str
+    engine: str
+    """Empty when nothing was run yet."""
+
+    attempts: tuple[Attempt, ...]
+    """Oldest first; those of which only the ledger knows come last."""
+
+    elsewhere: int
+    """Other wordings, tried on these cases only with another engine, with other
+    parameters or on a part of the cases."""
+
+    @property
+    def count(self) -> int:
+        """K: how many wordings could have been chosen."""
+        return len(self.attempts)
+
+    @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        """The run of every attempt that can be scored again."""
+        return tuple(one.run for one in self.attempts if one.run is not None)
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """Names of the attempts that cannot be scored again."""
+        return tuple(one.ref for one in self.attempts if one.run is None)
+
+    @property
+    def uncommitted(self) -> int:
+        """Attempts that never became a version."""
+        return sum(one.standing is not Standing.COMMITTED for one in self.attempts)
+
+
+def versions_tried(
+    workspace: Workspace,
+    store: Store,
+    prompt: str,
+    cohort: str,
+    *,
+    like: RunRecord | None = None,
+) -> Tried:
+    """Return every wording of `prompt` that was tried on `cohort` as it is now.
+
+    Counted are digests with a finished run of the same cases, engine and parameters,
+    and those that only the ledger remembers. Repeats of a run count once.
+
+    Parameters
+    ----------
+    prompt
+        Prompt name; a version (``extractor@v3``) means its prompt.
+    like
+        The run that says what is comparable, and that stands for its own wording;
+        None for the newest run of the prompt on the cohort.
+
+    Raises
+    ------
+    DataError
+        There is no such cohort.
+    LedgerError
+        The ledger is broken.
+    StoreError
+        The store cannot be read.
+    """
+    name = prompt.partition("@")[0]
+    digest = read_cohort(workspace, cohort).digest
+    finished = store.find_runs("finished IS NOT NULL")
+    found = [
+        run
+        for run in finished
+        if _name(run.spec.prompt) == name
+        and run.spec.cohort_digest == digest
+        and run.spec.draw == 0
+    ]
+    like = like or next(iter(found), None)
+    ledger = read_ledger(workspace.ledger)
+    entries = [entry for entry in ledger if _name(entry.subject) == name]
+    standings = _standings(entries)
+    start = _cohort_since(ledger, cohort, digest)
+    claims = [one for one in _claims(entries, cohort) if one.seq > start]
+    attempts = _scorable(found, like, standings)
+    engine = like.spec.engine if like else ""
+    known = {run.id for run in finished}
+    gone = {
+        claim.digest: Attempt(
+            digest=claim.digest,
+            ref=claim.ref,
+            standing=standings.get(claim.digest, _unrecorded(claim.ref)),
+            run=None,
+        )
+        for claim in claims
+        if claim.engine in (engine or claim.engine, "")
+        and claim.digest not in attempts
+        and known.isdisjoint(claim.runs)
+    }
+    tried = {*attempts, *gone}
+    return Tried(
+        prompt=name,
+        cohort=cohort,
+        engine=engine,
+        attempts=(*attempts.values(), *gone.values()),
+        elsewhere=len({run.spec.prompt_digest for run in found} - tried),
+    )
+
+
+def _scorable(
+    found: Sequence[RunRecord],
+    like: RunRecord | None,
+    standings: Mapping[str, Standing],
+) -> dict[str, Attempt]:
+    """Return digest to attempt for the runs comparable with `like`, oldest first."""
+    if like is None:
+        return {}
+    chosen: dict[str, RunRecord] = {like.spec.prompt_digest: like}
+    first: dict[str, tuple[str, int]] = {}
+    for run in [like, *(run for run in found if _same_work(run.spec, like.spec))]:
+        digest = run.spec.prompt_digest
+        chosen.setdefault(digest, run)
+        first[digest] = min(first.get(digest, _age(run)), _age(run))
+    return {
+        digest: Attempt(
+            digest=digest,
+            ref=chosen[digest].spec.prompt,
+            standing=standings.get(digest, _unrecorded(chosen[digest].spec.prompt)),
+            run=chosen[digest],
+        )
+        for digest in sorted(chosen, key=lambda digest: first[digest])
+    }
+
+
+def _age(run: RunRecord) -> tuple[str, int]:
+    return run.created, run.number
+
+
+def _same_work(one: RunSpec, other: RunSpec) -> bool:
+    """Whether two runs differ in their prompts at most."""
+    return (one.engine, dict(one.parameters), one.limit) == (
+        other.engine,
+        dict(other.parameters),
+        other.limit,
+    )
+
+
+def _standings(entries: Iterable[Entry]) -> dict[str, Standing]:
+    """Return digest to what became of it; a commit outlasts an earlier rejection."""
+    standings: dict[str, Standing] = {}
+    for entry in entries:
+        digest = str(entry.payload.get("digest"))
+        if entry.action == "draft_committed":
+            standings[digest] = Standing.COMMITTED
+        elif entry.action == "draft_rejected":
+            objections = entry.payload.get("objections")
+            standing = Standing.REJECTED if objections else Standing.DRAFT
+            if standings.get(digest) is not Standing.COMMITTED:
+                standings[digest] = standing
+    return standings
+
+
+def _unrecorded(ref: str) -> Standing:
+    return Standing.DRAFT if "@draft" in ref else Standing.COMMITTED
+
+
+class _Claim(NamedTuple):
+    """What an entry of the ledger says was tried."""
+
+    seq: int
+    digest: str
+    ref: str
+    engine: str
+    """Empty where the entry does not say."""
+
+    runs: frozenset[str]
+
+
+def _claims(entries: Iterable[Entry], cohort: str) -> Iterator[_Claim]:
+    """Yield what was tried on all cases of `cohort`, by the ledger."""
+    for entry in entries:
+        if entry.action in ("draft_rejected", "draft_committed"):
+            claim = _checked(entry, cohort)
+        elif entry.action == "evaluated":
+            claim = _evaluated(entry, cohort)
+        else:
+            claim = None
+        if claim is not None:
+            yield claim
+
+
+def _checked(entry: Entry, cohort: str) -> _Claim | None:
+    """Return the draft that was run for a check; None when lint stopped it before."""
+    check = entry.payload.get("check") or {}
+    runs = frozenset(map(str, check.get("runs", ())))
+    if not runs or check.get("cohort") != cohort:
+        return None
+    digest, engine = entry.payload.get("digest"), check.get("engine", "")
+    return _Claim(entry.seq, str(digest), entry.subject, str(engine), runs)
+
+
+def _evaluated(entry: Entry, cohort: str) -> _Claim | None:
+    payload = entry.payload
+    if payload.get("cohort") != cohort or payload.get("not_run"):
+        return None
+    return _Claim(
+        entry.seq,
+        str(payload.get("prompt_digest")),
+        entry.subject,
+        signed_engine(str(payload.get("signature", ""))),
+        frozenset({str(payload.get("run"))}),
+    )
+
+
+def signed_engine(signature: str) -> str:
+    """Return the engine that a signature names, or nothing where it names none."""
+    parts = signature.split("|")
+    return parts[2] if len(parts) > 3 else ""
+
+
+def _cohort_since(entries: Sequence[Entry], cohort: str, digest: str) -> int:
+    """Return the entry since which `cohort` has held the cases it holds now."""
+    since, before = 0, ""
+    for entry in entries:
+        if entry.action == "cohort_added" and entry.subject == cohort:
+            now = str(entry.payload.get("cohort_digest"))
+            if now == digest != before:
+                since = entry.seq
+            before = now
+    return since
+
+
+def _name(ref: str) -> str:
+    return ref.partition("@")[0]

@@ -1,0 +1,1 @@
+"""Inline SVG figures: no script, no network, readable without colour."""

@@ -1,0 +1,340 @@
+"""Kept verdicts and what became of each: open, superseded, withdrawn, addressed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Lock
+from typing import NamedTuple
+
+from loop.core.ledger import Entry, read_ledger
+from loop.core.paths import Workspace
+from loop.labels.recorded import find_record
+from loop.labels.reference import MARKS, Reference, read_reference
+from loop.review.record import Circumstances, decode
+from loop.review.standing import Given, Pair, Standing, find_conflicts, find_standing
+from loop.review.verdict import Judgement, Verdict
+from loop.run.store import Store
+
+_LOOKUP = 500
+"""Rows in one SELECT."""
+
+
+class VerdictState(StrEnum):
+    """What became of a verdict."""
+
+    OPEN = "open"
+    SUPERSEDED = "superseded"
+    """The same reviewer judged all its cases again."""
+
+    WITHDRAWN = "withdrawn"
+    ADDRESSED = "addressed"
+    """A committed version answers it, or the reference says what it asks for."""
+
+
+class Withdrawal(NamedTuple):
+    """Who took a verdict back, when and why."""
+
+    actor: str
+    created: str
+    """UTC, ISO 8601."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptVerdict:
+    """One verdict as it lives in the store."""
+
+    id: str
+    """Unique in its cohort: the verdict's id, with ``-2`` when it was given again."""
+
+    verdict: Verdict
+    circumstances: Circumstances
+    created: str
+    """UTC, ISO 8601."""
+
+    state: VerdictState
+    pairs: tuple[Pair, ...] = ()
+    """``(case id, label)`` it still speaks for; a later verdict may have taken some."""
+
+    conflicts: tuple[str, ...] = ()
+    """Ids of open verdicts of others that disagree with it; empty unless open."""
+
+    superseded_by: str = ""
+    addressed_by: str = ""
+    """Version or reference that answers it, ``"extractor@v3"`` or ``"dev:ref2"``."""
+
+    withdrawal: Withdrawal | None = None
+
+    @property
+    def cohort(self) -> str:
+        """Cohort of its cases."""
+        return self.circumstances.cohort
+
+
+class Answered(NamedTuple):
+    """A committed version that names a verdict."""
+
+    ref: str
+    time: str
+    """When it was committed, UTC, ISO 8601 with seconds."""
+
+
+class Verdicts:
+    """The verdicts of a store, read once and then only what is new.
+
+    One for a process; its methods may be called from any thread.
+    """
+
+    def __init__(self, store: Store, workspace: Workspace | None = None) -> None:
+        """Look at `store`; without a workspace nothing is known to be addressed."""
+        self._store = store
+        self._workspace = workspace
+        self._lock = Lock()
+        self._cohorts: dict[str, _Shelf] = {}
+
+    def read(self, cohort: str) -> tuple[KeptVerdict, ...]:
+        """Return the verdicts on `cohort`, oldest first.
+
+        Raises
+        ------
+        StoreError
+            A verdict cannot be read.
+        LedgerError
+            The ledger is broken.
+        """
+        with self._lock:
+            shelf = self._cohorts.setdefault(cohort, _Shelf(cohort))
+            entries = read_ledger(self._workspace.ledger) if self._workspace else ()
+            return shelf.read(self._store, entries, self._workspace)
+
+
+def read_kept(
+    store: Store, workspace: Workspace | None, cohort: str
+) -> tuple[KeptVerdict, ...]:
+    """Return the verdicts on `cohort`, oldest first, with what became of each.
+
+    Reads everything; who asks often keeps a `Verdicts`.
+
+    Raises
+    ------
+    StoreError
+        A verdict cannot be read.
+    LedgerError
+        The ledger is broken.
+    """
+    return Verdicts(store, workspace).read(cohort)
+
+
+def judged_cohorts(store: Store) -> tuple[str, ...]:
+    """Return the names of the cohorts that have verdicts, sorted.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    rows = store.read(
+        "SELECT DISTINCT substr(id, 1, instr(id, ':') - 1) FROM verdicts ORDER BY 1"
+    )
+    return tuple(name for (name,) in rows)
+
+
+class _Shelf:
+    """What is known of the verdicts of one cohort."""
+
+    def __init__(self, cohort: str) -> None:
+        self._cohort = cohort
+        self._given: dict[str, Given] = {}
+        self._kept: dict[str, KeptVerdict] = {}
+        self._seen: tuple[int, int] = (0, 0)
+        self._entries: Sequence[Entry] | None = None
+        self._answers: Mapping[str, list[Answered]] = {}
+        self._marks: _Marks | None = None
+
+    def read(
+        self, store: Store, entries: Sequence[Entry], workspace: Workspace | None
+    ) -> tuple[KeptVerdict, ...]:
+        """Return all, deriving anew only when verdicts or the ledger changed."""
+        # Rows are only ever added, so that their number tells whether any is new.
+        ((verdicts,),) = store.read(
+            "SELECT count(*) FROM verdicts WHERE id >= ? AND id < ?", self._range
+        )
+        ((withdrawals,),) = store.read("SELECT count(*) FROM withdrawals")
+        seen = (int(verdicts), int(withdrawals))
+        if seen != self._seen or entries is not self._entries:
+            self._load(store)
+            if entries is not self._entries:
+                self._answers = _find_answers(entries)
+                self._entries = entries
+            self._derive(store, entries, workspace)
+            self._seen = seen
+        return tuple(self._kept.values())
+
+    @property
+    def _range(self) -> tuple[str, str]:
+        """Bounds of this cohort's ids: ``;`` follows ``:``."""
+        return f"{self._cohort}:", f"{self._cohort};"
+
+    def _load(self, store: Store) -> None:
+        """Decode the rows that are new."""
+        ids = store.read(
+            "SELECT id FROM verdicts WHERE id >= ? AND id < ?", self._range
+        )
+        new = [key for (key,) in ids if key not in self._given]
+        for start in range(0, len(new), _LOOKUP):
+            part = new[start : start + _LOOKUP]
+            marks = ",".join("?" * len(part))
+            for key, created, text in store.read(
+                f"SELECT id, created, payload FROM verdicts WHERE id IN ({marks})", part
+            ):
+                short = key.partition(":")[2]
+                self._given[key] = Given(short, created, *decode(key, text))
+        if new:
+            by_age = sorted(
+                self._given.items(), key=lambda row: (row[1].created, row[0])
+            )
+            self._given = dict(by_age)
+
+    def _derive(
+        self, store: Store, entries: Sequence[Entry], workspace: Workspace | None
+    ) -> None:
+        """Work out the state of every verdict; keep the records that did not change."""
+        given = list(self._given.values())
+        withdrawn = self._withdrawals(store)
+        standing = find_standing(given, withdrawn)
+        correct = self._correct(given, entries, workspace)
+        answered = {one.id: self._answer(one, correct) for one in given}
+        left = [
+            (one, standing[one.id])
+            for one in given
+            if one.id not in withdrawn
+            and not standing[one.id].superseded_by
+            and not answered[one.id]
+        ]
+        conflicts = find_conflicts(left)
+        self._kept = {
+            one.id: _unchanged(
+                self._kept.get(one.id),
+                one,
+                _Fate(
+                    standing[one.id],
+                    answered[one.id],
+                    conflicts.get(one.id, ()),
+                    withdrawn.get(one.id),
+                ),
+            )
+            for one in given
+        }
+
+    def _withdrawals(self, store: Store) -> dict[str, Withdrawal]:
+        rows = store.read(
+            "SELECT verdict, actor, created, reason FROM withdrawals "
+            "WHERE verdict >= ? AND verdict < ?",
+            self._range,
+        )
+        return {key.partition(":")[2]: Withdrawal(*said) for key, *said in rows}
+
+    def _correct(
+        self,
+        given: Iterable[Given],
+        entries: Sequence[Entry],
+        workspace: Workspace | None,
+    ) -> Callable[[Verdict], str]:
+        """Return what names the reference that says what a verdict asks for."""
+        wrong = any(one.verdict.judgement is Judgement.REFERENCE_WRONG for one in given)
+        record = find_record(entries, self._cohort) if wrong else None
+        if workspace is None or record is None or not record.newest:
+            return lambda verdict: ""
+        number = record.newest
+        digest = str(record.references[number].get("digest"))
+        if self._marks is None or self._marks.digest != digest:
+            self._marks = _Marks(read_reference(workspace, self._cohort, number))
+        return self._marks.name_if_right
+
+    def _answer(self, one: Given, correct: Callable[[Verdict], str]) -> str:
+        """Return what addressed a verdict, or nothing."""
+        if one.verdict.judgement is Judgement.REFERENCE_WRONG:
+            return correct(one.verdict)
+        name = one.circumstances.prompt.partition("@")[0]
+        first, _, again = one.id.partition("-")
+        for answer in self._answers.get(first, ()):
+            of_prompt = name in ("", answer.ref.partition("@")[0])
+            # What was said again after a version is not answered by that version.
+            if of_prompt and not (again and one.created[:19] >= answer.time[:19]):
+                return answer.ref
+        return ""
+
+
+class _Marks:
+    """A reference, made to be asked often."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.digest = reference.digest
+        self._reference = reference
+        self._rows = {case: row for row, case in enumerate(reference.case_ids)}
+        self._columns = {label: at for at, label in enumerate(reference.labels)}
+
+    def name_if_right(self, verdict: Verdict) -> str:
+        """Return the reference's name if it says so of every case, or nothing."""
+        column, value = self._columns.get(verdict.label), verdict.correct_value
+        rows = [self._rows.get(case_id) for case_id in verdict.case_ids]
+        if column is None or value is None or None in rows:
+            return ""
+        marks = {MARKS[int(self._reference.marks[row, column])] for row in rows}
+        return self._reference.ref if {m.value for m in marks} == {value.value} else ""
+
+
+class _Fate(NamedTuple):
+    standing: Standing
+    addressed_by: str
+    conflicts: tuple[str, ...]
+    withdrawal: Withdrawal | None
+
+    @property
+    def state(self) -> VerdictState:
+        """A verdict in force stays addressed when its author goes on to another."""
+        if self.withdrawal:
+            return VerdictState.WITHDRAWN
+        if self.addressed_by:
+            return VerdictState.ADDRESSED
+        superseded = self.standing.superseded_by
+        return VerdictState.SUPERSEDED if superseded else VerdictState.OPEN
+
+
+def _unchanged(known: KeptVerdict | None, given: Given, fate: _Fate) -> KeptVerdict:
+    """Return the record already made, if it would be made again."""
+    if known is not None and fate == (
+        Standing(known.pairs, known.superseded_by),
+        known.addressed_by,
+        known.conflicts,
+        known.withdrawal,
+    ):
+        return known
+    return KeptVerdict(
+        id=given.id,
+        verdict=given.verdict,
+        circumstances=given.circumstances,
+        created=given.created,
+        state=fate.state,
+        pairs=fate.standing.pairs,
+        conflicts=fate.conflicts,
+        superseded_by=fate.standing.superseded_by,
+        addressed_by=fate.addressed_by,
+        withdrawal=fate.withdrawal,
+    )
+
+
+def _find_answers(entries: Iterable[Entry]) -> Mapping[str, list[Answered]]:
+    """Return verdict id to the versions that name it, oldest first.
+
+    Versions of a prompt are one line: each is committed on the newest before it.
+    """
+    found: dict[str, list[Answered]] = {}
+    for entry in entries:
+        if entry.action == "draft_committed":
+            for key in entry.payload.get("verdicts", ()):
+                found.setdefault(key, []).append(Answered(entry.subject, entry.time))
+    return found

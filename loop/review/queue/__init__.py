@@ -1,0 +1,1 @@
+"""The review queue: failing cases and labels, those worth most first."""

@@ -1,0 +1,143 @@
+"""What the queue is made of: its items, their order explained, and its filters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from loop.core.records import Value
+from loop.evaluate.failures import Failure, Kind
+
+
+class Section(StrEnum):
+    """Part of a case text."""
+
+    FINDINGS = "findings"
+    IMPRESSION = "impression"
+    OTHER = "other"
+    """Under another heading, such as the indication."""
+
+
+class Progress(StrEnum):
+    """How far the review of one case and label is."""
+
+    UNREVIEWED = "unreviewed"
+    REVIEWED = "reviewed"
+    """Someone's verdict on it is open."""
+
+    ADDRESSED = "addressed"
+    """A later version, or a later reference, answers every verdict on it."""
+
+    RETURNED = "returned"
+    """A verdict on it was answered before this run, and it still fails."""
+
+
+class OtherAnswer(NamedTuple):
+    """What another run of the same prompt said of a case and label."""
+
+    run: str
+    prompt: str
+    """Version reference."""
+
+    draw: int
+    """Number of the repeat; 0 for the first."""
+
+    value: Value | None
+    """None when the case has no readable answer, or the label was not asked."""
+
+
+class Reasons(NamedTuple):
+    """Why an item is worth a look; each part is 0 to 1, and 0 says nothing."""
+
+    rare: float = 0.0
+    near: float = 0.0
+    split: float = 0.0
+    unsure: float = 0.0
+    words: tuple[str, ...] = ()
+    """One phrase for each part that is not 0."""
+
+    @property
+    def value(self) -> float:
+        """``rare + near + split + unsure / 2``, 0 to 3.5."""
+        return self.rare + self.near + self.split + self.unsure / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueItem:
+    """One failing case and label; holds no case text."""
+
+    failure: Failure
+    place: int
+    """Place in the whole queue, from 1."""
+
+    reasons: Reasons
+    audit: bool = False
+    """Whether it belongs to the random share, whatever it is worth."""
+
+    sections: tuple[Section, ...] = ()
+    """Where its evidence stands; empty when there is none, or no heading."""
+
+    votes: tuple[tuple[Value, int], ...] = ()
+    """How many readers said what; empty without votes."""
+
+    others: tuple[OtherAnswer, ...] = ()
+    """Newest version first, then by draw."""
+
+    reviewers: tuple[str, ...] = ()
+    """Who has a verdict on it that still stands, first one first."""
+
+    progress: Progress = Progress.UNREVIEWED
+    reserved_by: str = ""
+    """Who works on the case just now, or empty."""
+
+    @property
+    def case_id(self) -> str:
+        """Case it is about."""
+        return self.failure.case_id
+
+    @property
+    def label(self) -> str:
+        """Label id, or empty when the case has no answer at all."""
+        return self.failure.label
+
+    @property
+    def value(self) -> float:
+        """What it is worth, 0 to 3.5; see `Reasons`."""
+        return self.reasons.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFilter:
+    """What to show of a queue; an empty field lets everything through."""
+
+    labels: frozenset[str] = frozenset()
+    """Label ids; cases without any answer concern every label and stay."""
+
+    kinds: frozenset[Kind] = frozenset()
+    sections: frozenset[Section] = frozenset()
+    text: str = ""
+    """Words of the case text, in any case; never a pattern."""
+
+    reviewers: frozenset[str] = frozenset()
+    """Only what one of them has judged."""
+
+    progress: frozenset[Progress] = frozenset()
+    reserved: bool | None = None
+    """Only cases that someone has reserved, or only those that nobody has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLine:
+    """The run a queue is of."""
+
+    run_id: str
+    cohort: str
+    prompt: str
+    """Version reference."""
+
+    reference: int
+    """Number of the reference version held against."""
+
+    others: tuple[str, ...] = field(default=())
+    """Ids of the runs whose answers are shown beside."""

@@ -1,0 +1,205 @@
+"""Decisions over disputed votes: a new reference version, recorded with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from loop.core.errors import DataError, LoopError
+from loop.core.files import locked, write_atomic
+from loop.core.ledger import Actor, append_event
+from loop.core.paths import Workspace
+from loop.core.records import Mark
+from loop.labels.adjudicated import (
+    Decisions,
+    decide_marks,
+    decision_facts,
+    recorded_decisions,
+)
+from loop.labels.cohort import Cohort
+from loop.labels.recorded import CohortRecord, read_record
+from loop.labels.reference import (
+    format_reference,
+    read_reference,
+    reference_path,
+    version_event,
+)
+from loop.labels.votes import votes_lock
+from loop.review.reading.assignment import Assignment
+from loop.review.reading.disputes import Dispute, read_disputes
+from loop.review.reading.publication import PSEUDONYM, pseudonym_of
+
+DECIDABLE = (Mark.PRESENT, Mark.ABSENT, Mark.UNCERTAIN, Mark.NO_MAJORITY)
+"""Marks a panel can decide on; `NO_MAJORITY` leaves the pair out of the reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjudicated:
+    """What became of decisions."""
+
+    cohort: str
+    reference: int
+    """Number of the version that holds them."""
+
+    decided: int
+    """Decisions that are new, also where they confirm the majority."""
+
+    changed: int
+    """Marks that differ from the version before, "No Finding" included."""
+
+    own: int
+    """Decisions on pairs that the adjudicator had voted on; allowed, and recorded."""
+
+    open: int
+    """Disputes that nobody has decided yet."""
+
+
+def adjudicate(
+    workspace: Workspace,
+    assignment: Assignment,
+    decisions: Decisions,
+    *,
+    actor: Actor,
+    why: str,
+) -> Adjudicated:
+    """Put a panel's decisions over disputed votes into a new reference version.
+
+    "No Finding" of these cases follows anew from their labels. The same decisions once
+    more change nothing. Votes that come in later leave a decision alone unless they
+    change a vote that it was made over; see `loop.labels.adjudicated`.
+
+    Parameters
+    ----------
+    decisions
+        ``(case id, label id)`` to present, absent, uncertain or no_majority.
+    why
+        Reason, for the ledger: how the panel came to it.
+
+    Raises
+    ------
+    DataError
+        There is no reason, or a pair is not in dispute; nothing was changed.
+    WriteError
+        The workspace cannot be written; nothing was changed.
+    """
+    if not why.strip():
+        raise DataError(
+            "an adjudication needs a reason: it stands in the ledger. Say how the "
+            "decisions were reached, with --why."
+        )
+    name = assignment.cohort.name
+    with locked(votes_lock(workspace, name)), locked(_lock(workspace, name)):
+        disputes = read_disputes(workspace, assignment)
+        known = {(row.case_id, row.label): row for row in disputes.rows}
+        _check(decisions, known, name)
+        new = {p: m for p, m in decisions.items() if not _stands(known[p], m)}
+        own = _count_own(workspace, [known[pair] for pair in new], actor)
+        made = _Made(disputes.reference, 0)
+        if new:
+            made = _write(workspace, assignment, new, (actor, why.strip()), own)
+    return Adjudicated(
+        cohort=name,
+        reference=made.number,
+        decided=len(new),
+        changed=made.changed,
+        own=own,
+        open=disputes.open - sum(not known[pair].decided for pair in new),
+    )
+
+
+class _Made(NamedTuple):
+    number: int
+    changed: int
+
+
+def _check(
+    decisions: Decisions, known: Mapping[tuple[str, str], Dispute], cohort_name: str
+) -> None:
+    """Refuse marks that nobody can decide on, and pairs without a dispute."""
+    for (case_id, label), mark in decisions.items():
+        if mark not in DECIDABLE:
+            raise ValueError(f"a panel cannot decide on {mark!r}")
+        if (case_id, label) not in known:
+            raise DataError(
+                f"cohort {cohort_name!r} has no dispute over {label[:60]!r} of case "
+                f"{case_id[:80]!r}. See `ranloop reading disputes {cohort_name}`; a "
+                "mark that all readers agree on is corrected with a verdict "
+                "reference_wrong."
+            )
+
+
+def _stands(dispute: Dispute, mark: Mark) -> bool:
+    return dispute.decided and dispute.mark is mark
+
+
+def _count_own(workspace: Workspace, rows: Sequence[Dispute], actor: Actor) -> int:
+    """Count the pairs on which `actor` has voted, under the name or its pseudonym."""
+    voters = {ballot.reader for row in rows for ballot in row.ballots}
+    names = {name for name in voters if name.casefold() == actor.name.casefold()}
+    if any(name.startswith(PSEUDONYM) for name in voters):
+        names.add(pseudonym_of(workspace, actor.name))
+    return sum(any(one.reader in names for one in row.ballots) for row in rows)
+
+
+def _write(
+    workspace: Workspace,
+    assignment: Assignment,
+    decisions: Decisions,
+    by: tuple[Actor, str],
+    own: int,
+) -> _Made:
+    """Write the version with `decisions`, or record the newest once more with them."""
+    record = read_record(workspace, assignment.cohort.name)
+    reference = read_reference(workspace, assignment.cohort.name)
+    before = recorded_decisions(record)
+    named = (reference.case_ids, reference.labels)
+    every = {pair: m for pair, m in before.items() if reference.mark(*pair) is m}
+    every |= decisions
+    marks = decide_marks(named, reference.marks, every, assignment.taxonomy)
+    changed = int((marks != reference.marks).sum())
+    facts: dict[str, Any] = {"own_votes": own}
+    if changed:
+        facts |= {"corrects": reference.number, "corrected": changed}
+        facts["adjudicated"] = decision_facts(decisions)
+    else:
+        facts = {**_kept_facts(record, reference.number), **facts}
+        facts["adjudicated"] = decision_facts(every)
+    number = reference.number + bool(changed)
+    raw = format_reference(*named, marks)
+    _commit(workspace, assignment.cohort, number, raw, (*by, facts))
+    return _Made(number, changed)
+
+
+def _kept_facts(record: CohortRecord, number: int) -> dict[str, Any]:
+    """Return what was recorded of a version beside its name, to be recorded again."""
+    own = ("cohort", "cohort_digest", "number", "digest")
+    known = record.references.get(number, {})
+    return {name: value for name, value in known.items() if name not in own}
+
+
+def _commit(
+    workspace: Workspace,
+    cohort: Cohort,
+    number: int,
+    raw: bytes,
+    why: tuple[Actor, str, Mapping[str, Any]],
+) -> None:
+    """Write version `number` and its ledger entry: both or neither."""
+    actor, reason, facts = why
+    path = reference_path(workspace, cohort.name, number)
+    there = path.is_file()
+    write_atomic(path, raw)
+    event = version_event((cohort.name, cohort.digest), number, raw, reason, facts)
+    try:
+        append_event(workspace.ledger, event, actor)
+    except LoopError:
+        if not there:
+            path.unlink()
+        raise
+
+
+def _lock(workspace: Workspace, cohort_name: str) -> Path:
+    """Lock file that `loop.labels.reference` holds while it makes a version."""
+    return workspace.open_private() / "locks" / f"reference-{cohort_name}.lock"

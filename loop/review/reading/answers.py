@@ -1,0 +1,227 @@
+"""Answers of readers in the private store: appended, the last one counts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from loop.core.errors import DataError, StoreError
+from loop.core.records import Value
+from loop.review.reading.assignment import (
+    Assignment,
+    Clock,
+    check_reader,
+    require_cases,
+    require_label,
+    utc_now,
+)
+from loop.run.store import Store
+
+Answers = Mapping[str, Value | None]
+"""Label name or id to its value; None takes an earlier answer back."""
+
+DEFERRED = "deferred"
+"""Value of a row without a label: the reader put the case off."""
+
+LATEST = (
+    "SELECT reader, case_id, label, value, created, max(number) AS number "
+    "FROM readings WHERE cohort = ? {where} GROUP BY reader, case_id, label"
+)
+"""The rows that count; ``{where}`` narrows them. SQLite takes the other columns from
+the row with the highest number."""
+
+_INSERT = (
+    "INSERT INTO readings (cohort, reader, case_id, label, value, created) "
+    "VALUES (?,?,?,?,?,?)"
+)
+
+
+def answer(
+    store: Store,
+    assignment: Assignment,
+    reader: str,
+    case_id: str,
+    answers: Answers,
+    now: Clock = utc_now,
+) -> None:
+    """Save what `reader` says of some labels of one case, at once.
+
+    Earlier answers stay in the store and no longer count. Saving what already counts
+    adds nothing.
+
+    Raises
+    ------
+    DataError
+        The case or a label is unknown, or the label is derived; nothing was saved.
+    StoreError
+        The store cannot be written; nothing was saved.
+    """
+    answer_many(store, assignment, reader, {case_id: answers}, now)
+
+
+def answer_many(
+    store: Store,
+    assignment: Assignment,
+    reader: str,
+    answers: Mapping[str, Answers],
+    now: Clock = utc_now,
+) -> int:
+    """Save answers on several cases, all or none; return how many were new or changed.
+
+    Raises
+    ------
+    DataError
+        A case or label is unknown, or the label is derived; nothing was saved.
+    StoreError
+        The store cannot be written; nothing was saved.
+    """
+    who = check_reader(reader)
+    require_cases(assignment, answers)
+    wanted = {case: _by_id(assignment, said) for case, said in answers.items()}
+    with store.writing() as connection:
+        rows = [
+            (assignment.key, who, case_id, label, value or "", stamp(now()))
+            for case_id, values in wanted.items()
+            for label, value in _changes(connection, assignment, who, case_id, values)
+        ]
+        connection.executemany(_INSERT, rows)
+    return len(rows)
+
+
+def complete_case(
+    store: Store,
+    assignment: Assignment,
+    reader: str,
+    case_id: str,
+    rest: Value = Value.ABSENT,
+    now: Clock = utc_now,
+) -> int:
+    """Give every label of a case without an answer the value `rest`; return how many.
+
+    This is an act of the reader ("the rest is absent"): without it a label that was
+    not answered stays open, and the case incomplete.
+
+    Raises
+    ------
+    DataError
+        The case is unknown; nothing was saved.
+    StoreError
+        The store cannot be written; nothing was saved.
+    """
+    who = check_reader(reader)
+    require_cases(assignment, [case_id])
+    with store.writing() as connection:
+        known = _standing(connection, assignment, who, case_id)
+        rows = [
+            (assignment.key, who, case_id, label, rest.value, stamp(now()))
+            for label in assignment.labels
+            if not known.get(label)
+        ]
+        connection.executemany(_INSERT, rows)
+    return len(rows)
+
+
+def defer_case(
+    store: Store,
+    assignment: Assignment,
+    reader: str,
+    case_id: str,
+    now: Clock = utc_now,
+) -> None:
+    """Put a case off: `next_case` comes back to it after all others.
+
+    Cases put off come back in the order in which they were put off last. Nothing that
+    was answered on the case is lost.
+
+    Raises
+    ------
+    DataError
+        The case is unknown.
+    StoreError
+        The store cannot be written.
+    """
+    who = check_reader(reader)
+    require_cases(assignment, [case_id])
+    with store.writing() as connection:
+        connection.execute(
+            _INSERT, [assignment.key, who, case_id, "", DEFERRED, stamp(now())]
+        )
+
+
+def read_answers(
+    store: Store, assignment: Assignment, reader: str, case_id: str | None = None
+) -> dict[str, dict[str, Value]]:
+    """Return case id to label id to the value that counts now.
+
+    Parameters
+    ----------
+    case_id
+        Only this case; None for all. A case without an answer is left out.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read, or a row was changed by something else.
+    """
+    where, values = "AND reader = ?", [assignment.key, check_reader(reader)]
+    if case_id is not None:
+        where, values = f"{where} AND case_id = ?", [*values, case_id]
+    asked = frozenset(assignment.labels)
+    found: dict[str, dict[str, Value]] = {}
+    for _, case, label, value, _, _ in store.read(LATEST.format(where=where), values):
+        if value and label in asked:
+            found.setdefault(case, {})[label] = _value(value, case)
+    return found
+
+
+def stamp(moment: datetime) -> str:
+    """Return `moment` as it is kept: UTC, ISO 8601 with seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _value(word: str, case_id: str) -> Value:
+    try:
+        return Value(word)
+    except ValueError as error:
+        raise StoreError(
+            f"an answer on case {case_id} cannot be read; something other than ranloop "
+            "changed the store. Restore it from a backup."
+        ) from error
+
+
+def _by_id(assignment: Assignment, answers: Answers) -> dict[str, Value | None]:
+    found: dict[str, Value | None] = {}
+    for name, value in answers.items():
+        label = require_label(assignment, name)
+        if label in found:
+            raise DataError(f"label {label!r} stands twice. Keep one of the two.")
+        found[label] = None if value is None else Value(value)
+    return found
+
+
+def _changes(
+    connection: sqlite3.Connection,
+    assignment: Assignment,
+    reader: str,
+    case_id: str,
+    values: Mapping[str, Value | None],
+) -> list[tuple[str, Value | None]]:
+    """Return the answers that differ from what counts now."""
+    known = _standing(connection, assignment, reader, case_id)
+    return [
+        (label, value)
+        for label, value in values.items()
+        if (value or "") != known.get(label, "")
+    ]
+
+
+def _standing(
+    connection: sqlite3.Connection, assignment: Assignment, reader: str, case_id: str
+) -> dict[str, str]:
+    """Return label id to kept value of one case, inside a transaction."""
+    rows = connection.execute(
+        LATEST.format(where="AND reader = ? AND case_id = ?"),
+        [assignment.key, reader, case_id],
+    )
+    return {label: value for _, _, label, value, _, _ in rows}

@@ -1,0 +1,234 @@
+"""Disputes: pairs of case and label on which the readers did not agree."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from string import ascii_uppercase
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.digests import framed
+from loop.core.paths import Workspace
+from loop.core.records import Mark, Value
+from loop.labels.adjudicated import Decisions, find_disputed, recorded_decisions
+from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
+from loop.labels.marks import MARKS, Marks
+from loop.labels.recorded import read_record
+from loop.labels.reference import Reference, read_reference
+from loop.labels.taxonomy import NO_FINDING, Taxonomy
+from loop.labels.votes import majority, read_cohort_votes
+from loop.review.reading.assignment import Assignment
+
+_VALUES = {code: value for value, code in VOTE_CODES.items()}
+
+
+class Ballot(NamedTuple):
+    """What one reader said."""
+
+    reader: str
+    """Name, or a letter that holds for one case only."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispute:
+    """One case and label that the readers did not agree on."""
+
+    case_id: str
+    label: str
+    """Label id."""
+
+    counts: Mapping[Value, int]
+    """Votes for each value, zeros included."""
+
+    not_voted: int
+    """Readers of the cohort without a vote on it."""
+
+    ballots: tuple[Ballot, ...]
+    """In the order of the readers' names or letters."""
+
+    votes_say: Mark
+    """What the majority makes of it; `NO_MAJORITY` without one."""
+
+    mark: Mark
+    """What the newest reference version says."""
+
+    decided: bool
+    """Whether a panel decided it over these votes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disputes:
+    """Everything the readers of a cohort did not agree on."""
+
+    cohort: str
+    reference: int
+    """Newest reference version."""
+
+    readers: int
+    need: int
+    """Equal votes that make a label."""
+
+    pairs: int
+    """Pairs of case and label with a vote."""
+
+    rows: tuple[Dispute, ...]
+    """Open before decided, no majority before a split majority, then by how few more
+    votes the leading value has, then in the order of the cohort."""
+
+    @property
+    def open(self) -> int:
+        """Disputes that no panel has decided."""
+        return sum(not row.decided for row in self.rows)
+
+
+def read_disputes(
+    workspace: Workspace, assignment: Assignment, *, anonymous: bool = False
+) -> Disputes:
+    """Return the disputes of a cohort's readers.
+
+    Parameters
+    ----------
+    anonymous
+        Name readers by letters, drawn anew for every case, so that nobody can be
+        followed from case to case. The same letter is the same reader in all labels
+        of one case.
+
+    Raises
+    ------
+    DataError
+        The cohort has no votes, or votes or reference are not those recorded.
+    LedgerError
+        The ledger is broken.
+    """
+    cohort = assignment.cohort
+    votes = read_cohort_votes(workspace, cohort, assignment.taxonomy)
+    record = read_record(workspace, cohort.name)
+    need = [int(p["need"]) for p in record.references.values() if "votes" in p][-1]
+    reference = read_reference(workspace, cohort.name)
+    rows = find_disputes(
+        votes,
+        reference,
+        assignment.taxonomy,
+        need=need,
+        decisions=recorded_decisions(record),
+    )
+    if anonymous:
+        rows = tuple(_without_names(row, votes, cohort.digest) for row in rows)
+    return Disputes(
+        cohort=cohort.name,
+        reference=reference.number,
+        readers=len(votes.readers),
+        need=need,
+        pairs=int((votes.values != NOT_VOTED).any(axis=2).sum()),
+        rows=rows,
+    )
+
+
+def find_disputes(
+    votes: Votes,
+    reference: Reference,
+    taxonomy: Taxonomy,
+    *,
+    need: int | None = None,
+    decisions: Decisions | None = None,
+) -> tuple[Dispute, ...]:
+    """Return every pair without a majority or with different votes; see `Disputes`.
+
+    "No Finding" is left out where the votes on it follow from the other labels.
+
+    Parameters
+    ----------
+    reference
+        The newest version.
+    need
+        Equal votes that make a label; None: over half.
+    decisions
+        What a panel decided over these votes.
+
+    Raises
+    ------
+    DataError
+        Two values could both reach `need`, or nobody can.
+    """
+    marks = majority(votes, need=need)
+    disputed = find_disputed(votes, marks)
+    if NO_FINDING in votes.labels:
+        disputed[_follows(votes, taxonomy), votes.labels.index(NO_FINDING)] = False
+    known = decisions or {}
+    found = [
+        (_dispute((row, column), votes, marks, reference, known), row, column)
+        for row, column in np.argwhere(disputed).tolist()
+    ]
+    found.sort(key=lambda one: (*_rank(one[0]), *one[1:]))
+    return tuple(dispute for dispute, _, _ in found)
+
+
+def _dispute(
+    at: tuple[int, int],
+    votes: Votes,
+    marks: Marks,
+    reference: Reference,
+    decisions: Decisions,
+) -> Dispute:
+    case_id, label = votes.case_ids[at[0]], votes.labels[at[1]]
+    codes = votes.values[at].tolist()
+    mark = reference.mark(case_id, label)
+    return Dispute(
+        case_id=case_id,
+        label=label,
+        counts={value: codes.count(code) for value, code in VOTE_CODES.items()},
+        not_voted=codes.count(NOT_VOTED),
+        ballots=tuple(
+            Ballot(reader, _VALUES[code])
+            for reader, code in zip(votes.readers, codes, strict=True)
+            if code != NOT_VOTED
+        ),
+        votes_say=MARKS[int(marks[at])],
+        mark=mark,
+        decided=decisions.get((case_id, label)) is mark,
+    )
+
+
+def _rank(dispute: Dispute) -> tuple[bool, bool, int]:
+    first, second, *_ = sorted(dispute.counts.values(), reverse=True)
+    settled = dispute.votes_say is not Mark.NO_MAJORITY
+    return dispute.decided, settled, first - second
+
+
+def _follows(votes: Votes, taxonomy: Taxonomy) -> NDArray[np.bool_]:
+    """Return the cases in which every vote on "No Finding" follows from the others."""
+    own = votes.values[:, votes.labels.index(NO_FINDING), :]
+    follows = np.ones(len(votes.case_ids), dtype=bool)
+    for row, layer in np.argwhere(own != NOT_VOTED).tolist():
+        said = votes.values[row, :, layer].tolist()
+        values = {
+            label: _VALUES[code]
+            for label, code in zip(votes.labels, said, strict=True)
+            if code != NOT_VOTED
+        }
+        if taxonomy.derive_no_finding(values) is not values[NO_FINDING]:
+            follows[row] = False
+    return follows
+
+
+def _without_names(dispute: Dispute, votes: Votes, cohort_digest: str) -> Dispute:
+    def draw(reader: str) -> bytes:
+        parts = framed([cohort_digest, dispute.case_id, reader])
+        return hashlib.sha256(parts).digest()
+
+    order = sorted(votes.readers, key=draw)
+    letters = {reader: _letter(at) for at, reader in enumerate(order)}
+    ballots = sorted(Ballot(letters[one.reader], one.value) for one in dispute.ballots)
+    return replace(dispute, ballots=tuple(ballots))
+
+
+def _letter(at: int) -> str:
+    """Return A to Z, then A1 and on."""
+    round_, letter = divmod(at, len(ascii_uppercase))
+    return ascii_uppercase[letter] + (str(round_) if round_ else "")

@@ -1,0 +1,122 @@
+"""Files of answers and of decisions: read as a whole, or refused with a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.records import Mark, Value
+from loop.labels.importing.columns import read_mark
+from loop.labels.importing.encodings import find_encoding
+from loop.labels.importing.table import Row, iter_csv, read_header
+from loop.review.reading.adjudication import DECIDABLE
+from loop.review.reading.assignment import (
+    Assignment,
+    check_reader,
+    require_cases,
+    require_label,
+)
+
+COLUMNS = ("case_id", "label", "value")
+
+
+def read_answer_file(
+    path: Path, assignment: Assignment, reader: str
+) -> dict[str, dict[str, Value | None]]:
+    """Return the answers of a ``case_id,label,value`` file, case by case.
+
+    An empty value takes an earlier answer back. A column ``reader`` may be there, and
+    must then name `reader` in every line.
+
+    Raises
+    ------
+    DataError
+        A column is missing, a case, label or value is unknown, a pair stands twice, or
+        a line is of another reader; names the line.
+    """
+    who = check_reader(reader)
+    found: dict[str, dict[str, Value | None]] = {}
+    for where, case_id, label, row in _iter_pairs(path, assignment, derived=False):
+        named = row.cells.get("reader", "").strip()
+        if "reader" in row.cells and (not named or check_reader(named) != who):
+            raise DataError(
+                f"{where}: an answer of reader {named[:40]!r}, not of {who!r}. Give "
+                "each reader's answers in a file of its own."
+            )
+        mark = read_mark(row.cells["value"], "value", where)
+        if mark not in (*map(Mark, Value), Mark.MISSING):
+            raise _wrong_value(where, "present, absent, uncertain or empty")
+        value = None if mark is Mark.MISSING else Value(mark.value)
+        found.setdefault(case_id, {})[label] = value
+    if not found:
+        raise DataError(f"{path} holds no answer. Give {','.join(COLUMNS)} lines.")
+    return found
+
+
+def read_decisions(path: Path, assignment: Assignment) -> dict[tuple[str, str], Mark]:
+    """Return the decisions of a ``case_id,label,value`` file.
+
+    Raises
+    ------
+    DataError
+        A column is missing, a case, label or value is unknown, or a pair stands twice;
+        names the line.
+    """
+    found: dict[tuple[str, str], Mark] = {}
+    for where, case_id, label, row in _iter_pairs(path, assignment, derived=True):
+        word = row.cells["value"].strip().casefold()
+        open_ = word == Mark.NO_MAJORITY.value
+        mark = Mark.NO_MAJORITY if open_ else read_mark(word, "value", where)
+        if mark not in DECIDABLE:
+            raise _wrong_value(where, ", ".join(mark.value for mark in DECIDABLE))
+        found[case_id, label] = mark
+    if not found:
+        raise DataError(f"{path} holds no decision. Give {','.join(COLUMNS)} lines.")
+    return found
+
+
+def _wrong_value(where: str, known: str) -> DataError:
+    return DataError(f"{where}: the value must be {known}. Correct that cell.")
+
+
+def _iter_pairs(
+    path: Path, assignment: Assignment, *, derived: bool
+) -> Iterator[tuple[str, str, str, Row]]:
+    """Yield place, case id, label id and row of each line, no pair twice."""
+    lines: dict[tuple[str, str], int] = {}
+    for row in _rows(path):
+        where = f"{path.name}, line {row.line}"
+        case_id, name = (row.cells[column].strip() for column in COLUMNS[:2])
+        try:
+            require_cases(assignment, [case_id])
+            label = (
+                assignment.taxonomy.find(name).id
+                if derived
+                else require_label(assignment, name)
+            )
+        except UnknownLabelError as error:
+            raise UnknownLabelError(f"{where}: {error}") from error
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from error
+        if (case_id, label) in lines:
+            raise DataError(
+                f"{where}: {label} of case {case_id!r} already stands in line "
+                f"{lines[case_id, label]}. Keep one of the two."
+            )
+        lines[case_id, label] = row.line
+        yield where, case_id, label, row
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    if not path.is_file():
+        raise DataError(f"{path} does not exist or is no file. Check the path.")
+    encoding = find_encoding(path).name
+    header = read_header(path, encoding)
+    missing = [name for name in COLUMNS if name not in header]
+    if missing:
+        raise DataError(
+            f"{path.name}, line 1: no column {', '.join(missing)}. The columns must be "
+            f"{','.join(COLUMNS)}."
+        )
+    yield from iter_csv(path, encoding)

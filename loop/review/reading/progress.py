@@ -1,0 +1,212 @@
+"""How far readers are, what comes next, and whether they were blind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from loop.review.reading.answers import DEFERRED, LATEST
+from loop.review.reading.assignment import Assignment, check_reader, reading_order
+from loop.run.store import Store
+
+
+class State(StrEnum):
+    """How far a reader is with one case."""
+
+    COMPLETE = "complete"
+    """Every label has a value."""
+
+    BEGUN = "begun"
+    NOT_BEGUN = "not_begun"
+
+
+class Place(NamedTuple):
+    """One case in the order of a reader."""
+
+    case_id: str
+    state: State
+    deferred: int
+    """0, or a number that grows with when the case was put off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderProgress:
+    """How far one reader is, and whether the answers were given blind."""
+
+    reader: str
+    complete: int
+    """Cases in which every label has a value."""
+
+    begun: int
+    """Cases with some answers, not complete."""
+
+    answers: int
+    """Case-label pairs with a value."""
+
+    last: str
+    """When the reader answered last; UTC, ISO 8601."""
+
+    not_blind: int
+    """Answers given when this reader had already given a verdict on the cohort, and so
+    had seen a model's output on it. Verdicts are the only trace that is looked at."""
+
+    @property
+    def blind(self) -> bool:
+        """Whether no answer was given after a verdict of the same person."""
+        return self.not_blind == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far the readers of one cohort are."""
+
+    cohort: str
+    of: int
+    """Cases of the cohort."""
+
+    labels: int
+    """Labels that a complete case has values for."""
+
+    readers: tuple[ReaderProgress, ...]
+    """Everyone who answered anything, by name."""
+
+    earlier: int
+    """Answers to cohorts of the same name with other texts: kept, and not counted."""
+
+
+def measure_progress(store: Store, assignment: Assignment) -> Progress:
+    """Return how far every reader of a cohort is.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    rows = store.read(
+        "SELECT reader, case_id, count(*), max(created) FROM ("
+        f"{LATEST.format(where='')}) WHERE value <> '' AND {_asked(assignment)} "
+        "GROUP BY reader, case_id",
+        [assignment.key, *assignment.labels],
+    )
+    by_reader: dict[str, list[tuple[int, str]]] = {}
+    for reader, _, answers, last in rows:
+        by_reader.setdefault(reader, []).append((answers, last))
+    seen = _first_verdicts(store, assignment)
+    return Progress(
+        cohort=assignment.cohort.name,
+        of=len(assignment.cohort.cases),
+        labels=len(assignment.labels),
+        readers=tuple(
+            _reader_progress(store, assignment, reader, cases, seen)
+            for reader, cases in sorted(by_reader.items())
+        ),
+        earlier=_count_earlier(store, assignment),
+    )
+
+
+def list_places(store: Store, assignment: Assignment, reader: str) -> tuple[Place, ...]:
+    """Return all cases in the order of `reader`, with how far each is.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    who = check_reader(reader)
+    rows = store.read(
+        f"SELECT case_id, sum(value <> '' AND {_asked(assignment)}), "
+        f"max(CASE WHEN value = '{DEFERRED}' THEN number ELSE 0 END) "
+        f"FROM ({LATEST.format(where='AND reader = ?')}) GROUP BY case_id",
+        [*assignment.labels, assignment.key, who],
+    )
+    known = {case_id: (answers, put_off) for case_id, answers, put_off in rows}
+    return tuple(
+        _place(case_id, *known.get(case_id, (0, 0)), len(assignment.labels))
+        for case_id in reading_order(assignment.cohort, who)
+    )
+
+
+def next_case(store: Store, assignment: Assignment, reader: str) -> str | None:
+    """Return the first incomplete case in the order of `reader`; None when all are.
+
+    Cases that were put off come after all others, in the order of putting off.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    places = list_places(store, assignment, reader)
+    left = [place for place in places if place.state is not State.COMPLETE]
+    return min(left, key=lambda place: place.deferred).case_id if left else None
+
+
+def _asked(assignment: Assignment) -> str:
+    """Return the condition that a row is about a label that is asked."""
+    return f"label IN ({','.join('?' * len(assignment.labels))})"
+
+
+def _place(case_id: str, answers: int, deferred: int, wanted: int) -> Place:
+    if answers == wanted:
+        return Place(case_id, State.COMPLETE, 0)
+    return Place(case_id, State.BEGUN if answers else State.NOT_BEGUN, deferred)
+
+
+def _reader_progress(
+    store: Store,
+    assignment: Assignment,
+    reader: str,
+    cases: list[tuple[int, str]],
+    seen: dict[str, str],
+) -> ReaderProgress:
+    complete = sum(answers == len(assignment.labels) for answers, _ in cases)
+    return ReaderProgress(
+        reader=reader,
+        complete=complete,
+        begun=len(cases) - complete,
+        answers=sum(answers for answers, _ in cases),
+        last=max(last for _, last in cases),
+        not_blind=_count_since(store, assignment, reader, seen.get(reader.casefold())),
+    )
+
+
+def _first_verdicts(store: Store, assignment: Assignment) -> dict[str, str]:
+    """Return folded name to the time of the first verdict on this cohort's name."""
+    rows = store.read(
+        "SELECT actor, min(created) FROM verdicts "
+        "WHERE json_extract(payload, '$.cohort') = ? GROUP BY actor",
+        [assignment.cohort.name],
+    )
+    found: dict[str, str] = {}
+    for actor, created in rows:
+        name = str(actor).strip().casefold()
+        found[name] = min(created, found.get(name, created))
+    return found
+
+
+def _count_since(
+    store: Store, assignment: Assignment, reader: str, since: str | None
+) -> int:
+    """Count the answers of `reader` at or after `since`, those taken back included."""
+    if since is None:
+        return 0
+    (row,) = store.read(
+        "SELECT count(*) FROM readings WHERE cohort = ? AND reader = ? "
+        "AND label <> '' AND created >= ?",
+        [assignment.key, reader, since],
+    )
+    return int(row[0])
+
+
+def _count_earlier(store: Store, assignment: Assignment) -> int:
+    (row,) = store.read(
+        "SELECT count(*) FROM readings WHERE label <> '' AND cohort <> ? "
+        "AND substr(cohort, 1, ?) = ?",
+        [
+            assignment.key,
+            len(assignment.cohort.name) + 1,
+            f"{assignment.cohort.name}@",
+        ],
+    )
+    return int(row[0])

@@ -1,0 +1,209 @@
+"""Complete readings become votes, and the votes a new reference version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loop.core.errors import DataError
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
+from loop.core.records import Value
+from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
+from loop.labels.pseudonyms import open_pseudonyms
+from loop.labels.taxonomy import NO_FINDING
+from loop.labels.votes import Taking, VotesReport, take_votes
+from loop.review.reading.answers import read_answers
+from loop.review.reading.assignment import Assignment, check_reader, positions
+from loop.review.reading.progress import ReaderProgress, measure_progress
+from loop.run.store import Store
+
+PSEUDONYM = "reader-"
+"""How every pseudonym of a reader begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """Whose readings become votes, and how."""
+
+    readers: tuple[str, ...] = ()
+    """Names; empty: everyone with a complete case."""
+
+    need: int | None = None
+    """Equal votes of all readers of the cohort that make a label; None: over half."""
+
+    pseudonymous: bool = False
+    """Whether votes and ledger name pseudonyms, keyed with the workspace's own key."""
+
+    replace: bool = False
+    """Whether readers may lose votes that they gave before and have no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedReader:
+    """What of one reader was published."""
+
+    reader: str
+    published_as: str
+    """The same name, or the pseudonym."""
+
+    complete: int
+    """Cases published."""
+
+    begun: int
+    """Cases left out because a label has no value yet."""
+
+    blind: bool
+    """False: some answers came after this person's first verdict on the cohort."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What became of the readings of a cohort."""
+
+    votes: VotesReport
+    readers: tuple[PublishedReader, ...]
+
+
+def publish_readings(
+    workspace: Workspace,
+    store: Store,
+    assignment: Assignment,
+    wanted: Publication,
+    actor: Actor,
+) -> Published:
+    """Make votes of complete readings, and a new reference version of all votes.
+
+    Only complete cases count; those begun are left out and counted. "No Finding" is
+    derived for each reader from the other labels. Published again after corrections,
+    the votes of these readers take the place of their earlier ones; readers of other
+    sources keep theirs. The ledger entry names the readers that were not blind.
+
+    Raises
+    ------
+    DataError
+        There is nothing to publish, a reader was published under the other kind of
+        name, earlier votes would be lost and `wanted` does not allow it, or the votes
+        kept are not those recorded; nothing was changed.
+    StoreError
+        The store cannot be read; nothing was changed.
+    WriteError
+        The workspace cannot be written; nothing was changed.
+    """
+    chosen = _choose(store, assignment, wanted.readers)
+    names, others = _names(workspace, [one.reader for one in chosen], wanted)
+    readings = {
+        names[one.reader]: _complete(store, assignment, one.reader) for one in chosen
+    }
+    report = take_votes(
+        workspace,
+        assignment.cohort,
+        _tabulate(assignment, readings),
+        assignment.taxonomy,
+        Taking(
+            need=wanted.need,
+            actor=actor,
+            replace=True,
+            lose=wanted.replace,
+            blind={names[one.reader]: one.blind for one in chosen},
+            other_names=others,
+        ),
+    )
+    return Published(
+        votes=report,
+        readers=tuple(
+            PublishedReader(
+                reader=one.reader,
+                published_as=names[one.reader],
+                complete=len(readings[names[one.reader]]),
+                begun=one.begun,
+                blind=one.blind,
+            )
+            for one in chosen
+        ),
+    )
+
+
+def pseudonym_of(workspace: Workspace, reader: str) -> str:
+    """Return the pseudonym of a reader, the same at every publication.
+
+    Only this workspace's private key leads from the name to it.
+
+    Raises
+    ------
+    DataError
+        The key file is damaged.
+    """
+    name = check_reader(reader).casefold()
+    return PSEUDONYM + open_pseudonyms(workspace).of(f"reader {name}")[:8]
+
+
+def _choose(
+    store: Store, assignment: Assignment, readers: Sequence[str]
+) -> tuple[ReaderProgress, ...]:
+    """Return the readers to publish, by name."""
+    known = {one.reader: one for one in measure_progress(store, assignment).readers}
+    names = [check_reader(name) for name in readers] or [
+        name for name, one in known.items() if one.complete
+    ]
+    empty = [name for name in names if name not in known or not known[name].complete]
+    if empty or not names:
+        who = ", ".join(repr(name) for name in empty[:5]) or "anybody"
+        raise DataError(
+            f"cohort {assignment.cohort.name!r}: no complete case of {who} to publish. "
+            "A case is complete when every label has a value; see `ranloop reading "
+            f"progress {assignment.cohort.name}`."
+        )
+    return tuple(known[name] for name in sorted(set(names)))
+
+
+def _names(
+    workspace: Workspace, readers: Sequence[str], wanted: Publication
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return reader to published name, and that to the name not used."""
+    names: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for reader in readers:
+        both = reader, pseudonym_of(workspace, reader)
+        names[reader], other = reversed(both) if wanted.pseudonymous else both
+        others[names[reader]] = other
+    return names, others
+
+
+def _complete(
+    store: Store, assignment: Assignment, reader: str
+) -> dict[str, dict[str, Value]]:
+    """Return the complete cases of a reader, with the derived label."""
+    taxonomy = assignment.taxonomy
+    found: dict[str, dict[str, Value]] = {}
+    for case_id, values in read_answers(store, assignment, reader).items():
+        if len(values) == len(assignment.labels):
+            derived = taxonomy.derive_no_finding(values)
+            extra = {} if derived is None else {NO_FINDING: derived}
+            found[case_id] = {**values, **extra}
+    return found
+
+
+def _tabulate(
+    assignment: Assignment, readings: Mapping[str, Mapping[str, Mapping[str, Value]]]
+) -> Votes:
+    """Return readings as votes; a case that is not complete has none."""
+    readers, labels = tuple(sorted(readings)), assignment.taxonomy.ids
+    rows = positions(assignment.cohort)
+    columns = {label: at for at, label in enumerate(labels)}
+    shape = (len(assignment.cohort.cases), len(labels), len(readers))
+    table = np.full(shape, NOT_VOTED, dtype=np.int8)
+    for layer, reader in enumerate(readers):
+        for case_id, values in readings[reader].items():
+            row = rows[case_id]
+            for label, value in values.items():
+                table[row, columns[label], layer] = VOTE_CODES[value]
+    voted = (table != NOT_VOTED).any(axis=(0, 2))
+    return Votes(
+        readers=readers,
+        case_ids=assignment.cohort.case_ids,
+        labels=tuple(n for n, any_ in zip(labels, voted, strict=True) if any_),
+        values=table[:, voted, :],
+    )

@@ -1,0 +1,249 @@
+"""Three-way merge of prompt versions, guide row by guide row.
+
+A row is a term, an exclusion, a clarification and so on. What only one side changed is
+taken; what both changed alike is no conflict; what they changed differently is one, for
+a person to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import unified_diff
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
+
+from loop.core.digests import digest_json
+from loop.core.records import Clarification, Exemplar, Guide
+from loop.prompts.diff import show_clarification, show_exemplar
+from loop.prompts.lint import fold_phrase
+from loop.prompts.version import PromptVersion
+
+Row = TypeVar("Row")
+
+
+class Choice(StrEnum):
+    """Whose wording is taken where both changed the same thing."""
+
+    OURS = "ours"
+    """The draft's."""
+
+    THEIRS = "theirs"
+    """The newest version's."""
+
+
+class Conflict(NamedTuple):
+    """One thing that the draft and the newest version changed differently."""
+
+    id: str
+    """Names the conflict and both wordings: another wording has another id."""
+
+    label: str
+    """Label id; empty for templates and settings."""
+
+    kind: str
+    """``term``, ``definition``, ``system.jinja``, ``plan``, ``guide``, ..."""
+
+    what: str
+    """Which row, folded; empty where there is only one of the kind."""
+
+    ours: str
+    """What the draft says; empty where it took the row out."""
+
+    theirs: str
+
+
+class Merged(NamedTuple):
+    """The merged version, and what it took a decision for or still needs one."""
+
+    version: PromptVersion
+    conflicts: tuple[Conflict, ...]
+    """Undecided: the version holds theirs."""
+
+    unknown: tuple[str, ...]
+    """Decisions on conflicts that there are not."""
+
+
+class _Rows(NamedTuple):
+    """How the rows of a list are told apart and shown."""
+
+    kind: str
+    attribute: str
+    key: Callable[[Any], str]
+    show: Callable[[Any], str]
+
+
+def _phrase(rule: Clarification) -> str:
+    return fold_phrase(rule.phrase)
+
+
+def _text(example: Exemplar) -> str:
+    return fold_phrase(example.text)
+
+
+_LISTS = (
+    _Rows("term", "terms", fold_phrase, str),
+    _Rows("exclusion", "exclusions", fold_phrase, str),
+    _Rows("clarification", "clarifications", _phrase, show_clarification),
+    _Rows("exemplar", "exemplars", _text, show_exemplar),
+    _Rows("implies", "implies", str, str),
+)
+_SETTINGS = ("plan", "contract", "inputs")
+_TEMPLATES = {"system": "system.jinja", "user": "user.jinja"}
+
+
+def merge_versions(
+    base: PromptVersion,
+    ours: PromptVersion,
+    theirs: PromptVersion,
+    choices: Mapping[str, Choice],
+) -> Merged:
+    """Return `theirs` with everything that `ours` changed against `base`.
+
+    Parameters
+    ----------
+    choices
+        Conflict id to whose wording is taken.
+    """
+    merge = _Merge(choices)
+    fields: dict[str, Any] = {
+        name: merge.pick(
+            ("", name, ""),
+            (getattr(base, name), getattr(ours, name), getattr(theirs, name)),
+            str,
+        )
+        for name in _SETTINGS
+    }
+    for name, file in _TEMPLATES.items():
+        old = getattr(base, name)
+        sides = (old, getattr(ours, name), getattr(theirs, name))
+        fields[name] = merge.pick(("", file, ""), sides, _shown_against(old))
+    fields["guides"] = tuple(merge.guides(base, ours, theirs))
+    known = {conflict.id for conflict in merge.met}
+    return Merged(
+        version=replace(theirs, **fields),
+        conflicts=tuple(one for one in merge.met if one.id not in choices),
+        unknown=tuple(one for one in choices if one not in known),
+    )
+
+
+def _shown_against(old: str) -> Callable[[str], str]:
+    """Return what shows a template by its changed lines."""
+
+    def show(new: str) -> str:
+        lines = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1)
+        return "\n".join(list(lines)[2:])
+
+    return show
+
+
+_Place = tuple[str, str, str]
+"""label, kind, what"""
+
+
+@dataclass(slots=True)
+class _Merge:
+    """Decides between two sides and remembers where it could not."""
+
+    choices: Mapping[str, Choice]
+    met: list[Conflict] = field(default_factory=list)
+
+    def pick(
+        self, place: _Place, sides: tuple[Row, Row, Row], show: Callable[[Row], str]
+    ) -> Row:
+        """Return what stands after both changes; theirs while undecided."""
+        base, ours, theirs = sides
+        if ours in (theirs, base):
+            return theirs
+        if theirs == base:
+            return ours
+        conflict = _conflict(place, _show(ours, show), _show(theirs, show))
+        self.met.append(conflict)
+        return ours if self.choices.get(conflict.id) is Choice.OURS else theirs
+
+    def guides(
+        self, base: PromptVersion, ours: PromptVersion, theirs: PromptVersion
+    ) -> Iterator[Guide]:
+        """Yield the merged guides, in merged order."""
+        for label in self.order(
+            ("", "order", ""), (base.labels, ours.labels, theirs.labels)
+        ):
+            sides = base.guide(label), ours.guide(label), theirs.guide(label)
+            merged = self.guide(label, *sides)
+            if merged is not None:
+                yield merged
+
+    def guide(
+        self, label: str, base: Guide | None, ours: Guide | None, theirs: Guide | None
+    ) -> Guide | None:
+        """Return one label's guide after both changes; None where it was taken out."""
+        if base is None or ours is None or theirs is None:
+            return self.pick((label, "guide", ""), (base, ours, theirs), _show_guide)
+        changes: dict[str, Any] = {
+            name: self.pick(
+                (label, name, ""),
+                (getattr(base, name), getattr(ours, name), getattr(theirs, name)),
+                str,
+            )
+            for name in ("name", "definition")
+        }
+        for rows in _LISTS:
+            lists = (getattr(side, rows.attribute) for side in (base, ours, theirs))
+            changes[rows.attribute] = tuple(self.rows(label, rows, *lists))
+        return replace(theirs, **changes)
+
+    def rows(
+        self,
+        label: str,
+        rows: _Rows,
+        base: Sequence[Any],
+        ours: Sequence[Any],
+        theirs: Sequence[Any],
+    ) -> Iterator[Any]:
+        """Yield the rows of one list after both changes, in merged order."""
+        if theirs in (base, ours) or ours == base:
+            yield from ours if theirs == base else theirs
+            return
+        tables = [{rows.key(row): row for row in side} for side in (base, ours, theirs)]
+        old_keys, our_keys, their_keys = map(tuple, tables)
+        keys = self.order(
+            (label, f"{rows.kind} order", ""), (old_keys, our_keys, their_keys)
+        )
+        for key in keys:
+            old, mine, other = (table.get(key) for table in tables)
+            row = self.pick((label, rows.kind, key), (old, mine, other), rows.show)
+            if row is not None:
+                yield row
+
+    def order(
+        self,
+        place: _Place,
+        sides: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    ) -> tuple[str, ...]:
+        """Return every key once: those of all sides in merged order, new ones last."""
+        shared = set.intersection(*map(set, sides))
+        common = tuple(tuple(key for key in side if key in shared) for side in sides)
+        merged = self.pick(place, (common[0], common[1], common[2]), ", ".join)
+        _, ours, theirs = sides
+        if merged == common[2]:
+            # Nobody but they moved anything: their new rows stay where they put them.
+            return tuple(dict.fromkeys((*theirs, *ours)))
+        return tuple(dict.fromkeys((*merged, *theirs, *ours)))
+
+
+def _conflict(place: _Place, ours: str, theirs: str) -> Conflict:
+    label, kind, what = place
+    mark = digest_json([*place, ours, theirs])[:8]
+    name = f"{label or 'prompt'}/{kind.replace(' ', '-')}/{mark}"
+    return Conflict(name, label, kind, what, ours, theirs)
+
+
+def _show(side: Row, show: Callable[[Row], str]) -> str:
+    return "" if side is None else show(side)
+
+
+def _show_guide(guide: Guide | None) -> str:
+    if guide is None:
+        return ""
+    rows = sum(len(getattr(guide, one.attribute)) for one in _LISTS)
+    return f"{guide.definition} ({rows} rows)"

@@ -1,0 +1,236 @@
+"""Whose request it is, and what they may do: the one place that everything asks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from starlette.requests import HTTPConnection
+
+from loop.core.errors import LoopError, WriteError
+from loop.core.paths import Workspace
+from loop.people.attempts import Attempts
+from loop.people.passwords import fits, fits_nobody
+from loop.people.roster import Roster, read_users, renew_hash
+from loop.people.sign_ins import Result, SignIn, record_sign_in
+from loop.people.users import Right, SignInRequired, User
+from loop.ui.access.alone import find_alone
+from loop.ui.access.cookies import token_of
+from loop.ui.access.hosts import Hosts
+from loop.ui.access.sessions import SPANS, Sessions, Spans
+
+_LOG = logging.getLogger("loop.ui.access")
+
+Clock = Callable[[], datetime]
+
+
+class Entrance(NamedTuple):
+    """What became of a try to sign in."""
+
+    token: str
+    """What the browser keeps; empty when it did not succeed."""
+
+    wait_s: int = 0
+    """How long the next try is refused, whole seconds."""
+
+
+class Access:
+    """Who may use one workspace's workbench; for many threads.
+
+    Whether sign-in is needed is decided once, when the server starts. Who is who is
+    asked of the users' file at every request.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        hosts: Hosts,
+        *,
+        local: str = "",
+        sign_in: bool | None = None,
+        spans: Spans = SPANS,
+        now: Clock = lambda: datetime.now(UTC),
+    ) -> None:
+        """Decide whether people sign in, as `find_alone` does.
+
+        Raises
+        ------
+        LoopError
+            Nobody could sign in, or the users' file is broken.
+        """
+        self.workspace = workspace
+        self.hosts = hosts
+        self._local = local
+        self._asked = sign_in
+        self._now = now
+        self._roster = Roster(workspace)
+        self._sessions = Sessions(spans, now=now)
+        self._attempts = Attempts(now=now)
+        self._alone = find_alone(read_users(workspace), hosts, local, sign_in=sign_in)
+
+    @classmethod
+    def open(
+        cls,
+        workspace: Workspace,
+        *,
+        host: str,
+        local: str,
+        names: Sequence[str] = (),
+        sign_in: bool | None = None,
+    ) -> Access:
+        """Return the access to `workspace` for a server that listens on `host`.
+
+        Parameters
+        ----------
+        local
+            Name of the person at this machine, for when there are no users.
+        names
+            Further host names that browsers use. One that is not of this machine
+            stands for a proxy: sign-in is needed then.
+        sign_in
+            True asks for sign-in in any case, False forbids it, None decides.
+
+        Raises
+        ------
+        LoopError
+            Nobody could sign in, sign-in is needed and forbidden, or the users' file
+            is broken.
+        """
+        hosts = Hosts(bound=host, names=tuple(names))
+        return cls(workspace, hosts, local=local, sign_in=sign_in)
+
+    @property
+    def sign_in(self) -> bool:
+        """Whether people sign in; else one person works here alone."""
+        return self._alone is None
+
+    def user_of(self, request: Any) -> User:
+        """Return whose request this is: Starlette's, FastAPI's or Gradio's.
+
+        Raises
+        ------
+        SignInRequired
+            Nobody has signed in, for too long, or not any more: the user was disabled
+            or has another password.
+        DataError
+            The users' file is broken just now.
+        """
+        if self._alone is not None:
+            return self._the_one(self._alone)
+        connection: HTTPConnection = getattr(request, "request", None) or request
+        return self.session_user(token_of(connection))
+
+    def require(self, request: Any, right: Right) -> User:
+        """Return whose request this is, if they may do what `right` says.
+
+        Raises
+        ------
+        PermissionRefused
+            None of their roles grants it; names those that do.
+        SignInRequired
+            Nobody is signed in.
+        DataError
+            The users' file is broken just now.
+        """
+        user = self.user_of(request)
+        user.actor(right)
+        return user
+
+    def who(self, request: HTTPConnection) -> str | None:
+        """Return the user's name, or None: what Gradio asks of an `auth_dependency`."""
+        try:
+            return self.user_of(request).name
+        except LoopError:
+            return None
+
+    def session_user(self, token: str) -> User:
+        """Return who has signed in with `token`.
+
+        Raises
+        ------
+        SignInRequired
+            There is no such session, or not any more.
+        DataError
+            The users' file is broken just now.
+        """
+        session = self._sessions.find(token)
+        if session is None:
+            raise SignInRequired("your session has ended. Sign in again.")
+        user = self._roster.find(session.name)
+        if user is None or user.disabled or _proof(user) != session.proof:
+            self._sessions.close(token)
+            raise SignInRequired("your session has ended. Sign in again.")
+        return user
+
+    def touch(self, token: str) -> None:
+        """Note that a session was used just now."""
+        self._sessions.touch(token)
+
+    def enter(self, name: str, password: str, address: str) -> Entrance:
+        """Sign `name` in from `address`; takes a quarter of a second.
+
+        A wrong name, a wrong password and a disabled user are answered alike, after
+        the same time.
+
+        Raises
+        ------
+        DataError
+            The users' file is broken just now.
+        """
+        user = self._roster.find(name)
+        known = user.name if user else ""
+        wait = self._attempts.begin(name, address)
+        if wait:
+            self._note(known, address, Result.LOCKED)
+            return Entrance("", wait)
+        fitting = fits(password, user.password_hash) if user else fits_nobody()
+        if user is None or user.disabled or not fitting:
+            self._note(known, address, Result.WRONG)
+            return Entrance("", self._attempts.wait_s(name, address))
+        self._attempts.succeed(name, address)
+        self._note(known, address, Result.SIGNED_IN)
+        return Entrance(
+            self._sessions.open(user.name, _proof(self._renew(user, password)))
+        )
+
+    def leave(self, token: str, address: str) -> None:
+        """End a session; nothing happens when there is none."""
+        session = self._sessions.find(token)
+        self._sessions.close(token)
+        if session is not None:
+            self._note(session.name, address, Result.SIGNED_OUT)
+
+    def _the_one(self, alone: User) -> User:
+        """Return who works here alone as the file has them now."""
+        users = self._roster.users()
+        try:
+            now = find_alone(users, self.hosts, self._local, sign_in=self._asked)
+        except LoopError:
+            now = None
+        if now is None or now.name != alone.name:
+            raise SignInRequired(
+                "the users of this workspace have changed. Stop ranloop review and "
+                "start it again, so that people sign in."
+            )
+        return now
+
+    def _renew(self, user: User, password: str) -> User:
+        try:
+            return renew_hash(self.workspace, user, password)
+        except WriteError:
+            # The old hash is as good as it was; a full disk must not shut people out.
+            return user
+
+    def _note(self, name: str, address: str, result: Result) -> None:
+        entry = SignIn(name=name, address=address, result=result)
+        try:
+            record_sign_in(self.workspace, entry, now=self._now)
+        except WriteError as error:
+            _LOG.warning("the log of sign-ins is incomplete: %s", error)
+
+
+def _proof(user: User) -> str:
+    return sha256(user.password_hash.encode("utf-8")).hexdigest()

@@ -1,0 +1,134 @@
+"""Sessions, kept by the server: a browser holds a random token and nothing else."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from threading import Lock
+
+from loop.people.names import name_key
+
+Clock = Callable[[], datetime]
+
+_TOKEN = 32
+"""Bytes of a token: 256 random bits cannot be guessed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """How long and how many sessions live."""
+
+    idle_s: float = 30 * 60
+    """A session unused for so long has ended, seconds."""
+
+    longest_s: float = 12 * 3600
+    """A session this old has ended, used or not, seconds."""
+
+    each: int = 20
+    """Sessions of one user; one more ends the one unused for longest."""
+
+    most: int = 2_000
+    """Sessions of all users, likewise."""
+
+
+SPANS = Spans()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One browser in which somebody has signed in."""
+
+    name: str
+    """Name of the user."""
+
+    proof: str
+    """Digest of what let them in; when that has changed, the session has ended."""
+
+    opened: datetime
+    seen: datetime
+
+
+class Sessions:
+    """The open sessions by the digest of their token, for many threads.
+
+    They are in memory only: when the server stops, everybody has signed out.
+    """
+
+    def __init__(
+        self, spans: Spans = SPANS, *, now: Clock = lambda: datetime.now(UTC)
+    ) -> None:
+        self._spans = spans
+        self._now = now
+        self._lock = Lock()
+        self._sessions: OrderedDict[bytes, Session] = OrderedDict()
+
+    def open(self, name: str, proof: str) -> str:
+        """Open a session and return its token, which is kept nowhere else."""
+        token = secrets.token_urlsafe(_TOKEN)
+        with self._lock:
+            now = self._now()
+            self._make_room(name, now)
+            self._sessions[_digest(token)] = Session(
+                name=name, proof=proof, opened=now, seen=now
+            )
+        return token
+
+    def find(self, token: str) -> Session | None:
+        """Return the session of a token; None when there is none or it has ended."""
+        key = _digest(token)
+        with self._lock:
+            session = self._sessions.get(key)
+            if session is not None and self._over(session, self._now()):
+                del self._sessions[key]
+                return None
+            return session
+
+    def touch(self, token: str) -> None:
+        """Note that a session was used just now."""
+        key = _digest(token)
+        with self._lock:
+            session = self._sessions.get(key)
+            now = self._now()
+            if session is not None and not self._over(session, now):
+                self._sessions[key] = replace(session, seen=now)
+                self._sessions.move_to_end(key)
+
+    def close(self, token: str) -> None:
+        """End a session; nothing happens when there is none."""
+        with self._lock:
+            self._sessions.pop(_digest(token), None)
+
+    def close_all(self, name: str) -> int:
+        """End all sessions of a user and return how many there were."""
+        with self._lock:
+            keys = self._of(name)
+            for key in keys:
+                del self._sessions[key]
+            return len(keys)
+
+    def _make_room(self, name: str, now: datetime) -> None:
+        """Drop what has ended, then what is too much by one: unused for longest."""
+        ended = [k for k, one in self._sessions.items() if self._over(one, now)]
+        for key in ended:
+            del self._sessions[key]
+        own = self._of(name)
+        if len(own) >= self._spans.each:
+            del self._sessions[own[0]]
+        while len(self._sessions) >= self._spans.most:
+            self._sessions.popitem(last=False)
+
+    def _of(self, name: str) -> list[bytes]:
+        key = name_key(name)
+        return [k for k, one in self._sessions.items() if name_key(one.name) == key]
+
+    def _over(self, session: Session, now: datetime) -> bool:
+        idle = now - session.seen > timedelta(seconds=self._spans.idle_s)
+        return idle or now - session.opened > timedelta(seconds=self._spans.longest_s)
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,100 @@
+"""The workbench: assembles its pages, defines none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from loop.ui.chrome import (
+    Chrome,
+    build_header,
+    keep_page,
+    open_header,
+    page_kept,
+    wire_header,
+)
+from loop.ui.desk import Desk
+from loop.ui.pages import overview
+from loop.ui.pages.page import Page
+from loop.ui.wiring import Visit, Wire
+
+BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (overview.build,)
+"""What makes each page, in the order of their use."""
+
+
+class Workbench(NamedTuple):
+    """The whole front end."""
+
+    blocks: gr.Blocks
+    wire: Wire
+
+
+def build_workbench(desk: Desk) -> Workbench:
+    """Return the front end on `desk`."""
+    wire = Wire(desk)
+    with gr.Blocks(title="ranloop", analytics_enabled=False, fill_width=True) as blocks:
+        prompt, cohort, who = build_header()
+        with gr.Tabs(elem_id="pages") as tabs:
+            chrome = Chrome(prompt=prompt, cohort=cohort, who=who, tabs=tabs)
+            pages = [build(wire, chrome) for build in BUILDERS]
+        wire_header(wire, chrome)
+        for page in pages:
+            _wire_page(wire, chrome, page)
+        _wire_opening(wire, blocks, chrome, pages)
+    return Workbench(blocks, wire)
+
+
+def _wire_page(wire: Wire, chrome: Chrome, page: Page) -> None:
+    """Show a page afresh whenever it is chosen, and remember that it was."""
+
+    def see(visit: Visit, *values: Any) -> Any:
+        keep_page(visit, page.name)
+        return page.refresh(visit, *values)
+
+    wire.on(
+        page.tab.select,
+        see,
+        right=page.right,
+        name=f"see_{page.name}",
+        inputs=(*chrome.context, *page.inputs),
+        outputs=page.outputs,
+    )
+
+
+def _wire_opening(
+    wire: Wire, blocks: gr.Blocks, chrome: Chrome, pages: Sequence[Page]
+) -> None:
+    """Fill the header when the workbench is opened, and go to where one was."""
+
+    def open_all(visit: Visit) -> list[Any]:
+        seen = [page for page in pages if visit.user.may(page.right)]
+        kept = page_kept(visit)
+        first = next((one for one in seen if one.name == kept), next(iter(seen), None))
+        return [
+            *open_header(visit),
+            *(gr.Tab(visible=page in seen) for page in pages),
+            gr.Tabs(selected=first.name if first else None),
+        ]
+
+    def open_first(visit: Visit, *values: Any) -> Any:
+        first, *_ = pages
+        shown = page_kept(visit) in ("", first.name) and visit.user.may(first.right)
+        return first.refresh(visit, *values) if shown else gr.skip()
+
+    opened = wire.on(
+        blocks.load,
+        open_all,
+        right=None,
+        name="open",
+        outputs=[*chrome.filled, *(page.tab for page in pages), chrome.tabs],
+    )
+    wire.on(
+        opened.then,
+        open_first,
+        right=None,
+        name="open_first",
+        inputs=(*chrome.context, *pages[0].inputs),
+        outputs=pages[0].outputs,
+    )

@@ -1,0 +1,143 @@
+"""What stands above every page: whose session it is, which prompt and which cohort."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from loop.core.errors import DataError
+from loop.labels.cohort import Role, list_cohorts, read_cohort
+from loop.people.users import Right
+from loop.prompts.catalog import list_prompts
+from loop.review.working import keep_working, read_working
+from loop.run.store import RunRecord
+from loop.ui.desk import Desk
+from loop.ui.look import panel
+from loop.ui.show import show
+from loop.ui.wiring import Visit, Wire
+
+PLACE = "place"
+"""Subject under which a person's prompt, cohort and page are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chrome:
+    """The components that every page may read or set."""
+
+    prompt: gr.Dropdown
+    cohort: gr.Dropdown
+    who: gr.HTML
+    tabs: gr.Tabs
+
+    @property
+    def filled(self) -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML]:
+        """Outputs of `open_header`."""
+        return self.prompt, self.cohort, self.who
+
+    @property
+    def context(self) -> tuple[gr.Dropdown, gr.Dropdown]:
+        """Inputs of whatever depends on what is looked at."""
+        return self.prompt, self.cohort
+
+
+def build_header() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML]:
+    """Return the selectors and the box that says who is signed in."""
+    with gr.Row(elem_id="bar", equal_height=True):
+        panel(show("brand.html.jinja"), elem_id="brand")
+        prompt = gr.Dropdown(
+            [], label="Prompt", elem_id="prompt", min_width=150, scale=1
+        )
+        cohort = gr.Dropdown(
+            [], label="Cohort", elem_id="cohort", min_width=150, scale=1
+        )
+        who = panel(elem_id="who")
+    return prompt, cohort, who
+
+
+def open_header(visit: Visit) -> list[Any]:
+    """Return what the header shows at first: choices, selection, who is signed in."""
+    prompts = list_prompts(visit.desk.workspace)
+    cohorts = visible_cohorts(visit)
+    prompt, cohort = _chosen(visit.desk, _kept(visit), prompts, cohorts)
+    return [
+        gr.Dropdown(choices=list(prompts), value=prompt),
+        gr.Dropdown(choices=list(cohorts), value=cohort),
+        show("who.html.jinja", user=visit.user, signed=visit.desk.access.sign_in),
+    ]
+
+
+def visible_cohorts(visit: Visit) -> tuple[str, ...]:
+    """Return the cohorts a visitor may choose: a holdout only to read it blind."""
+    names = list_cohorts(visit.desk.workspace)
+    if visit.user.may(Right.READ):
+        return names
+    return tuple(name for name in names if not _is_holdout(visit.desk, name))
+
+
+def _is_holdout(desk: Desk, name: str) -> bool:
+    try:
+        return read_cohort(desk.workspace, name).role is Role.HOLDOUT
+    except DataError:
+        return False
+
+
+def _chosen(
+    desk: Desk,
+    place: Mapping[str, Any],
+    prompts: tuple[str, ...],
+    cohorts: tuple[str, ...],
+) -> tuple[str | None, str | None]:
+    """Return what was looked at last, else where the newest run is, else the first."""
+    newest = _newest(desk)
+    ran = newest.spec if newest else None
+    wanted = (place.get("prompt"), ran.prompt.partition("@")[0] if ran else None)
+    prompt = next((one for one in wanted if one in prompts), next(iter(prompts), None))
+    wanted = (place.get("cohort"), ran.cohort if ran else None)
+    cohort = next((one for one in wanted if one in cohorts), next(iter(cohorts), None))
+    return prompt, cohort
+
+
+def _newest(desk: Desk) -> RunRecord | None:
+    runs = desk.store.find_runs("finished IS NOT NULL")
+    return runs[0] if runs else None
+
+
+def keep_place(visit: Visit, prompt: str | None, cohort: str | None) -> None:
+    """Remember which prompt and cohort a visitor looks at, for the next visit."""
+    _keep(visit, prompt=prompt, cohort=cohort)
+
+
+def page_kept(visit: Visit) -> str:
+    """Return the name of the page a visitor was on last, or nothing."""
+    return str(_kept(visit).get("page") or "")
+
+
+def _kept(visit: Visit) -> Mapping[str, Any]:
+    kept = read_working(visit.desk.store, visit.actor, PLACE)
+    return kept.payload if kept else {}
+
+
+def _keep(visit: Visit, **changes: str | None) -> None:
+    payload = {**_kept(visit), **changes}
+    keep_working(visit.desk.store, visit.actor, PLACE, payload, visit.desk.now)
+
+
+def wire_header(wire: Wire, chrome: Chrome) -> None:
+    """Keep a changed selection, and load the page again with it."""
+    for component in chrome.context:
+        wire.on(
+            component.input,
+            keep_place,
+            right=None,
+            name=f"keep_{component.elem_id}",
+            inputs=chrome.context,
+        ).then(None, js="() => window.location.reload()", queue=False)
+
+
+def keep_page(visit: Visit, name: str) -> None:
+    """Remember which page a visitor is on, for the next visit."""
+    if page_kept(visit) != name:
+        _keep(visit, page=name)

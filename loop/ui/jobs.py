@@ -1,0 +1,121 @@
+"""Long work that goes on when its visitor leaves, and tells how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from loop.core.errors import ConflictError, LoopError
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far one piece of work is."""
+
+    what: str
+    """What is being done just now, in words."""
+
+    done: int = 0
+    total: int = 0
+    """Items of the present step; 0 when it is not known."""
+
+    finished: bool = False
+    result: Any = None
+    """What it returned, once finished without an error."""
+
+    error: str = ""
+    """Why it failed, for the person who started it."""
+
+    by: str = ""
+    """Who started it."""
+
+
+Work = Callable[["Job"], Any]
+
+
+@dataclass(slots=True)
+class Job:
+    """One piece of work, seen from inside it and from outside."""
+
+    progress: Progress
+    lock: Lock = field(default_factory=Lock)
+
+    def step(self, what: str, total: int = 0) -> None:
+        """Say what is done next."""
+        self._set(what=what, done=0, total=total)
+
+    def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield `rows`, counting how many have passed."""
+        for done, row in enumerate(rows, 1):
+            yield row
+            self._set(done=done)
+
+    def finish(self, result: Any) -> None:
+        """Leave the result."""
+        self._set(result=result, finished=True)
+
+    def fail(self, error: str) -> None:
+        """Leave the reason why there is no result."""
+        self._set(error=error, finished=True)
+
+    def _set(self, **changes: Any) -> None:
+        with self.lock:
+            self.progress = replace(self.progress, **changes)
+
+
+class Jobs:
+    """The work under way and the last results, by key."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._jobs: dict[str, Job] = {}
+
+    def start(self, key: str, by: str, work: Work) -> None:
+        """Start `work` in a thread of its own.
+
+        Raises
+        ------
+        ConflictError
+            Work with this key is under way.
+        """
+        with self._lock:
+            before = self._jobs.get(key)
+            if before is not None and not before.progress.finished:
+                raise ConflictError(
+                    f"this is under way already, started by {before.progress.by}. "
+                    "Wait for it to finish."
+                )
+            job = Job(Progress(what="starting", by=by))
+            self._jobs[key] = job
+        Thread(target=_run, args=(job, work), name=f"job {key}", daemon=True).start()
+
+    def look(self, key: str) -> Progress | None:
+        """Return how far the work with this key is; None when there is none."""
+        with self._lock:
+            job = self._jobs.get(key)
+        return job.progress if job else None
+
+    def forget(self, key: str) -> None:
+        """Drop the result of finished work."""
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is not None and job.progress.finished:
+                del self._jobs[key]
+
+
+def _run(job: Job, work: Work) -> None:
+    """Do the work and leave its result, or the reason why there is none."""
+    error = "it stopped without a word: a bug. Look at the server's log."
+    try:
+        result = work(job)
+        error = ""
+        job.finish(result)
+    except LoopError as refused:
+        error = str(refused)
+    finally:
+        if error:
+            job.fail(error)

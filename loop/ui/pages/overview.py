@@ -1,0 +1,117 @@
+"""The page Overview: how the newest version stands against its gates."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import gradio as gr
+
+from loop.core.records import Status
+from loop.evaluate.changes import Comparison, LabelChange
+from loop.evaluate.compare import compare_runs
+from loop.evaluate.gates import Gate, Verdict
+from loop.evaluate.parent import find_parent_run
+from loop.evaluate.results import Evaluation, LabelResult
+from loop.people.users import Right
+from loop.report.evaluation_selection import selection_note, selection_remarks
+from loop.report.forest import Axis, Mark, accuracy_axis, accuracy_mark, tick_labels
+from loop.run.store import RunRecord
+from loop.ui.chrome import Chrome
+from loop.ui.desk import Desk
+from loop.ui.look import panel
+from loop.ui.pages.page import Page
+from loop.ui.show import notice, show
+from loop.ui.wiring import Visit, Wire
+
+
+class Row(NamedTuple):
+    """One label in the gate table."""
+
+    result: LabelResult
+    mark: Mark
+    change: LabelChange | None
+    why: str
+
+
+class Plot(NamedTuple):
+    """The axis of the forest plot, positions in percent."""
+
+    ticks: tuple[tuple[float, str], ...]
+    line: float
+
+
+def build(wire: Wire, chrome: Chrome) -> Page:
+    """Add the page and connect it."""
+    with gr.Tab("Overview", id="overview", elem_id="tab-overview") as tab:
+        table = panel(notice("Working out the gates.", kind="wait"), elem_id="overview")
+    return Page(
+        name="overview", right=Right.SEE, tab=tab, refresh=refresh, outputs=[table]
+    )
+
+
+def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> str:
+    """Return the page for a prompt on a cohort."""
+    if not prompt or not cohort:
+        return notice(
+            "Add a cohort under Files, or with `ranloop cohort import`.",
+            title="No cohort yet",
+        )
+    desk = visit.desk
+    run = desk.latest_run(prompt, cohort)
+    return desk.memo.get(("overview", *desk.standing(run)), lambda: render(desk, run))
+
+
+def render(desk: Desk, run: RunRecord) -> str:
+    """Return the page of one run."""
+    evaluation = desk.evaluation(run)
+    comparison = compare_with_parent(desk, run)
+    selection = desk.selection(run)
+    axis = accuracy_axis(evaluation)
+    return show(
+        "overview.html.jinja",
+        evaluation=evaluation,
+        comparison=comparison,
+        rows=_rows(evaluation, comparison, axis),
+        plot=_plot(axis, evaluation.protocol.accuracy),
+        verdicts=list(Verdict),
+        unparsed=evaluation.statuses[Status.UNPARSED],
+        failed=evaluation.statuses[Status.ENGINE_FAILED],
+        selection=selection,
+        remarks=(*selection_remarks(selection), selection_note(selection)),
+    )
+
+
+def compare_with_parent(desk: Desk, run: RunRecord) -> Comparison | None:
+    """Return the run against the newest run of its parent version, if there is one."""
+    before = find_parent_run(desk.workspace, run.id)
+    if before is None:
+        return None
+    key = ("comparison", before, *desk.standing(run))
+    return desk.memo.get(key, lambda: compare_runs(desk.workspace, before, run.id))
+
+
+def _rows(
+    evaluation: Evaluation, comparison: Comparison | None, axis: Axis
+) -> list[Row]:
+    changes = {one.label: one for one in comparison.labels} if comparison else {}
+    confidence = evaluation.protocol.confidence
+    return [
+        Row(
+            result,
+            accuracy_mark(result, axis, confidence),
+            changes.get(result.label),
+            _why(result.gate),
+        )
+        for result in evaluation.labels
+    ]
+
+
+def _why(gate: Gate) -> str:
+    """Return what kept a label from passing and what it needs, in one line."""
+    return "; ".join(part for part in (*gate.reasons, gate.needs) if part)
+
+
+def _plot(axis: Axis, threshold: float) -> Plot:
+    texts = tick_labels(axis.ticks)
+    ticks = tuple((axis.x(t), text) for t, text in zip(axis.ticks, texts, strict=True))
+    return Plot(ticks, axis.x(threshold))

@@ -1,0 +1,31 @@
+"""What every page gives to the workbench that assembles them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from loop.people.users import Right
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page: its tab, and how it is shown afresh."""
+
+    name: str
+    """Id of its tab, ``"overview"``."""
+
+    right: Right
+    """What a visitor needs to see it at all."""
+
+    tab: gr.Tab
+    refresh: Callable[..., Any]
+    """Called as ``refresh(visit, prompt, cohort, *inputs)``; returns the outputs."""
+
+    inputs: Sequence[Any] = ()
+    """Components it reads besides prompt and cohort."""
+
+    outputs: Sequence[Any] = ()

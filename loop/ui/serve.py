@@ -1,0 +1,86 @@
+"""The workbench as a server: the front end behind its gate, on one port."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import gradio as gr
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from loop.core.paths import Workspace
+from loop.run.store import open_store
+from loop.ui.access.access import Access
+from loop.ui.access.gate import SIZES, build_gate
+from loop.ui.app import build_workbench
+from loop.ui.desk import Desk
+from loop.ui.look import css, head, theme
+
+
+class Address(NamedTuple):
+    """Where the workbench listens, and how."""
+
+    listener: socket.socket
+    certificate: Path | None = None
+    """TLS certificate, PEM; None serves plain HTTP."""
+
+    key: Path | None = None
+
+
+@contextmanager
+def opened_desk(workspace: Workspace, access: Access) -> Iterator[Desk]:
+    """Give the desk of a workspace, with its store open."""
+    with open_store(workspace) as store:
+        yield Desk(
+            workspace=workspace,
+            store=store,
+            access=access,
+            now=lambda: datetime.now(UTC),
+        )
+
+
+def build_app(desk: Desk) -> ASGIApp:
+    """Return the whole application: front end, sign-in and gate.
+
+    Nothing is sent anywhere: analytics, sharing, run history, remote fonts and
+    Gradio's own links are off.
+    """
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    blocks = build_workbench(desk).blocks
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    gr.mount_gradio_app(
+        app,
+        blocks,
+        path="/",
+        auth_dependency=desk.access.who,
+        run_history=False,
+        footer_links=[],
+        show_error=False,
+        ssr_mode=False,
+        max_file_size=SIZES.upload,
+        theme=theme(),
+        css=css(),
+        head=head(),
+    )
+    return build_gate(app, desk.access)
+
+
+def serve(app: ASGIApp, address: Address) -> None:
+    """Serve `app` until it is stopped."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        ssl_certfile=address.certificate,
+        ssl_keyfile=address.key,
+    )
+    uvicorn.Server(config).run(sockets=[address.listener])

@@ -1,0 +1,211 @@
+"""A revision in steps from the command line, as a person or a script does it."""
+
+import csv
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from loop.cli import draft, history, revise
+from loop.core.errors import ConflictError, DataError
+from loop.core.ledger import Actor, Event, append_event
+from loop.core.records import Guide
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.prompts.catalog import list_drafts, list_versions, write_version
+from loop.prompts.version import PromptVersion
+from loop.review.verdict import Edits, Judgement, Verdict
+from loop.revise.begin import DraftRequest, begin_draft
+from loop.run.store import open_store
+
+EDITOR = Actor(name="Dr A. Example")
+FLUID = Verdict(
+    label="pleural_effusion",
+    judgement=Judgement.GUIDELINE_AMBIGUOUS,
+    case_ids=("f0", "f1"),
+    edits=Edits(terms=("fluid ... base",)),
+    reviewer="Dr B. Example",
+    comment="private words about a case",
+)
+
+
+@pytest.fixture
+def place(workspace, tmp_path):
+    """Return a workspace with a prompt and a dev cohort."""
+    guide = Guide(label="pleural_effusion", name="Pleural Effusion", definition="Fluid")
+    user = "{% for guide in guides %}{{ guide.definition }}{% endfor %}\n{{ text }}\n"
+    version = PromptVersion(
+        name="tiny", number=1, system="Read.\n", user=user, guides=(guide,)
+    )
+    write_version(workspace, version)
+    event = Event(
+        action="draft_committed",
+        subject="tiny@v1",
+        reason="a start",
+        payload={"digest": version.digest},
+    )
+    append_event(workspace.ledger, event, EDITOR)
+    with (tmp_path / "dev.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["case_id", "text", "pleural_effusion"])
+        writer.writerows([f"f{n}", f"Fluid at the base, {n}.", 1] for n in range(4))
+        writer.writerows([f"n{n}", f"Clear lungs, {n}.", 0] for n in range(4))
+    options = ImportOptions(name="dev", role="dev", source="synthetic", licence="-")
+    import_cohort(workspace, tmp_path / "dev.csv", options, actor=EDITOR)
+    return workspace
+
+
+@pytest.fixture
+def call(place):
+    """Return a function that calls a verb in the workspace."""
+    app = typer.Typer()
+    for module in (draft, history, revise):
+        module.register(app)
+
+    def invoke(*words, stdin=None):
+        args = [*map(str, words), "--workspace", str(place.root)]
+        return CliRunner().invoke(app, args, input=stdin)
+
+    return invoke
+
+
+@pytest.fixture
+def keep_verdict(place):
+    """Keep one verdict, as the workbench does."""
+    with open_store(place) as store:
+        request = DraftRequest(prompt="tiny", cohort="dev", verdicts=(FLUID,))
+        made = begin_draft(place, store, request, EDITOR)
+    return made.draft.ref
+
+
+def data(result):
+    """Return the one JSON object a verb printed."""
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return json.loads(result.stdout)
+
+
+def begin(call, *more):
+    """Begin a draft by hand and return its reference."""
+    return data(call("draft", "begin", "tiny", "-c", "dev", *more, "--json"))["draft"]
+
+
+TERM = (
+    "pleural_effusion:\n  name: Pleural Effusion\n  definition: Fluid\n"
+    "  terms:\n  - fluid ... base\n"
+)
+
+
+def test_the_steps_lead_to_a_version(call, place):
+    """Begin, edit, check, commit: each prints what came of it."""
+    ref = begin(call, "--why", "bases were missed")
+    printed = call("draft", "show", ref, "--label", "pleural_effusion").stdout
+    assert printed.startswith("pleural_effusion:\n  name: Pleural Effusion")
+    edited = call("draft", "edit", ref, "pleural_effusion", "-", stdin=TERM)
+    assert "  + term: fluid ... base" in edited.stdout
+    checked = call("draft", "check", ref)
+    assert checked.exit_code == 0
+    assert "  f0 pleural_effusion: absent -> present" in checked.stdout
+    done = call("draft", "commit", ref, "--why", "now they are not")
+    assert done.stdout == "committed tiny@v2\n"
+    assert "now they are not" in call("history", "tiny").stdout
+    assert "has no open draft" in call("draft", "list", "tiny").stdout
+
+
+def test_every_step_has_its_json(call, place, tmp_path):
+    """One object on stdout each time."""
+    ref = begin(call)
+    (tmp_path / "guide.yaml").write_text(TERM)
+    edit = call(
+        "draft", "edit", ref, "pleural_effusion", tmp_path / "guide.yaml", "--json"
+    )
+    assert data(edit)["diff"]["guides"]["pleural_effusion"][0]["kind"] == "term"
+    assert data(call("draft", "check", ref, "--json"))["changes"]["kept"] > 0
+    shown = data(call("draft", "show", ref, "--json"))
+    assert (shown["stale"], shown["checked"]["passed"]) == ([], True)
+    prompt = data(call("draft", "show", ref, "--prompt", "--json"))
+    assert prompt["calls"][0]["messages"][1]["content"].endswith("of the case]\n")
+    (listed,) = data(call("draft", "list", "tiny", "--json"))["drafts"]
+    assert (listed["checked"], listed["origin"]) == ("passed", "hand")
+    assert data(call("draft", "keep", ref, "--why", "later", "--json"))["entry"] > 1
+    assert data(call("draft", "rebase", ref, "--json"))["conflicts"] == []
+    done = data(call("draft", "commit", ref, "--why", "now", "--json"))
+    assert done["version"] == "tiny@v2"
+
+
+def test_a_check_that_objects_exits_with_100(call):
+    """A script can tell it from an error, and commit refuses."""
+    ref = begin(call)
+    call("draft", "edit", ref, "pleural_effusion", "-", stdin=TERM.replace("base", "x"))
+    checked = call("draft", "check", ref)
+    assert checked.exit_code == 100
+    assert "  - no answer changed to a right one" in checked.stdout
+    assert isinstance(call("draft", "commit", ref).exception, DataError)
+    assert call("draft", "commit", ref, "--override").exit_code == 2
+    done = call("draft", "commit", ref, "--override", "--why", "for the next site")
+    assert done.exit_code == 0
+
+
+def test_a_draft_left_behind_is_rebased(call, keep_verdict):
+    """The conflicts are printed with what to write to decide them."""
+    ref = begin(call)
+    theirs = TERM.replace("definition: Fluid", "definition: Any fluid")
+    call("draft", "edit", ref, "pleural_effusion", "-", stdin=theirs)
+    ours = begin(call)
+    mine = TERM.replace("definition: Fluid", "definition: Much fluid")
+    call("draft", "edit", ours, "pleural_effusion", "-", stdin=mine)
+    call("draft", "check", ref)
+    call("draft", "commit", ref, "--why", "first")
+    assert isinstance(call("draft", "check", ours).exception, ConflictError)
+    assert "tiny@v1 (behind)" in call("draft", "list", "tiny").stdout
+    open_conflicts = call("draft", "rebase", ours, "--json")
+    assert open_conflicts.exit_code == 100
+    (conflict,) = data(open_conflicts)["conflicts"]
+    assert f"conflict {conflict['id']}: " in call("draft", "rebase", ours).stdout
+    assert call("draft", "rebase", ours, "--resolve", "x=both").exit_code == 2
+    done = call("draft", "rebase", ours, "--resolve", f"{conflict['id']}=ours")
+    assert "+ definition: Much fluid" in done.stdout
+
+
+def test_a_discarded_draft_is_gone(call, place):
+    """One that was never checked leaves no trace."""
+    ref = begin(call)
+    assert call("draft", "discard", ref, "--why", "no").stdout == f"discarded {ref}\n"
+    assert list_drafts(place, "tiny") == ()
+
+
+def test_kept_verdicts_are_revised_in_one_go(call, keep_verdict, place):
+    """All that are open, or those named."""
+    done = data(call("revise", "tiny", "--kept", "-c", "dev", "--json"))
+    assert (done["version"], done["verdicts"]) == ("tiny@v2", [FLUID.id])
+    assert list_versions(place, "tiny") == (1, 2)
+    again = call("revise", "tiny", "--kept", "-c", "dev")
+    assert "no verdict on tiny is open" in str(again.exception)
+
+
+def test_one_kept_verdict_may_be_named(call, keep_verdict):
+    """The others stay open."""
+    done = data(call("revise", "tiny", "--verdict", FLUID.id, "-c", "dev", "--json"))
+    assert done["verdicts"] == [FLUID.id]
+    unknown = call("revise", "tiny", "--verdict", "0123456789ab", "-c", "dev")
+    assert "no verdict 0123456789ab" in str(unknown.exception)
+    assert call("revise", "tiny", "--kept").exit_code == 2
+
+
+def test_a_draft_begins_with_kept_verdicts_too(call, keep_verdict):
+    """And is listed with them; their comments are not printed."""
+    ref = begin(call, "--kept")
+    listed = call("draft", "list", "tiny", "--json")
+    assert [one["ref"] for one in data(listed)["drafts"]] == [keep_verdict, ref]
+    shown = call("draft", "show", ref)
+    assert "+ term: fluid ... base" in shown.stdout
+    assert "private words" not in listed.stdout + shown.stdout
+
+
+def test_a_wrong_guide_is_refused_with_its_line(call):
+    """And a label nobody has, with those there are."""
+    ref = begin(call)
+    wrong = call("draft", "edit", ref, "pleural_effusion", "-", stdin=TERM + "  x: 1\n")
+    assert "line 6, x: there is no such field" in str(wrong.exception)
+    unknown = call("draft", "show", ref, "--label", "edema")
+    assert "Name one of pleural_effusion" in str(unknown.exception)

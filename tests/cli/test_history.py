@@ -1,0 +1,80 @@
+"""The verb ``history``: scores, labels passed and drafts tried beside each version."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from loop.cli import history
+from loop.core.ledger import Event, append_event
+from loop.core.records import Mark
+from loop.labels.cohort import read_cohort
+from loop.labels.reference import correct_reference
+from tests.evaluate.tried_scenes import EDITOR, Trials
+
+
+@pytest.fixture
+def trials(workspace, tmp_path):
+    """Make two versions with a rejected draft between them."""
+    made = Trials(workspace, tmp_path)
+    made.cohort()
+    first = made.version(1, "effusion")
+    made.commit(first)
+    made.evaluate(made.run("tiny@v1"))
+    made.reject(made.version(0, "base", parent=first, draft="d1"), "broke anchors")
+    made.reject(made.version(0, "left", parent=first, draft="d2"))
+    second = made.version(2, "effusion", "fluid", parent=first)
+    made.commit(second)
+    made.evaluate(made.run("tiny@v2"))
+    return made
+
+
+def call(trials, *arguments):
+    """Call the verb in the workspace."""
+    app = typer.Typer()
+    history.register(app)
+    words = ["tiny", *arguments, "-w", str(trials.workspace.root)]
+    return CliRunner().invoke(app, words).stdout
+
+
+def test_scores_stand_beside_labels_passed_and_drafts(trials):
+    """One look tells what a version achieved and what was tried after it."""
+    told = call(trials)
+    assert "macro-F1: dev 0.6667 (0 of 21 labels pass)" in told
+    assert "drafts tried: 2 (1 rejected, 1 draft)" in told
+    assert told.index("drafts tried") < told.index("v2")
+
+
+def test_a_score_on_an_older_reference_is_marked(trials):
+    """Nobody shall read progress out of a changed reference."""
+    marks = {("n0", "pleural_effusion"): Mark.PRESENT}
+    cohort = read_cohort(trials.workspace, "dev")
+    correct_reference(trials.workspace, cohort, marks, actor=EDITOR, reason="misread")
+    trials.evaluate(trials.run("tiny@v2"))
+    lines = [line for line in call(trials).splitlines() if "macro-F1" in line]
+    assert "not comparable with the newest score" in lines[0]
+    assert "not comparable" not in lines[1]
+
+
+def test_json_has_the_same_numbers(trials):
+    """For programs: scores by cohort, and every draft with what became of it."""
+    first, second = json.loads(call(trials, "--json"))["versions"]
+    (score,) = second["scores"]
+    assert (score["cohort"], score["labels_passed"]) == ("dev", 0)
+    assert score["comparable"] and score["run"]
+    drafts = [(one["draft"], one["status"]) for one in first["drafts"]]
+    assert drafts == [("tiny@draft:d1", "rejected"), ("tiny@draft:d2", "draft")]
+
+
+def test_drafts_are_counted_without_any_score(workspace, tmp_path):
+    """Nothing was evaluated yet; what was tried is told all the same."""
+    made = Trials(workspace, tmp_path)
+    first = made.version(1, "effusion")
+    made.commit(first)
+    payload = {"digest": "x", "parent": first.digest, "objections": ["no"]}
+    event = Event(
+        action="draft_rejected", subject="tiny@draft:d9", reason="w", payload=payload
+    )
+    append_event(workspace.ledger, event, EDITOR)
+    assert "drafts tried: 1 (1 rejected)" in call(made)

@@ -1,0 +1,201 @@
+"""The verb ``reading`` and ``agreement --against`` as a user types them."""
+
+import csv
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from loop.cli import agreement, reading
+from loop.core.errors import DataError
+from loop.core.ledger import Actor, read_ledger
+from loop.core.records import Guide, Mark
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.reference import list_references, read_reference
+from loop.prompts.catalog import write_version
+from loop.prompts.version import PromptVersion
+from loop.run.task import run_prompt
+
+EDITOR = Actor(name="Dr A. Example")
+SECRET = "zebra"
+USER = "{% for guide in guides %}{{ guide.name }}\n{% endfor %}\n{{ text }}\n"
+
+
+@pytest.fixture
+def place(workspace, tmp_path):
+    """Return a workspace with a cohort of six cases without a reference."""
+    path = tmp_path / "dev.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["case_id", "text"])
+        for number in range(3):
+            writer.writerow([f"e{number}", f"Small effusion, {SECRET} {number}."])
+            writer.writerow([f"n{number}", f"Clear lungs, {SECRET} {number}."])
+    options = ImportOptions(name="dev", role="dev", source="Synthetic", licence="-")
+    import_cohort(workspace, path, options, actor=EDITOR)
+    return workspace
+
+
+@pytest.fixture
+def call(place):
+    """Return a function that calls a verb in the workspace and gives its output."""
+    app = typer.Typer()
+    reading.register(app)
+    agreement.register(app)
+
+    def run(*words, fails=None):
+        result = CliRunner().invoke(app, [*words, "--workspace", str(place.root)])
+        if fails is not None:
+            assert isinstance(result.exception, DataError), result.output
+            return str(result.exception)
+        assert result.exit_code == 0, (result.output, result.exception)
+        return json.loads(result.stdout) if "--json" in words else result.stdout
+
+    return run
+
+
+@pytest.fixture
+def answers(tmp_path):
+    """Return a function that writes a file of values of one label, case by case."""
+
+    def write(values, label="pleural_effusion"):
+        path = tmp_path / "answers.csv"
+        lines = [f"{case},{label},{value}" for case, value in values.items()]
+        path.write_text("\n".join(["case_id,label,value", *lines]) + "\n")
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def read(call, answers):
+    """Let three readers read all cases; they differ on e0 and e1."""
+    for reader, marks in (("Dr. A", "ppp"), ("Dr. B", "pap"), ("Dr. C", "upp")):
+        words = {"p": "present", "a": "absent", "u": "uncertain"}
+        values = {f"e{n}": words[mark] for n, mark in enumerate(marks)}
+        values |= {f"n{n}": "absent" for n in range(3)}
+        path = answers(values)
+        call("reading", "answer", "dev", path, "--reader", reader, "--rest-absent")
+
+
+def test_a_reader_works_through_a_cohort_from_the_command_line(call, answers):
+    """Next case with its text, answer, put off, progress."""
+    sheet = call("reading", "next", "dev", "--reader", "Dr. A", "--json")["case"]
+    assert set(sheet) == {"case_id", "text", "answers", "open_labels"}
+    assert SECRET in sheet["text"]
+    first = sheet["case_id"]
+    call("reading", "defer", "dev", first, "--reader", "Dr. A")
+    again = call("reading", "next", "dev", "--reader", "Dr. A", "--json")["case"]
+    assert again["case_id"] != first
+    path = answers({first: "present"})
+    line = ("reading", "answer", "dev", path, "--reader", "Dr. A")
+    assert call(*line, "--json") == {"cases": 1, "saved": 1, "filled": 0}
+    assert "19 other labels" in call(*line, "--rest-absent")
+    shown = call("reading", "progress", "dev", "--json")
+    assert shown["readers"][0]["complete"] == 1
+    assert shown["readers"][0]["blind"] is True
+    assert SECRET not in call("reading", "progress", "dev")
+
+
+def test_a_wrong_file_changes_nothing(call, answers):
+    """Refused with the line; the right line before it is not saved."""
+    path = answers({"e0": "present", "zz": "present"})
+    error = call("reading", "answer", "dev", path, "--reader", "Dr. A", fails=True)
+    assert "answers.csv, line 3: cohort 'dev' has no case 'zz'" in error
+    assert call("reading", "progress", "dev", "--json")["readers"] == []
+
+
+def test_when_all_is_complete_the_next_step_is_named(call, read):
+    """And the text of a case can still be asked for by name."""
+    said = call("reading", "next", "dev", "--reader", "Dr. A")
+    assert "next: ranloop reading publish dev" in said
+    shown = call("reading", "next", "dev", "--reader", "Dr. A", "--case", "e0")
+    assert "open: nothing, the case is complete" in shown
+
+
+def test_readings_become_a_reference_that_a_panel_completes(call, read, answers, place):
+    """Publish, list the disputes, decide, publish again: the whole way."""
+    said = call("reading", "publish", "dev", "--actor", "Dr. Editor")
+    assert "Dr. A: 6 complete cases published, 0 begun and left out" in said
+    assert "reference v1 of dev: 378 votes, majority of 2 of 3 readers" in said
+    found = call("reading", "disputes", "dev", "--json", "--anonymous")
+    assert [row["case_id"] for row in found["rows"]] == ["e0", "e1"]
+    assert {b["reader"] for b in found["rows"][0]["ballots"]} == {"A", "B", "C"}
+    assert "panel" not in call("reading", "disputes", "dev")
+    path = answers({"e0": "uncertain", "e1": "absent"})
+    words = ("reading", "adjudicate", "dev", path)
+    made = call(*words, "--why", "read together", "--actor", "Dr. A", "--json")
+    assert (made["reference"], made["decided"], made["own"]) == (2, 2, 2)
+    assert read_reference(place, "dev").mark("e1", "pleural_effusion") is Mark.ABSENT
+    assert "absent (panel)" in call("reading", "disputes", "dev")
+    assert call("reading", "disputes", "dev", "--open", "--json")["rows"] == []
+    line = ("reading", "answer", "dev", answers({"e1": "present"}))
+    call(*line, "--reader", "Dr. B")
+    said = call("reading", "publish", "dev", "--reader", "Dr. B")
+    assert "1 earlier decisions of a panel stand" in said
+    assert "1 fell because votes changed: pleural_effusion of e1" in said
+    data = call("reading", "publish", "dev", "--json")
+    assert data["votes"]["adjudications"] == {"kept": 1, "lost": []}
+    assert SECRET not in place.ledger.read_text()
+
+
+def test_an_adjudication_that_is_wrong_changes_nothing(call, read, answers, place):
+    """No reason, no dispute, or no such case."""
+    call("reading", "publish", "dev")
+    path = answers({"e0": "present", "e2": "absent"})
+    words = ("reading", "adjudicate", "dev", path)
+    assert "no dispute over" in call(*words, "--why", "x", fails=True)
+    assert "needs a reason" in call(*words, "--why", " ", fails=True)
+    assert list_references(place, "dev") == (1,)
+
+
+def test_pseudonyms_are_published_and_said(call, read, place):
+    """The open files name nobody."""
+    data = call("reading", "publish", "dev", "--pseudonyms", "--json")
+    assert all(one["reader"].startswith("reader-") for one in data["readers"])
+    assert "Dr. A" not in json.dumps(data)
+    last = read_ledger(place.ledger)[-1]
+    assert "Dr. A" not in json.dumps(dict(last.payload))
+    assert "reader-" in call("reading", "publish", "dev", "--pseudonyms")
+
+
+@pytest.mark.slow
+def test_agreement_holds_a_run_beside_the_readers(call, read, place):
+    """The ceiling table in words and as JSON; a run elsewhere is refused."""
+    call("reading", "publish", "dev")
+    guide = Guide(
+        label="pleural_effusion",
+        name="Pleural Effusion",
+        definition="Fluid in the pleural space.",
+        terms=("effusion",),
+    )
+    version = PromptVersion(
+        name="tiny", number=1, system="Read.\n", user=USER, guides=(guide,)
+    )
+    write_version(place, version)
+    run_prompt(place, "tiny@v1", "dev")
+    words = ("agreement", "dev", "--against", "latest", "--resamples", "100")
+    said = call(*words)
+    assert "accuracy: reader" in said
+    assert "strict majority of the other readers" in said
+    assert "nan" not in said.casefold()
+    data = call(*words, "--json")["against"]
+    assert data["cases"] == 6
+    by_label = {row["label"]: row for row in data["labels"]}
+    assert by_label["pleural_effusion"]["accuracy"]["model"]["value"] == 1.0
+    assert by_label["edema"]["accuracy"]["model"]["value"] is None
+    assert "against" not in call("agreement", "dev", "--resamples", "100", "--json")
+
+
+def test_a_run_on_another_cohort_is_refused(call, read, place, tmp_path):
+    """Votes and answers must be on the same cases."""
+    call("reading", "publish", "dev")
+    path = tmp_path / "other.csv"
+    path.write_text("case_id,text,edema\no1,Edema of the lungs.,1\n")
+    options = ImportOptions(name="other", role="dev", source="-", licence="-")
+    import_cohort(place, path, options, actor=EDITOR)
+    run_prompt(place, "extractor@v1", "other")
+    error = call("agreement", "dev", "--against", "latest", fails=True)
+    assert "is on cohort 'other', not on 'dev'" in error

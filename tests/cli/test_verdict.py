@@ -1,0 +1,179 @@
+"""The verb ``verdict`` and the queue options of ``failures``."""
+
+import csv
+import io
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from loop.cli import failures, verdict
+from loop.core.errors import DataError
+from loop.review.files import read_verdicts
+from loop.run.task import run_prompt
+from tests.review.scenes import add_cohort, add_prompt
+
+SECRET = "zebra"
+ROWS = [
+    ("e1", f"FINDINGS:\nSmall effusion.\n\nIMPRESSION:\nStable {SECRET}.", 1, 0),
+    ("f1", f"Fluid at the base, {SECRET}.", 1, 0),
+    ("c1", f"FINDINGS:\nClear.\n\nIMPRESSION:\nCardiomegaly, {SECRET}.", 0, 0),
+]
+FILE = """\
+verdicts:
+- case: f1
+  label: pleural effusion
+  judgement: model_wrong
+  terms: fluid at
+  comment: private words
+- {case: c1, label: cardiomegaly, judgement: reference_wrong, correct_value: present}
+"""
+
+
+@pytest.fixture
+def call(workspace, tmp_path):
+    """Return a function that calls a verb in a workspace with one run."""
+    add_cohort(workspace, tmp_path, ROWS)
+    add_prompt(workspace, 1, "effusion")
+    run_prompt(workspace, "tiny@v1", "dev")
+    (tmp_path / "round1.yaml").write_text(FILE)
+    app = typer.Typer()
+    for module in (failures, verdict):
+        module.register(app)
+
+    def run(*arguments):
+        found = [str(a) for a in arguments]
+        return CliRunner().invoke(app, [*found, "-w", str(workspace.root)])
+
+    return run
+
+
+@pytest.fixture
+def added(call, tmp_path):
+    """Hand in the file; return the ids."""
+    arguments = ("--run", "latest", "--actor", "Ann", "--json")
+    return json.loads(
+        call("verdict", "add", tmp_path / "round1.yaml", *arguments).stdout
+    )["ids"]
+
+
+def listed(call, *options):
+    """Return the verdicts that the verb lists."""
+    return json.loads(call("verdict", "list", "--json", *options).stdout)["verdicts"]
+
+
+def test_a_file_is_kept_once(call, added, tmp_path):
+    """Handing it in again changes nothing."""
+    again = call(
+        "verdict", "add", tmp_path / "round1.yaml", "--run", "latest", "--actor", "Ann"
+    )
+    assert "kept 2 verdicts on dev on run" in again.stdout
+    rows = listed(call)
+    assert sorted(row["id"] for row in rows) == sorted(added)
+    assert {row["state"] for row in rows} == {"open"}
+
+
+def test_comments_are_shown_only_on_request(call, added):
+    """A list may be pasted into an e-mail."""
+    assert "private words" not in call("verdict", "list").stdout
+    assert "private words" not in call("verdict", "list", "--json").stdout
+    assert "private words" in call("verdict", "list", "--comments").stdout
+
+
+def test_a_list_is_narrowed_by_label_and_state(call, added):
+    """Labels may be written as published."""
+    assert [row["cases"] for row in listed(call, "-l", "Pleural Effusion")] == [["f1"]]
+    assert listed(call, "--state", "withdrawn") == []
+
+
+def test_a_withdrawn_verdict_stays_in_the_record(call, added):
+    """With who took it back."""
+    refused = call("verdict", "withdraw", added[0], "--why", "x", "--actor", "Ben")
+    assert isinstance(refused.exception, DataError)
+    done = call("verdict", "withdraw", added[0], "--why", "slip", "--actor", "Ann")
+    assert done.stdout == f"withdrew verdict {added[0]} on dev\n"
+    (row,) = listed(call, "--state", "withdrawn")
+    assert (row["id"], row["withdrawn_by"]) == (added[0], "Ann")
+
+
+@pytest.mark.parametrize("name", ["out.yaml", "out.csv"])
+def test_what_is_exported_is_private_and_reads_back(call, added, tmp_path, name):
+    """Only open verdicts, unless asked otherwise."""
+    call("verdict", "withdraw", added[1], "--why", "slip", "--actor", "Ann")
+    done = call("verdict", "export", tmp_path / name, "--json")
+    assert json.loads(done.stdout)["verdicts"] == 1
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    (one,) = read_verdicts(tmp_path / name).verdicts
+    assert (one.id, one.reviewer) == (added[0], "Ann")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("verdict", "export", "out.xlsx"), "neither in .yaml nor in .csv"),
+        (("verdict", "export", "out.yaml"), "nothing to write"),
+        (("verdict", "list", "--state", "gone"), "Use one of open, superseded"),
+        (("verdict", "withdraw", "x", "--why", "y"), "no verdict 'x'"),
+        (("failures", "--section", "nowhere"), "Sections are findings"),
+        (("failures", "--status", "done"), "a status is one of unreviewed"),
+    ],
+)
+def test_wrong_arguments_are_explained(call, arguments, message):
+    """The message says what there is instead."""
+    result = call(*arguments)
+    assert isinstance(result.exception, DataError)
+    assert message in str(result.exception)
+
+
+def cases(call, *options):
+    """Return the cases that ``failures`` lists."""
+    result = call("failures", "--json", *options)
+    return [row["case_id"] for row in json.loads(result.stdout)["rows"]]
+
+
+def test_failures_can_be_ordered_by_value_with_reasons(call):
+    """Each row says why it comes where it does, without a word of the case."""
+    result = call("failures", "--order", "value", "--json")
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["place"] for row in rows] == [1, 2]
+    assert all("rare: " in row["why"] for row in rows)
+    assert SECRET not in result.stdout
+    assert "rare: " in call("failures", "--order", "value").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--section", "impression"), ["c1"]),
+        (("--search", f"BASE, {SECRET}"), ["f1"]),
+        (("--status", "unreviewed"), ["f1", "c1"]),
+        (("--status", "reserved"), []),
+        (("--reviewer", "Ann"), []),
+    ],
+)
+def test_failures_are_narrowed_as_in_the_workbench(call, options, found):
+    """The same filters, in the usual order of labels and cases."""
+    assert sorted(cases(call, *options)) == sorted(found)
+
+
+def test_failures_know_who_has_judged_them(call, added):
+    """As soon as a verdict is kept."""
+    assert sorted(cases(call, "--reviewer", "Ann", "--status", "reviewed")) == [
+        "c1",
+        "f1",
+    ]
+    assert cases(call, "--status", "unreviewed") == []
+
+
+def test_the_table_of_a_queue_can_be_filled_in_and_sent_back(call, tmp_path):
+    """What the queue adds to a row is no verdict."""
+    text = call("failures", "--order", "value", "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [*rows[0], "judgement"])
+    writer.writeheader()
+    writer.writerows({**row, "judgement": "model_wrong"} for row in rows)
+    path = tmp_path / "filled.csv"
+    path.write_text(stream.getvalue())
+    assert len(read_verdicts(path).verdicts) == 2

@@ -1,0 +1,182 @@
+"""Scores, lineage and the ledger's state, from the ledger alone."""
+
+import json
+
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.ledger import GENESIS, Event, append_event, read_ledger
+from loop.core.records import Mark
+from loop.evaluate.evaluation import evaluate_run
+from loop.evaluate.history import read_scores, score_history
+from loop.evaluate.lineage import Edge, ledger_state, lineage_graph
+from loop.evaluate.rescore import with_intervals
+from loop.evaluate.tried import Standing
+from loop.labels.cohort import read_cohort
+from loop.labels.reference import correct_reference
+from loop.prompts.history import move_alias
+from loop.run.store import open_store
+from tests.evaluate.tried_scenes import EDITOR, tried_check
+
+
+@pytest.fixture
+def told(trials):
+    """Two committed versions, both evaluated, and a rejected draft of the first."""
+    first = trials.version(1, "effusion")
+    trials.commit(first)
+    trials.evaluate(trials.run("tiny@v1"))
+    bad = trials.version(0, "base", parent=first, draft="d1")
+    trials.reject(bad, "broke anchors", check=tried_check("a", "b"))
+    second = trials.version(2, "effusion", "fluid", parent=first)
+    trials.commit(second)
+    trials.evaluate(trials.run("tiny@v2"))
+    return trials
+
+
+def test_versions_stand_in_order_with_their_drafts_behind(told):
+    """A draft belongs to the version it was revised from."""
+    rows = score_history(told.workspace, "tiny", "dev")
+    assert [row.ref for row in rows] == ["tiny@v1", "tiny@draft:d1", "tiny@v2"]
+    assert [row.status for row in rows] == [
+        Standing.COMMITTED,
+        Standing.REJECTED,
+        Standing.COMMITTED,
+    ]
+    assert rows[1].objections == ("broke anchors",)
+    assert [row.verdicts for row in rows] == [2, 1, 2]
+
+
+def test_scores_are_those_that_were_recorded(told):
+    """The same F1 and the same gates as on the evaluation."""
+    rows = score_history(told.workspace, "tiny", "dev")
+    evaluation = evaluate_run(told.workspace, rows[2].run, resamples=20)
+    assert rows[2].macro_f1 == pytest.approx(evaluation.macro.score.estimate, abs=5e-5)
+    assert (rows[2].labels_passed, rows[2].labels_insufficient) == (0, 21)
+    assert rows[2].labels == 21
+    assert rows[1].macro_f1 is None and rows[1].labels_passed is None
+    assert all(row.comparable for row in rows)
+
+
+def test_a_score_on_an_older_reference_is_not_comparable(told):
+    """A correction of the reference moves every score."""
+    cohort = read_cohort(told.workspace, "dev")
+    marks = {("n0", "pleural_effusion"): Mark.PRESENT}
+    correct_reference(told.workspace, cohort, marks, actor=EDITOR, reason="misread")
+    run = score_history(told.workspace, "tiny", "dev")[2].run
+    told.evaluate(run)
+    rows = score_history(told.workspace, "tiny", "dev")
+    assert [row.comparable for row in rows] == [False, True, True]
+    assert [row.reference for row in rows] == [1, None, 2]
+
+
+def test_a_version_whose_files_are_gone_stays_in_the_history(told):
+    """The ledger remembers; nothing is read from the folder."""
+    folder = told.workspace.prompts / "tiny" / "v1"
+    (folder / "guides.yaml").write_text("edema: [")
+    rows = score_history(told.workspace, "tiny", "dev")
+    assert rows[0].ref == "tiny@v1" and rows[0].macro_f1 is not None
+
+
+def test_a_version_that_nobody_recorded_is_read_from_its_files(trials):
+    """It has no score, and no actor of the ledger."""
+    trials.version(1, "effusion")
+    (row,) = score_history(trials.workspace, "tiny", "dev")
+    assert (row.ref, row.who, row.run) == ("tiny@v1", "Dr B. Example", "")
+    assert read_scores(trials.workspace, "tiny")[0].ref == "tiny@v1"
+    with pytest.raises(DataError, match="nothing"):
+        score_history(trials.workspace, "nothing", "dev")
+
+
+def test_intervals_come_from_runs_that_are_still_there(told):
+    """The recorded score lies inside; without the store there is no interval."""
+    scores = score_history(told.workspace, "tiny", "dev")
+    with open_store(told.workspace) as store:
+        filled = with_intervals(told.workspace, store, scores, resamples=100)
+    evaluation = evaluate_run(told.workspace, scores[0].run, resamples=100)
+    assert (filled[0].low, filled[0].high) == evaluation.macro.score[1:3]
+    assert filled[1].low is None
+    told.workspace.store.unlink()
+    with open_store(told.workspace) as store:
+        assert with_intervals(told.workspace, store, scores) == scores
+
+
+def test_lineage_leads_from_parent_to_child(told):
+    """Drafts branch off; aliases stand at their version."""
+    move_alias(told.workspace, "tiny@v2", "production", actor=EDITOR, reason="good")
+    graph = lineage_graph(told.workspace, "tiny")
+    assert graph.edges == (
+        Edge("tiny@v1", "tiny@draft:d1"),
+        Edge("tiny@v1", "tiny@v2"),
+    )
+    assert [node.tag for node in graph.nodes] == ["v1", "draft", "v2"]
+    assert graph.nodes[2].aliases == ("production",)
+
+
+def test_a_return_to_an_older_wording_comes_from_the_version_before(trials):
+    """Two versions with one digest: a parent is never a later version."""
+    first = trials.version(1, "effusion")
+    second = trials.version(2, "fluid", parent=first)
+    third = trials.version(3, "effusion", parent=second)
+    fourth = trials.version(4, "base", parent=third)
+    for version in (first, second, third, fourth):
+        trials.commit(version)
+    edges = lineage_graph(trials.workspace, "tiny").edges
+    assert edges == (
+        Edge("tiny@v1", "tiny@v2"),
+        Edge("tiny@v2", "tiny@v3"),
+        Edge("tiny@v3", "tiny@v4"),
+    )
+
+
+def test_an_intact_ledger_is_said_to_be(told):
+    """Head and counts belong to the page that shows it."""
+    state = ledger_state(told.workspace)
+    assert state.intact and state.problem == ""
+    assert state.head == read_ledger(told.workspace.ledger)[-1].hash
+    assert state.counts["draft_rejected"] == 1
+    assert sum(state.counts.values()) == len(state.entries)
+
+
+@pytest.mark.parametrize("damage", ["edited", "removed", "torn", "not json"])
+def test_a_broken_ledger_is_shown_up_to_the_break(told, damage):
+    """The view must not fail where it is needed most."""
+    path = told.workspace.ledger
+    lines = path.read_bytes().splitlines(keepends=True)
+    if damage == "edited":
+        entry = json.loads(lines[2])
+        lines[2] = json.dumps({**entry, "reason": "other"}).encode() + b"\n"
+    elif damage == "removed":
+        del lines[2]
+    elif damage == "torn":
+        lines[-1] = lines[-1][:30]
+    else:
+        lines[2] = b"\xff nonsense\n"
+    path.write_bytes(b"".join(lines))
+    state = ledger_state(told.workspace)
+    kept = len(lines) - 1 if damage == "torn" else 2
+    assert not state.intact and "line" in state.problem
+    assert len(state.entries) == kept
+    assert state.head == state.entries[-1].hash
+
+
+def test_no_ledger_yet_is_intact_and_empty(workspace):
+    """A fresh folder is no error."""
+    workspace.ledger.unlink()
+    state = ledger_state(workspace)
+    assert (state.intact, state.entries, state.head) == (True, (), GENESIS)
+
+
+def test_a_history_of_sixty_versions_is_cheap(workspace):
+    """Nothing but the ledger is read: the page asks for it on every visit."""
+    for number in range(1, 61):
+        payload = {"digest": f"{number}", "parent": f"{number - 1}", "verdicts": []}
+        event = Event(
+            action="draft_committed",
+            subject=f"made@v{number}",
+            reason="a reason",
+            payload=payload,
+        )
+        append_event(workspace.ledger, event, EDITOR)
+    rows = score_history(workspace, "made", "dev")
+    assert [row.number for row in rows] == list(range(1, 61))
+    assert len(lineage_graph(workspace, "made").edges) == 59

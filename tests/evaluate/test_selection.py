@@ -1,0 +1,125 @@
+"""The corrected score of a run is made from all runs it was chosen among."""
+
+import numpy as np
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.records import Status
+from loop.evaluate.codes import decided_reference, in_order, read_codes
+from loop.evaluate.evaluation import evaluate_run
+from loop.evaluate.pairs import align
+from loop.evaluate.selection import correct_optimism
+from loop.labels.reference import read_reference
+from loop.labels.taxonomy import read_taxonomy
+from loop.run.store import open_store
+from loop.stats.optimism import expected_excess
+from tests.evaluate.scenes import TAXONOMY, random_run, reference
+from tests.evaluate.tried_scenes import tried_check
+
+
+def correct(trials, run, **options):
+    """Return the corrected score of a run."""
+    with open_store(trials.workspace) as store:
+        return correct_optimism(trials.workspace, store, run, **options)
+
+
+@pytest.fixture
+def three(trials):
+    """Return three runs of three wordings."""
+    first = trials.version(1, "effusion")
+    trials.version(2, "effusion", "fluid", parent=first)
+    trials.version(0, "fluid", parent=first, draft="d1")
+    return [trials.run(f"tiny@{tag}") for tag in ("v1", "v2", "draft:d1")]
+
+
+def test_apparent_is_what_evaluate_says(trials, three):
+    """One number, wherever it is read."""
+    chosen = correct(trials, three[0])
+    plain = evaluate_run(trials.workspace, three[0], resamples=20).macro.score
+    assert chosen.score.apparent == pytest.approx(plain.estimate)
+    assert (chosen.k, chosen.rescored, chosen.unscored) == (3, 3, ())
+    assert chosen.score.units == 20
+    assert chosen.expected_drop == expected_excess(20, 3, chosen.accuracy)
+
+
+def test_one_version_keeps_its_score(trials):
+    """Nothing was chosen."""
+    trials.version(1, "effusion")
+    chosen = correct(trials, trials.run("tiny@v1"))
+    assert chosen.score.corrected == chosen.score.apparent
+    assert chosen.expected_drop == 0
+
+
+def test_attempts_without_a_run_count_for_the_expected_drop(trials, three):
+    """They cannot be scored again, and are not forgotten."""
+    first = trials.version(9, "effusion", "x")
+    gone = trials.version(0, "base", parent=first, draft="d2")
+    trials.reject(gone, "no", check=tried_check("a", "b"))
+    chosen = correct(trials, three[1])
+    assert (chosen.k, chosen.rescored) == (4, 3)
+    assert chosen.unscored == ("tiny@draft:d2",)
+    assert chosen.expected_drop == expected_excess(20, 4, chosen.accuracy)
+
+
+def test_a_damaged_old_run_does_not_hide_a_sound_one(trials, three):
+    """It is named and left out."""
+    with open_store(trials.workspace) as store:
+        number = store.find_runs("id = ?", [three[0]])[0].number
+        with store.writing() as connection:
+            connection.execute(
+                "UPDATE outcomes SET fields = 'x' WHERE run = ?", [number]
+            )
+    chosen = correct(trials, three[1])
+    assert (chosen.k, chosen.rescored, chosen.unscored) == (3, 2, ("tiny@v1",))
+
+
+def test_an_unknown_run_and_a_changed_cohort_are_refused(trials, three):
+    """The message says what to do."""
+    with pytest.raises(DataError, match="Make one with `ranloop run`"):
+        correct(trials, "nothing")
+    trials.cohort(replace=True, cases=24)
+    with pytest.raises(DataError, match="Run the prompt again"):
+        correct(trials, three[0])
+
+
+def test_codes_are_those_of_an_evaluation(trials, three):
+    """The fast reader and the careful one say the same of every case."""
+    taxonomy = read_taxonomy(trials.workspace.labels)
+    standard = read_reference(trials.workspace, "dev")
+    with open_store(trials.workspace) as store:
+        run = store.find_runs("id = ?", [three[1]])[0]
+        pairs = align(store.read_outcomes(run.id), standard, taxonomy)
+        table = read_codes(store, run, taxonomy)
+        assert read_codes(store, run, taxonomy) is table
+    assert table.case_ids == pairs.case_ids
+    assert np.array_equal(table.codes, pairs.predicted)
+    turned = table.case_ids[::-1]
+    assert np.array_equal(in_order(table, turned), pairs.binary_predicted[::-1])
+
+
+def test_the_reference_is_joined_by_case_not_by_place():
+    """Cases it does not know stay open, and so do marks that decide nothing."""
+    outcomes, standard = random_run(40)
+    pairs = align(outcomes, standard, TAXONOMY)
+    found = decided_reference(standard, pairs.case_ids, TAXONOMY.ids)
+    assert np.array_equal(found, pairs.binary_reference)
+    small = reference({"b": {"edema": 1}}, ["edema"])
+    assert decided_reference(small, ("a", "b"), ("fracture", "edema")).tolist() == [
+        [-1, -1],
+        [-1, 1],
+    ]
+
+
+def test_unanswered_cases_keep_their_reason(trials, three):
+    """A case without an answer is never read as absent."""
+    with open_store(trials.workspace) as store:
+        number = store.find_runs("id = ?", [three[2]])[0].number
+        with store.writing() as connection:
+            connection.execute(
+                "UPDATE outcomes SET status = ?, fields = '{}' "
+                "WHERE run = ? AND seq = 0",
+                [Status.UNPARSED.value, number],
+            )
+        taxonomy = read_taxonomy(trials.workspace.labels)
+        table = read_codes(store, store.find_runs("id = ?", [three[2]])[0], taxonomy)
+    assert set(table.codes[0]) == {-4}

@@ -1,0 +1,99 @@
+"""Every wording that could have been chosen is counted, once."""
+
+import pytest
+
+from loop.core.errors import DataError
+from loop.evaluate.tried import Standing, versions_tried
+from loop.run.store import open_store
+from tests.evaluate.tried_scenes import tried_check
+
+
+def count(trials, cohort="dev", **options):
+    """Return what was tried, with a store of its own."""
+    with open_store(trials.workspace) as store:
+        return versions_tried(trials.workspace, store, "tiny", cohort, **options)
+
+
+def test_versions_and_drafts_count_repeats_do_not(trials):
+    """The same wording twice is one attempt; a draft is one like any other."""
+    first = trials.version(1, "effusion")
+    trials.version(2, "effusion", "fluid", parent=first)
+    trials.version(0, "fluid", parent=first, draft="d1")
+    for ref in ("tiny@v1", "tiny@v2", "tiny@draft:d1", "tiny@v1"):
+        trials.run(ref)
+    tried = count(trials)
+    names = [one.ref for one in tried.attempts]
+    assert names == ["tiny@v1", "tiny@v2", "tiny@draft:d1"]
+    assert (tried.count, len(tried.runs), tried.gone) == (3, 3, ())
+    assert tried.uncommitted == 1
+
+
+def test_a_draft_that_became_a_version_counts_once(trials):
+    """Identity is the wording, not its name."""
+    first = trials.version(1, "effusion")
+    trials.version(0, "fluid", parent=first, draft="d1")
+    trials.version(2, "fluid", parent=first)
+    for ref in ("tiny@v1", "tiny@draft:d1", "tiny@v2"):
+        trials.run(ref)
+    assert count(trials).count == 2
+
+
+def test_a_rejected_draft_without_its_run_still_counts(trials):
+    """Whoever clears the store has tried it all the same; it is named."""
+    first = trials.version(1, "effusion")
+    run = trials.run("tiny@v1")
+    gone = trials.version(0, "fluid", parent=first, draft="d1")
+    trials.reject(gone, "broke anchors", check=tried_check("x1", "x2"))
+    tried = count(trials)
+    assert (tried.count, tried.gone) == (2, ("tiny@draft:d1",))
+    assert tried.attempts[-1].standing is Standing.REJECTED
+    assert tried.attempts[0].run.id == run
+
+
+def test_a_draft_that_was_never_run_was_not_tried(trials):
+    """Lint stopped it: nobody saw its score."""
+    first = trials.version(1, "effusion")
+    trials.run("tiny@v1")
+    draft = trials.version(0, "fluid", parent=first, draft="d1")
+    trials.reject(draft, "lint found errors", check={"cohort": "dev", "runs": []})
+    assert count(trials).count == 1
+
+
+def test_other_engines_and_parts_of_the_cohort_are_told_apart(trials):
+    """They were tried, but their scores do not compare."""
+    first = trials.version(1, "effusion")
+    trials.version(2, "fluid", parent=first)
+    trials.run("tiny@v2", limit=5)
+    trials.run("tiny@v1")
+    tried = count(trials)
+    assert (tried.count, tried.elsewhere) == (1, 1)
+    other = trials.version(0, "base", parent=first, draft="d2")
+    trials.reject(other, "no", check=tried_check("x", engine="openai:m"))
+    assert count(trials).count == 1
+
+
+@pytest.mark.slow
+def test_scores_of_cases_that_were_replaced_do_not_count(trials):
+    """Another cohort under the same name is another choice."""
+    trials.version(1, "effusion")
+    trials.evaluate(trials.run("tiny@v1"))
+    assert count(trials).count == 1
+    trials.cohort(replace=True, cases=24)
+    assert count(trials).count == 0
+    trials.run("tiny@v1")
+    assert count(trials).count == 1
+
+
+def test_the_ledger_alone_tells_what_was_evaluated_elsewhere(trials):
+    """A checkout without the private store still knows how many were tried."""
+    trials.version(1, "effusion")
+    trials.evaluate(trials.run("tiny@v1"))
+    trials.workspace.store.unlink()
+    tried = count(trials)
+    assert (tried.count, tried.gone, tried.engine) == (1, ("tiny@v1",), "")
+
+
+def test_a_missing_cohort_is_named(trials):
+    """Not an empty count."""
+    with pytest.raises(DataError, match="other"):
+        count(trials, cohort="other")

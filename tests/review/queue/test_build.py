@@ -1,0 +1,213 @@
+"""The queue of a real small run: what stands beside a pair, what is let through."""
+
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.records import Value
+from loop.evaluate.failures import Kind
+from loop.labels.cohort import read_cohort, texts_path
+from loop.labels.taxonomy import read_taxonomy
+from loop.labels.votes import import_votes, votes_path
+from loop.review.kept import read_kept
+from loop.review.queue.build import build_queue
+from loop.review.queue.progress import mark_progress
+from loop.review.queue.records import Progress, QueueFilter, Section
+from loop.review.record import Circumstances
+from loop.review.reservations import Reservation
+from loop.review.submit import submit_verdict, withdraw_verdict
+from loop.review.verdict import Judgement
+from loop.run.store import open_store
+from loop.run.task import run_prompt
+from tests.review.scenes import (
+    ANN,
+    BEN,
+    EDITOR,
+    add_cohort,
+    add_prompt,
+    clock,
+    commit,
+    verdict,
+)
+
+ROWS = [
+    ("e1", "FINDINGS:\nSmall effusion.\n\nIMPRESSION:\nStable.", 1, 0),
+    ("f1", "FINDINGS:\nFluid at the base.\n\nIMPRESSION:\nStable.", 1, 0),
+    ("f2", "Fluid layers.", 1, 0),
+    ("c1", "FINDINGS:\nClear.\n\nIMPRESSION:\nCardiomegaly.", 0, 0),
+    ("n1", "Clear lungs.", 0, 0),
+]
+
+
+@pytest.fixture
+def place(workspace, tmp_path):
+    """Return a workspace in which v1 misses fluid and v2 reads it."""
+    add_cohort(workspace, tmp_path, ROWS)
+    first = add_prompt(workspace, 1, "effusion")
+    run_prompt(workspace, "tiny@v1", "dev")
+    add_prompt(workspace, 2, "effusion", "fluid at", parent=first)
+    run_prompt(workspace, "tiny@v2", "dev")
+    return workspace
+
+
+@pytest.fixture
+def store(place):
+    """Return its open store."""
+    with open_store(place) as opened:
+        yield opened
+
+
+@pytest.fixture
+def queue(place, store):
+    """Return the queue of v1's run."""
+    return build_queue(place, store, "latest:tiny@v1")
+
+
+def pairs(items):
+    """Return (case, label) of items, sorted."""
+    return sorted((item.case_id, item.label) for item in items)
+
+
+EFFUSIONS = [("f1", "pleural_effusion"), ("f2", "pleural_effusion")]
+
+
+def test_every_failing_pair_is_there_once_with_its_place(queue):
+    """Nothing that fails can be missed."""
+    assert pairs(queue.items) == [("c1", "cardiomegaly"), *EFFUSIONS]
+    assert [item.place for item in queue.items] == [1, 2, 3]
+
+
+def test_other_versions_stand_beside_and_make_a_pair_worth_more(queue):
+    """v2 found the fluid of f1, so the prompt's versions disagree there."""
+    f1, f2 = queue.find("f1", "pleural_effusion"), queue.find("f2", "pleural_effusion")
+    assert [(one.prompt, one.value) for one in f1.others] == [
+        ("tiny@v2", Value.PRESENT)
+    ]
+    assert [one.value for one in f2.others] == [Value.ABSENT]
+    assert "2 runs of the prompt disagree" in f1.reasons.words
+    assert f1.value == f2.value + 1
+    assert f1.place < f2.place
+
+
+def test_the_section_is_that_of_the_evidence(queue):
+    """A missed finding has none."""
+    assert queue.find("c1", "cardiomegaly").sections == (Section.IMPRESSION,)
+    assert queue.find("f1", "pleural_effusion").sections == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (QueueFilter(labels=frozenset({"cardiomegaly"})), [("c1", "cardiomegaly")]),
+        (QueueFilter(kinds=frozenset({Kind.FALSE_NEGATIVE})), EFFUSIONS),
+        (
+            QueueFilter(sections=frozenset({Section.IMPRESSION})),
+            [("c1", "cardiomegaly")],
+        ),
+        (QueueFilter(text="FLUID at"), EFFUSIONS[:1]),
+        (QueueFilter(text="no such words"), []),
+        (QueueFilter(reviewers=frozenset({ANN})), []),
+        (QueueFilter(progress=frozenset({Progress.ADDRESSED})), []),
+        (QueueFilter(reserved=True), []),
+        (QueueFilter(reserved=False, text="fluid"), EFFUSIONS),
+    ],
+)
+def test_filters_let_through_what_they_say(queue, wanted, found):
+    """One at a time and together."""
+    assert pairs(queue.filtered(wanted)) == found
+
+
+def test_without_texts_everything_but_the_search_works(place, store):
+    """A cohort may have come without its texts."""
+    texts_path(place, "dev").unlink()
+    queue = build_queue(place, store, "latest:tiny@v1")
+    assert len(queue.filtered(QueueFilter())) == 3
+    with pytest.raises(DataError, match="not on this machine"):
+        queue.filtered(QueueFilter(text="fluid"))
+
+
+def test_votes_are_counted_per_value(place, store, tmp_path):
+    """The reviewer sees that the readers were split."""
+    path = tmp_path / "votes.csv"
+    lines = [f"{who},f1,pleural_effusion,{said}" for who, said in
+             (("r1", "present"), ("r2", "present"), ("r3", "absent"))]  # fmt: skip
+    path.write_text("reader,case_id,label,value\n" + "\n".join(lines) + "\n")
+    cohort, taxonomy = read_cohort(place, "dev"), read_taxonomy(place.labels)
+    import_votes(place, cohort, path, taxonomy, need=None, actor=EDITOR)
+    queue = build_queue(place, store, "latest:tiny@v1", reference=2)
+    item = queue.find("f1", "pleural_effusion")
+    assert item.votes == ((Value.PRESENT, 2), (Value.ABSENT, 1))
+    assert "the readers disagree" in item.reasons.words
+    votes_path(place, "dev").write_text("reader,case_id,label,value\n")
+    with pytest.raises(DataError, match="not what the ledger recorded"):
+        build_queue(place, store, "latest:tiny@v1", reference=2)
+
+
+def test_a_holdout_has_no_queue(place, store, tmp_path):
+    """Whoever has read its failing cases has used it up."""
+    add_cohort(place, tmp_path, ROWS, role="holdout", replace=True)
+    with pytest.raises(DataError, match="failing cases stay unseen"):
+        build_queue(place, store, "latest")
+
+
+def marked(place, store, queue, reserved=()):
+    """Return (progress, reviewers, reserved by) of f1."""
+    kept = read_kept(store, place, "dev")
+    item = mark_progress(queue, kept, reserved).find("f1", "pleural_effusion")
+    return item.progress.value, item.reviewers, item.reserved_by
+
+
+def judge(store, now, reviewer=ANN, **changes):
+    """Hand in a verdict on f1; return its id."""
+    made_on = Circumstances("dev", "tiny@v1", "", "run-1")
+    one = verdict("f1", reviewer, label="pleural_effusion", **changes)
+    return submit_verdict(store, one, made_on, now)
+
+
+def test_progress_follows_the_verdicts(place, store, queue):
+    """Unreviewed, reviewed by two, and back when both withdraw."""
+    now = clock()
+    assert marked(place, store, queue) == ("unreviewed", (), "")
+    ids = [judge(store, now, who) for who in (ANN, BEN)]
+    assert marked(place, store, queue) == ("reviewed", (ANN, BEN), "")
+    for key in ids:
+        withdraw_verdict(store, key, EDITOR, "slip", now)
+    assert marked(place, store, queue) == ("unreviewed", (), "")
+
+
+def test_what_a_version_answered_returns_when_it_still_fails(place, store, queue):
+    """On the run of v1 it is done; on a run of v2 somebody must look again."""
+    key = judge(store, clock())
+    commit(place, "tiny@v2", [key])
+    assert marked(place, store, queue)[0] == "addressed"
+    f2 = verdict("f2", label="pleural_effusion")
+    key = submit_verdict(store, f2, Circumstances("dev", "tiny@v1", ""), clock())
+    commit(place, "tiny@v2", [key])
+    later = build_queue(place, store, "latest:tiny@v2")
+    kept = read_kept(store, place, "dev")
+    items = mark_progress(later, kept).filtered(
+        QueueFilter(progress=frozenset({Progress.RETURNED}))
+    )
+    assert pairs(items) == EFFUSIONS[1:]
+
+
+def test_a_reference_corrected_before_the_run_was_scored_returns_too(
+    place, store, queue
+):
+    """Scored on the older reference, the pair is done; on the newer it still fails."""
+    wrong = {"judgement": Judgement.REFERENCE_WRONG, "correct_value": Value.PRESENT}
+    judge(store, clock(), **wrong)
+    assert marked(place, store, queue)[0] == "returned"
+
+
+def test_a_reserved_case_names_who_has_it(place, store, queue):
+    """All of its pairs, and nobody else's."""
+    reserved = [Reservation("dev", "f1", BEN, "2026-01-05T09:20:00.000000Z")]
+    assert marked(place, store, queue, reserved) == ("unreviewed", (), BEN)
+    marks = mark_progress(queue, (), reserved)
+    assert pairs(marks.filtered(QueueFilter(reserved=True))) == EFFUSIONS[:1]
+
+
+def test_nothing_changed_makes_no_new_items(place, store, queue):
+    """Five thousand items are looked at for each click."""
+    again = mark_progress(queue, read_kept(store, place, "dev"))
+    assert all(a is b for a, b in zip(again.items, queue.items, strict=True))

@@ -1,0 +1,75 @@
+"""How far a label is from its gate, against counting answer by answer."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loop.evaluate.protocol import Protocol
+from loop.review.queue.nearness import Nearness, measure_nearness
+from loop.stats.agreement import cohen_kappa
+from loop.stats.confusion import Confusion
+
+POINT = Protocol()
+LOWER = Protocol(rule="lower", min_positives=14)
+EASY = Protocol(accuracy=0.7, kappa=0.5)
+COUNTS = st.builds(Confusion, *[st.integers(0, 5)] * 4)
+
+
+def passes(counts, protocol=EASY):
+    """Whether a label passes, by the kappa of the evaluation."""
+    kappa = cohen_kappa(counts).value
+    return counts.correct / counts.n >= protocol.accuracy and (
+        kappa is not None and kappa >= protocol.kappa
+    )
+
+
+def turned(counts):
+    """Yield every table that differs in so many answers, with that number."""
+    tp, fp, fn, tn = counts
+    for on_positives in range(-tp, fn + 1):
+        for on_negatives in range(-tn, fp + 1):
+            table = Confusion(
+                tp + on_positives, fp - on_negatives, fn - on_positives,
+                tn + on_negatives,
+            )  # fmt: skip
+            yield abs(on_positives) + abs(on_negatives), table
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(counts=COUNTS.filter(lambda counts: counts.n))
+def test_no_smaller_number_of_answers_would_do(counts):
+    """Every possible change of answers is tried."""
+    found = measure_nearness(counts, EASY)
+    before = passes(counts)
+    enough = [n for n, table in turned(counts) if passes(table) != before]
+    if found is None:
+        assert not enough
+    else:
+        assert found.passing is before
+        assert found.answers <= min(enough, default=found.answers)
+
+
+@pytest.mark.parametrize(
+    ("counts", "protocol", "expected"),
+    [
+        (Confusion(30, 4, 3, 63), POINT, Nearness(2, passing=False)),
+        (Confusion(30, 2, 3, 65), POINT, Nearness(1, passing=True)),
+        (Confusion(50, 0, 0, 50), POINT, Nearness(6, passing=True)),
+        (Confusion(150, 5, 4, 141), LOWER, Nearness(1, passing=False)),
+        (Confusion(150, 4, 4, 142), LOWER, Nearness(1, passing=True)),
+    ],
+)
+def test_the_count_is_the_one_a_table_gives(counts, protocol, expected):
+    """100 cases bear 5 errors at 0.95; 300 bear 8 by the lower limit (max_errors)."""
+    assert measure_nearness(counts, protocol) == expected
+
+
+def test_limits_that_no_answer_can_reach_are_far():
+    """20 cases never certify 0.95: more cases are needed, not other answers."""
+    assert measure_nearness(Confusion(10, 0, 0, 10), LOWER) is None
+
+
+def test_without_cases_nothing_is_near():
+    """No data, no distance."""
+    assert measure_nearness(Confusion(0, 0, 0, 0), POINT) is None

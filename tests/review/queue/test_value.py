@@ -1,0 +1,152 @@
+"""The order of the queue: worth first, and an honest random share."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loop.core.digests import framed
+from loop.core.records import Status, Value
+from loop.evaluate.failures import Failure, Kind, find_failures
+from loop.evaluate.pairs import align
+from loop.evaluate.protocol import Protocol
+from loop.review.queue.records import OtherAnswer, Reasons
+from loop.review.queue.value import Worth, arrange, chance_to_differ
+from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
+
+PRESENT, ABSENT, UNCERTAIN = Value.PRESENT, Value.ABSENT, Value.UNCERTAIN
+
+
+def failure(number, label="edema"):
+    """Return a failing pair."""
+    return Failure(f"c{number}", label, Kind.FALSE_POSITIVE, PRESENT, None, (), "")
+
+
+def explained(outcomes, rows, *, others=(), votes=(), protocol=None):
+    """Return the reasons of the first failure of a run."""
+    standard = reference(rows)
+    worth = Worth(align(outcomes, standard, TAXONOMY), protocol or Protocol())
+    first = next(find_failures(iter(outcomes), standard, TAXONOMY))
+    return worth.explain(first, others, votes)
+
+
+def said(*values):
+    """Return what other runs answered."""
+    return [OtherAnswer(f"r{n}", "tiny@v1", 0, v) for n, v in enumerate(values)]
+
+
+RARE = ([outcome("a", {"edema": 1})], {"a": {"no_finding": 2}})
+
+
+def test_a_label_without_its_positives_is_rare():
+    """0 of 10 is as rare as can be; the words give both numbers."""
+    reasons = explained(*RARE)
+    assert reasons.rare == 1.0
+    assert "rare: 0 of at least 10 positives" in reasons.words
+
+
+def test_disagreement_is_the_chance_that_two_answers_differ():
+    """With two other runs: one of three pairs of answers agrees."""
+    reasons = explained(*RARE, others=said(ABSENT, PRESENT))
+    assert reasons.split == pytest.approx(2 / 3)
+    assert "3 runs of the prompt disagree" in reasons.words
+
+
+def test_a_missing_answer_disagrees_with_nothing():
+    """An unparsed answer is no value."""
+    assert explained(*RARE, others=said(None, PRESENT)).split == 0
+
+
+def test_split_votes_count_like_split_answers():
+    """Three against three: nine of fifteen pairs differ."""
+    reasons = explained(*RARE, votes=((PRESENT, 3), (ABSENT, 3)))
+    assert reasons.split == pytest.approx(9 / 15)
+    assert "the readers disagree" in reasons.words
+
+
+def test_an_uncertain_answer_is_worth_half_a_point():
+    """It hedges where the reference decides."""
+    hedged = [outcome("a", {"edema": -1})], RARE[1]
+    plain, unsure = explained(*RARE), explained(*hedged)
+    assert unsure.unsure == 1
+    assert "answered uncertain" in unsure.words
+    assert (plain.unsure, plain._replace(unsure=1.0).value - plain.value) == (0, 0.5)
+
+
+def test_a_label_near_its_gate_says_how_near():
+    """100 cases bear 5 errors: with 6 one right answer decides."""
+    outcomes = [outcome(f"c{n}", {"edema": int(n < 36)}) for n in range(100)]
+    rows = {f"c{n}": {"edema": int(6 <= n < 36), "no_finding": 2} for n in range(100)}
+    reasons = explained(outcomes, rows)
+    assert reasons.near == 1.0
+    assert "1 right answer from its gate" in reasons.words
+
+
+def test_cases_without_an_answer_are_worth_what_blocks_the_gates():
+    """1 % may be missing; of 100 cases two are, so one decides."""
+    outcomes = [silent("c0"), silent("c1", Status.ENGINE_FAILED)]
+    outcomes += [outcome(f"c{n}", {}) for n in range(2, 100)]
+    rows = {f"c{n}": {"no_finding": 1} for n in range(100)}
+    reasons = explained(outcomes, rows)
+    assert reasons == Reasons(
+        near=1.0, words=("2 cases have no readable answer; the gates bear 1",)
+    )
+    few = [silent("c0"), *[outcome(f"c{n}", {}) for n in range(1, 100)]]
+    assert explained(few, rows).value == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "chance"),
+    [({}, 0), ({PRESENT: 1}, 0), ({PRESENT: 5}, 0), ({PRESENT: 1, ABSENT: 1}, 1)],
+)
+def test_chance_to_differ_has_closed_forms(counts, chance):
+    """One answer cannot disagree; two different ones always do."""
+    assert chance_to_differ(counts) == chance
+
+
+@given(values=st.lists(st.floats(0, 3.5), max_size=60))
+def test_everything_has_one_place(values):
+    """Nothing is lost and nothing comes twice."""
+    order = arrange("run", [failure(n) for n in range(len(values))], values)
+    assert sorted(one.at for one in order) == list(range(len(values)))
+
+
+@settings(max_examples=40)
+@given(values=st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=20, max_size=80))
+def test_the_first_places_hold_the_first_of_the_draw(values):
+    """So that a queue worked off in part still gives a random sample."""
+    failures = [failure(n) for n in range(len(values))]
+    placed = arrange("run", failures, values)
+    draw = _draw(failures)
+    assert {one.at for one in placed if one.audit} == set(draw[: -(-len(values) // 10)])
+    for n in range(10, len(values) + 1, 10):
+        assert set(draw[: n // 10]) <= {one.at for one in placed[:n]}
+
+
+def _draw(failures):
+    """Return all indices in the order of the draw, as the module describes it."""
+    keys = [
+        hashlib.sha256(framed(("run", one.case_id, one.label))).digest()
+        for one in failures
+    ]
+    return sorted(range(len(failures)), key=keys.__getitem__)
+
+
+def test_between_draws_the_worthiest_come_first_and_ties_keep_their_order():
+    """Value decides, then cohort and taxonomy."""
+    values = [0.5, 2.0, 2.0, 1.0]
+    order = arrange("run", [failure(n) for n in range(4)], values)
+    assert [one.at for one in order] == [1, 2, 3, 0]
+
+
+def test_the_draw_is_random_over_runs():
+    """Over many runs every pair is drawn about equally often, whatever its worth."""
+    failures, hits = [failure(n) for n in range(50)], np.zeros(50)
+    for run in range(600):
+        for one in arrange(f"run-{run}", failures, list(range(50))):
+            hits[one.at] += one.audit
+    assert hits.sum() == 600 * 5
+    assert hits.min() > 30
+    assert hits.max() < 95

@@ -1,0 +1,128 @@
+"""Disputes: which pairs, in which order, under which names."""
+
+import numpy as np
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.records import Mark, Value
+from loop.labels.ballots import VOTE_CODES, Votes
+from loop.labels.majority import majority
+from loop.labels.reference import Reference
+from loop.review.reading.disputes import find_disputes, read_disputes
+from tests.review.reading.conftest import WORDS
+
+
+def table(rows, labels=("edema",)):
+    """Return votes: one string of p, a, u or dot per case, one character a reader."""
+    codes = {word: VOTE_CODES[value] for word, value in WORDS.items()} | {".": -1}
+    values = [[[codes[word] for word in row]] * len(labels) for row in rows]
+    return Votes(
+        readers=tuple("ABCDEF"[: len(rows[0])]),
+        case_ids=tuple(f"c{n}" for n in range(len(rows))),
+        labels=labels,
+        values=np.array(values, dtype=np.int8),
+    )
+
+
+def standard(votes):
+    """Return the reference that the majority makes of votes."""
+    return Reference(
+        cohort="read",
+        number=1,
+        digest="d",
+        case_ids=votes.case_ids,
+        labels=votes.labels,
+        marks=majority(votes),
+    )
+
+
+def test_no_majority_comes_before_a_split_and_close_before_clear(assignment):
+    """Unanimous pairs are no disputes, nor is a pair nobody voted on."""
+    votes = table(["pppaaa", "pppppp", "ppppaa", "pppppa", "ppaauu", "......"])
+    found = find_disputes(votes, standard(votes), assignment.taxonomy)
+    assert [row.case_id for row in found] == ["c0", "c4", "c2", "c3"]
+    assert [row.votes_say for row in found] == [
+        Mark.NO_MAJORITY, Mark.NO_MAJORITY, Mark.PRESENT, Mark.PRESENT,
+    ]  # fmt: skip
+    assert dict(found[1].counts) == {
+        Value.PRESENT: 2, Value.ABSENT: 2, Value.UNCERTAIN: 2,
+    }  # fmt: skip
+
+
+def test_too_few_votes_are_a_dispute_without_disagreement(assignment):
+    """Two of six said present: no majority, so somebody must look."""
+    votes = table(["pp....", "pppp.."])
+    (one,) = find_disputes(votes, standard(votes), assignment.taxonomy)
+    assert (one.case_id, one.not_voted) == ("c0", 4)
+
+
+def test_the_order_of_readers_does_not_matter(assignment):
+    """Counts and order are symmetric in the readers; ballots follow the names."""
+    votes = table(["pppaaa", "ppppaa", "puaaaa"])
+    turned = table(["aaappp", "aapppp", "aaaaup"])
+    one, other = (
+        find_disputes(v, standard(v), assignment.taxonomy) for v in (votes, turned)
+    )
+    assert [(r.case_id, dict(r.counts)) for r in one] == [
+        (r.case_id, dict(r.counts)) for r in other
+    ]
+
+
+def test_a_derived_no_finding_is_not_disputed(workspace, assignment, say, publish):
+    """It follows from the labels that are; a real vote on it would be shown."""
+    say("Dr. A", "pa")
+    say("Dr. B", "aa")
+    publish()
+    found = read_disputes(workspace, assignment)
+    assert [(r.case_id, r.label) for r in found.rows] == [("c1", "edema")]
+    assert (found.need, found.readers, found.open) == (2, 2, 1)
+
+
+def test_a_no_finding_that_was_voted_on_is_disputed(assignment):
+    """Votes from a file may say something that does not follow."""
+    votes = table(["pa"], labels=("no_finding",))
+    (one,) = find_disputes(votes, standard(votes), assignment.taxonomy)
+    assert one.label == "no_finding"
+
+
+def test_letters_hold_for_one_case_only(workspace, assignment, say, publish):
+    """The same person is not the same letter everywhere, but within a case."""
+    for number in range(6):
+        say(f"Dr. {number}", "papa" if number else "apap")
+        say(f"Dr. {number}", "papa" if number else "apap", label="fracture")
+    publish()
+    found = read_disputes(workspace, assignment, anonymous=True)
+    letters: dict[str, set[str]] = {}
+    for row in found.rows:
+        names = [ballot.reader for ballot in row.ballots]
+        assert names == list("ABCDEF")
+        values = [ballot.value for ballot in row.ballots]
+        (odd,) = [n for n, v in zip(names, values, strict=True) if values.count(v) == 1]
+        letters.setdefault(row.case_id, set()).add(odd)
+    assert all(len(each) == 1 for each in letters.values())
+    assert len(set.union(*letters.values())) > 1
+    assert found == read_disputes(workspace, assignment, anonymous=True)
+
+
+def test_named_ballots_are_those_of_the_votes(workspace, assignment, say, publish):
+    """Without the option every vote has its reader."""
+    say("Dr. A", "p")
+    say("Dr. B", "u")
+    publish()
+    (row,) = read_disputes(workspace, assignment).rows
+    assert row.ballots == (("Dr. A", Value.PRESENT), ("Dr. B", Value.UNCERTAIN))
+
+
+def test_a_cohort_without_votes_has_no_disputes_to_list(workspace, assignment):
+    """The message says how votes come in."""
+    with pytest.raises(DataError, match="no readers' votes"):
+        read_disputes(workspace, assignment)
+
+
+def test_the_need_recorded_is_the_need_used(workspace, assignment, say, publish):
+    """Three of three was asked for: two of three is no majority here."""
+    for reader, edema in (("A", "p"), ("B", "p"), ("C", "a")):
+        say(reader, edema)
+    publish(need=3)
+    (row,) = read_disputes(workspace, assignment).rows
+    assert row.votes_say is Mark.NO_MAJORITY

@@ -1,0 +1,107 @@
+"""A form on a screen says the same as a verdict file, and is checked as strictly."""
+
+import pytest
+
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.records import Exemplar, Value
+from loop.labels.taxonomy import read_taxonomy
+from loop.review.copied import warn_of_copy
+from loop.review.entry import build_from_form
+from loop.review.verdict import Context, Judgement, Severity
+
+FORM = {"cases": ["a"], "label": "edema", "judgement": "model_wrong"}
+EXAMPLE = {"text": "The lungs are wet.", "value": "present", "evidence": "Lungs"}
+
+
+@pytest.fixture
+def build(labels_folder):
+    """Return a function that builds a verdict from a changed form."""
+    taxonomy = read_taxonomy(labels_folder)
+
+    def built(**changes):
+        return build_from_form(
+            FORM | changes, reviewer="Ann", taxonomy=taxonomy, case_ids={"a", "b"}
+        )
+
+    return built
+
+
+def test_a_whole_form_becomes_a_verdict(build):
+    """Every field arrives, blanks at the ends do not."""
+    verdict = build(
+        severity="minor",
+        context="negation",
+        terms=[" wet lungs ", ""],
+        exemplars=[EXAMPLE],
+        correct_value="present",
+        comment="  why  ",
+        anchor=True,
+    )
+    assert (verdict.severity, verdict.context) == (Severity.MINOR, Context.NEGATION)
+    assert verdict.edits.terms == ("wet lungs",)
+    assert verdict.edits.exemplars == (
+        Exemplar(text="The lungs are wet.", value=Value.PRESENT, evidence="Lungs"),
+    )
+    assert (verdict.reviewer, verdict.comment, verdict.anchor) == ("Ann", "why", True)
+
+
+def test_empty_fields_do_not_count(build):
+    """A form sends all of its boxes, filled or not."""
+    empty = build(
+        terms=[], exclusions="", correct_value=None, comment=" ", exemplars=[{}]
+    )
+    assert empty == build()
+
+
+def test_the_reviewer_is_never_taken_from_the_form(build):
+    """Identity comes from the session."""
+    assert build(reviewer="Somebody Else").reviewer == "Ann"
+
+
+def test_evidence_must_stand_in_its_paraphrase(build):
+    """Lint would refuse the draft later; the clinician hears it now."""
+    example = EXAMPLE | {"evidence": "fluid"}
+    with pytest.raises(DataError, match=r"exemplar 1: .*Use the phrase"):
+        build(exemplars=[example])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"judgement": "nonsense"}, "judgement: "),
+        ({"cases": ["zzz"]}, "no case 'zzz'"),
+        ({"cases": []}, "needs a comment that says why"),
+        ({"judgement": "reference_wrong"}, "needs case_id and correct_value"),
+        ({"action": "add_term"}, "action add_term needs terms"),
+        ({"extra": "x"}, "there is no such field"),
+        ({"comment": "half \ud800"}, "character 6 of a field is only half of one"),
+        ({"terms": ["half \ud800"]}, "Delete it and type it again"),
+        ({"exemplars": [EXAMPLE | {"why": "\udfff"}]}, "character 1 of a field"),
+    ],
+)
+def test_a_wrong_form_is_refused_with_a_way_out(build, changes, message):
+    """The same words as for a file."""
+    with pytest.raises(DataError, match=message):
+        build(**changes)
+
+
+def test_an_unknown_label_is_refused(build):
+    """Also when a hand-made request sends it."""
+    with pytest.raises(UnknownLabelError, match="no label"):
+        build(label="<script>")
+
+
+def test_markup_is_kept_as_text(build):
+    """Nothing is stripped or read as HTML: showing it safely is the screen's part."""
+    hostile = "<script>alert(1)</script> =1+1 \u202e\x1b[31m"
+    assert build(comment=hostile).comment == hostile
+    assert build().judgement is Judgement.MODEL_WRONG
+
+
+def test_a_copy_is_warned_of_from_eight_words_on():
+    """Case and punctuation do not hide it; seven words are common speech."""
+    text = "There is a small left apical pneumothorax today, unchanged."
+    copied = "there is a SMALL left: apical pneumothorax today"
+    assert "own words" in warn_of_copy(copied, text)
+    assert warn_of_copy("is a small left apical pneumothorax today", text) == ""
+    assert warn_of_copy("", text) == ""

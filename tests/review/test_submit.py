@@ -1,0 +1,188 @@
+"""Verdicts handed in one by one: nothing lost, nothing twice, nothing half."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from loop.core.errors import DataError, StoreError
+from loop.core.ledger import Actor
+from loop.review.kept import VerdictState, read_kept
+from loop.review.submit import submit_verdict, submit_verdicts, withdraw_verdict
+from loop.review.working import keep_working, read_working
+from loop.run.store import Store, open_store
+from tests.review.scenes import ANN, BEN, MADE_ON, WHEN, clock, verdict
+
+
+@pytest.fixture
+def store(workspace):
+    """Return the open store of a fresh workspace."""
+    with open_store(workspace) as opened:
+        yield opened
+
+
+def states(store):
+    """Return id to state."""
+    return {one.id: one.state for one in read_kept(store, None, "dev")}
+
+
+def test_two_reviewers_on_one_case_both_stay(store):
+    """Nobody overwrites anybody."""
+    now = clock()
+    submit_verdict(store, verdict(reviewer=ANN), MADE_ON, now)
+    submit_verdict(store, verdict(reviewer=BEN), MADE_ON, now)
+    assert list(states(store).values()) == [VerdictState.OPEN] * 2
+
+
+def test_a_double_click_keeps_one(store):
+    """The answer to the second is the id of the first."""
+    now = clock()
+    first = submit_verdict(store, verdict(), MADE_ON, now)
+    assert submit_verdict(store, verdict(), MADE_ON, now) == first
+    assert len(states(store)) == 1
+
+
+def test_going_back_to_an_earlier_verdict_counts_as_a_new_one(store):
+    """A, then B, then A again: the last word is A."""
+    now = clock()
+    first = submit_verdict(store, verdict(), MADE_ON, now)
+    second = submit_verdict(store, verdict(comment="no"), MADE_ON, now)
+    third = submit_verdict(store, verdict(), MADE_ON, now)
+    assert third == f"{first}-2"
+    assert states(store) == {
+        first: VerdictState.SUPERSEDED,
+        second: VerdictState.SUPERSEDED,
+        third: VerdictState.OPEN,
+    }
+
+
+def test_a_verdict_may_be_given_again_after_it_was_withdrawn(store):
+    """Taking back is no ban."""
+    now = clock()
+    first = submit_verdict(store, verdict(), MADE_ON, now)
+    withdraw_verdict(store, first, Actor(name=ANN, role="reviewer"), "slip", now)
+    again = submit_verdict(store, verdict(), MADE_ON, now)
+    assert states(store) == {first: VerdictState.WITHDRAWN, again: VerdictState.OPEN}
+
+
+def test_the_same_words_on_a_newer_run_are_a_verdict_of_their_own(store):
+    """The pair failed again, so it was judged again."""
+    now = clock()
+    first = submit_verdict(store, verdict(), MADE_ON, now)
+    again = submit_verdict(store, verdict(), MADE_ON._replace(run="run-2"), now)
+    assert states(store)[first] is VerdictState.SUPERSEDED
+    assert states(store)[again] is VerdictState.OPEN
+
+
+def test_a_clock_that_stands_still_does_not_mix_up_the_order(store):
+    """The later submission wins also on a machine whose clock was put back."""
+    still = [
+        submit_verdict(store, verdict(comment=word), MADE_ON, lambda: WHEN)
+        for word in "abc"
+    ]
+    assert [key for key, state in states(store).items() if state == "open"] == [
+        still[-1]
+    ]
+
+
+def test_the_form_is_gone_exactly_when_the_verdict_is_there(store):
+    """One transaction: a form is neither lost nor left behind."""
+    ann = Actor(name=ANN, role="reviewer")
+    keep_working(store, ann, "form:x", {"comment": "half"})
+    with store.writing() as connection:
+        connection.execute(
+            "CREATE TEMP TRIGGER stop BEFORE DELETE ON working "
+            "BEGIN SELECT RAISE(ABORT, 'stop'); END"
+        )
+    with pytest.raises(StoreError):
+        submit_verdict(store, verdict(), MADE_ON, finishing="form:x")
+    assert states(store) == {}
+    with store.writing() as connection:
+        connection.execute("DROP TRIGGER stop")
+    submit_verdict(store, verdict(), MADE_ON, finishing="form:x")
+    assert len(states(store)) == 1
+    assert read_working(store, ann, "form:x") is None
+
+
+def test_nobody_elses_form_is_dropped(store):
+    """Two people fill in the form of the same case."""
+    for name in (ANN, BEN):
+        keep_working(store, Actor(name=name), "form:x", {"by": name})
+    submit_verdict(store, verdict(reviewer=ANN), MADE_ON, finishing="form:x")
+    kept = read_working(store, Actor(name=BEN), "form:x")
+    assert kept is not None
+    assert kept.payload == {"by": BEN}
+
+
+def test_a_verdict_without_a_reviewer_is_a_bug(store):
+    """Identity comes from the session, always."""
+    with pytest.raises(ValueError, match="names no reviewer"):
+        submit_verdict(store, verdict(reviewer=" "), MADE_ON)
+
+
+def test_verdicts_of_one_batch_do_not_supersede_each_other(store):
+    """A file may correct the reference and the wording of one case."""
+    both = (verdict(comment="one"), verdict(comment="two"))
+    submit_verdicts(store, both, MADE_ON._replace(source="round1.yaml"), clock())
+    assert set(states(store).values()) == {VerdictState.OPEN}
+
+
+def test_only_author_or_editor_withdraws(store):
+    """And the refusal says whom to ask."""
+    key = submit_verdict(store, verdict(reviewer=ANN), MADE_ON)
+    with pytest.raises(DataError, match=r"given by Dr A. Example.*Ask one"):
+        withdraw_verdict(store, key, Actor(name=BEN, role="reviewer"), "wrong")
+    withdraw_verdict(store, key, Actor(name=BEN, role="editor"), "wrong")
+    (kept,) = read_kept(store, None, "dev")
+    assert kept.withdrawal is not None
+    assert (kept.withdrawal.actor, kept.withdrawal.reason) == (BEN, "wrong")
+
+
+def test_withdrawing_twice_keeps_the_first_reason(store):
+    """Nothing in the record changes."""
+    key = submit_verdict(store, verdict(), MADE_ON)
+    for reason in ("first", "second"):
+        withdraw_verdict(store, key, Actor(name=ANN), reason)
+    assert read_kept(store, None, "dev")[0].withdrawal.reason == "first"
+
+
+@pytest.mark.parametrize(
+    ("ref", "reason", "message"),
+    [
+        ("nothing", "a reason", r"no verdict 'nothing'. See `ranloop verdict list`"),
+        ("nothing", " ", "needs a reason. Give one"),
+    ],
+)
+def test_what_cannot_be_withdrawn_is_explained(store, ref, reason, message):
+    """The message says what to do."""
+    with pytest.raises(DataError, match=message):
+        withdraw_verdict(store, ref, Actor(name=ANN), reason)
+
+
+def test_an_id_of_two_cohorts_must_be_told_apart(store):
+    """Case ids, and so verdicts, of two cohorts may be equal."""
+    for cohort in ("dev", "other"):
+        key = submit_verdict(store, verdict(), MADE_ON._replace(cohort=cohort))
+    with pytest.raises(DataError, match=f"dev:{key}, other:{key}"):
+        withdraw_verdict(store, key, Actor(name=ANN), "why")
+    assert withdraw_verdict(store, f"other:{key}", Actor(name=ANN), "why") == (
+        f"other:{key}"
+    )
+
+
+def test_eight_reviewers_at_once_lose_nothing(workspace):
+    """Threads of one process, and a second process's store, on the same file."""
+    workspace.open_private()
+    stores = [Store(workspace.store), Store(workspace.store)]
+
+    def review(number):
+        for case in range(25):
+            one = verdict(f"c{case}", reviewer=f"Dr {number}")
+            submit_verdict(stores[number % 2], one, MADE_ON)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(review, range(8)))
+    kept = states(stores[0])
+    for store in stores:
+        store.close()
+    assert len(kept) == 8 * 25
+    assert set(kept.values()) == {VerdictState.OPEN}

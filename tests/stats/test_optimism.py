@@ -1,0 +1,181 @@
+"""The best of several versions is overrated; the correction takes most of it off."""
+
+import numpy as np
+import pytest
+
+from loop.stats.bootstrap import bootstrap_f1
+from loop.stats.optimism import (
+    accuracy_optimism,
+    expected_excess,
+    f1_optimism,
+    optimism,
+)
+from loop.stats.resampling import resample_weights
+
+TRUE = 0.93
+
+
+def table(n=120, labels=5, versions=4, seed=0):
+    """Return a reference and predictions that err in about 7 % of pairs."""
+    rng = np.random.default_rng(seed)
+    reference = (rng.random((n, labels)) < 0.3).astype(np.int8)
+    wrong = rng.random((versions, n, labels)) > TRUE
+    return reference, np.where(wrong, 1 - reference, reference).astype(np.int8)
+
+
+@pytest.mark.parametrize(
+    ("n", "points"),
+    [
+        (100, (2.8, 4.3, 5.1)),
+        (200, (2.0, 3.2, 3.8)),
+        (400, (1.5, 2.3, 2.8)),
+    ],
+)
+def test_expected_excess_equals_the_simulated_table(n, points):
+    """Best of 5, 20 and 60 versions at 0.93, simulated elsewhere to 0.1 points."""
+    found = [100 * expected_excess(n, k, TRUE) for k in (5, 20, 60)]
+    assert found == pytest.approx(points, abs=0.06)
+
+
+def test_expected_excess_of_one_case_is_a_closed_form():
+    """One case each: the best is right unless all are wrong."""
+    assert expected_excess(1, 3, 0.5) == pytest.approx(1 - 0.5**3 - 0.5)
+    assert expected_excess(50, 4, 1.0) == expected_excess(50, 4, 0.0) == 0
+
+
+@pytest.mark.parametrize(("n", "k"), [(100, 5), (200, 20), (400, 20)])
+def test_the_correction_takes_off_most_of_the_excess(n, k):
+    """All versions are truly at 0.93: what looks better is chance.
+
+    The apparent score is too high as the binomial maximum says; what remains after
+    the correction is less than half of that, and on the low side.
+    """
+    rng = np.random.default_rng(n + k)
+    truth = np.ones((n, 1), dtype=np.int8)
+    scores = []
+    for _ in range(300):
+        answers = (rng.random((k, n, 1)) < TRUE).astype(np.int8)
+        best = int(answers.sum(axis=(1, 2)).argmax())
+        one = accuracy_optimism(truth, answers, chosen=best, resamples=100)
+        scores.append((one.apparent, one.corrected))
+    apparent, corrected = np.mean(scores, axis=0) - TRUE
+    error = 4 * np.std(scores, axis=0).max() / np.sqrt(len(scores))
+    excess = expected_excess(n, k, TRUE)
+    assert apparent == pytest.approx(excess, abs=error)
+    assert -0.5 * excess - error < corrected < error
+
+
+def test_a_version_that_is_truly_better_keeps_its_score():
+    """Where the choice is not a matter of luck there is little to take off."""
+    reference, answers = table(400)
+    answers[2] = reference
+    answers[2, :4] = 1 - answers[2, :4]
+    one = f1_optimism(reference, answers, chosen=2)
+    assert one.drop == pytest.approx(0, abs=0.005)
+
+
+def test_one_version_was_not_chosen():
+    """Nothing is taken off, and the note says why."""
+    reference, answers = table(versions=1)
+    one = f1_optimism(reference, answers, chosen=0, resamples=100)
+    assert one.corrected == one.apparent and one.drop == 0
+    assert one.low < one.apparent < one.high
+    assert one.note == "nothing was selected: one version"
+
+
+def test_the_apparent_score_is_the_plain_macro_f1():
+    """The same convention for labels without positives as everywhere."""
+    reference, answers = table()
+    reference[:, 0] = 0
+    answers[1, :, 0] = 0
+    one = f1_optimism(reference, answers, chosen=1, resamples=20)
+    plain = bootstrap_f1(reference, answers[1], resamples=20).estimate
+    assert one.apparent == pytest.approx(plain)
+
+
+def test_a_plain_loop_gives_the_same_numbers():
+    """Selection inside and scoring outside, written out resample by resample."""
+    reference, answers = table(40, 1, 3)
+    right = (answers == reference)[:, :, 0]
+    one = accuracy_optimism(reference, answers, chosen=0, resamples=60, seed=5)
+    gaps, outside = [], []
+    for weights in np.concatenate(
+        list(resample_weights(40, 63, np.random.default_rng(5)))
+    )[:60]:
+        inside = right @ weights / 40
+        best = int(np.argmax(inside))
+        left_out = right[best][weights == 0].mean()
+        gaps.append(inside[best] - left_out)
+        outside.append(left_out)
+    assert one.corrected == pytest.approx(right[0].mean() - np.mean(gaps))
+    assert one[3:5] == pytest.approx(tuple(np.quantile(outside, [0.025, 0.975])))
+
+
+def test_copies_of_one_patient_change_nothing():
+    """Nine cases of each patient are one unit, not nine."""
+    reference, answers = table(60)
+    once = f1_optimism(reference, answers, chosen=0, resamples=100)
+    many = f1_optimism(
+        np.repeat(reference, 9, axis=0),
+        np.repeat(answers, 9, axis=1),
+        chosen=0,
+        units=np.repeat(np.arange(60), 9),
+        resamples=100,
+    )
+    assert many.units == 60
+    assert many[1:5] == pytest.approx(once[1:5])
+
+
+def test_the_seed_decides():
+    """A printed number can be made again."""
+    reference, answers = table()
+    first = f1_optimism(reference, answers, chosen=0, resamples=50, seed=3)
+    assert first == f1_optimism(reference, answers, chosen=0, resamples=50, seed=3)
+    assert first != f1_optimism(reference, answers, chosen=0, resamples=50, seed=4)
+
+
+@pytest.mark.parametrize(
+    ("cases", "note"),
+    [
+        (0, "not estimable: the score is undefined"),
+        (1, "not estimable: fewer than two units"),
+        (2, "not estimable: too many resamples leave the score undefined"),
+    ],
+)
+def test_too_few_cases_give_no_correction(cases, note):
+    """Of two units both are often drawn: then nothing is left to score on."""
+    truth = np.ones((cases, 1), dtype=np.int8)
+    one = f1_optimism(truth, np.stack([truth, truth]), chosen=0, resamples=50)
+    assert (one.corrected, one.low, one.note) == (None, None, note)
+    assert one.drop is None
+
+
+def test_a_version_without_a_score_is_not_selected():
+    """A version that answered nothing cannot be the best, nor break the others."""
+    reference, answers = table(versions=2)
+    silent = np.full_like(reference, -1)
+    both = np.stack([silent, *answers])
+    with_it = f1_optimism(reference, both, chosen=1, resamples=100)
+    without = f1_optimism(reference, answers, chosen=0, resamples=100)
+    assert with_it[1:5] == without[1:5]
+    alone = f1_optimism(reference, both, chosen=0, resamples=10)
+    assert alone.apparent is None
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda r, a: f1_optimism(r, a, chosen=9), "chosen below"),
+        (lambda r, a: f1_optimism(r, a[0], chosen=0), "n_versions, n_cases"),
+        (lambda r, a: f1_optimism(r[:5], a, chosen=0), "equal shapes"),
+        (lambda r, a: f1_optimism(r, a, chosen=0, resamples=0), "resamples"),
+        (lambda r, a: f1_optimism(r, a, chosen=0, confidence=1), "confidence"),
+        (lambda r, a: f1_optimism(r, a, chosen=0, units=np.arange(3)), "one unit"),
+        (lambda r, a: optimism(a[0], np.sum, chosen=0), "n_columns"),
+        (lambda r, a: expected_excess(0, 1, 0.5), "n >= 1"),
+    ],
+)
+def test_wrong_arguments_are_named(call, words):
+    """The message says what was wanted."""
+    with pytest.raises(ValueError, match=words):
+        call(*table(12))

@@ -1,0 +1,296 @@
+"""Requests to a real server: only those that may pass do."""
+
+import json
+
+from loop.people.roster import disable_user, users_path
+from loop.ui.access.access import Access
+from loop.ui.access.gate import build_gate
+from tests.ui.access.conftest import Behind
+from tests.ui.access.served import Client, serving
+
+RUN = "/gradio_api/run/predict"
+STREAM = "/gradio_api/queue/data"
+UPLOAD = "/gradio_api/upload"
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+ELSEWHERE = (
+    {"Origin": "http://evil.example"},
+    {"Origin": "http://localhost:1"},
+    {"Origin": "null"},
+    {"Origin": None},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "none"},
+    {"Origin": None, "Sec-Fetch-Site": "cross-site"},
+    {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
+    {"Origin": "http://evil.example", "Sec-Fetch-Site": "same-origin"},
+)
+HERE = (
+    {"Origin": None, "Sec-Fetch-Site": "same-origin"},
+    {"Origin": "null", "Sec-Fetch-Site": "same-origin"},
+    {"Sec-Fetch-Site": "same-origin"},
+    {},
+)
+BESIDES = (
+    "/gradio_api/info",
+    "/gradio_api/openapi.json",
+    "/gradio_api/proxy=https://example.org/",
+    "/gradio_api/vibe-code/",
+    "/gradio_api/dev/reload",
+    "/gradio_api/runs",
+    "/gradio_api/run-history/buckets",
+    "/gradio_api/deep_link",
+    "/gradio_api/mcp/",
+    "/gradio_api/stream/a/b/c/playlist.m3u8",
+    "/gradio_api/custom_component/a/client/b/c.js",
+    "/gradio_api/component_server",
+    "/gradio_api/process_recording",
+    "/gradio_api/file/etc/passwd",
+    "/monitoring",
+    "/monitoring/summary",
+    "/svelte/svelte.js",
+    "/login",
+    "/logout",
+    "/docs",
+    "/openapi.json",
+    "/.ranloop/users.yaml",
+    "//gradio_api/info",
+    "/%2fgradio_api/info",
+    "/assets/%2e%2e/gradio_api/info",
+    "/assets/..%2fgradio_api/info",
+    "/gradio_api/run/%2e%2e/info",
+    "/Gradio_API/run/predict",
+    "/gradio_api/run/predict/",
+    "/config/",
+    "/?deep_link=x",
+    "/?deep%5flink=x",
+    "/gradio_api/file=/tmp/%2e%2e/etc/passwd",
+    "/gradio_api/file=https://example.org/",
+)
+
+
+def test_without_a_session_the_page_leads_to_the_sign_in(client):
+    """And back to where one wanted to go."""
+    answer = client.get("/?__theme=dark")
+    assert answer.status == 303
+    assert answer.headers["location"] == "/sign-in?next=%2F%3F__theme%3Ddark"
+    assert client.get("/").headers["location"] == "/sign-in"
+
+
+def test_without_a_session_nothing_is_read_or_done(client):
+    """The answer is one that the front end understands."""
+    answers = [client.get(path) for path in ("/config", STREAM, "/theme.css")]
+    answers += [client.post(path) for path in (RUN, UPLOAD, "/gradio_api/queue/join")]
+    for answer in answers:
+        assert answer.status == 401
+        assert json.loads(answer.text) == {"detail": "sign in again"}
+
+
+def test_program_files_need_no_session(client):
+    """Every copy of Gradio has them; the browser may keep them."""
+    answer = client.get("/assets/index-DphvyggB.js")
+    assert answer.status == 200
+    assert "immutable" in answer.headers["cache-control"]
+
+
+def test_a_session_passes_and_the_application_knows_whose(client):
+    """The name comes from the session."""
+    client.sign_in("reviewer")
+    assert json.loads(client.get("/config").text)["who"] == "reviewer"
+    assert json.loads(client.post(RUN).text)["who"] == "reviewer"
+
+
+def test_a_forged_cookie_is_none(client):
+    """Only the server makes tokens."""
+    for cookie in ("x", "", "a" * 43, "reviewer", '"', "\x7f;=,"):
+        client.cookie = f"ranloop-{client.port}={cookie}"
+        assert client.get("/config").status == 401
+
+
+def test_a_session_unused_for_too_long_has_ended(client, time):
+    """The page says so, an event is told."""
+    client.sign_in("reviewer")
+    time.pass_s(1801)
+    assert client.post(RUN).status == 401
+    assert client.get("/").headers["location"] == "/sign-in?ended=1"
+
+
+def test_polling_does_not_keep_a_session(client, time):
+    """Events do."""
+    client.sign_in("reviewer")
+    time.pass_s(1000)
+    client.get("/config")
+    time.pass_s(700)
+    client.post(RUN)
+    time.pass_s(1700)
+    assert client.get("/config").status == 200
+    time.pass_s(101)
+    assert client.get("/config").status == 401
+
+
+def test_a_user_disabled_meanwhile_is_out_at_once(client, users):
+    """In the middle of a session."""
+    client.sign_in("reviewer")
+    assert client.post(RUN).status == 200
+    disable_user(users, "reviewer")
+    assert client.post(RUN).status == 401
+
+
+def test_a_stream_is_passed_on_as_it_comes_and_ends_with_its_session(client, users):
+    """Who is shut out hears nothing more, though they are still connected."""
+    client.sign_in("reviewer")
+    with client.listen(STREAM) as stream:
+        assert stream.getheader("content-type").startswith("text/event-stream")
+        assert stream.getheader("cache-control") == "no-store"
+        assert stream.read(10) == b"data: here"
+        disable_user(users, "reviewer")
+        # Without an end this would wait until the time limit, and fail.
+        stream.read()
+
+
+def test_who_may_not_import_cannot_send_files(client):
+    """Gradio itself would store them first and ask later."""
+    for name in ("reader", "reviewer", "approver"):
+        client.sign_in(name)
+        answer = client.post(UPLOAD)
+        assert answer.status == 403
+        assert "editor or admin" in answer.text
+        assert client.get("/gradio_api/upload_progress").status == 403
+
+
+def test_who_may_import_can_send_files(client):
+    """Up to the limit for files."""
+    client.sign_in("editor")
+    assert client.post(UPLOAD, b"x" * 4000).status == 200
+    assert client.post(UPLOAD, b"x" * 5001).status == 413
+
+
+def test_an_event_has_a_limit_too(client):
+    """Before a byte of it is read."""
+    client.sign_in("editor")
+    assert client.post(RUN, b"x" * 1000).status == 200
+    answer = client.post(RUN, b"x" * 1001)
+    assert answer.status == 413
+    assert "1000 bytes" in answer.text
+
+
+def test_content_of_unsaid_length_is_refused(client):
+    """It could not be limited."""
+    client.sign_in("editor")
+    assert client.post(RUN, None).status == 411
+    chunked = {"Transfer-Encoding": "chunked"}
+    assert client.post(RUN, b"2\r\n{}\r\n0\r\n\r\n", **chunked).status == 411
+
+
+def test_other_sites_can_do_nothing_in_anybodys_name(client):
+    """Another port of this machine is another site too."""
+    client.sign_in("editor")
+    for headers in ELSEWHERE:
+        assert client.post(RUN, **headers).status == 403
+        assert client.post("/sign-out", b"", **headers).status == 403
+        assert client.post("/sign-in", b"", **headers).status == 403
+
+
+def test_our_own_pages_can(client):
+    """However much of it the browser tells."""
+    client.sign_in("editor")
+    for headers in HERE:
+        assert client.post(RUN, **headers).status == 200
+
+
+def test_other_sites_can_read_nothing(client):
+    """Following a link to the page is all they can offer."""
+    client.sign_in("editor")
+    away = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    assert client.get("/config", **away).status == 403
+    assert client.get("/", **away).status == 403
+    away["Sec-Fetch-Mode"] = "navigate"
+    assert client.get("/", **away).status == 200
+    assert client.get("/gradio_api/file=/tmp/gradio/x.csv", **away).status == 403
+
+
+def test_another_name_for_this_machine_is_refused(client):
+    """With the way out."""
+    client.sign_in("editor")
+    for host in ("evil.example", "127.0.0.1.evil.example:80", "[::1", "a b", ""):
+        answer = client.get("/", Host=host)
+        assert answer.status == 400
+        assert "--name" in answer.text or "Invalid" in answer.text
+
+
+def test_the_names_of_this_machine_are_served(client):
+    """The one in the address bar."""
+    client.sign_in("editor")
+    assert client.get("/", Host=f"localhost:{client.port}").status == 200
+
+
+def test_what_gradio_serves_besides_does_not_exist(client):
+    """Not even for an admin, and not under another spelling."""
+    client.sign_in("admin")
+    asked = [(path, ask(path)) for path in BESIDES for ask in (client.get, client.post)]
+    assert [path for path, answer in asked if answer.status != 404] == []
+
+
+def test_other_origins_are_permitted_nothing(client):
+    """Whatever Gradio would permit; their first question is not answered."""
+    client.sign_in("editor")
+    answer = client.get("/config")
+    assert "access-control-allow-origin" not in answer.headers
+    assert client.ask("OPTIONS", RUN, headers={"Origin": "http://a"}).status == 404
+
+
+def test_every_answer_is_armoured(client):
+    """Refusals included; nothing but program files is kept by a browser."""
+    client.sign_in("editor")
+    answers = [
+        client.get("/"),
+        client.post(RUN),
+        client.get("/nowhere"),
+        client.get("/", Host="evil.example"),
+        client.get("/sign-in"),
+        client.post(RUN, Origin="null"),
+    ]
+    assert [answer.status for answer in answers] == [200, 200, 404, 400, 303, 403]
+    for answer in answers:
+        assert answer.headers | HEADERS == answer.headers
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "http" not in policy
+
+
+def test_hearsay_about_the_address_is_not_passed_on(client):
+    """Gradio would build its addresses from it."""
+    client.sign_in("editor")
+    answer = client.get("/config", **{"X-Forwarded-Host": "evil.example"})
+    assert json.loads(answer.text)["hearsay"] is None
+
+
+def test_a_broken_list_of_users_lets_nobody_in_and_says_so(client, users):
+    """To a visitor without its path."""
+    client.sign_in("editor")
+    users_path(users).write_text("users: [", "utf-8")
+    for answer in (client.get("/config"), client.get("/sign-in")):
+        assert answer.status == 503
+        assert "list of users cannot be read" in answer.text
+        assert "users.yaml" not in answer.text
+
+
+def test_alone_at_this_machine_nobody_signs_in(workspace):
+    """Other sites and other names are refused all the same."""
+    access = Access.open(workspace, host="127.0.0.1", local="me")
+    with serving(build_gate(Behind(access), access)) as port:
+        client = Client(port)
+        assert json.loads(client.get("/").text)["who"] == "me"
+        assert client.get("/sign-in").headers["location"] == "/"
+        assert client.post(RUN).status == 200
+        assert client.post(RUN, Origin="http://evil.example").status == 403
+        assert client.get("/", Host="evil.example").status == 400
+        assert client.get("/gradio_api/info").status == 404

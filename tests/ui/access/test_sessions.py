@@ -1,0 +1,88 @@
+"""Sessions end when they should, and their tokens are kept nowhere."""
+
+import pytest
+
+from loop.ui.access.sessions import Sessions, Spans
+
+
+@pytest.fixture
+def sessions(time):
+    """Return sessions on a clock moved by hand."""
+    return Sessions(Spans(each=3, most=5), now=time)
+
+
+def test_a_token_finds_its_session_and_no_other(sessions):
+    """Two of them differ, and are long."""
+    token = sessions.open("ann", "proof")
+    assert sessions.find(token).name == "ann"
+    assert sessions.find(token[:-1]) is None
+    assert sessions.find("") is None
+    assert sessions.open("ann", "proof") != token
+    assert len(token) >= 43
+
+
+def test_only_a_digest_of_the_token_is_kept(sessions):
+    """Whoever reads the memory of the server cannot sign in with it."""
+    token = sessions.open("ann", "proof")
+    assert token not in repr(vars(sessions))
+
+
+def test_an_unused_session_ends(sessions, time):
+    """And a used one does not."""
+    token = sessions.open("ann", "proof")
+    time.pass_s(1700)
+    sessions.touch(token)
+    time.pass_s(1800)
+    assert sessions.find(token) is not None
+    time.pass_s(1)
+    assert sessions.find(token) is None
+    sessions.touch(token)
+    assert sessions.find(token) is None
+
+
+def test_a_session_ends_after_twelve_hours_of_use(sessions, time):
+    """Somebody else may sit there by then."""
+    token = sessions.open("ann", "proof")
+    for _ in range(48):
+        time.pass_s(900)
+        sessions.touch(token)
+    assert sessions.find(token) is not None
+    time.pass_s(1)
+    assert sessions.find(token) is None
+
+
+def test_a_closed_session_is_gone(sessions):
+    """Signing out signs out."""
+    token = sessions.open("ann", "proof")
+    sessions.close(token)
+    sessions.close(token)
+    assert sessions.find(token) is None
+
+
+def test_all_sessions_of_a_user_end_together(sessions):
+    """Others stay."""
+    first, second = sessions.open("ann", "p"), sessions.open("Ann", "p")
+    other = sessions.open("ben", "p")
+    assert sessions.close_all("ANN") == 2
+    assert sessions.find(first) is sessions.find(second) is None
+    assert sessions.find(other) is not None
+
+
+def test_too_many_sessions_end_the_one_unused_for_longest(sessions):
+    """Memory is bounded, by user and in all."""
+    tokens = [sessions.open("ann", "p") for _ in range(3)]
+    sessions.touch(tokens[0])
+    sessions.open("ann", "p")
+    assert [sessions.find(token) is None for token in tokens] == [False, True, False]
+    many = [sessions.open(f"user {n}", "p") for n in range(10)]
+    assert sum(sessions.find(token) is not None for token in many) == 5
+
+
+def test_ended_sessions_make_room_first(sessions, time):
+    """A crowd that has left shuts nobody out."""
+    for n in range(5):
+        sessions.open(f"user {n}", "p")
+    time.pass_s(1801)
+    token = sessions.open("ann", "p")
+    assert sessions.find(token) is not None
+    assert len(sessions._sessions) == 1

@@ -1,0 +1,201 @@
+"""Gradio's own front end behind the gate, in a real browser: it lacks nothing."""
+
+import asyncio
+import shutil
+
+import gradio as gr
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from fastapi import FastAPI
+from playwright.sync_api import sync_playwright
+
+from loop.people.roster import disable_user
+from loop.people.users import PermissionRefused, Right
+from loop.ui.access.gate import build_gate
+from tests.ui.access.served import GOOD, serving
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+CLICK = """element.addEventListener('click', (event) => {
+  if (event.target.closest('[data-act]')) trigger('act', {name: 'x'});
+});"""
+SHOWN = "document.querySelector('#{0}').innerText.includes('{1}')"
+
+pytestmark = [pytest.mark.slow, pytest.mark.external]
+
+
+@pytest.fixture
+def browser():
+    """Start Debian's Chromium."""
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=list(FLAGS)
+        )
+        yield found
+        found.close()
+
+
+def build_blocks(access, folder):
+    """Return a front end that uses every way in which a browser asks Gradio."""
+
+    def whose(request: gr.Request):
+        return f"<p>asked by {access.user_of(request).name}</p>"
+
+    def revise(request: gr.Request):
+        try:
+            return access.require(request, Right.REVISE).name
+        except PermissionRefused as error:
+            return f"<p>{error}</p>"
+
+    def table():
+        made = folder / "table.csv"
+        made.write_text("a,b\n", "utf-8")
+        return str(made)
+
+    with gr.Blocks(analytics_enabled=False, title="t") as blocks:
+        gr.State([])
+        act = gr.HTML("<button data-act=x id=act>act</button>", js_on_load=CLICK)
+        acted = gr.HTML(elem_id="acted")
+        act.act(whose, None, acted, queue=False)
+        queued, out = gr.Button("q", elem_id="queued"), gr.HTML(elem_id="out")
+        queued.click(whose, None, out)
+        right, may = gr.Button("r", elem_id="right"), gr.HTML(elem_id="may")
+        right.click(revise, None, may, queue=False)
+        file, sent = gr.File(elem_id="file"), gr.HTML(elem_id="sent")
+        file.upload(lambda path: f"<p>sent {bool(path)}</p>", file, sent, queue=False)
+        make, made = gr.Button("m", elem_id="make"), gr.File(elem_id="made")
+        make.click(table, None, made, queue=False)
+        blocks.load(whose, None, gr.HTML(elem_id="loaded"), queue=False)
+    return blocks
+
+
+@pytest.fixture
+def url(access, tmp_path):
+    """Serve that front end behind the gate and return its address."""
+
+    async def build():
+        app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+        return gr.mount_gradio_app(
+            app,
+            build_blocks(access, tmp_path),
+            path="/",
+            auth_dependency=access.who,
+            run_history=False,
+            footer_links=[],
+            ssr_mode=False,
+            allowed_paths=[str(tmp_path)],
+            theme=gr.themes.Base(font=["system-ui"], font_mono=["monospace"]),
+        )
+
+    with serving(build_gate(asyncio.run(build()), access)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def page(browser):
+    """Open a page that keeps what it asks for and complains of."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.asked, page.complaints = [], []
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on(
+        "console",
+        lambda said: page.complaints.append(said.text) if said.type == "error" else 0,
+    )
+    return page
+
+
+def sign_in(page, url, name):
+    """Fill in the form with the keyboard."""
+    page.goto(url)
+    assert page.url == f"{url}/sign-in"
+    page.keyboard.type(name)
+    page.keyboard.press("Tab")
+    page.keyboard.type(GOOD)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#act")
+
+
+def wait_for(page, place, text):
+    """Wait until a place shows a text."""
+    page.wait_for_function(SHOWN.format(place, text))
+
+
+def test_everything_works_for_who_is_signed_in(page, url):
+    """Events, the queue with its stream, a file in, a file out; nothing from elsewhere."""
+    sign_in(page, url, "editor")
+    wait_for(page, "loaded", "asked by editor")
+    page.click("#act")
+    wait_for(page, "acted", "asked by editor")
+    page.click("#queued")
+    wait_for(page, "out", "asked by editor")
+    page.click("#right")
+    wait_for(page, "may", "editor")
+    page.set_input_files(
+        "#file input[type=file]",
+        files=[{"name": "v.csv", "mimeType": "text/csv", "buffer": b"a,b"}],
+    )
+    wait_for(page, "sent", "sent True")
+    page.click("#make")
+    with page.expect_download() as download:
+        page.click("#made a")
+    assert download.value.suggested_filename == "table.csv"
+    assert page.complaints == []
+    assert [asked for asked in page.asked if not asked.startswith(url)] == []
+    kept = page.evaluate("[localStorage.length, sessionStorage.length]")
+    assert kept == [0, 0]
+    assert page.evaluate("document.cookie") == ""
+
+
+def test_a_function_refuses_whoever_lacks_the_right(page, url):
+    """In words that say what to do."""
+    sign_in(page, url, "reviewer")
+    page.click("#right")
+    wait_for(page, "may", "takes the role editor")
+
+
+def test_who_is_disabled_meets_the_form_at_the_next_click(page, url, users):
+    """And their click does nothing."""
+    sign_in(page, url, "reviewer")
+    wait_for(page, "loaded", "asked by reviewer")
+    disable_user(users, "reviewer")
+    with page.expect_response("**/gradio_api/run/**") as response:
+        page.click("#act")
+    assert response.value.status == 401
+    page.reload()
+    assert "Your session has ended." in page.inner_text("[role=alert]")
+
+
+def test_signing_out_from_a_page_works(page, url):
+    """A plain form in it, with whatever the browser tells of its origin."""
+    sign_in(page, url, "reviewer")
+    page.evaluate(
+        """() => {
+          const form = document.createElement('form');
+          form.method = 'post'; form.action = '/sign-out';
+          document.body.append(form); form.submit();
+        }"""
+    )
+    page.wait_for_selector("text=You have signed out.")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_form_is_accessible(browser, url, scheme):
+    """Contrast, names, order: nothing that axe-core finds, in any state."""
+    page = browser.new_page(color_scheme=scheme)
+    for query in ("", "?ended=1", "?left=1"):
+        page.goto(f"{url}/sign-in{query}")
+        assert Axe().run(page).response["violations"] == []
+    page.fill("#name", "reviewer")
+    page.fill("#password", "wrong password")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=alert]")
+    assert Axe().run(page).response["violations"] == []
+    assert page.evaluate("document.activeElement.id") == "password"

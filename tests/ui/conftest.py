@@ -1,0 +1,166 @@
+"""A served workbench on a synthetic workspace, and a real browser to drive it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.paths import Workspace
+from loop.people.users import Role
+from loop.people.roster import add_user
+
+PASSWORD = "correct horse battery"
+PEOPLE = {
+    "Dr Reader": (Role.READER,),
+    "Dr Second Reader": (Role.READER,),
+    "Dr Reviewer": (Role.REVIEWER,),
+    "Dr Other Reviewer": (Role.REVIEWER,),
+    "Dr Editor": (Role.EDITOR,),
+    "Dr Approver": (Role.APPROVER,),
+    "Admin": (Role.ADMIN,),
+}
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DESKTOP = {"width": 1280, "height": 800}
+TABLET = {"width": 820, "height": 1180}
+
+
+@pytest.fixture(scope="session")
+def demo_root(tmp_path_factory):
+    """Make the demo's workspace once: version 1 was run, its cases wait for review."""
+    root = tmp_path_factory.mktemp("demo") / "ws"
+    made = CliRunner().invoke(app, ["demo", str(root), "--rounds", "0", "--json"])
+    assert made.exit_code == 0, made.output
+    return root
+
+
+@pytest.fixture
+def demo(demo_root, tmp_path):
+    """Return a copy of the demo's workspace that a test may change."""
+    root = tmp_path / "ws"
+    shutil.copytree(demo_root, root)
+    return Workspace(root)
+
+
+@pytest.fixture
+def people(demo):
+    """Give the workspace one user of each role, all with the same password."""
+    for name, roles in PEOPLE.items():
+        add_user(demo, name, roles, PASSWORD)
+    return PEOPLE
+
+
+@contextmanager
+def serving(workspace, *options):
+    """Run ``ranloop review`` in a process of its own and yield its URL."""
+    command = [sys.executable, "-m", "loop", "review", "--workspace", workspace.root]
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--json", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = ""
+        while not said.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"no server: {process.stderr.read()}")
+            said += line
+        yield json.loads(said)["url"].rstrip("/")
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+@pytest.fixture
+def served(demo, people):
+    """Serve the demo with users: everyone signs in."""
+    with serving(demo) as url:
+        yield url
+
+
+@pytest.fixture
+def served_alone(demo):
+    """Serve the demo without users: one person on this machine, no sign-in."""
+    with serving(demo) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Start Debian's Chromium once for all tests."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(chromium):
+    """Return a function that opens a page in a browser session of its own.
+
+    What the page asks of the network, logs as an error or throws is kept on it as
+    `page.asked`, `page.complaints`.
+    """
+    with ExitStack() as stack:
+
+        def make(size=DESKTOP, **options):
+            context = chromium.new_context(viewport=size, **options)
+            stack.callback(context.close)
+            page = context.new_page()
+            page.asked, page.complaints = [], []
+            page.on("request", lambda request: page.asked.append(request.url))
+            page.on("pageerror", lambda error: page.complaints.append(str(error)))
+            page.on("dialog", lambda dialog: page.complaints.append(dialog.message))
+            return page
+
+        yield make
+
+
+def sign_in(page, url, name, password=PASSWORD):
+    """Sign `name` in and wait for the workbench."""
+    page.goto(f"{url}/sign-in")
+    page.fill("input[name=name]", name)
+    page.fill("input[name=password]", password)
+    page.click("button[type=submit]")
+    page.wait_for_selector("#bar .who-name")
+
+
+def open_tab(page, name):
+    """Choose a page of the workbench by its tab."""
+    page.get_by_role("tab", name=name, exact=True).click()
+
+
+def serious(page):
+    """Return the serious and critical findings of axe-core on what is shown."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
