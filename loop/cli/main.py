@@ -25,6 +25,7 @@ from loop.cli import (
     review,
     revise,
     serve,
+    user,
     verdict,
 )
 from loop.cli import run as run_verb
@@ -50,6 +51,7 @@ VERBS = (
     lint,
     alias,
     serve,
+    user,
     doctor,
 )
 """Modules of the verbs, in the order of their use."""

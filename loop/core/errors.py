@@ -11,7 +11,9 @@ LoopError
 ├── StoreError            the private store cannot be read or written
 ├── EngineError           an engine as a whole cannot answer
 │   └── UnknownEngineError
-└── ConflictError         someone else changed the same thing first; retryable
+├── ConflictError         someone else changed the same thing first; retryable
+└── PermissionRefused     whoever asks may not do that (in loop.people.users)
+    └── SignInRequired    nobody is signed in, or not any more
 
 A message says what happened, where, and what to do next, in that order. It never
 holds case text or a secret. Wrong arguments in code are `ValueError`.

@@ -175,7 +175,8 @@ def set_password(workspace: Workspace, name: str, password: str) -> User:
 def renew_hash(workspace: Workspace, user: User, password: str) -> User:
     """Keep the password that just fitted at today's cost, and return the user.
 
-    Nothing is changed when it is kept so, or is another one by now.
+    Returns `user` as given when it is kept so, or when another password was set
+    meanwhile: whoever knew the old one must not pass for knowing the new one.
 
     Raises
     ------
@@ -192,7 +193,8 @@ def renew_hash(workspace: Workspace, user: User, password: str) -> User:
         same = found.password_hash == user.password_hash
         return replace(found, password_hash=kept) if same else found
 
-    return _replace(workspace, user.name, renewed)
+    changed = _replace(workspace, user.name, renewed)
+    return changed if changed.password_hash == kept else user
 
 
 def disable_user(workspace: Workspace, name: str) -> User:

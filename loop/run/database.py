@@ -89,8 +89,8 @@ MIGRATIONS = (
         reader TEXT NOT NULL,
         case_id TEXT NOT NULL,
         label TEXT NOT NULL,
-        value TEXT NOT NULL,             -- present, absent, uncertain; empty: undone;
-                                         -- deferred, with an empty label: put off
+        value TEXT NOT NULL,             -- present, absent, uncertain, empty (undone), or
+                                         -- deferred, with an empty label (put off)
         created TEXT NOT NULL            -- UTC, ISO 8601
     ) STRICT;
     CREATE INDEX readings_by_reader ON readings (cohort, reader, case_id, label);

@@ -32,21 +32,24 @@ def theme() -> gr.themes.Base:
 
 def css() -> str:
     """Return the style sheets: the shared one, then those of the pages."""
-    pages = sorted(set(_STATIC.glob("*.css")) - {_STATIC / "workbench.css"})
-    sheets = [_STATIC / "workbench.css", *pages]
-    return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    return "\n".join(_read_all("css"))
 
 
 def head() -> str:
-    """Return what goes into the page's head: the shortcuts and the script."""
+    """Return what goes into the page's head: the shortcuts and the scripts."""
     keys = json.dumps([shortcut._asdict() for shortcut in SHORTCUTS])
-    script = (_STATIC / "workbench.js").read_text(encoding="utf-8")
     table = keys.replace("<", "\\u003c")
-    return (
-        '<meta name="referrer" content="no-referrer">'
-        '<meta name="robots" content="noindex">'
-        f"<script>window.ranloopKeys = {table};</script><script>{script}</script>"
+    scripts = (f"window.ranloopKeys = {table};", *_read_all("js"))
+    return '<meta name="robots" content="noindex">' + "".join(
+        f"<script>{script}</script>" for script in scripts
     )
+
+
+def _read_all(kind: str) -> list[str]:
+    """Return the static files of a kind, the shared one first."""
+    shared = _STATIC / f"workbench.{kind}"
+    files = (shared, *sorted(set(_STATIC.glob(f"*.{kind}")) - {shared}))
+    return [file.read_text(encoding="utf-8") for file in files]
 
 
 def panel(value: str = "", *, elem_id: str, visible: bool = True) -> gr.HTML:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 
 import gradio as gr
@@ -15,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from loop.core.errors import LoopError
 from loop.core.paths import Workspace
 from loop.run.store import open_store
 from loop.ui.access.access import Access
@@ -22,6 +24,7 @@ from loop.ui.access.gate import SIZES, build_gate
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
 from loop.ui.look import css, head, theme
+from loop.ui.pages import overview
 
 
 class Address(NamedTuple):
@@ -69,7 +72,17 @@ def build_app(desk: Desk) -> ASGIApp:
         css=css(),
         head=head(),
     )
+    Thread(target=warm, args=(desk,), name="warm", daemon=True).start()
     return build_gate(app, desk.access)
+
+
+def warm(desk: Desk) -> None:
+    """Work out the newest run's overview, so that the first visitor need not wait."""
+    runs = desk.store.find_runs("finished IS NOT NULL")
+    if runs:
+        # What cannot be shown is said to the visitor who asks for it.
+        with suppress(LoopError):
+            overview.render(desk, runs[0])
 
 
 def serve(app: ASGIApp, address: Address) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import subprocess
 import sys
 
@@ -142,12 +143,17 @@ def test_a_terminal_asks_twice_and_shows_nothing(workspace):
     main, sub = pty.openpty()
     command = ["user", "add", "ann", "--role", "admin", "-w", str(workspace.root)]
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *command], stdin=sub, stdout=sub, stderr=sub
+        [sys.executable, "-c", code, *command],
+        stdin=sub,
+        stdout=sub,
+        stderr=sub,
+        # Without a terminal of its own it would ask at the one of the tests.
+        start_new_session=True,
     )
     os.close(sub)
-    shown = read_until(main, b"Password:")
+    shown = read_until(main, b"Password: ")
     os.write(main, f"{GOOD}\n".encode())
-    shown += read_until(main, b"confirmation:")
+    shown += read_until(main, b"confirmation: ")
     os.write(main, f"{GOOD}\n".encode())
     shown += read_until(main, b"may sign in")
     assert process.wait(30) == 0
@@ -160,5 +166,6 @@ def read_until(terminal, wanted):
     """Read from a terminal until `wanted` has been shown."""
     shown = b""
     while wanted not in shown:
+        assert select.select([terminal], [], [], 20)[0], f"only {shown!r} was shown"
         shown += os.read(terminal, 1024)
     return shown

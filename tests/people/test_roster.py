@@ -170,14 +170,23 @@ def test_a_changed_password_replaces_the_old_one(workspace):
 
 
 def test_a_hash_is_renewed_once_its_password_is_known(workspace, monkeypatch):
-    """And not when somebody has set another one meanwhile."""
+    """And only once."""
     user = add_user(workspace, "ann", (Role.READER,), GOOD)
     dearer = Cost(n=2**5, r=1, p=1)
     monkeypatch.setattr(passwords, "COST", dearer)
     renewed = renew_hash(workspace, user, GOOD)
     assert fits(GOOD, renewed.password_hash)
     assert "$32$" in renewed.password_hash
-    assert renew_hash(workspace, user, GOOD) == renewed
+    assert renew_hash(workspace, renewed, GOOD) == renewed
+
+
+def test_a_password_set_meanwhile_is_not_renewed_away(workspace, monkeypatch):
+    """And whoever knew the old one does not pass for knowing the new one."""
+    user = add_user(workspace, "ann", (Role.READER,), GOOD)
+    changed = set_password(workspace, "ann", "another horse, please")
+    monkeypatch.setattr(passwords, "COST", Cost(n=2**5, r=1, p=1))
+    assert renew_hash(workspace, user, GOOD) == user
+    assert read_users(workspace) == (changed,)
 
 
 def test_people_added_at_once_are_all_there(workspace):

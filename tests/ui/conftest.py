@@ -1,5 +1,6 @@
 """A served workbench on a synthetic workspace, and a real browser to drive it."""
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -13,8 +14,8 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.paths import Workspace
-from loop.people.users import Role
 from loop.people.roster import add_user
+from loop.people.users import Role
 
 PASSWORD = "correct horse battery"
 PEOPLE = {
@@ -59,8 +60,13 @@ def demo(demo_root, tmp_path):
 @pytest.fixture
 def people(demo):
     """Give the workspace one user of each role, all with the same password."""
+    return add_people(demo)
+
+
+def add_people(workspace):
+    """Add one user of each role, all with the same password."""
     for name, roles in PEOPLE.items():
-        add_user(demo, name, roles, PASSWORD)
+        add_user(workspace, name, roles, PASSWORD)
     return PEOPLE
 
 
@@ -95,15 +101,34 @@ def serving(workspace, *options):
 
 @pytest.fixture
 def served(demo, people):
-    """Serve the demo with users: everyone signs in."""
+    """Serve a fresh demo with users: everyone signs in."""
     with serving(demo) as url:
         yield url
 
 
 @pytest.fixture
 def served_alone(demo):
-    """Serve the demo without users: one person on this machine, no sign-in."""
+    """Serve a fresh demo without users: one person on this machine, no sign-in."""
     with serving(demo) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared(demo_root, tmp_path_factory):
+    """Serve one demo with users for all tests that only look."""
+    root = tmp_path_factory.mktemp("shared") / "ws"
+    shutil.copytree(demo_root, root)
+    add_people(Workspace(root))
+    with serving(Workspace(root)) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_alone(demo_root, tmp_path_factory):
+    """Serve one demo without users for all tests that only look."""
+    root = tmp_path_factory.mktemp("alone") / "ws"
+    shutil.copytree(demo_root, root)
+    with serving(Workspace(root)) as url:
         yield url
 
 
@@ -139,6 +164,15 @@ def new_page(chromium):
             return page
 
         yield make
+
+
+def in_a_loop(make):
+    """Return what `make` makes: without an event loop Gradio leaks one of its own."""
+
+    async def made():
+        return make()
+
+    return asyncio.run(made())
 
 
 def sign_in(page, url, name, password=PASSWORD):

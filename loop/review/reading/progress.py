@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop.review.reading.answers import DEFERRED, LATEST
+from loop.review.reading.answers import LATEST
 from loop.review.reading.assignment import Assignment, check_reader, reading_order
+from loop.review.reading.standing import read_standing
 from loop.run.store import Store
 
 
@@ -28,6 +30,29 @@ class Place(NamedTuple):
     state: State
     deferred: int
     """0, or a number that grows with when the case was put off."""
+
+
+class Way(NamedTuple):
+    """Where one reader is among the cases, in the reader's own order."""
+
+    here: str | None
+    """The case looked at; None for none, because every case is complete."""
+
+    before: str | None
+    """The nearest complete case before it; None without any."""
+
+    next: str | None
+    """The first incomplete case; None when every case is complete."""
+
+    of: int
+    """Cases of the cohort."""
+
+    complete: int
+    begun: int
+    """Cases with some answers, not complete."""
+
+    deferred: int
+    """Cases put off and not complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +139,10 @@ def list_places(store: Store, assignment: Assignment, reader: str) -> tuple[Plac
         The store cannot be read.
     """
     who = check_reader(reader)
-    rows = store.read(
-        f"SELECT case_id, sum(value <> '' AND {_asked(assignment)}), "
-        f"max(CASE WHEN value = '{DEFERRED}' THEN number ELSE 0 END) "
-        f"FROM ({LATEST.format(where='AND reader = ?')}) GROUP BY case_id",
-        [*assignment.labels, assignment.key, who],
-    )
-    known = {case_id: (answers, put_off) for case_id, answers, put_off in rows}
+    given, deferred = read_standing(store, assignment, who)
+    wanted = len(assignment.labels)
     return tuple(
-        _place(case_id, *known.get(case_id, (0, 0)), len(assignment.labels))
+        _place(case_id, given.get(case_id, 0), deferred.get(case_id, 0), wanted)
         for case_id in reading_order(assignment.cohort, who)
     )
 
@@ -137,8 +157,48 @@ def next_case(store: Store, assignment: Assignment, reader: str) -> str | None:
     StoreError
         The store cannot be read.
     """
+    return _first_open(list_places(store, assignment, reader))
+
+
+def find_way(
+    store: Store, assignment: Assignment, reader: str, case_id: str | None = None
+) -> Way:
+    """Return how far `reader` is, and where to go from `case_id`.
+
+    Parameters
+    ----------
+    case_id
+        The case before the reader's eyes; None: the first incomplete one.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
     places = list_places(store, assignment, reader)
-    left = [place for place in places if place.state is not State.COMPLETE]
+    first = _first_open(places)
+    here = first if case_id is None else case_id
+    order = [place.case_id for place in places]
+    at = order.index(here) if here in order else len(order)
+    states = [place.state for place in places]
+    return Way(
+        here=here,
+        before=next((one.case_id for one in places[:at][::-1] if _is_done(one)), None),
+        next=first,
+        of=len(places),
+        complete=states.count(State.COMPLETE),
+        begun=states.count(State.BEGUN),
+        deferred=sum(place.deferred > 0 for place in places),
+    )
+
+
+def _is_done(place: Place) -> bool:
+    return place.state is State.COMPLETE
+
+
+def _first_open(places: Sequence[Place]) -> str | None:
+    """Return the case that comes next; those put off come last."""
+    left = [place for place in places if not _is_done(place)]
     return min(left, key=lambda place: place.deferred).case_id if left else None
 
 

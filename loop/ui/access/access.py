@@ -220,7 +220,7 @@ class Access:
     def _renew(self, user: User, password: str) -> User:
         try:
             return renew_hash(self.workspace, user, password)
-        except WriteError:
+        except LoopError:
             # The old hash is as good as it was; a full disk must not shut people out.
             return user
 

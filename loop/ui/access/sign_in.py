@@ -37,10 +37,15 @@ class Notice(NamedTuple):
 
     text: str
     kind: str = "error"
+    """``"error"``, ``"plain"`` or ``"good"``."""
+
     status: int = 200
+    """HTTP status of the page."""
 
 
-ENDED = Notice("Your session has ended. Sign in to go on: what you saved is there.")
+ENDED = Notice(
+    "Your session has ended. Sign in to go on: what you saved is there.", kind="plain"
+)
 LEFT = Notice("You have signed out.", kind="good")
 WRONG = Notice("Name or password is wrong.", status=401)
 UNREADABLE = Notice(_UNREADABLE, status=503)

@@ -1,6 +1,7 @@
 """The order of reading, what comes next, and who was blind."""
 
 import dataclasses
+import random
 import subprocess
 import sys
 from collections import Counter
@@ -10,15 +11,22 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.records import Value
 from loop.labels.cohort import CohortCase
-from loop.review.reading.answers import answer, complete_case, defer_case
+from loop.review.reading.answers import (
+    answer,
+    complete_case,
+    defer_case,
+    read_answers,
+)
 from loop.review.reading.assignment import reading_order
 from loop.review.reading.progress import (
     State,
+    find_way,
     list_places,
     measure_progress,
     next_case,
 )
-from loop.run.store import Verdict
+from loop.review.reading.standing import read_standing
+from loop.run.store import Verdict, open_store
 from tests.review.reading.conftest import CASES, at
 
 
@@ -142,3 +150,64 @@ def test_places_are_in_the_order_of_the_reader(store, assignment):
         reading_order(assignment.cohort, "Dr. A")
     )
     assert {p.case_id for p in places} == set(CASES)
+
+
+def test_the_way_leads_on_to_the_first_open_case_and_back_to_done_ones(
+    store, assignment
+):
+    """Going back and on again never leaves the reader's own order."""
+    order = reading_order(assignment.cohort, "Dr. A")
+    way = find_way(store, assignment, "Dr. A")
+    assert (way.here, way.before, way.next, way.complete) == (
+        order[0],
+        None,
+        order[0],
+        0,
+    )
+    complete_case(store, assignment, "Dr. A", order[0])
+    defer_case(store, assignment, "Dr. A", order[1])
+    complete_case(store, assignment, "Dr. A", order[2])
+    answer(store, assignment, "Dr. A", order[3], {"edema": Value.PRESENT})
+    way = find_way(store, assignment, "Dr. A")
+    assert (way.here, way.before) == (order[3], order[2])
+    assert (way.of, way.complete, way.begun, way.deferred) == (4, 2, 1, 1)
+    back = find_way(store, assignment, "Dr. A", order[2])
+    assert (back.here, back.before, back.next) == (order[2], order[0], order[3])
+    for case in order:
+        complete_case(store, assignment, "Dr. A", case)
+    end = find_way(store, assignment, "Dr. A")
+    assert (end.here, end.before, end.next) == (None, order[3], None)
+
+
+def test_standing_is_the_same_when_kept_up_and_when_read_anew(
+    workspace, store, assignment
+):
+    """Rows that another process adds count too, and so do answers taken back."""
+    rng = random.Random(7)
+    with open_store(workspace) as elsewhere:
+        for step in range(120):
+            case, label = rng.choice(CASES), rng.choice(assignment.labels[:3])
+            writer = rng.choice([store, elsewhere])
+            if step % 10 == 0:
+                defer_case(writer, assignment, "Dr. A", case)
+            value = rng.choice([Value.PRESENT, Value.ABSENT, None])
+            answer(writer, assignment, "Dr. A", case, {label: value})
+            kept = read_standing(store, assignment, "Dr. A")
+        with open_store(workspace) as fresh:
+            anew = read_standing(fresh, assignment, "Dr. A")
+    assert kept == anew
+    answers = read_answers(store, assignment, "Dr. A")
+    assert {case: n for case, n in kept.given.items() if n} == {
+        case: len(said) for case, said in answers.items()
+    }
+    assert read_standing(store, assignment, "Dr. B") == ({}, {})
+
+
+def test_another_taxonomy_is_counted_anew(store, assignment):
+    """A label that is no longer asked does not count towards a complete case."""
+    complete_case(store, assignment, "Dr. A", "c1")
+    assert read_standing(store, assignment, "Dr. A").given == {"c1": 20}
+    kept = tuple(one for one in assignment.taxonomy.labels if one.id != "edema")
+    smaller = dataclasses.replace(assignment.taxonomy, labels=kept)
+    fewer = dataclasses.replace(assignment, taxonomy=smaller)
+    assert read_standing(store, fewer, "Dr. A").given == {"c1": 19}

@@ -80,7 +80,7 @@ class Client:
 def serving(app):
     """Serve an ASGI application on a free port of this machine and yield the port."""
     listener = create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="critical", ws="none", lifespan="off")
+    config = uvicorn.Config(app, log_level="critical", ws="none")
     config.timeout_graceful_shutdown = 1
     server = uvicorn.Server(config)
     thread = Thread(target=server.run, kwargs={"sockets": [listener]})

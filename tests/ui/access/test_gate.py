@@ -1,5 +1,6 @@
 """Requests to a real server: only those that may pass do."""
 
+import asyncio
 import json
 
 from loop.people.roster import disable_user, users_path
@@ -281,6 +282,18 @@ def test_a_broken_list_of_users_lets_nobody_in_and_says_so(client, users):
         assert answer.status == 503
         assert "list of users cannot be read" in answer.text
         assert "users.yaml" not in answer.text
+
+
+def test_a_websocket_is_closed_before_it_opens(access):
+    """Nothing here speaks over one, so nothing is asked who it is."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    gate = build_gate(Behind(access), access)
+    asyncio.run(gate({"type": "websocket", "path": "/"}, None, send))
+    assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
 def test_alone_at_this_machine_nobody_signs_in(workspace):

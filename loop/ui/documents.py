@@ -1,0 +1,143 @@
+"""The files that one can take out of the workbench, each made when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from loop.core.errors import DataError
+from loop.core.files import read_text
+from loop.core.ledger import read_ledger
+from loop.evaluate.compare import compare_runs
+from loop.evaluate.failures import failing_cases
+from loop.evaluate.history import read_scores
+from loop.evaluate.parent import find_parent_run
+from loop.evaluate.selection import correct_optimism
+from loop.labels.agreement import measure_agreement
+from loop.labels.cohort import read_cohort
+from loop.labels.recorded import read_record
+from loop.labels.taxonomy import read_taxonomy
+from loop.labels.votes import read_cohort_votes
+from loop.report.evaluation_html import render_html
+from loop.report.evaluation_text import render_csv, render_markdown
+from loop.report.tables import agreement_table, failures_table, history_table
+from loop.report.templates import template_folder
+from loop.review.export import verdicts_file, verdicts_table
+from loop.review.kept import KeptVerdict, read_kept
+from loop.run.store import RunRecord
+from loop.ui.desk import Desk
+
+_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
+"""Without it Excel reads UTF-8 as the code page of the machine; our readers skip it."""
+
+
+class Asked(NamedTuple):
+    """On what a document is asked for."""
+
+    desk: Desk
+    prompt: str
+    cohort: str
+
+
+class Document(NamedTuple):
+    """One kind of file."""
+
+    make: Callable[[Asked], str]
+    media: str
+
+    def write(self, asked: Asked) -> bytes:
+        """Return the file's bytes: UTF-8, tables with the mark that Excel needs."""
+        text = self.make(asked)
+        return (_BOM + text if self.media == "text/csv" else text).encode("utf-8")
+
+
+def _run(asked: Asked) -> RunRecord:
+    return asked.desk.latest_run(asked.prompt, asked.cohort)
+
+
+def _gates(asked: Asked) -> str:
+    return render_csv(asked.desk.evaluation(_run(asked)))
+
+
+def _evaluation(asked: Asked, render: Callable[..., str]) -> str:
+    """Return the newest run's document, with parent and correction as in the CLI."""
+    desk, run = asked.desk, _run(asked)
+
+    def make() -> str:
+        result = desk.evaluation(run)
+        before = find_parent_run(desk.workspace, run.id)
+        change = compare_runs(desk.workspace, before, run.id) if before else None
+        number = result.cohort.reference
+        chosen = correct_optimism(desk.workspace, desk.store, run.id, reference=number)
+        folder = template_folder(desk.workspace)
+        return render(result, change, selection=chosen, templates=folder)
+
+    head = len(read_ledger(desk.workspace.ledger))
+    return desk.memo.get((render.__name__, head, *desk.standing(run)), make)
+
+
+def _html(asked: Asked) -> str:
+    return _evaluation(asked, render_html)
+
+
+def _markdown(asked: Asked) -> str:
+    return _evaluation(asked, render_markdown)
+
+
+def _failures(asked: Asked) -> str:
+    run = _run(asked).id
+    return failures_table(failing_cases(asked.desk.workspace, run))
+
+
+def _agreement(asked: Asked) -> str:
+    workspace, name = asked.desk.workspace, asked.cohort
+    recorded = read_record(workspace, name).votes
+
+    def make() -> str:
+        taxonomy = read_taxonomy(workspace.labels)
+        votes = read_cohort_votes(workspace, read_cohort(workspace, name), taxonomy)
+        return agreement_table(measure_agreement(votes, taxonomy, cohort=name))
+
+    return asked.desk.memo.get(("agreement.csv", name, recorded), make)
+
+
+def _kept(asked: Asked) -> tuple[KeptVerdict, ...]:
+    kept = read_kept(asked.desk.store, asked.desk.workspace, asked.cohort)
+    if not kept:
+        raise DataError(
+            f"there is no verdict on {asked.cohort} yet. Give some under Review first."
+        )
+    return kept
+
+
+def _verdicts(asked: Asked) -> str:
+    return verdicts_file(_kept(asked))
+
+
+def _verdict_table(asked: Asked) -> str:
+    return verdicts_table(_kept(asked))
+
+
+def _history(asked: Asked) -> str:
+    return history_table(read_scores(asked.desk.workspace, asked.prompt))
+
+
+def _ledger(asked: Asked) -> str:
+    return read_text(asked.desk.workspace.ledger)
+
+
+DOCUMENTS: Mapping[str, Document] = MappingProxyType(
+    {
+        "gates.csv": Document(_gates, "text/csv"),
+        "evaluation.html": Document(_html, "text/html"),
+        "evaluation.md": Document(_markdown, "text/markdown"),
+        "failures.csv": Document(_failures, "text/csv"),
+        "agreement.csv": Document(_agreement, "text/csv"),
+        "verdicts.yaml": Document(_verdicts, "application/yaml"),
+        "verdicts.csv": Document(_verdict_table, "text/csv"),
+        "history.csv": Document(_history, "text/csv"),
+        "ledger.jsonl": Document(_ledger, "application/x-ndjson"),
+    }
+)
+"""Name to how it is made."""

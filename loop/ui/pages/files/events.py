@@ -1,0 +1,183 @@
+"""What happens on the page Files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from loop.core.errors import DataError
+from loop.labels.cohort import list_cohorts
+from loop.labels.importing.source import ImportOptions
+from loop.labels.rehearsal import VotesFile
+from loop.people.users import Right
+from loop.review.intake import Occasion
+from loop.ui.chrome import visible_cohorts
+from loop.ui.pages.files.steps import (
+    Done,
+    How,
+    Kind,
+    Visitor,
+    drop,
+    look,
+    offer,
+    take,
+)
+from loop.ui.pages.files.view import render_out, render_step
+from loop.ui.wiring import Visit
+
+
+class CohortForm(NamedTuple):
+    """What is said of a cohort that is uploaded, in the order of the form."""
+
+    file: str | None
+    name: str
+    role: str
+    language: str
+    source: str
+    licence: str
+    reason: str
+    replace: bool
+    id_column: str
+    text_column: str
+    patient_column: str
+    encoding: str
+    id_prefix: str
+    exclude: str
+    """Case ids, one a line."""
+
+
+class VotesForm(NamedTuple):
+    """What is said of votes that are uploaded."""
+
+    file: str | None
+    cohort: str | None
+    need: float | None
+    replace: bool
+
+
+class VerdictForm(NamedTuple):
+    """What is said of a verdict file that is uploaded."""
+
+    file: str | None
+    cohort: str | None
+    """Empty: what the file says."""
+
+    run: str
+
+
+def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+    """Return what can be taken out, and how far one's uploads are."""
+    may = visit.user.may(Right.IMPORT)
+    names = list(list_cohorts(visit.desk.workspace)) if may else []
+    chosen = cohort if cohort in names else None
+    steps: list[Any] = []
+    for kind in Kind:
+        steps += show_step(visit, kind) if may else [gr.skip()] * 3
+    return [
+        render_out(visit, prompt, cohort),
+        gr.Column(visible=may),
+        gr.Dropdown(choices=names, value=chosen),
+        gr.Dropdown(choices=[("as the file says", ""), *names], value=""),
+        *steps,
+    ]
+
+
+def show_step(visit: Visit, kind: Kind) -> list[Any]:
+    """Return what is said of an upload, the buttons it needs, and whether to ask on."""
+    progress = look(_visitor(visit), kind)
+    return [
+        render_step(kind, progress),
+        gr.Row(visible=bool(progress and progress.result and not _is_done(progress))),
+        gr.Timer(active=bool(progress and not progress.finished)),
+    ]
+
+
+def poll(visit: Visit, kind: Kind) -> list[Any]:
+    """Return how far an upload is, and with it the cohorts there are now."""
+    progress = look(_visitor(visit), kind)
+    known: Any = gr.skip()
+    if progress is not None and _is_done(progress):
+        known = gr.Dropdown(choices=list(visible_cohorts(visit)))
+    return [*show_step(visit, kind), known]
+
+
+def _is_done(progress: Any) -> bool:
+    return isinstance(progress.result, Done)
+
+
+def check_cohort(visit: Visit, *typed: Any) -> list[Any]:
+    """Begin to check a cohort; the file leaves the form."""
+    form = CohortForm(typed[0], *map(_text, typed[1:]))
+
+    def how(path: Path) -> How:
+        columns = {
+            "case_id": form.id_column,
+            "text": form.text_column,
+            "patient": form.patient_column,
+        }
+        return ImportOptions(
+            name=form.name.strip(),
+            role=form.role,
+            source=form.source.strip(),
+            licence=form.licence.strip(),
+            language=form.language.strip() or "auto",
+            encoding=form.encoding.strip() or "auto",
+            id_prefix=form.id_prefix.strip(),
+            columns={role: name for role, name in columns.items() if name.strip()},
+            exclude=tuple(form.exclude.split("\n")) if form.exclude.strip() else (),
+            replace=form.replace,
+            reason=form.reason.strip(),
+        )
+
+    return _check(visit, Kind.COHORT, form.file, how)
+
+
+def check_votes(visit: Visit, *typed: Any) -> list[Any]:
+    """Begin to check votes; the file leaves the form."""
+    form = VotesForm(*typed)
+
+    def how(path: Path) -> How:
+        if not form.cohort:
+            raise DataError("no cohort is chosen. Choose the one that was read.")
+        need = int(form.need) if form.need else None
+        return VotesFile(form.cohort, path, need, form.replace)
+
+    return _check(visit, Kind.VOTES, form.file, how)
+
+
+def check_verdicts(visit: Visit, *typed: Any) -> list[Any]:
+    """Begin to check a verdict file; the file leaves the form."""
+    form = VerdictForm(typed[0], *map(_text, typed[1:]))
+
+    def how(path: Path) -> How:
+        return Occasion(visit.user.name, form.cohort or "", form.run.strip())
+
+    return _check(visit, Kind.VERDICTS, form.file, how)
+
+
+def _check(visit: Visit, kind: Kind, file: str | None, how: Any) -> list[Any]:
+    offer(_visitor(visit), kind, file, how)
+    return [None, *show_step(visit, kind)]
+
+
+def import_it(visit: Visit, kind: Kind) -> list[Any]:
+    """Begin to import what was checked."""
+    take(_visitor(visit), kind)
+    return show_step(visit, kind)
+
+
+def discard_it(visit: Visit, kind: Kind) -> list[Any]:
+    """Delete what was checked."""
+    drop(_visitor(visit), kind)
+    return show_step(visit, kind)
+
+
+def _text(value: Any) -> Any:
+    """Return a field; one that was never touched arrives as nothing."""
+    return "" if value is None else value
+
+
+def _visitor(visit: Visit) -> Visitor:
+    return Visitor(visit.desk, visit.actor)

@@ -1,0 +1,238 @@
+"""How the page Files is laid out, and what its components are connected with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from loop.labels.cohort import Role
+from loop.people.users import Right
+from loop.ui.chrome import Chrome
+from loop.ui.look import panel
+from loop.ui.pages.files import events
+from loop.ui.pages.files.steps import Kind
+from loop.ui.pages.page import Page
+from loop.ui.show import show
+from loop.ui.wiring import Handler, Wire
+
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
+
+_COHORT_HINT = (
+    "One case a row, as CSV, JSON Lines or Parquet: case id, text (or findings and "
+    "impression), if known the patient, and a column for each label that is known."
+)
+_VOTES_HINT = (
+    "CSV with the columns reader, case_id, label and value (present, absent or "
+    "uncertain). The majority of all readers becomes the next reference version."
+)
+_VERDICTS_HINT = (
+    "A verdict file, YAML or CSV, as written by hand or taken out above. Its verdicts "
+    "wait under Revise as if they had been given here."
+)
+
+
+class Step(NamedTuple):
+    """What follows a form: its button, what is said, and the word to import."""
+
+    check: gr.Button
+    said: gr.HTML
+    confirm: gr.Row
+    take: gr.Button
+    drop: gr.Button
+    timer: gr.Timer
+
+    @property
+    def shown(self) -> tuple[gr.HTML, gr.Row, gr.Timer]:
+        """Outputs of `events.show_step`."""
+        return self.said, self.confirm, self.timer
+
+
+class Form(NamedTuple):
+    """One form: its inputs, the file first, and what follows it."""
+
+    inputs: Sequence[Any]
+    step: Step
+
+
+def build(wire: Wire, chrome: Chrome) -> Page:
+    """Add the page and connect it."""
+    with gr.Tab("Files", id="files", elem_id="tab-files") as tab:
+        out = panel(elem_id="files-out")
+        with gr.Column(visible=False, elem_id="bring-in") as section:
+            panel("<h2>Bring in</h2>", elem_id="bring-in-title")
+            with gr.Tabs(elem_id="kinds"):
+                cohort, votes, verdicts = _cohort(), _votes(), _verdicts()
+    checks = (
+        (Kind.COHORT, cohort, events.check_cohort),
+        (Kind.VOTES, votes, events.check_votes),
+        (Kind.VERDICTS, verdicts, events.check_verdicts),
+    )
+    for kind, form, check in checks:
+        _connect(wire, chrome, form, kind, check)
+    steps = [one for form in (cohort, votes, verdicts) for one in form.step.shown]
+    return Page(
+        name="files",
+        right=Right.EXPORT,
+        tab=tab,
+        refresh=events.refresh,
+        outputs=[out, section, votes.inputs[1], verdicts.inputs[1], *steps],
+    )
+
+
+def _cohort() -> Form:
+    with gr.Tab("Cohort", id="cohort", elem_id="kind-cohort"):
+        _hint(_COHORT_HINT, "cohort-hint")
+        with gr.Row(elem_classes="bring"):
+            file = _file(_TABLES, "cohort")
+            with gr.Column(scale=3):
+                with gr.Row():
+                    name = _text("Name", "cohort-name", "site_b_2024")
+                    language = _text(
+                        "Language", "cohort-language", "auto; or en, zh, de"
+                    )
+                role = gr.Radio(
+                    [(role.value, role.value) for role in Role],
+                    value=Role.DEV.value,
+                    label="Role",
+                    info="dev: prompts are revised on it; external: measured only; "
+                    "holdout: opened for a frozen version; taxonomy: never scored",
+                    elem_id="cohort-role",
+                )
+                with gr.Row():
+                    source = _text("Where the texts come from", "cohort-source")
+                    licence = _text("What may be done with them", "cohort-licence")
+                reason = _text("Reason, for the ledger", "cohort-reason")
+                replace = gr.Checkbox(
+                    label="Replace a cohort of this name; the old one is kept aside",
+                    elem_id="cohort-replace",
+                )
+        more = _cohort_details()
+        said = (name, role, language, source, licence, reason, replace, *more)
+        return Form((file, *said), _step(Kind.COHORT))
+
+
+def _cohort_details() -> tuple[gr.Textbox, ...]:
+    with gr.Accordion(
+        "Columns, encoding, cases to leave out", open=False, elem_id="cohort-details"
+    ):
+        with gr.Row():
+            columns = (
+                _text("Column of the case ids", "cohort-id-column", "found by name"),
+                _text("Column of the text", "cohort-text-column", "found by name"),
+                _text(
+                    "Column of the patients", "cohort-patient-column", "found by name"
+                ),
+            )
+        with gr.Row():
+            encoding = _text("Encoding", "cohort-encoding", "auto: UTF-8, else GBK")
+            prefix = _text("Put before every case id", "cohort-prefix")
+        exclude = gr.Textbox(
+            label="Case ids to leave out, one a line",
+            lines=3,
+            max_lines=8,
+            elem_id="cohort-exclude",
+        )
+    return (*columns, encoding, prefix, exclude)
+
+
+def _votes() -> Form:
+    with gr.Tab("Votes", id="votes", elem_id="kind-votes"):
+        _hint(_VOTES_HINT, "votes-hint")
+        with gr.Row(elem_classes="bring"):
+            file = _file((".csv", ".tsv"), "votes")
+            with gr.Column(scale=3):
+                cohort = gr.Dropdown(
+                    [], label="Cohort that was read", elem_id="votes-cohort"
+                )
+                need = gr.Number(
+                    label="Equal votes that make a label; empty: over half",
+                    precision=0,
+                    minimum=1,
+                    value=None,
+                    elem_id="votes-need",
+                )
+                replace = gr.Checkbox(
+                    label="Replace all earlier votes of the readers in the file",
+                    elem_id="votes-replace",
+                )
+        return Form((file, cohort, need, replace), _step(Kind.VOTES))
+
+
+def _verdicts() -> Form:
+    with gr.Tab("Verdicts", id="verdicts", elem_id="kind-verdicts"):
+        _hint(_VERDICTS_HINT, "verdicts-hint")
+        with gr.Row(elem_classes="bring"):
+            file = _file((".yaml", ".yml", ".csv"), "verdicts")
+            with gr.Column(scale=3):
+                cohort = gr.Dropdown(
+                    [("as the file says", "")],
+                    value="",
+                    label="Cohort of the cases",
+                    elem_id="verdicts-cohort",
+                )
+                run = _text(
+                    "Run that was judged; empty: as the file says", "verdicts-run"
+                )
+        return Form((file, cohort, run), _step(Kind.VERDICTS))
+
+
+def _hint(text: str, name: str) -> None:
+    panel(show("files_hint.html.jinja", text=text), elem_id=name)
+
+
+def _file(kinds: Sequence[str], name: str) -> gr.File:
+    return gr.File(
+        label="File, at most 200 MB",
+        file_types=list(kinds),
+        height=150,
+        elem_id=f"{name}-file",
+        scale=2,
+    )
+
+
+def _text(label: str, name: str, example: str = "") -> gr.Textbox:
+    return gr.Textbox(label=label, placeholder=example, elem_id=name, max_lines=1)
+
+
+def _step(kind: Kind) -> Step:
+    check = gr.Button("Check the file", elem_id=f"{kind}-check")
+    said = panel(elem_id=f"{kind}-said")
+    with gr.Row(visible=False, elem_classes="confirm") as confirm:
+        take = gr.Button("Import it", variant="primary", elem_id=f"{kind}-import")
+        drop = gr.Button("Discard it", elem_id=f"{kind}-discard")
+    return Step(check, said, confirm, take, drop, gr.Timer(1, active=False))
+
+
+def _connect(
+    wire: Wire, chrome: Chrome, form: Form, kind: Kind, check: Handler
+) -> None:
+    step = form.step
+    wire.on(
+        step.check.click,
+        check,
+        right=Right.IMPORT,
+        name=f"check_{kind}",
+        inputs=form.inputs,
+        outputs=(form.inputs[0], *step.shown),
+    )
+    wire.on(
+        step.timer.tick,
+        partial(events.poll, kind=kind),
+        right=Right.IMPORT,
+        name=f"poll_{kind}",
+        outputs=(*step.shown, chrome.cohort),
+    )
+    for button, does, name in (
+        (step.take, events.import_it, "import"),
+        (step.drop, events.discard_it, "discard"),
+    ):
+        wire.on(
+            button.click,
+            partial(does, kind=kind),
+            right=Right.IMPORT,
+            name=f"{name}_{kind}",
+            outputs=step.shown,
+        )

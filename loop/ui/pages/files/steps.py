@@ -1,0 +1,201 @@
+"""One upload from file to import: tried out first, done only when confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.ledger import Actor
+from loop.labels.importing.importer import ImportReport, import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.rehearsal import (
+    ImportRehearsal,
+    VotesFile,
+    rehearse_import,
+    rehearse_votes,
+    take_votes_file,
+)
+from loop.labels.votes import VotesReport
+from loop.review.intake import Occasion, take_file
+from loop.review.rehearsal import FileRehearsal, rehearse_file
+from loop.ui.desk import Desk
+from loop.ui.jobs import Job, Progress
+from loop.ui.uploads import discard, named_shortly, receive, sweep
+
+
+class Kind(StrEnum):
+    """What is brought in."""
+
+    COHORT = "cohort"
+    VOTES = "votes"
+    VERDICTS = "verdicts"
+
+
+How: TypeAlias = ImportOptions | VotesFile | Occasion
+"""How a file is taken."""
+
+Found: TypeAlias = ImportRehearsal | ImportReport | VotesReport | FileRehearsal | None
+"""What a file would do, or did."""
+
+
+class Offer(NamedTuple):
+    """A file that was tried out, and waits for a word."""
+
+    kind: Kind
+    path: Path
+    how: How
+    """What was tried is what is done."""
+
+    found: Found = None
+    """What it would do: ids, names and counts, never a text."""
+
+
+class Done(NamedTuple):
+    """What became of a file."""
+
+    kind: Kind
+    file: str
+    """Its name."""
+
+    found: Found
+
+
+class Visitor(NamedTuple):
+    """On whose desk, and for whom."""
+
+    desk: Desk
+    actor: Actor
+
+
+def look(visitor: Visitor, kind: Kind) -> Progress | None:
+    """Return how far the visitor's upload of a kind is; None when there is none."""
+    return visitor.desk.jobs.look(_key(visitor, kind))
+
+
+def offer(
+    visitor: Visitor, kind: Kind, uploaded: str | None, how: Callable[[Path], How]
+) -> None:
+    """Begin to try an uploaded file out; what was offered before is dropped.
+
+    Parameters
+    ----------
+    how
+        Makes the options of the import from the path at which the file waits.
+
+    Raises
+    ------
+    DataError
+        No file was chosen, it is gone, or the options are wrong.
+    ConflictError
+        The visitor's last upload of this kind is under way.
+    """
+    if not uploaded:
+        raise DataError("no file is chosen. Choose one, and wait until it is uploaded.")
+    drop(visitor, kind)
+    sweep(visitor.desk.workspace)
+    path = receive(visitor.desk.workspace, uploaded)
+    try:
+        wanted = how(path)
+        visitor.desk.jobs.start(
+            _key(visitor, kind),
+            visitor.actor.name,
+            lambda job: _try_out(job, visitor, Offer(kind, path, wanted)),
+        )
+    except BaseException:
+        discard(path)
+        raise
+
+
+def take(visitor: Visitor, kind: Kind) -> None:
+    """Begin to do what was offered, exactly as it was tried out.
+
+    Raises
+    ------
+    DataError
+        Nothing is offered any more.
+    ConflictError
+        It is being done already.
+    """
+    offered = _offered(visitor, kind)
+    if offered is None:
+        raise DataError(
+            "the checked file is not there any more. Upload it again and check it."
+        )
+    visitor.desk.jobs.start(
+        _key(visitor, kind),
+        visitor.actor.name,
+        lambda job: _do(job, visitor, offered),
+    )
+
+
+def drop(visitor: Visitor, kind: Kind) -> None:
+    """Forget the visitor's last upload of a kind, and delete its file.
+
+    Raises
+    ------
+    ConflictError
+        It is under way.
+    """
+    progress = look(visitor, kind)
+    if progress is not None and not progress.finished:
+        raise ConflictError("this upload is under way. Wait for it to finish.")
+    offered = _offered(visitor, kind)
+    if offered is not None:
+        discard(offered.path)
+    visitor.desk.jobs.forget(_key(visitor, kind))
+
+
+def _offered(visitor: Visitor, kind: Kind) -> Offer | None:
+    progress = look(visitor, kind)
+    found = progress.result if progress else None
+    # After an hour the file was swept away, and what was offered with it.
+    return found if isinstance(found, Offer) and found.path.is_file() else None
+
+
+def _key(visitor: Visitor, kind: Kind) -> str:
+    return f"{kind} upload of {visitor.actor.name}"
+
+
+def _try_out(job: Job, visitor: Visitor, what: Offer) -> Offer:
+    job.step(f"checking {what.path.name}")
+    try:
+        with named_shortly(what.path):
+            return what._replace(found=_rehearsed(job, visitor, what))
+    except BaseException:
+        discard(what.path)
+        raise
+
+
+def _rehearsed(job: Job, visitor: Visitor, what: Offer) -> Found:
+    desk, how = visitor.desk, what.how
+    if isinstance(how, ImportOptions):
+        return rehearse_import(
+            desk.workspace, what.path, how, actor=visitor.actor, watch=job.watch
+        )
+    if isinstance(how, VotesFile):
+        return rehearse_votes(desk.workspace, how, actor=visitor.actor)
+    return rehearse_file(desk.workspace, desk.store, what.path, how, desk.now)
+
+
+def _do(job: Job, visitor: Visitor, what: Offer) -> Done:
+    job.step(f"importing {what.path.name}")
+    try:
+        with named_shortly(what.path):
+            return Done(what.kind, what.path.name, _taken(job, visitor, what))
+    finally:
+        discard(what.path)
+
+
+def _taken(job: Job, visitor: Visitor, what: Offer) -> Found:
+    desk, how = visitor.desk, what.how
+    if isinstance(how, ImportOptions):
+        return import_cohort(
+            desk.workspace, what.path, how, actor=visitor.actor, watch=job.watch
+        )
+    if isinstance(how, VotesFile):
+        return take_votes_file(desk.workspace, how, actor=visitor.actor)
+    take_file(desk.workspace, desk.store, what.path, how, desk.now)
+    return what.found

@@ -1,0 +1,3 @@
+"""The page Readers: blinded labelling, adjudication, agreement of readers."""
+
+from loop.ui.pages.readers.page import build as build

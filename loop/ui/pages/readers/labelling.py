@@ -1,0 +1,241 @@
+"""The section Label: one case, its text and the reader's own answers, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.records import Value
+from loop.labels.taxonomy import Label
+from loop.people.users import Right
+from loop.review.reading.answers import (
+    answer,
+    complete_case,
+    defer_case,
+    read_answers,
+)
+from loop.review.reading.assignment import Assignment
+from loop.review.reading.basis import read_basis
+from loop.review.reading.foreseen import voted_cases
+from loop.review.reading.progress import Way, find_way
+from loop.review.reading.sheet import Sheet, open_sheet
+from loop.ui.chrome import Chrome
+from loop.ui.look import panel
+from loop.ui.pages.readers.at_hand import open_assignment, open_votes
+from loop.ui.pages.readers.section import Section, on_act, ordered_panel
+from loop.ui.show import notice, show
+from loop.ui.wiring import Visit, Wire
+
+NAME = "label"
+
+
+class Row(NamedTuple):
+    """One label on the sheet."""
+
+    label: Label
+    value: Value | None
+    """The reader's own answer."""
+
+
+class Group(NamedTuple):
+    """Labels of one place in the body, under a number that is also its key."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+
+def build(wire: Wire, chrome: Chrome) -> Section:
+    """Add the section and connect it."""
+    with gr.Tab("Label", id=NAME, elem_id="tab-label") as tab:
+        with gr.Row(elem_id="reading-head", equal_height=True):
+            progress = panel(elem_id="reading-progress")
+            status = panel(elem_id="reading-status")
+        sheet = ordered_panel("reading-sheet")
+    outputs = [progress, sheet, status]
+    on_act(
+        wire,
+        sheet,
+        act,
+        right=Right.READ,
+        name="label_act",
+        inputs=chrome.context,
+        outputs=outputs,
+    )
+    return Section(name=NAME, right=Right.READ, tab=tab, show=open_, outputs=outputs)
+
+
+def open_(visit: Visit, _prompt: str | None, cohort: str | None) -> list[Any]:
+    """Return progress, sheet and status of the reader's first open case."""
+    try:
+        assignment = open_assignment(visit, cohort)
+        return _at(visit, assignment, find_way(*_who(visit, assignment)), "")
+    except DataError as error:
+        title = "This cohort cannot be read here"
+        return ["", notice(str(error), kind="error", title=title), ""]
+
+
+def act(visit: Visit, _prompt: str | None, cohort: str | None) -> list[Any]:
+    """Do what the reader did on the sheet; return progress, sheet and status.
+
+    Raises
+    ------
+    ConflictError
+        The cohort is not the one that the sheet was opened on; nothing was saved.
+    DataError
+        A case, label or value is unknown; nothing was saved.
+    """
+    assignment = open_assignment(visit, cohort)
+    if visit.data.get("cohort", assignment.key) != assignment.key:
+        raise ConflictError(
+            f"the texts of cohort {assignment.cohort.name!r} were imported anew since "
+            "this page was opened; nothing was saved. Load the page again."
+        )
+    doing = _ACTS.get(str(visit.data.get("act")))
+    if doing is None:
+        raise DataError("the page asked for something unknown. Load it again.")
+    return doing(visit, assignment, str(visit.data.get("case", "")))
+
+
+def _answer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+    said = visit.data.get("answers")
+    if not isinstance(said, dict):
+        raise DataError("the page sent no answer. Load it again.")
+    values = {str(label): _value(word) for label, word in said.items()}
+    store, _, reader = _who(visit, assignment)
+    answer(store, assignment, reader, case_id, values, visit.desk.now)
+    way = find_way(store, assignment, reader, case_id)
+    return [_progress(visit, assignment, way), gr.skip(), _kept(visit, assignment, way)]
+
+
+def _rest(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+    store, _, reader = _who(visit, assignment)
+    complete_case(store, assignment, reader, case_id, now=visit.desk.now)
+    way = find_way(store, assignment, reader, case_id)
+    return _at(visit, assignment, way, _kept(visit, assignment, way))
+
+
+def _next(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+    left = _count_open(visit, assignment, case_id) if case_id else 0
+    if left:
+        return [gr.skip(), gr.skip(), _say(f"{left} labels are still open", hot=True)]
+    return _at(visit, assignment, find_way(*_who(visit, assignment)), "")
+
+
+def _previous(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+    who = _who(visit, assignment)
+    before = find_way(*who, case_id or None).before
+    if before is None:
+        said = "none of your complete cases comes before this one"
+        return [gr.skip(), gr.skip(), _say(said)]
+    return _at(visit, assignment, find_way(*who, before), "")
+
+
+def _defer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+    store, _, reader = _who(visit, assignment)
+    defer_case(store, assignment, reader, case_id, visit.desk.now)
+    way = find_way(store, assignment, reader)
+    alone = way.here == case_id
+    said = "this is the only case left" if alone else f"{case_id} is put off"
+    return _at(visit, assignment, way, _say(said))
+
+
+_ACTS: dict[str, Callable[[Visit, Assignment, str], list[Any]]] = {
+    "answer": _answer,
+    "rest": _rest,
+    "next": _next,
+    "previous": _previous,
+    "defer": _defer,
+}
+
+
+def _who(visit: Visit, assignment: Assignment) -> tuple[Any, Assignment, str]:
+    return visit.desk.store, assignment, visit.user.name
+
+
+def _at(visit: Visit, assignment: Assignment, way: Way, status: str) -> list[Any]:
+    """Return the outputs for where the reader is."""
+    return [
+        _progress(visit, assignment, way),
+        _sheet(visit, assignment, way),
+        status,
+    ]
+
+
+def _progress(visit: Visit, assignment: Assignment, way: Way) -> str:
+    return show(
+        "readers_progress.html.jinja",
+        way=way,
+        published=_is_published(visit, assignment, way),
+        seeing=visit.user.may(Right.SEE),
+    )
+
+
+def _is_published(visit: Visit, assignment: Assignment, way: Way) -> bool:
+    """Return whether the reader's answers are votes already. Nothing else is told."""
+    if not way.complete:
+        return False
+    desk = visit.desk
+    basis = read_basis(desk.workspace, assignment)
+    key = ("published", basis, visit.user.name)
+
+    def look() -> bool:
+        votes = open_votes(desk, assignment, basis)
+        return bool(voted_cases(desk.workspace, votes, visit.user.name))
+
+    return bool(desk.memo.get(key, look))
+
+
+def _sheet(visit: Visit, assignment: Assignment, way: Way) -> str:
+    if way.here is None:
+        return show("readers_done.html.jinja", way=way)
+    store, _, reader = _who(visit, assignment)
+    sheet = open_sheet(visit.desk.workspace, store, assignment, reader, way.here)
+    return show(
+        "readers_sheet.html.jinja",
+        sheet=sheet,
+        way=way,
+        key=assignment.key,
+        groups=_groups(assignment, sheet),
+        values=list(Value),
+    )
+
+
+def _groups(assignment: Assignment, sheet: Sheet) -> list[Group]:
+    """Return the labels that are asked, by group, in the order of the taxonomy."""
+    rows: dict[str, list[Row]] = {}
+    for label in map(assignment.taxonomy.find, assignment.labels):
+        row = Row(label, sheet.answers.get(label.id))
+        rows.setdefault(label.group, []).append(row)
+    return [Group(name, tuple(found)) for name, found in rows.items()]
+
+
+def _count_open(visit: Visit, assignment: Assignment, case_id: str) -> int:
+    """Return how many labels of a case have no value yet."""
+    given = read_answers(*_who(visit, assignment), case_id).get(case_id, {})
+    return len(assignment.labels) - len(given)
+
+
+def _kept(visit: Visit, assignment: Assignment, way: Way) -> str:
+    """Return the line that says that an answer is in the store."""
+    left = _count_open(visit, assignment, way.here or "")
+    time = visit.desk.now().strftime("%H:%M:%S")
+    done = f"{left} of {len(assignment.labels)} labels open" if left else "complete"
+    return _say(f"kept {time} UTC, {done}", complete=not left)
+
+
+def _say(text: str, *, hot: bool = False, complete: bool = False) -> str:
+    return show("readers_status.html.jinja", text=text, hot=hot, complete=complete)
+
+
+def _value(word: object) -> Value | None:
+    """Return the value that a reader gave; None takes it back."""
+    if word == "":
+        return None
+    try:
+        return Value(str(word))
+    except ValueError as error:
+        known = ", ".join(Value)
+        raise DataError(f"a label is {known} or open. Load the page again.") from error

@@ -1,0 +1,66 @@
+"""What each part of the page gives to the page, and panels whose acts keep order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from loop.people.users import Right
+from loop.ui.show import notice
+from loop.ui.wiring import Wire
+
+_SCRIPT = Path(__file__).parents[2] / "static" / "readers.js"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of the page."""
+
+    name: str
+    """Id of its tab."""
+
+    right: Right
+    tab: gr.Tab
+    show: Callable[..., list[Any]]
+    """Called as ``show(visit, prompt, cohort, *inputs)``; returns the outputs."""
+
+    inputs: Sequence[Any] = ()
+    """Components it reads besides prompt and cohort."""
+
+    outputs: Sequence[Any] = ()
+
+
+def ordered_panel(elem_id: str) -> gr.HTML:
+    """Return a panel that sends its acts one after the other.
+
+    Gradio would drop what is done while an earlier act is under way, or let two acts
+    overtake each other. Connect it with `on_act`.
+    """
+    script = _SCRIPT.read_text(encoding="utf-8")
+    return gr.HTML(
+        notice("Opening.", kind="wait"),
+        js_on_load=f"const panel = {json.dumps(elem_id)};\n{script}",
+        elem_id=elem_id,
+        apply_default_css=False,
+    )
+
+
+def on_act(
+    wire: Wire, panel: gr.HTML, handler: Callable[..., Any], **connection: Any
+) -> None:
+    """Call `handler` on each act of an `ordered_panel`; tell it what became of it.
+
+    Parameters
+    ----------
+    connection
+        As for `Wire.on`.
+    """
+    done = wire.on(panel.act, handler, trigger_mode="multiple", **connection)
+    for listener, kept in ((done.success, "true"), (done.failure, "false")):
+        told = f"() => {{ window.ranloopSettled?.[{panel.elem_id!r}]?.({kept}); }}"
+        listener(None, js=told, queue=False, api_visibility="private")

@@ -1,0 +1,229 @@
+"""The components of the page and where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from loop.review.queue.records import Progress, Section
+from loop.ui.look import panel
+from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
+from loop.ui.pages.review.place import RESERVED, Place
+from loop.ui.pages.review.views import KIND_MARKS
+from loop.ui.show import notice
+
+ALL = ("All", "")
+KINDS = (
+    ALL,
+    *((word.capitalize(), kind.value) for kind, (_, word) in KIND_MARKS.items()),
+)
+SECTIONS = (ALL, *((one.value.capitalize(), one.value) for one in Section))
+STATUSES = (
+    ALL,
+    *((one.value.capitalize(), one.value) for one in Progress),
+    ("Reserved", RESERVED),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Every component that an event reads or sets."""
+
+    tab: gr.Tab
+    place: gr.State
+    token: gr.Textbox
+    """Which opened pair the form on the screen belongs to."""
+
+    remark: gr.HTML
+    search: gr.Textbox
+    menus: Sequence[gr.Dropdown]
+    """The other filters, in the order of `Filters`."""
+
+    queue: gr.HTML
+    case: gr.HTML
+    sheet: gr.Column
+    """Holds the form; hidden where no verdict can be given."""
+
+    fields: Sequence[Any]
+    """In the order of `Form`."""
+
+    phrase: gr.Textbox
+    cause: gr.Dropdown
+    """Two of the fields that have events of their own."""
+
+    take: gr.Button
+    submit: gr.Button
+    reserve: gr.Button
+    status: gr.HTML
+    said: gr.HTML
+    taking_back: gr.Column
+    reason: gr.Textbox
+    withdraw: gr.Button
+
+    @property
+    def filters(self) -> list[Any]:
+        """The filters, in the order of `Filters`."""
+        return [self.search, *self.menus]
+
+    @property
+    def shown(self) -> list[Any]:
+        """What every move through the queue sets; see `events.show_all`."""
+        return [
+            self.place,
+            self.token,
+            self.remark,
+            self.queue,
+            self.case,
+            self.sheet,
+            self.status,
+            self.said,
+            self.taking_back,
+            self.reserve,
+            *self.fields,
+        ]
+
+
+def build_parts() -> Parts:
+    """Return the page's components, laid out."""
+    with gr.Tab("Review", id="review", elem_id="tab-review") as tab:
+        place = gr.State(Place())
+        token = gr.Textbox("0", visible=False, label="Form", elem_id="review-token")
+        remark = panel(elem_id="review-remark")
+        search, menus = _build_filters()
+        with gr.Row(elem_id="review-columns"):
+            queue = _column("review-list", "review-queue")
+            case = _column("review-middle", "review-case")
+            with gr.Column(elem_id="review-right", min_width=0):
+                with gr.Column(elem_id="review-form", min_width=0) as sheet:
+                    fields, take = _build_fields()
+                    _, _, _, cause, _, phrase, *_ = fields
+                    submit, reserve = _build_buttons()
+                status = panel(elem_id="review-status")
+                said = panel(elem_id="review-said")
+                taking_back, reason, withdraw = _build_withdrawal()
+    return Parts(
+        tab=tab,
+        place=place,
+        token=token,
+        remark=remark,
+        search=search,
+        menus=menus,
+        queue=queue,
+        case=case,
+        sheet=sheet,
+        fields=fields,
+        phrase=phrase,
+        cause=cause,
+        take=take,
+        submit=submit,
+        reserve=reserve,
+        status=status,
+        said=said,
+        taking_back=taking_back,
+        reason=reason,
+        withdraw=withdraw,
+    )
+
+
+def _column(column: str, inside: str) -> gr.HTML:
+    with gr.Column(elem_id=column, min_width=0):
+        return panel(notice("Opening the queue.", kind="wait"), elem_id=inside)
+
+
+def _build_filters() -> tuple[gr.Textbox, list[gr.Dropdown]]:
+    with gr.Row(elem_id="review-filters"):
+        search = gr.Textbox(
+            label="Search the texts",
+            placeholder="words, then Enter",
+            elem_id="review-search",
+            max_lines=1,
+            min_width=0,
+        )
+        menus = [
+            _menu("Label", [ALL], "review-label"),
+            _menu("Error", KINDS, "review-kind"),
+            _menu("Section", SECTIONS, "review-section"),
+            _menu("Status", STATUSES, "review-progress"),
+            _menu("Reviewer", [ALL], "review-reviewer"),
+        ]
+    return search, menus
+
+
+def _menu(label: str, choices: Sequence[tuple[str, str]], elem_id: str) -> gr.Dropdown:
+    return gr.Dropdown(
+        list(choices), value="", label=label, elem_id=elem_id, min_width=0
+    )
+
+
+def _build_fields() -> tuple[list[Any], gr.Button]:
+    judgement = _radio("What is wrong", JUDGEMENTS, "review-judgement")
+    value = _radio("Right value", VALUES, "review-value")
+    with gr.Row(elem_id="review-weight"):
+        severity = _radio("Severity", SEVERITIES, "review-severity", value="major")
+        cause = gr.Dropdown(
+            list(CAUSES), value=None, label="Cause", elem_id="review-cause", min_width=0
+        )
+    action = _radio("Ask for", ACTIONS, "review-action", value="none")
+    with gr.Row(elem_id="review-wording"):
+        phrase = _box("Phrase", "review-phrase", "mark words, then take them")
+        take = gr.Button("Take selected text", elem_id="review-take", min_width=0)
+    rule = _box("Rule in words", "review-rule", "why it means this; the model reads it")
+    paraphrase = _box(
+        "Statement in your own words",
+        "review-paraphrase",
+        "holds the phrase; never copied from a case",
+        lines=2,
+    )
+    comment = _box(
+        "Note, stays private", "review-comment", "for people, never a prompt"
+    )
+    anchor = gr.Checkbox(
+        label="Must stay right in every later version",
+        elem_id="review-anchor",
+        min_width=0,
+    )
+    boxes = (phrase, rule, paraphrase, comment)
+    return [judgement, value, severity, cause, action, *boxes, anchor], take
+
+
+def _radio(
+    label: str,
+    choices: Sequence[tuple[str, str]],
+    elem_id: str,
+    value: str | None = None,
+) -> gr.Radio:
+    return gr.Radio(
+        list(choices), value=value, label=label, elem_id=elem_id, min_width=0
+    )
+
+
+def _box(label: str, elem_id: str, placeholder: str, lines: int = 1) -> gr.Textbox:
+    return gr.Textbox(
+        label=label,
+        elem_id=elem_id,
+        placeholder=placeholder,
+        lines=lines,
+        max_lines=5,
+        min_width=0,
+    )
+
+
+def _build_buttons() -> tuple[gr.Button, gr.Button]:
+    with gr.Row(elem_id="review-buttons"):
+        submit = gr.Button(
+            "Submit and next", variant="primary", elem_id="review-submit", min_width=0
+        )
+        reserve = gr.Button("Reserve", elem_id="review-reserve", min_width=0)
+    return submit, reserve
+
+
+def _build_withdrawal() -> tuple[gr.Column, gr.Textbox, gr.Button]:
+    with gr.Column(
+        visible=False, elem_id="review-taking-back", min_width=0
+    ) as taking_back:
+        reason = _box("Take your verdict back: why", "review-reason", "one sentence")
+        withdraw = gr.Button("Take back", elem_id="review-withdraw", size="sm")
+    return taking_back, reason, withdraw

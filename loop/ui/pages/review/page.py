@@ -1,0 +1,150 @@
+"""The page Review, connected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from loop.people.users import Right
+from loop.ui.chrome import Chrome
+from loop.ui.pages.page import Page
+from loop.ui.pages.review import events
+from loop.ui.pages.review.layout import Parts, build_parts
+from loop.ui.wiring import Wire
+
+MARKED = "(...values) => [...values.slice(0, -1), window.ranloopSelection()]"
+"""Puts the words that are marked in the case text in place of the last value."""
+
+LEAVE = "(...values) => { document.activeElement?.blur(); return values; }"
+"""Takes the focus out of a text box, so that the next key is a shortcut again."""
+
+OVERWRITE = "() => document.activeElement?.select?.()"
+"""Marks what a menu shows, so that what is typed next takes its place."""
+
+SETTLE = """() => {
+  document.querySelector('#review-queue [aria-current=true]')
+    ?.scrollIntoView({block: 'nearest'});
+  document.querySelector('#review-middle')?.scrollTo(0, 0);
+}"""
+"""Brings the open pair into view."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewPage(Page):
+    """The page, and how another one opens it on a label."""
+
+    open_on_label: Callable[..., Any]
+    """``open_on_label(visit, prompt, cohort, label, place)`` returns the outputs."""
+
+    place: gr.State
+    """What `open_on_label` takes last."""
+
+
+def build(wire: Wire, chrome: Chrome) -> ReviewPage:
+    """Add the page and connect it."""
+    parts = build_parts()
+    _wire_moves(wire, parts)
+    _wire_form(wire, parts)
+    _wire_own(wire, parts)
+    return ReviewPage(
+        name="review",
+        right=Right.SEE,
+        tab=parts.tab,
+        refresh=events.refresh,
+        inputs=(parts.place, *parts.filters),
+        outputs=(*parts.filters, *parts.shown),
+        open_on_label=events.open_on_label,
+        place=parts.place,
+    )
+
+
+def _wire_moves(wire: Wire, parts: Parts) -> None:
+    """Connect what goes through the queue; looking needs no more than that."""
+    typed = [parts.search.submit, *(menu.input for menu in parts.menus)]
+    changed = partial(gr.on, typed)
+    moves: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
+        ("review_choose", parts.queue.act, events.choose),
+        ("review_turn", parts.case.act, events.turn),
+        ("review_narrow", changed, events.narrow),
+        ("review_renew", parts.remark.act, events.renew),
+    )
+    for name, listener, handler in moves:
+        moved = wire.on(
+            listener,
+            handler,
+            right=Right.SEE,
+            name=name,
+            inputs=(parts.place, *parts.filters),
+            outputs=parts.shown,
+            js=LEAVE,
+            trigger_mode="always_last",
+        )
+        moved.then(None, js=SETTLE, queue=False)
+
+
+def _wire_form(wire: Wire, parts: Parts) -> None:
+    """Connect the form: every change is kept at once."""
+    own = (parts.place, parts.token)
+    wire.on(
+        partial(gr.on, [field.input for field in parts.fields]),
+        events.keep_form,
+        right=Right.JUDGE,
+        name="review_keep",
+        inputs=(*own, *parts.fields),
+        outputs=[parts.status],
+        trigger_mode="always_last",
+    )
+    wire.on(
+        parts.take.click,
+        events.take_text,
+        right=Right.JUDGE,
+        name="review_take",
+        inputs=(*own, *parts.fields, parts.phrase),
+        outputs=[parts.phrase, parts.status],
+        js=MARKED,
+    )
+    wire.on(
+        parts.submit.click,
+        events.hand_in,
+        right=Right.JUDGE,
+        name="review_submit",
+        inputs=(*own, *parts.filters, *parts.fields),
+        outputs=parts.shown,
+        js=LEAVE,
+    ).then(None, js=SETTLE, queue=False)
+    for menu in (parts.cause, parts.menus[0]):
+        menu.focus(None, js=OVERWRITE, queue=False)
+    parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
+
+
+def _wire_own(wire: Wire, parts: Parts) -> None:
+    """Connect reserving a case, and changing what one has said."""
+    inputs = (parts.place, *parts.filters)
+    wire.on(
+        parts.reserve.click,
+        events.toggle_reserve,
+        right=Right.JUDGE,
+        name="review_reserve",
+        inputs=inputs,
+        outputs=parts.shown,
+    )
+    wire.on(
+        parts.said.act,
+        events.change,
+        right=Right.JUDGE,
+        name="review_change",
+        inputs=inputs,
+        outputs=[parts.status, *parts.fields],
+    )
+    wire.on(
+        parts.withdraw.click,
+        events.take_back,
+        right=Right.JUDGE,
+        name="review_withdraw",
+        inputs=(parts.place, parts.reason, *parts.filters),
+        outputs=[parts.reason, *parts.shown],
+    )

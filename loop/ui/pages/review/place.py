@@ -1,0 +1,164 @@
+"""Where a visitor stands in the queue: ids only, never a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from loop.evaluate.failures import Kind
+from loop.review.queue.records import Progress, QueueFilter, QueueItem, Section
+from loop.review.working import keep_working, read_working
+from loop.ui.wiring import Visit
+
+PAGE_SIZE = 40
+"""Pairs of the queue that are listed at once."""
+
+FOLLOW = -1
+"""As the start of a list: wherever the open pair is."""
+
+_OPEN = frozenset({Progress.UNREVIEWED, Progress.RETURNED})
+
+
+class Place(NamedTuple):
+    """What one browser tab has open; kept on the server."""
+
+    prompt: str = ""
+    cohort: str = ""
+    run: str = ""
+    """Empty until something is open."""
+
+    reference: int = 0
+    stamp: tuple[str, ...] = ()
+    """What else the order of the queue rested on when it was opened."""
+
+    case: str = ""
+    label: str = ""
+    serial: int = 0
+    """Counts the pairs opened, so that a late answer is not taken for the next one."""
+
+    wide: bool = False
+    """Whether the evidence of all labels is marked."""
+
+    start: int = FOLLOW
+    """First pair listed, an index."""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Case id and label that are open."""
+        return self.case, self.label
+
+    @property
+    def subject(self) -> str:
+        """Under which an unfinished form is kept."""
+        return f"form:{self.run}:{self.case}:{self.label}"
+
+    def at(self, item: QueueItem | None) -> Place:
+        """Return the place with another pair open; none at all for None."""
+        case, label = (item.case_id, item.label) if item else ("", "")
+        serial = self.serial + 1
+        return self._replace(case=case, label=label, serial=serial, start=FOLLOW)
+
+
+class Filters(NamedTuple):
+    """What a visitor wants to see of the queue; an empty field means all."""
+
+    search: str = ""
+    label: str = ""
+    kind: str = ""
+    section: str = ""
+    status: str = ""
+    reviewer: str = ""
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Filters:
+        """Return the filters that a browser sent."""
+        return cls(*(value if isinstance(value, str) else "" for value in values))
+
+    def wanted(self) -> QueueFilter:
+        """Return the filter of the queue; what it does not know lets all through."""
+        return QueueFilter(
+            labels=frozenset(filter(None, [self.label])),
+            kinds=frozenset(kind for kind in Kind if kind == self.kind),
+            sections=frozenset(one for one in Section if one == self.section),
+            text=self.search.strip(),
+            reviewers=frozenset(filter(None, [self.reviewer])),
+            progress=frozenset(one for one in Progress if one == self.status),
+            reserved=True if self.status == RESERVED else None,
+        )
+
+
+RESERVED = "reserved"
+"""A status beside those of `Progress`."""
+
+
+def step(items: Sequence[QueueItem], now: QueueItem | None, by: int) -> QueueItem:
+    """Return the item after `now` (`by` 1) or before it (-1), the last at the end.
+
+    An item that has left the list counts with its place in the whole queue.
+
+    Raises
+    ------
+    ValueError
+        There are no items.
+    """
+    if not items:
+        raise ValueError("nothing to go through")
+    if now is None:
+        return items[0]
+    ahead = (one for one in items if one.place > now.place)
+    behind = (one for one in reversed(items) if one.place < now.place)
+    return next(ahead, items[-1]) if by > 0 else next(behind, items[0])
+
+
+def next_open(items: Sequence[QueueItem], now: QueueItem | None) -> QueueItem | None:
+    """Return the next item that waits for a verdict, from the top after the last.
+
+    Cases without any answer wait for no verdict, and those that somebody has reserved
+    are left to them. None when nothing waits.
+    """
+    waits = [
+        one
+        for one in items
+        if one.progress in _OPEN and one.label and not one.reserved_by
+    ]
+    after = now.place if now else 0
+    later = (one for one in waits if one.place > after)
+    others = (one for one in waits if now is None or one.place != now.place)
+    return next(later, next(others, None))
+
+
+def keep_place(visit: Visit, place: Place, filters: Filters) -> None:
+    """Remember the open pair and the filters, but not what was searched for."""
+    payload = {
+        "run": place.run,
+        "case": place.case,
+        "label": place.label,
+        "filters": filters._replace(search="")._asdict(),
+    }
+    keep_working(
+        visit.desk.store, visit.actor, _subject(place), payload, visit.desk.now
+    )
+
+
+class Kept(NamedTuple):
+    """What was open the last time."""
+
+    run: str
+    case: str
+    label: str
+    filters: Filters
+
+
+def place_kept(visit: Visit, place: Place) -> Kept:
+    """Return what was open last on this prompt and cohort; empty for a first visit."""
+    kept = read_working(visit.desk.store, visit.actor, _subject(place))
+    data: Mapping[str, Any] = kept.payload if kept else {}
+    chosen = data.get("filters")
+    known = chosen if isinstance(chosen, dict) else {}
+    filters = Filters.of([known.get(name, "") for name in Filters._fields])
+    run, case, label = (str(data.get(name, "")) for name in ("run", "case", "label"))
+    return Kept(run, case, label, filters)
+
+
+def _subject(place: Place) -> str:
+    return f"review:{place.prompt}:{place.cohort}"

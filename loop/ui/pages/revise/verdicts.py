@@ -1,0 +1,167 @@
+"""Step 1 of the page Revise: the open verdicts, and what each asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from loop.labels.recorded import read_record
+from loop.prompts.diff import Change, show_clarification, show_exemplar
+from loop.review.kept import KeptVerdict
+from loop.review.verdict import Edits, Judgement, Verdict
+from loop.revise.kept import find_open, group_by_label
+from loop.ui.pages.revise.kept import find_ticked
+from loop.ui.pages.revise.scene import Scene, is_dev
+from loop.ui.show import show
+
+CASES_SHOWN = 8
+"""Case ids of one verdict that are listed."""
+
+
+class _List(NamedTuple):
+    """One list of edits and how its rows read."""
+
+    kind: str
+    added: str
+    removed: str
+    show: Callable[..., str]
+
+
+_LISTS = (
+    _List("term", "terms", "remove_terms", str),
+    _List("exclusion", "exclusions", "remove_exclusions", str),
+    _List(
+        "clarification", "clarifications", "remove_clarifications", show_clarification
+    ),
+    _List("exemplar", "exemplars", "remove_exemplars", show_exemplar),
+    _List("implies", "implies", "remove_implies", str),
+)
+
+JUDGED = {
+    Judgement.MODEL_WRONG: "model wrong",
+    Judgement.REFERENCE_WRONG: "reference wrong",
+    Judgement.GUIDELINE_AMBIGUOUS: "guideline ambiguous",
+    Judgement.SOURCE_TEXT_DEFECT: "text defect",
+}
+
+
+class Row(NamedTuple):
+    """One verdict."""
+
+    kept: KeptVerdict
+    judged: str
+    asks: tuple[Change, ...]
+    cases: tuple[str, ...]
+    against: tuple[str, ...]
+    """Reviewers whose open verdict says otherwise of a case."""
+
+    drafts: tuple[str, ...]
+    """Open drafts that were built from it."""
+
+    ticked: bool
+
+
+class Group(NamedTuple):
+    """The verdicts of one label."""
+
+    label: str
+    name: str
+    rows: tuple[Row, ...]
+
+    @property
+    def reviewers(self) -> tuple[str, ...]:
+        """Who gave them, each once."""
+        return tuple(dict.fromkeys(row.kept.verdict.reviewer for row in self.rows))
+
+
+class Sorted(NamedTuple):
+    """The open verdicts by what they are for."""
+
+    wording: tuple[KeptVerdict, ...]
+    """To build a draft from."""
+
+    reference: tuple[KeptVerdict, ...]
+    """To correct the reference from."""
+
+
+def sort_open(scene: Scene) -> Sorted:
+    """Return the open verdicts on the prompt and cohort; none where not revised."""
+    if not is_dev(scene.desk, scene.cohort):
+        return Sorted((), ())
+    found = find_open(
+        scene.desk.workspace, scene.desk.store, scene.prompt, scene.cohort
+    )
+    wrong = [v for v in found if v.verdict.judgement is Judgement.REFERENCE_WRONG]
+    return Sorted(tuple(v for v in found if v not in wrong), tuple(wrong))
+
+
+def show_verdicts(scene: Scene) -> str:
+    """Return the step as HTML."""
+    found = sort_open(scene)
+    ticked = find_ticked(scene.visit, scene.cohort)
+    by_id = {one.id: one for one in (*found.wording, *found.reference)}
+    drafts = _drafts_by_verdict(scene)
+
+    def row(kept: KeptVerdict) -> Row:
+        others = (by_id[one] for one in kept.conflicts if one in by_id)
+        return Row(
+            kept,
+            JUDGED[kept.verdict.judgement],
+            tuple(asked(kept.verdict)),
+            tuple(case_id for case_id, _ in kept.pairs),
+            tuple(dict.fromkeys(one.verdict.reviewer for one in others)),
+            drafts.get(kept.verdict.id, ()),
+            kept.id in ticked,
+        )
+
+    grouped = group_by_label(found.wording)
+    return show(
+        "revise_verdicts.html.jinja",
+        prompt=scene.prompt,
+        cohort=scene.cohort,
+        dev=is_dev(scene.desk, scene.cohort),
+        may=scene.may,
+        folded=scene.info is not None,
+        groups=[
+            Group(label, scene.names.get(label, label), tuple(map(row, rows)))
+            for label, rows in grouped.items()
+        ],
+        reference=[row(kept) for kept in found.reference],
+        next_reference=_next_reference(scene) if found.reference else 0,
+        names=scene.names,
+        most=CASES_SHOWN,
+        total=len(by_id),
+    )
+
+
+def asked(verdict: Verdict) -> Iterator[Change]:
+    """Yield what a verdict asks for: changes of the guide, or of the reference."""
+    if verdict.judgement is Judgement.REFERENCE_WRONG and verdict.correct_value:
+        yield Change("+", "reference", verdict.correct_value.value)
+    yield from _edits(verdict.edits)
+
+
+def _edits(edits: Edits) -> Iterator[Change]:
+    for kind, added, removed, text in _LISTS:
+        for row in getattr(edits, added):
+            yield Change("+", kind, text(row))
+        for row in getattr(edits, removed):
+            yield Change("-", kind, str(row))
+
+
+def _drafts_by_verdict(scene: Scene) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for info in scene.infos:
+        for one in info.verdicts:
+            found[one] = (*found.get(one, ()), info.ref)
+    return found
+
+
+def _next_reference(scene: Scene) -> int:
+    return read_record(scene.desk.workspace, scene.cohort).newest + 1
+
+
+def pick(verdicts: Sequence[KeptVerdict], ids: Sequence[str]) -> tuple[str, ...]:
+    """Return those of `ids` that are among `verdicts`."""
+    known = {one.id for one in verdicts}
+    return tuple(one for one in ids if one in known)

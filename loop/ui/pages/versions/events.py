@@ -1,0 +1,177 @@
+"""What happens on the page Versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from loop.core.errors import ConflictError, DataError, LedgerError, LoopError
+from loop.core.ledger import Entry
+from loop.evaluate.lineage import LedgerState, ledger_state
+from loop.people.users import Right
+from loop.prompts.catalog import list_drafts, list_versions, read_version
+from loop.prompts.diff import diff_versions
+from loop.prompts.history import move_alias
+from loop.ui.desk import Desk
+from loop.ui.pages.versions.ledger import Look, action_choices, render_ledger
+from loop.ui.pages.versions.view import render_versions
+from loop.ui.show import notice, show
+from loop.ui.wiring import Visit
+
+
+class Move(NamedTuple):
+    """What the form for an alias says."""
+
+    ref: str | None
+    alias: str
+    why: str
+    seen: int
+    """Ledger entries there were when the page was opened."""
+
+
+def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+    """Return the whole page: what each of its outputs shows."""
+    desk = visit.desk
+    state = ledger_state(desk.workspace)
+    versions = _versions(desk, prompt)
+    return [
+        _tables(desk, prompt, cohort),
+        *_compared(desk, prompt, versions),
+        gr.Column(visible=visit.user.may(Right.APPROVE) and bool(versions)),
+        gr.Dropdown(choices=versions, value=versions[-1] if versions else None),
+        gr.Dropdown(choices=action_choices(state), value=""),
+        "",
+        render_ledger(desk, Look()),
+        len(state.entries),
+        "",
+    ]
+
+
+def _tables(desk: Desk, prompt: str | None, cohort: str | None) -> str:
+    if not prompt:
+        return notice(
+            "A workspace begins with one: make it with `ranloop init`.",
+            title="No prompt yet",
+        )
+    try:
+        return render_versions(desk, prompt, cohort or "")
+    except LedgerError:
+        return notice(
+            "Where versions come from stands in the ledger, and its chain is broken: "
+            "see below.",
+            kind="error",
+            title="The versions cannot be told",
+        )
+
+
+def _versions(desk: Desk, prompt: str | None) -> list[str]:
+    numbers = list_versions(desk.workspace, prompt) if prompt else ()
+    return [f"{prompt}@v{number}" for number in numbers]
+
+
+def _compared(desk: Desk, prompt: str | None, versions: Sequence[str]) -> list[Any]:
+    """Return the two choices and the difference of the two newest versions."""
+    drafts = list_drafts(desk.workspace, prompt) if prompt else ()
+    refs = [*versions, *(f"{prompt}@draft:{one}" for one in drafts)]
+    after = versions[-1] if versions else None
+    before = versions[-2] if len(versions) > 1 else after
+    return [
+        gr.Dropdown(choices=refs, value=before),
+        gr.Dropdown(choices=refs, value=after),
+        _difference(desk, before, after),
+    ]
+
+
+def _difference(desk: Desk, before: str | None, after: str | None) -> str:
+    """Return the difference, or why there is none to show."""
+    if not before or not after:
+        return notice("Choose two versions.")
+    try:
+        old, new = (read_version(desk.workspace, ref) for ref in (before, after))
+    except LoopError as error:
+        return notice(str(error), kind="error", title="Cannot be compared")
+    return show("diff.html.jinja", diff=diff_versions(old, new))
+
+
+def compare(
+    visit: Visit, before: str | None, after: str | None, seen: int
+) -> list[str]:
+    """Return what `after` changes, and whether the page is still as it was."""
+    return [_difference(visit.desk, before, after), _remark(visit.desk, seen)]
+
+
+def act(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+    """Answer a click inside the tables: show what one version changed."""
+    versions = _versions(visit.desk, prompt)
+    after = f"{prompt}@v{visit.data.get('number')}"
+    if after not in versions:
+        raise DataError("that version is not there any more. Open the page again.")
+    before = versions[max(versions.index(after) - 1, 0)]
+    return [
+        gr.Dropdown(value=before),
+        gr.Dropdown(value=after),
+        _difference(visit.desk, before, after),
+    ]
+
+
+def point(
+    visit: Visit, prompt: str | None, cohort: str | None, *typed: Any
+) -> list[Any]:
+    """Point an alias at a version, and show the page as it is then."""
+    move = Move(*typed)
+    if not move.ref:
+        raise DataError("no version is chosen. Choose the one that the alias names.")
+    if not move.why.strip():
+        raise DataError("a reason is missing: it stands in the ledger. Write why.")
+    workspace, name = visit.desk.workspace, move.alias.strip()
+    _refuse_moved(ledger_state(workspace), prompt, name, move.seen)
+    entry = move_alias(
+        workspace,
+        move.ref,
+        name,
+        actor=visit.actor,
+        reason=move.why.strip(),
+        now=visit.desk.now,
+    )
+    return [*refresh(visit, prompt, cohort), "", "", _moved(entry)]
+
+
+def _refuse_moved(
+    state: LedgerState, prompt: str | None, alias: str, seen: int
+) -> None:
+    """Refuse to move an alias that someone else moved since the page was opened."""
+    for entry in reversed(state.entries[seen:]):
+        name, _, tag = entry.subject.partition("@")
+        moved = entry.action == "alias_moved" and name == prompt
+        if moved and entry.payload.get("alias") == alias:
+            raise ConflictError(
+                f"{entry.actor} pointed {alias} at {tag} after you opened this page. "
+                "Nothing of yours was done: open Versions again, and move it if you "
+                "still want to."
+            )
+
+
+def _moved(entry: Entry) -> str:
+    name, _, tag = entry.subject.partition("@")
+    before = entry.payload.get("before")
+    was = f" It was {before} before." if before else ""
+    return notice(
+        f"{name}@{entry.payload['alias']} is now {tag}.{was} Entry {entry.seq} of the "
+        "ledger.",
+        kind="good",
+    )
+
+
+def read_ledger_page(visit: Visit, action: str | None, subject: str, seen: int) -> Any:
+    """Return the ledger as filtered; the page that a click asks for, else the first."""
+    page = str(visit.data.get("page", "1"))
+    look = Look(action or "", subject, int(page) if page.isdecimal() else 1)
+    return [render_ledger(visit.desk, look), _remark(visit.desk, seen)]
+
+
+def _remark(desk: Desk, seen: int) -> str:
+    """Say that the ledger went on since the page was opened, if it did."""
+    new = len(ledger_state(desk.workspace).entries) - seen
+    return show("versions_stale.html.jinja", new=new) if new > 0 else ""

@@ -1,0 +1,177 @@
+"""How the page Versions is laid out, and what its components are connected with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import gradio as gr
+
+from loop.people.users import Right
+from loop.ui.chrome import Chrome
+from loop.ui.look import panel
+from loop.ui.pages.page import Page
+from loop.ui.pages.versions import events
+from loop.ui.show import notice
+from loop.ui.wiring import Wire
+
+
+class Parts(NamedTuple):
+    """The components, in the order in which `events.refresh` fills them."""
+
+    tables: gr.HTML
+    before: gr.Dropdown
+    after: gr.Dropdown
+    difference: gr.HTML
+    aliasing: gr.Column
+    version: gr.Dropdown
+    action: gr.Dropdown
+    subject: gr.Textbox
+    ledger: gr.HTML
+    seen: gr.State
+    """Number of ledger entries when the page was opened."""
+
+    stale: gr.HTML
+
+
+class AliasForm(NamedTuple):
+    """What is typed to move an alias, and what is said of it."""
+
+    name: gr.Textbox
+    why: gr.Textbox
+    move: gr.Button
+    said: gr.HTML
+
+
+def build(wire: Wire, chrome: Chrome) -> Page:
+    """Add the page and connect it."""
+    with gr.Tab("Versions", id="versions", elem_id="tab-versions") as tab:
+        parts, form = _lay_out()
+    _connect(wire, chrome, parts, form)
+    return Page(
+        name="versions",
+        right=Right.SEE,
+        tab=tab,
+        refresh=events.refresh,
+        outputs=[*parts],
+    )
+
+
+def _lay_out() -> tuple[Parts, AliasForm]:
+    stale = panel(elem_id="versions-stale")
+    tables = panel(notice("Reading the versions.", kind="wait"), elem_id="versions")
+    before, after, difference = _lay_out_comparison()
+    aliasing, version, form = _lay_out_alias()
+    action, subject, ledger = _lay_out_ledger()
+    parts = Parts(
+        tables=tables,
+        before=before,
+        after=after,
+        difference=difference,
+        aliasing=aliasing,
+        version=version,
+        action=action,
+        subject=subject,
+        ledger=ledger,
+        seen=gr.State(0),
+        stale=stale,
+    )
+    return parts, form
+
+
+def _lay_out_comparison() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML]:
+    panel("<h2>Compare two versions</h2>", elem_id="compare-title")
+    with gr.Row(elem_classes="entry"):
+        before = gr.Dropdown([], label="Earlier", elem_id="diff-before")
+        after = gr.Dropdown([], label="Later", elem_id="diff-after")
+    return before, after, panel(elem_id="difference")
+
+
+def _lay_out_alias() -> tuple[gr.Column, gr.Dropdown, AliasForm]:
+    with gr.Column(visible=False, elem_id="aliasing") as aliasing:
+        panel("<h2>Move an alias</h2>", elem_id="alias-title")
+        with gr.Row(elem_classes="entry"):
+            name = gr.Textbox(
+                label="Alias", placeholder="production", elem_id="alias-name"
+            )
+            version = gr.Dropdown(
+                [], label="Points at from now on", elem_id="alias-version"
+            )
+            why = gr.Textbox(
+                label="Reason, for the ledger", elem_id="alias-why", scale=3
+            )
+            move = gr.Button("Move alias", variant="primary", elem_id="alias-move")
+        said = panel(elem_id="alias-said")
+    return aliasing, version, AliasForm(name, why, move, said)
+
+
+def _lay_out_ledger() -> tuple[gr.Dropdown, gr.Textbox, gr.HTML]:
+    panel("<h2>Ledger</h2>", elem_id="ledger-title")
+    with gr.Row(elem_classes="entry"):
+        action = gr.Dropdown(
+            [("every action", "")], value="", label="Action", elem_id="ledger-action"
+        )
+        subject = gr.Textbox(
+            label="Subject contains, then Enter",
+            placeholder="extractor@v3",
+            elem_id="ledger-subject",
+        )
+    return action, subject, panel(elem_id="ledger")
+
+
+def _connect(wire: Wire, chrome: Chrome, parts: Parts, form: AliasForm) -> None:
+    _connect_comparison(wire, chrome, parts)
+    _connect_ledger(wire, parts)
+    wire.on(
+        form.move.click,
+        events.point,
+        right=Right.APPROVE,
+        name="versions_alias",
+        inputs=(*chrome.context, parts.version, form.name, form.why, parts.seen),
+        outputs=[*parts, form.name, form.why, form.said],
+    )
+    wire.on(
+        parts.stale.act,
+        events.refresh,
+        right=Right.SEE,
+        name="versions_fresh",
+        inputs=chrome.context,
+        outputs=[*parts],
+    )
+
+
+def _connect_comparison(wire: Wire, chrome: Chrome, parts: Parts) -> None:
+    for place, choice in (("earlier", parts.before), ("later", parts.after)):
+        wire.on(
+            choice.input,
+            events.compare,
+            right=Right.SEE,
+            name=f"versions_compare_{place}",
+            inputs=(parts.before, parts.after, parts.seen),
+            outputs=(parts.difference, parts.stale),
+        )
+    shown = wire.on(
+        parts.tables.act,
+        events.act,
+        right=Right.SEE,
+        name="versions_act",
+        inputs=chrome.context,
+        outputs=(parts.before, parts.after, parts.difference),
+    )
+    to_it = "() => document.getElementById('compare-title').scrollIntoView()"
+    shown.success(None, js=to_it, queue=False)
+
+
+def _connect_ledger(wire: Wire, parts: Parts) -> None:
+    for name, listener in (
+        ("ledger_action", parts.action.input),
+        ("ledger_subject", parts.subject.submit),
+        ("ledger_turn", parts.ledger.act),
+    ):
+        wire.on(
+            listener,
+            events.read_ledger_page,
+            right=Right.SEE,
+            name=name,
+            inputs=(parts.action, parts.subject, parts.seen),
+            outputs=(parts.ledger, parts.stale),
+        )

@@ -1,0 +1,66 @@
+"""``ranloop review``: what it refuses before it listens, and how it stops."""
+
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.people.roster import add_user
+from loop.people.users import Role
+
+pytestmark = pytest.mark.slow
+
+
+def review(workspace, *options):
+    """Run the verb; only what is refused returns."""
+    return CliRunner().invoke(
+        app, ["review", "--workspace", str(workspace.root), *options]
+    )
+
+
+def test_a_port_in_use_is_named_with_the_way_out(workspace):
+    """Two people start it on one machine."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = review(workspace, "--port", str(port))
+    assert f"port {port}" in str(refused.exception)
+    assert "--port" in str(refused.exception)
+
+
+def test_an_open_address_without_users_is_refused(workspace):
+    """Clinical text would be open to the whole network."""
+    refused = review(workspace, "--host", "0.0.0.0", "--port", "0")
+    assert "ranloop user add" in str(refused.exception)
+
+
+def test_sign_in_without_anybody_to_sign_in_is_refused(workspace):
+    """A page that nobody can open helps nobody."""
+    refused = review(workspace, "--sign-in", "--port", "0")
+    assert "ranloop user add" in str(refused.exception)
+
+
+def test_a_certificate_needs_its_key(workspace):
+    """Half of TLS is none."""
+    refused = review(workspace, "--certificate", "cert.pem")
+    assert refused.exit_code == 2
+    assert "--key" in refused.output
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_stops_when_told(workspace, how):
+    """Ctrl-C ends it, without a traceback and without a process left behind."""
+    add_user(workspace, "Dr. A", (Role.EDITOR,), "correct horse battery")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loop", "review", "-w", workspace.root, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert "workbench of" in process.stdout.readline()
+    process.send_signal(how)
+    _, said = process.communicate(timeout=30)
+    assert "Traceback" not in said

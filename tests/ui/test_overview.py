@@ -1,0 +1,90 @@
+"""Overview: the gates of the newest version, in a real browser and without one."""
+
+import httpx
+import pytest
+
+from tests.ui.conftest import PASSWORD, TABLET, serious, sign_in
+
+pytestmark = pytest.mark.slow
+
+
+def test_one_person_on_this_machine_needs_no_sign_in(shared_alone, new_page):
+    """A radiologist who tries the demo sees the gates at once."""
+    page = new_page()
+    page.goto(shared_alone)
+    page.wait_for_selector("table.gates tbody tr")
+    assert page.locator("table.gates tbody tr").count() == 21
+    assert "this machine only" in page.inner_text("#who")
+    assert page.complaints == []
+
+
+def test_the_page_asks_nobody_else_and_keeps_nothing(shared_alone, new_page):
+    """It works with the network unplugged, and a shared computer remembers nothing."""
+    page = new_page()
+    page.goto(shared_alone)
+    page.wait_for_selector("table.gates tbody tr")
+    assert [url for url in page.asked if not url.startswith(shared_alone)] == []
+    kept = page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]")
+    assert kept == [[], []]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [None, TABLET], ids=["desktop", "tablet"])
+def test_no_serious_barrier(shared_alone, new_page, scheme, size):
+    """Readable for everyone, in both themes and sizes."""
+    options = {"color_scheme": scheme} | ({"size": size} if size else {})
+    page = new_page(**options)
+    page.goto(shared_alone)
+    page.wait_for_selector("table.gates tbody tr")
+    assert serious(page) == []
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= page.viewport_size["width"]
+
+
+def test_a_reviewer_signs_in_and_out(shared, new_page):
+    """The name in the corner is the session's, and signing out ends it."""
+    page = new_page()
+    page.goto(shared)
+    assert page.url.split("?")[0].endswith("/sign-in")
+    sign_in(page, shared, "Dr Reviewer")
+    assert page.inner_text(".who-name") == "Dr Reviewer"
+    page.wait_for_selector("table.gates")
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_selector("input[name=password]")
+    page.goto(shared)
+    assert page.locator("input[name=password]").count() == 1
+
+
+def test_a_mere_reader_never_gets_the_gates(shared, new_page):
+    """Who labels blind must not reach a model's answers, by hand either."""
+    page = new_page()
+    sign_in(page, shared, "Dr Reader")
+    assert page.locator("table.gates").count() == 0
+    assert page.get_by_role("tab", name="Overview").count() == 0
+    jar = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
+    answer = httpx.post(
+        f"{shared}/gradio_api/run/see_overview",
+        json={"data": ["extractor", "demo_dev"]},
+        cookies=jar,
+    )
+    assert answer.status_code == 500
+    assert "takes the role" in answer.text
+    assert "Cardiomegaly" not in answer.text
+
+
+def test_the_sheet_of_keys_opens_with_a_question_mark(shared_alone, new_page):
+    """The keyboard is explained where it is used."""
+    page = new_page()
+    page.goto(shared_alone)
+    page.wait_for_selector("table.gates tbody tr")
+    page.keyboard.press("?")
+    assert page.locator("dialog#keys[open] h2").inner_text() == "Keys"
+    page.keyboard.press("Escape")
+    assert page.locator("dialog#keys[open]").count() == 0
+
+
+def test_a_password_is_never_in_the_address(shared, new_page):
+    """Addresses end up in logs and histories."""
+    page = new_page()
+    sign_in(page, shared, "Dr Editor")
+    assert not any(PASSWORD.split()[0] in url for url in page.asked)

@@ -1,0 +1,28 @@
+"""Whatever a text holds, the page shows it as text."""
+
+import pytest
+
+from loop.ui.show import notice, plain
+
+HOSTILE = {
+    "script": "<script>alert(1)</script>",
+    "image": '<img src=x onerror="alert(1)">',
+    "attribute": '" onmouseover="alert(1)',
+    "markdown": "**bold** [link](javascript:alert(1))",
+    "template": "{{ 7 * 7 }} ${alert(1)} {% raw %}",
+    "terminal": "\x1b[31mred\x1b[0m",
+    "null": "a\x00b",
+    "direction": "abc\u202edcba\u2066",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("shown", [notice, plain], ids=["notice", "plain"])
+def test_hostile_text_becomes_neither_markup_nor_control(text, shown):
+    """Reports, comments and names come from outside."""
+    html = shown(text)
+    assert "<script" not in html
+    assert "<img" not in html
+    assert 'onmouseover="' not in html
+    assert not {"\x1b", "\x00", "\u202e", "\u2066"} & set(html)
+    assert "49" not in html

@@ -1,0 +1,116 @@
+"""Every event asks who it is for, and a bug tells nobody's text."""
+
+import logging
+from types import SimpleNamespace
+
+import gradio as gr
+import pytest
+
+from loop.core.errors import DataError
+from loop.people.users import Right, Role, User
+from loop.ui.app import build_workbench
+from loop.ui.desk import Desk
+from loop.ui.wiring import Wire, guard
+from tests.ui.conftest import in_a_loop
+
+
+class Entrance:
+    """An access that knows one user."""
+
+    sign_in = True
+
+    def __init__(self, *roles):
+        self.user = User(name="Dr. A", roles=roles)
+
+    def user_of(self, request):
+        """Return the user."""
+        return self.user
+
+    def require(self, request, right):
+        """Return the user, if their roles grant `right`."""
+        self.user.actor(right)
+        return self.user
+
+
+def desk_for(*roles, workspace=None, store=None):
+    """Return a desk whose every visitor is one user with `roles`."""
+    return Desk(
+        workspace=workspace, store=store, access=Entrance(*roles), now=lambda: None
+    )
+
+
+def call(handler, *values, roles=(Role.REVIEWER,), right=Right.SEE, data=None):
+    """Call `handler` as Gradio would."""
+    event = SimpleNamespace(_data=data)
+    return guard(desk_for(*roles), handler, right)(None, event, *values)
+
+
+def test_a_handler_learns_who_asks_and_in_which_role():
+    """The history names the role that permitted the act."""
+    visit = call(lambda visit: visit, roles=(Role.READER, Role.EDITOR))
+    assert (visit.user.name, visit.actor.role) == ("Dr. A", "editor")
+
+
+def test_whoever_lacks_the_right_is_refused_before_anything_happens():
+    """A reader who calls the review queue by hand gets nothing."""
+    done = []
+    with pytest.raises(gr.Error, match="takes the role"):
+        call(lambda visit: done.append(1), roles=(Role.READER,))
+    assert not done
+
+
+def test_a_refusal_comes_in_its_own_words_and_as_text():
+    """Messages are shown as HTML by the front end."""
+
+    def refuse(visit):
+        raise DataError("no case <b>x</b>. Correct it.")
+
+    with pytest.raises(gr.Error) as refusal:
+        call(refuse)
+    assert refusal.value.message == "no case &lt;b&gt;x&lt;/b&gt;. Correct it."
+    assert refusal.value.print_exception is False
+
+
+def test_a_bug_is_logged_by_its_place_and_never_by_its_values(caplog):
+    """Values may be clinical text; a place in the code never is."""
+
+    def break_down(visit, text):
+        raise KeyError(text)
+
+    with caplog.at_level(logging.ERROR), pytest.raises(gr.Error) as told:
+        call(break_down, "small left effusion")
+    said = caplog.text + told.value.message
+    assert "effusion" not in said
+    assert "KeyError" in caplog.text
+    assert "test_wiring.py" in caplog.text
+
+
+def test_data_of_an_event_that_is_no_object_is_no_data():
+    """The browser may send anything."""
+    assert call(lambda visit: visit.data, data="act") == {}
+    assert call(lambda visit: visit.data, data={"act": "open"}) == {"act": "open"}
+
+
+def test_two_connections_cannot_have_one_name():
+    """A name stands for one right."""
+
+    def connect_twice():
+        wire = Wire(desk_for(Role.ADMIN))
+        with gr.Blocks():
+            button = gr.Button("x")
+            wire.on(button.click, print, right=None, name="one")
+            wire.on(button.click, print, right=None, name="one")
+
+    with pytest.raises(ValueError, match="one"):
+        in_a_loop(connect_twice)
+
+
+def test_every_event_of_the_workbench_is_guarded():
+    """An event that was connected past the wire would be open to everyone."""
+    blocks, wire = in_a_loop(lambda: build_workbench(desk_for(Role.ADMIN)))
+    for function in blocks.fns.values():
+        if function.fn is None:
+            continue
+        assert function.fn.__qualname__ == "guard.<locals>.guarded", function.api_name
+        assert function.api_name in wire.rights
+        assert not function.queue
