@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from loop.people.users import Right
 from loop.ui.chrome import (
     Chrome,
     build_header,
@@ -16,11 +17,19 @@ from loop.ui.chrome import (
     wire_header,
 )
 from loop.ui.desk import Desk
-from loop.ui.pages import overview
+from loop.ui.pages import files, overview, readers, revise, versions
 from loop.ui.pages.page import Page
+from loop.ui.pages.review import page as review
 from loop.ui.wiring import Visit, Wire
 
-BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (overview.build,)
+BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (
+    overview.build,
+    review.build,
+    readers.build,
+    revise.build,
+    versions.build,
+    files.build,
+)
 """What makes each page, in the order of their use."""
 
 
@@ -42,6 +51,7 @@ def build_workbench(desk: Desk) -> Workbench:
         wire_header(wire, chrome)
         for page in pages:
             _wire_page(wire, chrome, page)
+        _wire_links(wire, chrome, pages)
         _wire_opening(wire, blocks, chrome, pages)
     return Workbench(blocks, wire)
 
@@ -63,13 +73,34 @@ def _wire_page(wire: Wire, chrome: Chrome, page: Page) -> None:
     )
 
 
+def _wire_links(wire: Wire, chrome: Chrome, pages: Sequence[Page]) -> None:
+    """Let a label of the overview open its failing cases in the review queue."""
+    queue = next((one for one in pages if isinstance(one, review.ReviewPage)), None)
+    if queue is None:
+        return
+
+    def open_label(visit: Visit, prompt: str, cohort: str, place: Any) -> list[Any]:
+        label = str(visit.data.get("label", ""))
+        shown = queue.open_on_label(visit, prompt, cohort, label, place)
+        return [gr.Tabs(selected=queue.name), *shown]
+
+    wire.on(
+        pages[0].outputs[0].act,
+        open_label,
+        right=Right.SEE,
+        name="overview_label",
+        inputs=(*chrome.context, queue.place),
+        outputs=(chrome.tabs, *queue.outputs),
+    )
+
+
 def _wire_opening(
     wire: Wire, blocks: gr.Blocks, chrome: Chrome, pages: Sequence[Page]
 ) -> None:
     """Fill the header when the workbench is opened, and go to where one was."""
 
     def open_all(visit: Visit) -> list[Any]:
-        seen = [page for page in pages if visit.user.may(page.right)]
+        seen = [page for page in pages if page.open_to(visit.user)]
         kept = page_kept(visit)
         first = next((one for one in seen if one.name == kept), next(iter(seen), None))
         return [
@@ -80,7 +111,7 @@ def _wire_opening(
 
     def open_first(visit: Visit, *values: Any) -> Any:
         first, *_ = pages
-        shown = page_kept(visit) in ("", first.name) and visit.user.may(first.right)
+        shown = page_kept(visit) in ("", first.name) and first.open_to(visit.user)
         return first.refresh(visit, *values) if shown else gr.skip()
 
     opened = wire.on(

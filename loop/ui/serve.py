@@ -23,8 +23,10 @@ from loop.ui.access.access import Access
 from loop.ui.access.gate import SIZES, build_gate
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
+from loop.ui.downloads import add_downloads
 from loop.ui.look import css, head, theme
 from loop.ui.pages import overview
+from loop.ui.uploads import open_inbox
 
 
 class Address(NamedTuple):
@@ -56,8 +58,10 @@ def build_app(desk: Desk) -> ASGIApp:
     Gradio's own links are off.
     """
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["GRADIO_TEMP_DIR"] = str(open_inbox(desk.workspace))
     blocks = build_workbench(desk).blocks
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    add_downloads(app, desk)
     gr.mount_gradio_app(
         app,
         blocks,

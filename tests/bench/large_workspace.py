@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import zlib
 from pathlib import Path
 
 from loop.core.ledger import Actor
@@ -16,11 +17,18 @@ from loop.labels.votes import import_votes
 from loop.run.task import run_prompt
 
 COHORT = "large"
+TURNED = 30
+"""One case and label in so many has readers who all say the opposite."""
+
+_OPPOSITE = {"present": "absent", "absent": "present"}
 _ACTOR = Actor(name="bench", role="editor")
 
 
 def make_large(root: Path, cases: int) -> Workspace:
-    """Return a workspace with `cases` cases, six readers' votes and a run of v1."""
+    """Return a workspace with `cases` cases, six readers' votes and a run of v1.
+
+    With 3,000 cases more than 5,000 pairs of case and label fail.
+    """
     workspace = init_workspace(root)
     for folder in (workspace.prompts / "extractor").iterdir():
         if folder.name != "v1":
@@ -80,4 +88,11 @@ def _write_votes(path: Path, copies: dict[str, list[str]]) -> None:
         writer.writeheader()
         for row in reader:
             for copy in copies.get(row["case_id"], ()):
-                writer.writerow(row | {"case_id": copy})
+                value = _turn(copy, row["label"], row["value"])
+                writer.writerow(row | {"case_id": copy, "value": value})
+
+
+def _turn(case_id: str, label: str, value: str) -> str:
+    """Return the vote, or its opposite: the same for all readers of a pair."""
+    drawn = zlib.crc32(f"{case_id} {label}".encode()) % TURNED == 0
+    return _OPPOSITE.get(value, value) if drawn else value

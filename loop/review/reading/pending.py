@@ -32,7 +32,7 @@ class Pending:
     """What a panel had decided on the pair when it was decided here; empty: nothing."""
 
     why: str = ""
-    """The reason, as far as it is written."""
+    """The reason, as far as it is written; kept apart with `keep_reason`."""
 
     def of(self, dispute: Dispute) -> Mark | None:
         """Return what was decided on `dispute`; None: nothing."""
@@ -59,12 +59,13 @@ def read_pending(
         Something other than ranloop changed it.
     """
     kept = read_working(store, actor, _subject(assignment))
+    written = read_working(store, actor, _reason_subject(assignment))
+    why = str(written.payload.get("why", "")) if written else ""
     if kept is None:
-        return Pending()
+        return Pending(why=why)
     known = {(row.case_id, row.label) for row in disputes.rows}
     try:
         rows = [(tuple(row[:2]), Mark(row[2]), str(row[3])) for row in _rows(kept)]
-        why = str(kept.payload["why"])
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise StoreError(
             f"decisions that {actor.name} began cannot be read; something other than "
@@ -107,12 +108,10 @@ def keep_pending(
     pending: Pending,
     now: Callable[[], datetime] = utc_now,
 ) -> None:
-    """Keep decisions that are not saved, for after a reload or a crash.
+    """Keep the decisions that are not saved, for after a reload or a crash.
 
     Raises
     ------
-    DataError
-        The reason is too long to be kept.
     StoreError
         The store cannot be written; what was kept before is unchanged.
     """
@@ -120,8 +119,26 @@ def keep_pending(
         [*pair, mark.value, pending.over[pair]]
         for pair, mark in pending.decisions.items()
     ]
-    payload = {"decisions": rows, "why": pending.why}
-    keep_working(store, actor, _subject(assignment), payload, now)
+    keep_working(store, actor, _subject(assignment), {"decisions": rows}, now)
+
+
+def keep_reason(
+    store: Store,
+    actor: Actor,
+    assignment: Assignment,
+    why: str,
+    now: Callable[[], datetime] = utc_now,
+) -> None:
+    """Keep the reason as far as it is written, while decisions go on beside it.
+
+    Raises
+    ------
+    DataError
+        It is too long to be kept.
+    StoreError
+        The store cannot be written; what was kept before is unchanged.
+    """
+    keep_working(store, actor, _reason_subject(assignment), {"why": why}, now)
 
 
 def drop_pending(store: Store, actor: Actor, assignment: Assignment) -> None:
@@ -133,6 +150,7 @@ def drop_pending(store: Store, actor: Actor, assignment: Assignment) -> None:
         The store cannot be written.
     """
     drop_working(store, actor, _subject(assignment))
+    drop_working(store, actor, _reason_subject(assignment))
 
 
 def require_current(pending: Pending, disputes: Disputes) -> None:
@@ -163,3 +181,7 @@ def _rows(kept: Any) -> list[Any]:
 
 def _subject(assignment: Assignment) -> str:
     return f"adjudicate:{assignment.key}"
+
+
+def _reason_subject(assignment: Assignment) -> str:
+    return f"adjudicate-why:{assignment.key}"

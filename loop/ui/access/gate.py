@@ -17,7 +17,7 @@ from loop.ui.access.access import Access
 from loop.ui.access.armour import armoured
 from loop.ui.access.cookies import token_of
 from loop.ui.access.origin import from_elsewhere
-from loop.ui.access.rules import PAGE, SIGN_OUT, UPLOAD, Need, Rule, find_rule
+from loop.ui.access.rules import DOWNLOAD, PAGE, SIGN_OUT, UPLOAD, Need, Rule, find_rule
 from loop.ui.access.sign_in import Door, to_sign_in
 
 _LOG = logging.getLogger("loop.ui.access")
@@ -116,10 +116,10 @@ class Gate:
             else:
                 self._access.require(request, rule.right)
         except SignInRequired as error:
-            page = request.method in _SAFE and request.scope["path"] == PAGE
             if not self._access.sign_in:
                 return _refusal(503, str(error))
-            return to_sign_in(request) if page else _refusal(401, "sign in again")
+            seen = request.method in _SAFE and _is_seen(request.scope["path"])
+            return to_sign_in(request) if seen else _refusal(401, "sign in again")
         except PermissionRefused as error:
             return _refusal(403, str(error))
         except DataError as error:
@@ -167,6 +167,11 @@ class Gate:
 def build_gate(app: ASGIApp, access: Access, *, sizes: Sizes = SIZES) -> ASGIApp:
     """Return `app` behind the gate: deny by default, sign-in, same origin, headers."""
     return Gate(app, access, sizes)
+
+
+def _is_seen(path: str) -> bool:
+    """Return whether a person asks for `path`, and not a page's own script."""
+    return path == PAGE or path.startswith(DOWNLOAD)
 
 
 def _refusal(status: int, detail: str) -> Response:

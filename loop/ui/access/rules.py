@@ -52,6 +52,7 @@ PAGE = "/"
 SIGN_IN = "/sign-in"
 SIGN_OUT = "/sign-out"
 UPLOAD = "/gradio_api/upload"
+DOWNLOAD = "/download/"
 
 
 def _rule(methods: frozenset[str], path: str, need: Need = Need.SESSION) -> Rule:
@@ -68,8 +69,11 @@ RULES = (
     _rule(_GET, r"/config|/theme\.css|/gradio_api/startup-events"),
     _rule(_GET, rf"/gradio_api/queue/data|/gradio_api/heartbeat/{_WORD}"),
     _rule(_GET, rf"/gradio_api/call/{_WORD}/{_WORD}"),
-    # A path on this machine. Gradio would also fetch addresses of other machines.
-    _rule(_GET, r"/gradio_api/file=(?:/[^/\\\x00-\x1f\x7f]+)+"),
+    # What was uploaded, by its path. Gradio would also fetch from other machines.
+    _rule(_GET, r"/gradio_api/file=(?:/[^/\\\x00-\x1f\x7f]+)+")._replace(
+        right=Right.IMPORT
+    ),
+    _rule(_GET, rf"{DOWNLOAD}[a-z]+\.[a-z]+")._replace(right=Right.EXPORT, use=True),
     _rule(_POST, rf"/gradio_api/(?:run|api|call)/{_WORD}")._replace(use=True),
     _rule(_POST, r"/gradio_api/queue/join")._replace(use=True),
     _rule(_POST, r"/gradio_api/(?:cancel|reset)"),

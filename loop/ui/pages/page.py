@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from loop.people.users import Right
+from loop.people.users import Right, User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +18,8 @@ class Page:
     name: str
     """Id of its tab, ``"overview"``."""
 
-    right: Right
-    """What a visitor needs to see it at all."""
+    right: Right | None
+    """What a visitor needs to see it at all; None is open to all who signed in."""
 
     tab: gr.Tab
     refresh: Callable[..., Any]
@@ -29,3 +29,7 @@ class Page:
     """Components it reads besides prompt and cohort."""
 
     outputs: Sequence[Any] = ()
+
+    def open_to(self, user: User) -> bool:
+        """Return whether `user` sees the page."""
+        return self.right is None or user.may(self.right)

@@ -15,6 +15,7 @@ from loop.review.reading.pending import (
     decide,
     drop_pending,
     keep_pending,
+    keep_reason,
     read_pending,
     require_current,
 )
@@ -36,9 +37,10 @@ def disputes(workspace, assignment, say, publish):
 def test_what_was_decided_is_there_after_a_reload(store, assignment, disputes):
     """Nothing is lost but what was taken back."""
     first, second = disputes().rows
-    kept = decide(Pending(why="read"), first, Mark.PRESENT)
+    kept = decide(Pending(), first, Mark.PRESENT)
     kept = decide(decide(kept, second, Mark.ABSENT), second, None)
     keep_pending(store, ANN, assignment, kept, at(1))
+    keep_reason(store, ANN, assignment, "read", at(2))
     again = read_pending(store, ANN, assignment, disputes())
     assert again.decisions == {("c1", "edema"): Mark.PRESENT}
     assert (again.why, again.of(first), again.of(second)) == (
@@ -97,9 +99,7 @@ def test_not_every_mark_and_not_without_end(monkeypatch, disputes):
         decide(one, second, Mark.PRESENT)
 
 
-@pytest.mark.parametrize(
-    "payload", [{}, {"decisions": [["c1"]], "why": ""}, {"decisions": 3, "why": ""}]
-)
+@pytest.mark.parametrize("payload", [{}, {"decisions": [["c1"]]}, {"decisions": 3}])
 def test_what_something_else_changed_is_said(store, assignment, disputes, payload):
     """A damaged row is no crash."""
     keep_working(store, ANN, f"adjudicate:{assignment.key}", payload)

@@ -53,7 +53,9 @@ class VotesForm(NamedTuple):
 
     file: str | None
     cohort: str | None
-    need: float | None
+    need: str
+    """A number, or empty: over half."""
+
     replace: bool
 
 
@@ -136,13 +138,12 @@ def check_cohort(visit: Visit, *typed: Any) -> list[Any]:
 
 def check_votes(visit: Visit, *typed: Any) -> list[Any]:
     """Begin to check votes; the file leaves the form."""
-    form = VotesForm(*typed)
+    form = VotesForm(typed[0], *map(_text, typed[1:]))
 
     def how(path: Path) -> How:
         if not form.cohort:
             raise DataError("no cohort is chosen. Choose the one that was read.")
-        need = int(form.need) if form.need else None
-        return VotesFile(form.cohort, path, need, form.replace)
+        return VotesFile(form.cohort, path, _need(form.need), form.replace)
 
     return _check(visit, Kind.VOTES, form.file, how)
 
@@ -172,6 +173,17 @@ def discard_it(visit: Visit, kind: Kind) -> list[Any]:
     """Delete what was checked."""
     drop(_visitor(visit), kind)
     return show_step(visit, kind)
+
+
+def _need(typed: str) -> int | None:
+    """Return how many equal votes are wanted; None where nothing was typed."""
+    number = typed.strip()
+    if number and not (number.isascii() and number.isdecimal() and int(number)):
+        raise DataError(
+            "the number of equal votes is not a number from 1. Correct it, or leave it "
+            "empty for over half of the readers."
+        )
+    return int(number) if number else None
 
 
 def _text(value: Any) -> Any:

@@ -147,13 +147,7 @@ def _votes() -> Form:
                 cohort = gr.Dropdown(
                     [], label="Cohort that was read", elem_id="votes-cohort"
                 )
-                need = gr.Number(
-                    label="Equal votes that make a label; empty: over half",
-                    precision=0,
-                    minimum=1,
-                    value=None,
-                    elem_id="votes-need",
-                )
+                need = _text("Equal votes that make a label", "votes-need", "over half")
                 replace = gr.Checkbox(
                     label="Replace all earlier votes of the readers in the file",
                     elem_id="votes-replace",

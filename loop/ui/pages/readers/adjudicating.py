@@ -2,64 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import gradio as gr
 
 from loop.core.errors import DataError
 from loop.core.records import Mark
-from loop.labels.cohort import Role
 from loop.people.users import Right
-from loop.review.reading.adjudication import DECIDABLE, Adjudicated, adjudicate
-from loop.review.reading.assignment import Assignment
-from loop.review.reading.disputes import Dispute, Disputes
+from loop.review.reading.adjudication import DECIDABLE, adjudicate
 from loop.review.reading.pending import (
-    Pending,
     decide,
     drop_pending,
     keep_pending,
-    read_pending,
+    keep_reason,
     require_current,
 )
-from loop.review.reading.sheet import open_sheet
 from loop.ui.chrome import Chrome
-from loop.ui.pages.readers.at_hand import open_assignment, open_disputes
+from loop.ui.pages.readers.at_hand import open_assignment
+from loop.ui.pages.readers.disputed import (
+    ALL,
+    DECIDED,
+    OPEN,
+    PER_PAGE,
+    WAITING,
+    Chosen,
+    Scene,
+    find_scene,
+    save_button,
+    show_scene,
+)
 from loop.ui.pages.readers.section import Section, on_act, ordered_panel
-from loop.ui.show import notice, show
+from loop.ui.show import notice
 from loop.ui.wiring import Visit, Wire
 
-NAME = "adjudicate"
-PER_PAGE = 40
-"""Disputes in the list at a time."""
-
-OPEN, WAITING, DECIDED, ALL = "open", "decided here, not saved", "decided", "all"
-
-
-class Chosen(NamedTuple):
-    """What the list is narrowed to, as the browser says."""
-
-    label: str | None
-    state: str | None
-    names: bool | None
-
-
-class Scene(NamedTuple):
-    """Everything that the section shows."""
-
-    assignment: Assignment
-    disputes: Disputes
-    pending: Pending
-    rows: Sequence[Dispute]
-    """Those that are listed."""
-
-    at: int
-    """Which of them is looked at; 0 without any."""
+NAME, TITLE = "adjudicate", "Adjudicate"
 
 
 def build(wire: Wire, chrome: Chrome) -> Section:
     """Add the section and connect it."""
-    with gr.Tab("Adjudicate", id=NAME, elem_id="tab-adjudicate") as tab:
+    with gr.Column(visible=False, elem_id="part-adjudicate") as box:
         with gr.Row(elem_id="disputes-filter"):
             label = gr.Dropdown(
                 [("All labels", "")], value="", label="Label", elem_id="disputes-label"
@@ -95,7 +76,7 @@ def build(wire: Wire, chrome: Chrome) -> Section:
         keep_why,
         right=Right.ADJUDICATE,
         name="adjudicate_why",
-        inputs=[*inputs, why],
+        inputs=[*chrome.context, why],
         trigger_mode="always_last",
     )
     wire.on(
@@ -108,8 +89,9 @@ def build(wire: Wire, chrome: Chrome) -> Section:
     )
     return Section(
         name=NAME,
+        title=TITLE,
         right=Right.ADJUDICATE,
-        tab=tab,
+        box=box,
         show=open_,
         inputs=filters,
         outputs=outputs,
@@ -135,11 +117,11 @@ def open_(
 ) -> list[Any]:
     """Return the list, the first dispute in it, and what waits to be saved."""
     try:
-        scene = _scene(visit, cohort, Chosen(*chosen))
+        scene = find_scene(visit, cohort, Chosen(*chosen))
     except DataError as error:
         why = notice(str(error), title="There is nothing to adjudicate yet")
-        return [why, gr.skip(), gr.skip(), gr.skip(), _button(0)]
-    return _outputs(visit, scene)
+        return [why, gr.skip(), gr.skip(), gr.skip(), save_button(0)]
+    return show_scene(visit, scene, why=scene.pending.why)
 
 
 def act(
@@ -152,7 +134,7 @@ def act(
     DataError
         The dispute is unknown, or nobody can decide so; nothing was kept.
     """
-    scene = _scene(visit, cohort, Chosen(*chosen))
+    scene = find_scene(visit, cohort, Chosen(*chosen))
     doing = str(visit.data.get("act"))
     if doing == "decide":
         scene = _decide(visit, scene)
@@ -163,19 +145,15 @@ def act(
     elif doing != "open":
         raise DataError("the page asked for something unknown. Load it again.")
     last = max(len(scene.rows) - 1, 0)
-    return _outputs(visit, scene._replace(at=min(max(scene.at, 0), last)))
+    return show_scene(visit, scene._replace(at=min(max(scene.at, 0), last)))
 
 
 def keep_why(
-    visit: Visit, _prompt: str | None, cohort: str | None, *values: Any
+    visit: Visit, _prompt: str | None, cohort: str | None, why: str | None
 ) -> None:
     """Keep the reason as far as it is written."""
-    *chosen, why = values
-    scene = _scene(visit, cohort, Chosen(*chosen))
-    kept = Pending(
-        decisions=scene.pending.decisions, over=scene.pending.over, why=str(why or "")
-    )
-    _keep(visit, scene.assignment, kept)
+    desk, assignment = visit.desk, open_assignment(visit, cohort)
+    keep_reason(desk.store, visit.actor, assignment, str(why or ""), desk.now)
 
 
 def save_all(
@@ -191,7 +169,7 @@ def save_all(
         Nothing is decided, or there is no reason; nothing was saved.
     """
     *chosen, why = values
-    scene = _scene(visit, cohort, Chosen(*chosen))
+    scene = find_scene(visit, cohort, Chosen(*chosen))
     if not scene.pending.decisions:
         raise DataError("nothing is decided that is not saved. Decide first.")
     if not str(why or "").strip():
@@ -208,29 +186,7 @@ def save_all(
         why=str(why),
     )
     drop_pending(visit.desk.store, visit.actor, scene.assignment)
-    return _outputs(visit, _scene(visit, cohort, Chosen(*chosen)), made)
-
-
-def _scene(visit: Visit, cohort: str | None, chosen: Chosen) -> Scene:
-    assignment = open_assignment(visit, cohort)
-    named = bool(chosen.names) and visit.user.may(Right.MANAGE)
-    disputes = open_disputes(visit.desk, assignment, anonymous=not named)
-    pending = read_pending(visit.desk.store, visit.actor, assignment, disputes)
-    rows = [row for row in disputes.rows if _listed(row, chosen, pending)]
-    pair = visit.data.get("case"), visit.data.get("label")
-    found = (n for n, row in enumerate(rows) if (row.case_id, row.label) == pair)
-    return Scene(assignment, disputes, pending, rows, next(found, 0))
-
-
-def _listed(row: Dispute, chosen: Chosen, pending: Pending) -> bool:
-    if chosen.label and row.label != chosen.label:
-        return False
-    waits = pending.of(row) is not None
-    return {
-        WAITING: waits,
-        DECIDED: row.decided,
-        ALL: True,
-    }.get(chosen.state or OPEN, not row.decided or waits)
+    return show_scene(visit, find_scene(visit, cohort, Chosen(*chosen)), made, why="")
 
 
 def _decide(visit: Visit, scene: Scene) -> Scene:
@@ -243,60 +199,9 @@ def _decide(visit: Visit, scene: Scene) -> Scene:
     mark = marks.get(str(visit.data.get("mark")), Mark.MISSING)
     again = scene.pending.of(row) is mark and not scene.pending.overtaken(row)
     pending = decide(scene.pending, row, None if again else mark)
-    _keep(visit, scene.assignment, pending)
-    return scene._replace(pending=pending)
-
-
-def _keep(visit: Visit, assignment: Assignment, pending: Pending) -> None:
     desk = visit.desk
-    keep_pending(desk.store, visit.actor, assignment, pending, desk.now)
-
-
-def _outputs(visit: Visit, scene: Scene, made: Adjudicated | None = None) -> list[Any]:
-    names = {row.label for row in scene.disputes.rows}
-    taxonomy = scene.assignment.taxonomy
-    labels = [(one.name, one.id) for one in taxonomy.labels if one.id in names]
-    return [
-        _panel(visit, scene, made),
-        gr.Dropdown(choices=[("All labels", ""), *labels]),
-        gr.Checkbox(visible=visit.user.may(Right.MANAGE)),
-        gr.Textbox(value=scene.pending.why),
-        _button(len(scene.pending.decisions)),
-    ]
-
-
-def _button(waiting: int) -> Any:
-    noun = "decision" if waiting == 1 else "decisions"
-    return gr.Button(
-        value=f"Save {waiting} {noun}" if waiting else "Nothing to save",
-        variant="primary" if waiting else "secondary",
-        interactive=bool(waiting),
-    )
-
-
-def _panel(visit: Visit, scene: Scene, made: Adjudicated | None) -> str:
-    row = scene.rows[scene.at] if scene.rows else None
-    first = scene.at - scene.at % PER_PAGE
-    assignment, desk = scene.assignment, visit.desk
-    store, reader = desk.store, visit.user.name
-    return show(
-        "readers_disputes.html.jinja",
-        disputes=scene.disputes,
-        holdout=assignment.cohort.role is Role.HOLDOUT,
-        label=assignment.taxonomy.find,
-        rows=scene.rows,
-        listed=scene.rows[first : first + PER_PAGE],
-        page=first // PER_PAGE,
-        pages=-(-len(scene.rows) // PER_PAGE),
-        at=scene.at,
-        row=row,
-        text=open_sheet(desk.workspace, store, assignment, reader, row.case_id).text
-        if row
-        else "",
-        pending=scene.pending,
-        marks=DECIDABLE,
-        made=made,
-    )
+    keep_pending(desk.store, visit.actor, scene.assignment, pending, desk.now)
+    return scene._replace(pending=pending)
 
 
 def _whole(number: object) -> int:

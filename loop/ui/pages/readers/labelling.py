@@ -29,7 +29,7 @@ from loop.ui.pages.readers.section import Section, on_act, ordered_panel
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit, Wire
 
-NAME = "label"
+NAME, TITLE = "label", "Label"
 
 
 class Row(NamedTuple):
@@ -49,7 +49,7 @@ class Group(NamedTuple):
 
 def build(wire: Wire, chrome: Chrome) -> Section:
     """Add the section and connect it."""
-    with gr.Tab("Label", id=NAME, elem_id="tab-label") as tab:
+    with gr.Column(visible=False, elem_id="part-label") as box:
         with gr.Row(elem_id="reading-head", equal_height=True):
             progress = panel(elem_id="reading-progress")
             status = panel(elem_id="reading-status")
@@ -64,7 +64,14 @@ def build(wire: Wire, chrome: Chrome) -> Section:
         inputs=chrome.context,
         outputs=outputs,
     )
-    return Section(name=NAME, right=Right.READ, tab=tab, show=open_, outputs=outputs)
+    return Section(
+        name=NAME,
+        title=TITLE,
+        right=Right.READ,
+        box=box,
+        show=open_,
+        outputs=outputs,
+    )
 
 
 def open_(visit: Visit, _prompt: str | None, cohort: str | None) -> list[Any]:
@@ -190,7 +197,7 @@ def _is_published(visit: Visit, assignment: Assignment, way: Way) -> bool:
 
 def _sheet(visit: Visit, assignment: Assignment, way: Way) -> str:
     if way.here is None:
-        return show("readers_done.html.jinja", way=way)
+        return show("readers_done.html.jinja", way=way, key=assignment.key)
     store, _, reader = _who(visit, assignment)
     sheet = open_sheet(visit.desk.workspace, store, assignment, reader, way.here)
     return show(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradio as gr
 
+from loop.core.errors import DataError
 from loop.review.working import keep_working, read_working
 from loop.ui.chrome import Chrome
 from loop.ui.pages.page import Page
-from loop.ui.pages.readers import adjudicating, labelling
+from loop.ui.pages.readers import adjudicating, agreeing, labelling
 from loop.ui.pages.readers.section import Section
 from loop.ui.wiring import Visit, Wire
 
@@ -20,44 +21,54 @@ SUBJECT = "readers"
 
 def build(wire: Wire, chrome: Chrome) -> Page:
     """Add the page and connect it."""
-    with (
-        gr.Tab("Readers", id="readers", elem_id="tab-readers") as tab,
-        gr.Tabs(elem_id="readers-sections") as tabs,
-    ):
-        sections = [part.build(wire, chrome) for part in (labelling, adjudicating)]
-    for section in sections:
-        _wire_section(wire, chrome, section)
+    with gr.Tab("Readers", id="readers", elem_id="tab-readers") as tab:
+        # Gradio never opens a tab in which nothing is visible at first.
+        part = gr.Radio([], label="Part of this page", elem_id="readers-part")
+        builders = (labelling.build, adjudicating.build, agreeing.build)
+        sections = [build_section(wire, chrome) for build_section in builders]
+    inputs = [one for section in sections for one in section.inputs]
+    outputs = [
+        part,
+        *(section.box for section in sections),
+        *(one for section in sections for one in section.outputs),
+    ]
+    wire.on(
+        part.input,
+        _choose(sections),
+        right=None,
+        name="readers_part",
+        inputs=[*chrome.context, part, *inputs],
+        outputs=outputs,
+    )
     return Page(
         name="readers",
         right=None,
         tab=tab,
         refresh=_refresh(sections),
-        inputs=[one for section in sections for one in section.inputs],
-        outputs=[
-            tabs,
-            *(section.tab for section in sections),
-            *(one for section in sections for one in section.outputs),
-        ],
+        inputs=inputs,
+        outputs=outputs,
     )
 
 
-def _wire_section(wire: Wire, chrome: Chrome, section: Section) -> None:
-    def see(visit: Visit, *values: Any) -> list[Any]:
-        kept = {"section": section.name}
+def _choose(sections: Sequence[Section]) -> Callable[..., list[Any]]:
+    """Return what opens the part that a visitor chose, if they may see it."""
+
+    def choose(
+        visit: Visit, prompt: str | None, cohort: str | None, *values: Any
+    ) -> list[Any]:
+        name, *left = values
+        chosen = next((one for one in sections if one.name == name), None)
+        if chosen is None:
+            raise DataError("the page has no such part. Load it again.")
+        visit.user.actor(chosen.right)
+        kept = {"part": chosen.name}
         keep_working(visit.desk.store, visit.actor, SUBJECT, kept, visit.desk.now)
-        return section.show(visit, *values)
+        return _open(visit, (prompt, cohort), sections, chosen, left)
 
-    wire.on(
-        section.tab.select,
-        see,
-        right=section.right,
-        name=f"see_{section.name}",
-        inputs=(*chrome.context, *section.inputs),
-        outputs=section.outputs,
-    )
+    return choose
 
 
-def _refresh(sections: Sequence[Section]) -> Any:
+def _refresh(sections: Sequence[Section]) -> Callable[..., list[Any]]:
     """Return what shows the part that a visitor was in last, of those they may see."""
 
     def refresh(
@@ -65,18 +76,31 @@ def _refresh(sections: Sequence[Section]) -> Any:
     ) -> list[Any]:
         may = [section for section in sections if visit.user.may(section.right)]
         kept = read_working(visit.desk.store, visit.actor, SUBJECT)
-        name = kept.payload.get("section") if kept else None
+        name = kept.payload.get("part") if kept else None
         chosen = next((one for one in may if one.name == name), next(iter(may), None))
-        left = iter(values)
-        shown: list[Any] = [gr.Tabs(selected=chosen.name if chosen else None)]
-        shown += [gr.Tab(visible=section in may) for section in sections]
-        for section in sections:
-            own = [next(left) for _ in section.inputs]
-            shown += (
-                section.show(visit, prompt, cohort, *own)
-                if section is chosen
-                else [gr.skip()] * len(section.outputs)
-            )
-        return shown
+        return _open(visit, (prompt, cohort), sections, chosen, values)
 
     return refresh
+
+
+def _open(
+    visit: Visit,
+    context: tuple[str | None, str | None],
+    sections: Sequence[Section],
+    chosen: Section | None,
+    values: Sequence[Any],
+) -> list[Any]:
+    """Return the outputs with `chosen` open and filled; the others are left alone."""
+    parts = [(s.title, s.name) for s in sections if visit.user.may(s.right)]
+    name = chosen.name if chosen else None
+    shown: list[Any] = [gr.Radio(choices=parts, value=name, visible=len(parts) > 1)]
+    shown += [gr.Column(visible=section is chosen) for section in sections]
+    left = iter(values)
+    for section in sections:
+        own = [next(left) for _ in section.inputs]
+        shown += (
+            section.show(visit, *context, *own)
+            if section is chosen
+            else [gr.skip()] * len(section.outputs)
+        )
+    return shown

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -14,18 +12,19 @@ from loop.people.users import Right
 from loop.ui.show import notice
 from loop.ui.wiring import Wire
 
-_SCRIPT = Path(__file__).parents[2] / "static" / "readers.js"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """One part of the page."""
 
     name: str
-    """Id of its tab."""
+    """What the page calls it, ``"label"``."""
 
+    title: str
     right: Right
-    tab: gr.Tab
+    """What a visitor needs to see it at all."""
+
+    box: gr.Column
     show: Callable[..., list[Any]]
     """Called as ``show(visit, prompt, cohort, *inputs)``; returns the outputs."""
 
@@ -41,10 +40,12 @@ def ordered_panel(elem_id: str) -> gr.HTML:
     Gradio would drop what is done while an earlier act is under way, or let two acts
     overtake each other. Connect it with `on_act`.
     """
-    script = _SCRIPT.read_text(encoding="utf-8")
     return gr.HTML(
         notice("Opening.", kind="wait"),
-        js_on_load=f"const panel = {json.dumps(elem_id)};\n{script}",
+        js_on_load=(
+            "const send = (act) => trigger('act', act);\n"
+            f"window.ranloopOrdered(element, send, watch, {elem_id!r});"
+        ),
         elem_id=elem_id,
         apply_default_css=False,
     )

@@ -20,7 +20,6 @@ from loop.ui.pages.review.form import (
     Form,
     fields_of,
     form_of,
-    judgements_for,
     missing,
     warn,
 )
@@ -149,9 +148,9 @@ def _menus(visit: Visit, place: Place, sight: Sight, filters: Filters) -> list[A
     return [
         filters.search,
         gr.Dropdown(choices=labels, value=filters.label),
-        gr.Dropdown(value=filters.kind),
-        gr.Dropdown(value=filters.section),
-        gr.Dropdown(value=filters.status),
+        filters.kind,
+        filters.section,
+        filters.status,
         gr.Dropdown(choices=people, value=who),
     ]
 
@@ -191,7 +190,7 @@ def show_pair(
     status = Status(done=said, kept=kept.saved[11:19] if kept else "")
     if kept:
         status = _noted(status, form, sight)
-    return [*_panels(visit, place, sight, status), *_filled(form, place.label)]
+    return [*_panels(visit, place, sight, status), *form]
 
 
 def show_again(
@@ -219,13 +218,6 @@ def _panels(visit: Visit, place: Place, sight: Sight, status: Status) -> list[An
         gr.Column(visible=bool(mine) and may),
         gr.Button("Give back" if held else "Reserve"),
     ]
-
-
-def _filled(form: Form, label: str) -> list[Any]:
-    choices = judgements_for(label)
-    known = form.judgement in [key for _, key in choices]
-    judgement = gr.Radio(choices=list(choices), value=form.judgement if known else None)
-    return [judgement, *form[1:]]
 
 
 def _render_status(status: Status) -> str:
@@ -410,7 +402,7 @@ def change(visit: Visit, place: Place, *values: Any) -> Any:
             status = _keep(visit, place, form)._replace(
                 done="Change it and submit: it takes the place of what you said."
             )
-            return [_render_status(status), *_filled(form, place.label)]
+            return [_render_status(status), *form]
     raise DataError("this verdict is not yours, or not any more. Open the pair again.")
 
 

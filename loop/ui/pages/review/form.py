@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from loop.core.records import Value
-from loop.labels.taxonomy import NO_FINDING
 from loop.review.copied import warn_of_copy
 from loop.review.verdict import Context, Judgement, Severity, Verdict
 
@@ -80,11 +79,6 @@ def _known(name: str, value: Any) -> Any:
     if name in _CHOICES:
         return value if value in [key for _, key in _CHOICES[name]] else default
     return value if isinstance(value, type(default)) else default
-
-
-def judgements_for(label: str) -> Sequence[tuple[str, str]]:
-    """Return the judgements that can be given: a derived label has no guide."""
-    return JUDGEMENTS[1:2] if label == NO_FINDING else JUDGEMENTS
 
 
 def missing(form: Form) -> tuple[str, ...]:

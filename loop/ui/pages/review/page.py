@@ -28,7 +28,8 @@ OVERWRITE = "() => document.activeElement?.select?.()"
 SETTLE = """() => {
   document.querySelector('#review-queue [aria-current=true]')
     ?.scrollIntoView({block: 'nearest'});
-  document.querySelector('#review-middle')?.scrollTo(0, 0);
+  for (const column of ['#review-middle', '#review-right'])
+    document.querySelector(column)?.scrollTo(0, 0);
 }"""
 """Brings the open pair into view."""
 

@@ -1,3 +1,3 @@
 """The page Revise: from open verdicts to a draft, its check, and the next version."""
 
-from loop.ui.pages.revise.layout import build as build
+from loop.ui.pages.revise.page import build as build

@@ -109,11 +109,7 @@ def act(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
     if after not in versions:
         raise DataError("that version is not there any more. Open the page again.")
     before = versions[max(versions.index(after) - 1, 0)]
-    return [
-        gr.Dropdown(value=before),
-        gr.Dropdown(value=after),
-        _difference(visit.desk, before, after),
-    ]
+    return [before, after, _difference(visit.desk, before, after)]
 
 
 def point(

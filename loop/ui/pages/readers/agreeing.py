@@ -1,0 +1,233 @@
+"""The section Agreement: how far readers agree, and the model beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from loop.core.errors import ConflictError, DataError
+from loop.evaluate.ceiling import Ceiling, CeilingRow, measure_ceiling
+from loop.evaluate.inputs import read_inputs
+from loop.labels.agreement import (
+    POOLED,
+    AgreementReport,
+    LabelAgreement,
+    measure_agreement,
+)
+from loop.labels.ballots import Votes
+from loop.labels.cohort import Role
+from loop.people.users import Right
+from loop.report.figures.heatmap import kappa_heatmap
+from loop.review.reading.assignment import Assignment
+from loop.review.reading.basis import read_basis
+from loop.run.store import RunRecord
+from loop.ui.chrome import Chrome
+from loop.ui.desk import Desk
+from loop.ui.jobs import Job
+from loop.ui.look import panel
+from loop.ui.pages.readers import publishing
+from loop.ui.pages.readers.at_hand import open_assignment, open_votes
+from loop.ui.pages.readers.section import Section
+from loop.ui.show import notice, show
+from loop.ui.wiring import Visit, Wire
+
+NAME, TITLE = "agreement", "Agreement"
+
+
+class Measured(NamedTuple):
+    """Readers among themselves, and the model beside them."""
+
+    report: AgreementReport
+    ceiling: Ceiling | None
+    """None without a run to hold against them."""
+
+    run: str
+    """Which run, or why there is none."""
+
+
+class Wanted(NamedTuple):
+    """What is to be worked out, and the key under which it is kept."""
+
+    key: str
+    assignment: Assignment
+    votes: Votes
+    run: RunRecord | None
+    why: str
+    """Why there is no run."""
+
+
+class Line(NamedTuple):
+    """One label: readers among themselves, one against the rest, the model."""
+
+    among: LabelAgreement
+    beside: CeilingRow | None
+
+
+def build(wire: Wire, chrome: Chrome) -> Section:
+    """Add the section and connect it."""
+    with gr.Column(visible=False, elem_id="part-agreement") as box:
+        label = gr.Dropdown(
+            [("All labels", POOLED)],
+            value=POOLED,
+            label="Pairs and readers of",
+            elem_id="agreement-label",
+        )
+        report = panel(notice("Opening.", kind="wait"), elem_id="agreement")
+        timer = gr.Timer(1, active=False)
+        publish = publishing.build()
+    inputs = [*chrome.context, label]
+    outputs = [report, label, timer]
+    for listener, name in (
+        (label.input, "agreement_by_label"),
+        (timer.tick, "agreement_wait"),
+        (report.act, "agreement_again"),
+    ):
+        wire.on(
+            listener,
+            look_again if name == "agreement_again" else look,
+            right=Right.SEE,
+            name=name,
+            inputs=inputs,
+            outputs=outputs,
+        )
+    section = Section(
+        name=NAME,
+        title=TITLE,
+        right=Right.SEE,
+        box=box,
+        show=open_,
+        inputs=[label],
+        outputs=[*outputs, *publish.outputs],
+    )
+    publishing.connect(wire, chrome, publish, _shown_after(label), section)
+    return section
+
+
+def _shown_after(label: gr.Dropdown) -> tuple[gr.Dropdown, Callable[..., list[Any]]]:
+    return label, look
+
+
+def open_(
+    visit: Visit, prompt: str | None, cohort: str | None, label: str | None
+) -> list[Any]:
+    """Return the numbers, or how far they are, and what can be published."""
+    return [
+        *look(visit, prompt, cohort, label),
+        *publishing.show_publishable(visit, cohort),
+    ]
+
+
+def look(
+    visit: Visit, prompt: str | None, cohort: str | None, label: str | None
+) -> list[Any]:
+    """Return the numbers of `label`, starting to work them out where nobody has."""
+    try:
+        wanted = _wanted(visit, prompt, cohort)
+    except DataError as error:
+        empty = notice(str(error), title="No agreement to show")
+        return [empty, gr.Dropdown(visible=False), gr.Timer(active=False)]
+    jobs = visit.desk.jobs
+    progress = jobs.look(wanted.key)
+    if progress is None:
+        # Somebody else may have started it in between: then it is theirs.
+        with suppress(ConflictError):
+            work = partial(_measure, visit.desk, wanted)
+            jobs.start(wanted.key, visit.user.name, work)
+        progress = jobs.look(wanted.key)
+    if progress is None or not progress.finished:
+        what = progress.what if progress else "starting"
+        wait = notice(f"{what.capitalize()}.", kind="wait", title="Working it out")
+        return [wait, gr.skip(), gr.Timer(active=True)]
+    if progress.error:
+        failed = show("readers_failed.html.jinja", error=progress.error)
+        return [failed, gr.Dropdown(visible=False), gr.Timer(active=False)]
+    return _shown(wanted.assignment, progress.result, label)
+
+
+def look_again(
+    visit: Visit, prompt: str | None, cohort: str | None, label: str | None
+) -> list[Any]:
+    """Work the numbers out once more, after an error."""
+    visit.desk.jobs.forget(_wanted(visit, prompt, cohort).key)
+    return look(visit, prompt, cohort, label)
+
+
+def _wanted(visit: Visit, prompt: str | None, cohort: str | None) -> Wanted:
+    """Return what is to be worked out for what is chosen at the top."""
+    desk, assignment = visit.desk, open_assignment(visit, cohort)
+    basis = read_basis(desk.workspace, assignment)
+    votes = open_votes(desk, assignment, basis)
+    if votes is None:
+        raise DataError(
+            f"nobody has voted on cohort {assignment.cohort.name!r}. Readings become "
+            "votes below, once they are complete; votes made elsewhere are added under "
+            "Files."
+        )
+    if len(votes.readers) < 2:
+        raise DataError(
+            "there are votes of one reader only. Agreement needs two: let another "
+            "read, and publish the readings."
+        )
+    run, why = _run(desk, assignment, prompt)
+    key = "agreement " + " ".join(map(str, (*basis, run.id if run else why)))
+    return Wanted(key, assignment, votes, run, why)
+
+
+def _run(
+    desk: Desk, assignment: Assignment, prompt: str | None
+) -> tuple[RunRecord | None, str]:
+    """Return the run to hold against the readers, or why there is none."""
+    cohort = assignment.cohort
+    if cohort.role is Role.HOLDOUT:
+        return None, "a holdout: no model is looked at here before its release"
+    try:
+        run = desk.latest_run(prompt or "", cohort.name)
+    except DataError:
+        return None, f"no finished run of {prompt or 'a prompt'} on this cohort"
+    if run.spec.cohort_digest != cohort.digest:
+        return None, "the newest run asked other cases than the cohort holds now"
+    return run, ""
+
+
+def _measure(desk: Desk, wanted: Wanted, job: Job) -> Measured:
+    assignment = wanted.assignment
+    job.step("agreement of the readers, with 2,000 bootstrap resamples a label")
+    report = measure_agreement(
+        wanted.votes, assignment.taxonomy, cohort=assignment.cohort.name
+    )
+    if wanted.run is None:
+        return Measured(report, None, wanted.why)
+    job.step("the model beside the readers, with 1,000 bootstrap resamples")
+    inputs = read_inputs(desk.workspace, wanted.run.id)
+    ceiling = measure_ceiling(
+        inputs.pairs, wanted.votes, inputs.taxonomy, patients=inputs.patients
+    )
+    return Measured(report, ceiling, f"{inputs.run.prompt}, run {inputs.run.run_id}")
+
+
+def _shown(assignment: Assignment, found: Measured, label: str | None) -> list[Any]:
+    report, ceiling = found.report, found.ceiling
+    beside = {row.label: row for row in ceiling.labels} if ceiling else {}
+    if ceiling:
+        beside[POOLED] = ceiling.pooled
+    every = [report.pooled, *report.labels]
+    lines = [Line(one, beside.get(one.label)) for one in every]
+    chosen = next((one for one in lines if one.among.label == label), lines[0])
+    page = show(
+        "readers_agreement.html.jinja",
+        report=report,
+        ceiling=ceiling,
+        run=found.run,
+        synthetic=assignment.cohort.synthetic,
+        lines=lines,
+        pooled=lines[0],
+        chosen=chosen,
+        heatmap=kappa_heatmap(report.readers, chosen.among.pairs),
+    )
+    choices = [(one.name, one.label) for one in every]
+    picker = gr.Dropdown(choices=choices, value=chosen.among.label, visible=True)
+    return [page, picker, gr.Timer(active=False)]

@@ -1,0 +1,89 @@
+"""The page Revise on a tiny prompt: a desk, visitors, and verdicts that are open."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from threading import enumerate as threads
+
+import pytest
+
+from loop.core.records import Value
+from loop.people.users import Right, Role, User
+from loop.review.record import Circumstances, save_verdicts
+from loop.ui.access.access import Access
+from loop.ui.desk import Desk
+from loop.ui.pages.revise.kept import Opened
+from loop.ui.wiring import Visit
+from tests.revise.conftest import setting as setting
+from tests.revise.conftest import store as store
+from tests.revise.stepping import FLUID, USELESS, WHEN, WRONG
+
+PLACE = ("tiny", "dev")
+AGAINST = replace(
+    WRONG, judgement="model_wrong", case_ids=("f0",), correct_value=Value.ABSENT
+)
+
+
+@pytest.fixture
+def desk(setting, store):
+    """Return the desk of the tiny workspace."""
+    return Desk(
+        workspace=setting.workspace,
+        store=store,
+        access=Access.open(setting.workspace, host="127.0.0.1", local="Dr A. Example"),
+        now=lambda: datetime.now(UTC),
+    )
+
+
+@pytest.fixture
+def given(store):
+    """Keep open verdicts: two on the wording, one of the reference."""
+    circumstances = Circumstances(cohort="dev", prompt="tiny@v1", source="")
+    save_verdicts(store, (FLUID, USELESS, WRONG), circumstances, WHEN)
+
+
+class Visitor:
+    """Somebody in front of one browser tab."""
+
+    def __init__(self, desk, name="Dr A. Example", role=Role.EDITOR):
+        self.desk = desk
+        self.user = User(name=name, roles=(role,))
+        self.opened = Opened()
+        self.seen = {}
+
+    def visit(self, right=Right.REVISE, **data):
+        """Return one visit of theirs."""
+        actor = self.user.actor(right)
+        return Visit(desk=self.desk, user=self.user, actor=actor, data=data)
+
+    def does(self, handler, *values, right=Right.REVISE, here=False, **data):
+        """Let them do something, and keep what their tab shows then."""
+        inputs = (*PLACE, self.opened, *values) if here else (*PLACE, *values)
+        sheet = handler(self.visit(right, **data), *inputs)
+        for name, value in sheet._asdict().items():
+            if not (isinstance(value, dict) and set(value) == {"__type__"}):
+                self.seen[name] = value
+        self.opened = self.seen.get("opened", self.opened)
+        return self
+
+    def __getitem__(self, name):
+        """Return what a component shows."""
+        return self.seen[name]
+
+
+@pytest.fixture
+def editor(desk):
+    """Return an editor in front of the page."""
+    return Visitor(desk)
+
+
+@pytest.fixture
+def colleague(desk):
+    """Return another editor, in front of a page of their own."""
+    return Visitor(desk, "Dr C. Example")
+
+
+def finish_jobs():
+    """Wait for the work in the background."""
+    for thread in threads():
+        if thread.name.startswith("job "):
+            thread.join()

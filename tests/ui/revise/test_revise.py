@@ -1,0 +1,382 @@
+"""Revise without a browser: every step, and whoever comes in between."""
+
+from dataclasses import replace
+from threading import Event
+
+import pytest
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.ledger import read_ledger
+from loop.people.users import Right, Role
+from loop.prompts.catalog import latest_version, list_drafts
+from loop.review.record import Circumstances, save_verdicts
+from loop.review.submit import withdraw_verdict
+from loop.ui.pages.revise import events
+from loop.ui.pages.revise.kept import keep_draft_open
+from loop.ui.pages.revise.sheet import SAME
+from loop.ui.pages.revise.work import check_key
+from tests.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
+from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
+
+
+def begin(visitor, *verdicts):
+    """Let them build a draft from verdicts."""
+    ids = [one.id for one in verdicts]
+    return visitor.does(events.act_on_verdicts, do="build", ticked=ids)
+
+
+def check(visitor, engine="rules"):
+    """Let them check their draft, and look when it is done."""
+    visitor.does(events.run_check, engine, here=True)
+    finish_jobs()
+    return visitor.does(events.poll, here=True, right=Right.SEE)
+
+
+def commit(visitor, why="needed", override=False):
+    """Let them commit their draft, and look when it is done."""
+    visitor.does(events.commit, why, override, here=True)
+    finish_jobs()
+    return visitor.does(events.poll, here=True, right=Right.SEE)
+
+
+def other_term(text, term="pleural liquid"):
+    """Return the guide with one more term."""
+    return text.replace("terms:", f"terms:\n  - {term}")
+
+
+def test_verdicts_are_listed_by_label_with_what_they_ask_for(editor, given):
+    """Who reads it knows what would change before anything is made."""
+    shown = editor.does(events.refresh)["verdicts"]
+    assert "3 open verdicts on 1 label, 1 of them on the reference" in shown
+    assert "2 verdicts by Dr B. Example" in shown
+    assert "fluid ... base" in shown
+    assert "guideline ambiguous" in shown
+    assert "Correct the reference from" in shown
+    assert "reference version 2" in shown
+
+
+def test_reviewers_who_disagree_are_named(editor, given, store):
+    """An editor does not have to find a contradiction by accident."""
+    said = replace(AGAINST, reviewer="Dr D. Example")
+    present = replace(FLUID, correct_value="present", case_ids=("f0",))
+    circumstances = Circumstances(cohort="dev", prompt="tiny@v1", source="")
+    save_verdicts(store, (said, present), circumstances, WHEN)
+    shown = editor.does(events.refresh)["verdicts"]
+    assert "<b>Disagrees</b> with Dr D. Example" in shown
+    assert "<b>Disagrees</b> with Dr B. Example" in shown
+
+
+def test_a_draft_is_built_from_what_is_ticked(editor, given):
+    """It opens with its difference, and its verdicts say that they are in it."""
+    begin(editor, FLUID)
+    ref = editor.opened.draft
+    assert ref.startswith("tiny@draft:")
+    assert "fluid ... base" in editor["draft"]
+    assert "ascites" not in editor["draft"]
+    assert f"in {ref}" in editor["verdicts"]
+    assert " checked " not in editor["verdicts"]
+
+
+def test_a_reload_opens_the_same_draft_and_keeps_the_ticks(editor, desk, given):
+    """Nothing of it lives in the browser."""
+    begin(editor, FLUID)
+    events.tick(editor.visit(ticked=[USELESS.id]), "tiny", "dev")
+    again = Visitor(desk).does(events.refresh)
+    assert again.opened.draft == editor.opened.draft
+    box = again["verdicts"].split(f'data-id="{USELESS.id}"')[1].split(">")[0]
+    assert " checked " in box
+
+
+def test_nothing_is_built_from_a_verdict_that_was_withdrawn(editor, given, desk):
+    """It is said, and the list is fresh."""
+    editor.does(events.refresh)
+    author = Visitor(desk, "Dr B. Example").visit().actor
+    withdraw_verdict(desk.store, f"dev:{FLUID.id}", author, "a slip")
+    begin(editor, FLUID)
+    assert "not open any more" in editor["said"]
+    assert list_drafts(desk.workspace, "tiny") == ()
+
+
+def test_nothing_ticked_is_said(editor, given):
+    """An empty draft is made by another button."""
+    with pytest.raises(DataError, match="no verdict is ticked"):
+        begin(editor)
+
+
+def test_the_reference_is_corrected_apart_from_the_wording(editor, given, desk):
+    """It makes a reference version, and never a draft."""
+    editor.does(events.act_on_verdicts, do="correct", ticked=[WRONG.id, FLUID.id])
+    assert "dev:ref2 says what 1 judged label should be" in editor["said"]
+    assert list_drafts(desk.workspace, "tiny") == ()
+    assert "on the reference" not in editor["verdicts"]
+
+
+def test_a_cohort_that_is_not_for_development_shows_no_verdicts(editor, setting):
+    """Prompts are not revised on what they are measured by."""
+    setting.add_cohort("ext", "external", [("x1", "Lungs are clear today.", 0, 0)])
+    visit = editor.visit()
+    sheet = events.refresh(visit, "tiny", "ext")
+    assert "ext is not a dev cohort" in sheet.verdicts
+
+
+def test_a_guide_is_edited_by_hand(editor, given):
+    """An unchanged draft is the start of it."""
+    editor.does(events.act_on_verdicts, do="hand", ticked=[])
+    assert "are the same prompt" in editor["draft"]
+    assert editor["run"].interactive is False
+    editor.does(events.save_guide, other_term(editor["guide"]), here=True)
+    assert "pleural liquid" in editor["draft"]
+    assert editor["run"].interactive is True
+
+
+def test_a_guide_that_does_not_fit_is_told_by_line_and_kept(editor, given, desk):
+    """The text stays in the editor, and a reload finds it."""
+    begin(editor, FLUID)
+    wrong = editor["guide"] + "  colour: red\n"
+    editor.does(events.save_guide, wrong, here=True)
+    assert "Not saved" in editor["note"]
+    assert "line 7, colour: there is no such field" in editor["note"]
+    again = Visitor(desk).does(events.refresh)
+    assert again["guide"] == wrong
+    assert "not saved into the draft yet" in again["note"]
+    again.does(events.undo_guide, here=True)
+    assert "colour" not in again["guide"]
+
+
+def test_two_editors_of_one_guide_are_told_of_each_other(editor, colleague, given):
+    """The second sees the first one's guide, and decides."""
+    begin(editor, FLUID)
+    keep_draft_open(colleague.visit(), "tiny", "dev", editor.opened.draft)
+    colleague.does(events.refresh)
+    old = colleague["guide"]
+    editor.does(events.save_guide, other_term(old, "hydrothorax"), here=True)
+    mine = other_term(old, "pleural liquid")
+    colleague.does(events.save_guide, mine, here=True)
+    assert "Dr A. Example edited the guide" in colleague["note"]
+    assert "hydrothorax" in colleague["note"]
+    colleague.does(events.save_guide, mine, here=True)
+    assert "pleural liquid" in colleague["draft"]
+    assert "hydrothorax" not in colleague["draft"]
+
+
+def test_a_check_shows_labels_cases_and_the_way_on(editor, given):
+    """What it found is there for whoever looks next."""
+    begin(editor, FLUID)
+    assert editor["commit"].interactive is False
+    check(editor)
+    assert "May be committed" in editor["check"]
+    assert "not worse" in editor["check"]
+    assert 'data-case="f0" data-label="pleural_effusion"' in editor["check"]
+    assert editor["commit"].interactive is True
+    assert editor["commit"].value == "Commit as tiny@v2"
+
+
+def test_an_engine_nobody_ran_here_is_refused(editor, given):
+    """A name typed into a browser would send case texts to any address."""
+    begin(editor, FLUID)
+    with pytest.raises(DataError, match="no run here was made with the engine"):
+        check(editor, "openai:m@http://127.0.0.1:9")
+
+
+def test_a_failed_check_says_why(editor, given, desk):
+    """The reason stays on the page until the next try."""
+    begin(editor, FLUID)
+    cases = desk.workspace.private / "cases"
+    cases.rename(cases.with_name("elsewhere"))
+    check(editor)
+    assert "The check was not finished (Dr A. Example)" in editor["check"]
+
+
+def test_a_commit_takes_a_reason(editor, given):
+    """It is what the ledger says for ever."""
+    check(begin(editor, FLUID))
+    with pytest.raises(DataError, match="give a reason first"):
+        commit(editor, "  ")
+
+
+def test_a_commit_makes_the_next_version(editor, given, desk):
+    """Where the draft went is said, here and in every other tab."""
+    check(begin(editor, FLUID))
+    elsewhere = Visitor(desk, "Dr C. Example")
+    elsewhere.opened = editor.opened
+    commit(editor, "says fluid")
+    assert "is tiny@v2 now" in editor["said"]
+    assert latest_version(desk.workspace, "tiny").why == "says fluid"
+    assert editor.opened.draft == ""
+    elsewhere.does(events.keep, "later", here=True)
+    assert "Committed by Dr A. Example" in elsewhere["said"]
+
+
+def test_objections_are_overridden_by_name_or_not_at_all(editor, given, desk):
+    """It is said what is overridden, before and in the ledger."""
+    check(begin(editor, USELESS))
+    assert "no targeted case was fixed" in editor["decision"]
+    assert "Dr A. Example (editor)" in editor["decision"]
+    assert editor["override"].visible is True
+    commit(editor)
+    assert "Not committed" in editor["decision"]
+    assert latest_version(desk.workspace, "tiny").number == 1
+    commit(editor, "agreed on the phone", override=True)
+    assert "is tiny@v2 now" in editor["said"]
+    actions = [entry.action for entry in read_ledger(desk.workspace.ledger)]
+    assert actions[-1] == "override"
+
+
+def test_wording_that_was_not_seen_is_not_committed(editor, colleague, given):
+    """Somebody edited and checked the draft while it was open here."""
+    check(begin(editor, FLUID))
+    keep_draft_open(colleague.visit(), "tiny", "dev", editor.opened.draft)
+    colleague.does(events.refresh)
+    colleague.does(events.save_guide, other_term(colleague["guide"]), here=True)
+    check(colleague)
+    with pytest.raises(ConflictError, match="edited or checked again since"):
+        commit(editor)
+
+
+def test_a_draft_may_be_kept_or_given_up(editor, given, desk):
+    """Both leave their reason; what was measured stands in the ledger."""
+    check(begin(editor, FLUID))
+    ref = editor.opened.draft
+    editor.does(events.keep, "ask the readers", here=True)
+    assert "stays a draft" in editor["said"]
+    assert editor.opened.draft == ref
+    editor.does(events.discard, "not worth it", here=True)
+    assert f"{ref} is discarded" in editor["said"]
+    assert list_drafts(desk.workspace, "tiny") == ()
+    reasons = [entry.reason for entry in read_ledger(desk.workspace.ledger)]
+    assert "ask the readers" in reasons
+
+
+def test_a_draft_given_up_by_another_is_said(editor, colleague, given):
+    """Its verdicts are open, and nothing else changed."""
+    begin(editor, FLUID)
+    colleague.opened = editor.opened
+    colleague.does(events.discard, "mine is better", here=True)
+    editor.does(events.keep, "mine", here=True)
+    assert "is not there any more" in editor["said"]
+    assert editor.opened.draft == ""
+
+
+def test_a_parent_that_moved_is_shown_row_by_row(editor, given, setting, desk):
+    """Who committed what, and which side is taken, is decided by a person."""
+    begin(editor, FLUID)
+    text = editor["guide"].replace("Fluid in the pleural space.", "Ours.")
+    editor.does(events.save_guide, text, here=True)
+    guides = (replace(setting.tiny.guides[0], definition="Theirs."),)
+    overtake(setting, guides=(*guides, *setting.tiny.guides[1:]))
+    editor.does(events.refresh)
+    assert "tiny@v2 was committed by Dr C. Example" in editor["draft"]
+    assert "Ours." in editor["draft"]
+    assert "Theirs." in editor["draft"]
+    assert editor["run"].interactive is False
+    with pytest.raises(ConflictError, match="1 conflict is undecided"):
+        editor.does(events.rebase, here=True, do="rebase", chosen={})
+    name = editor["draft"].split('type="radio" name="')[1].split('"')[0]
+    old = editor.opened.draft
+    editor.does(events.rebase, here=True, do="rebase", chosen={name: "ours"})
+    assert editor.opened.draft != old
+    assert "brought to tiny@v2" in editor["draft"]
+    assert "Ours." in editor["guide"]
+
+
+def test_a_damaged_draft_can_be_discarded(editor, given, desk):
+    """It hides no other, and names its problem."""
+    begin(editor, FLUID)
+    folder = desk.workspace.private / "drafts" / "tiny"
+    (folder / editor.opened.draft.partition(":")[2] / "prompt.yaml").write_text("{")
+    editor.does(events.refresh)
+    assert "cannot be used" in editor["draft"]
+    editor.does(events.discard, "damaged", here=True)
+    assert list_drafts(desk.workspace, "tiny") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "{{ 7*7 }} ${alert(1)}",
+        "\x1b[31mred\x1b[0m",
+        "\u202egnp.exe",
+    ],
+)
+def test_hostile_wording_is_shown_as_text(editor, store, text):
+    """A verdict is typed by somebody, or comes from a file."""
+    hostile = replace(FLUID, edits=replace(FLUID.edits, terms=(text,)), comment=text)
+    circumstances = Circumstances(cohort="dev", prompt="tiny@v1", source="")
+    save_verdicts(store, (hostile,), circumstances, WHEN)
+    shown = begin(editor.does(events.refresh), hostile)
+    for panel in (shown["verdicts"], shown["draft"]):
+        assert "<script" not in panel
+        assert "<img" not in panel
+        assert "\x1b" not in panel
+        assert "\u202e" not in panel
+
+
+def test_a_reviewer_may_look_and_no_more(desk, editor, given):
+    """Boxes and buttons are not shown; the server refuses them besides."""
+    begin(editor, FLUID)
+    reviewer = Visitor(desk, "Dr B. Example", Role.REVIEWER)
+    reviewer.does(
+        events.open_draft, right=Right.SEE, act="open", ref=editor.opened.draft
+    )
+    assert "fluid ... base" in reviewer["draft"]
+    assert "checkbox" not in reviewer["verdicts"]
+    assert "data-do" not in reviewer["verdicts"] + reviewer["draft"]
+    assert reviewer["editing"].visible is False
+    assert reviewer["deciding"].visible is False
+    assert reviewer["asking"].visible is False
+
+
+@pytest.mark.parametrize(
+    "handler", [events.keep, events.discard, events.save_guide, events.run_check]
+)
+def test_a_call_without_a_page_is_refused(editor, given, handler):
+    """Whoever calls a function by name has no draft open."""
+    with pytest.raises(DataError, match="no draft is open here"):
+        handler(editor.visit(), "tiny", "dev", None, "x")
+
+
+def test_a_page_without_a_cohort_says_where_to_get_one(editor):
+    """The first thing anybody sees of a new workspace."""
+    sheet = events.refresh(editor.visit(), "tiny", None)
+    assert "No cohort yet" in sheet.said
+
+
+def test_work_under_way_is_seen_by_whoever_looks(editor, colleague, given, desk):
+    """It goes on when its page is left, and a reload shows how far it is."""
+    begin(editor, FLUID)
+    ref, held = editor.opened.draft, Event()
+
+    def work(job):
+        job.step("run 2 of 2: the draft on dev", 25)
+        for _ in job.watch(range(10)):
+            pass
+        held.wait()
+
+    desk.jobs.start(check_key(ref), "Dr A. Example", work)
+    try:
+        keep_draft_open(colleague.visit(), "tiny", "dev", ref)
+        colleague.does(events.refresh)
+        assert colleague["timer"].active is True
+        assert 'value="10" max="25"' in colleague["check"]
+        assert "10 of 25 cases. Begun by Dr A. Example" in colleague["check"]
+        assert colleague["run"].interactive is False
+        with pytest.raises(ConflictError, match="under way already"):
+            colleague.does(events.run_check, "rules", here=True)
+    finally:
+        held.set()
+        finish_jobs()
+    colleague.does(events.poll, here=True, right=Right.SEE)
+    assert colleague["timer"].active is False
+
+
+def test_a_finished_check_leaves_alone_what_is_being_typed(editor, given):
+    """The page is shown afresh around the editor, never under it."""
+    begin(editor, FLUID)
+    before = editor.opened.guide
+    editor.does(events.run_check, "rules", here=True)
+    finish_jobs()
+    sheet = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
+    assert sheet.guide == sheet.label == sheet.why == SAME
+    assert sheet.opened.guide == before

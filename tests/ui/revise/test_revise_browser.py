@@ -1,0 +1,241 @@
+"""Revise in a real browser: from open verdicts to a committed version."""
+
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from loop.core.ledger import read_ledger
+from loop.core.paths import Workspace, bundled
+from loop.prompts.catalog import latest_version
+from loop.review.intake import Occasion, take_file
+from loop.run.store import open_store
+from tests.ui.conftest import TABLET, add_people, open_tab, serious, sign_in
+
+pytestmark = pytest.mark.slow
+
+WORKBENCH = Path(__file__).with_name("workbench.py")
+UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+HOSTILE = (
+    "<img src=x onerror=alert(1)><script>alert(2)</script> {{7*7}} {{#each x}} "
+    "${alert(3)} `tick` \\u202egnp.exe \\u001b[31mred"
+)
+
+
+@contextmanager
+def serving(workspace):
+    """Run the workbench in a process of its own and yield its URL."""
+    command = [sys.executable, WORKBENCH, "review", "--workspace", workspace.root]
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--json"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        said = ""
+        while not said.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError("no server")
+            said += line
+        yield json.loads(said)["url"].rstrip("/")
+    finally:
+        process.terminate()
+        process.wait(15)
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def judged(demo_root, tmp_path_factory):
+    """Make a demo on which two readers gave verdicts, and some of them hostile."""
+    root = tmp_path_factory.mktemp("judged") / "ws"
+    shutil.copytree(demo_root, root)
+    workspace = Workspace(root)
+    add_people(workspace)
+    hostile = root.parent / "hostile.yaml"
+    verdict = {"cases": ["demo-dev-001"], "label": "edema", "severity": "minor"}
+    verdict |= {"judgement": "model_wrong", "terms": ["zzz"], "comment": "@"}
+    text = yaml.safe_dump({"cohort": "demo_dev", "verdicts": [verdict]})
+    hostile.write_text(text.replace("'@'", f'"{HOSTILE}"'), encoding="utf-8")
+    with open_store(workspace) as store:
+        for path in (bundled() / "labels" / "demo" / "verdicts_1.yaml", hostile):
+            take_file(workspace, store, path, Occasion("Dr Reviewer", "demo_dev"))
+    return workspace
+
+
+@pytest.fixture
+def workspace(judged, tmp_path):
+    """Return a copy that a test may change."""
+    root = tmp_path / "ws"
+    shutil.copytree(judged.root, root)
+    return Workspace(root)
+
+
+def open_revise(page, url, name="Dr Editor"):
+    """Sign in and open the page."""
+    sign_in(page, url, name)
+    open_tab(page, "Revise")
+    page.wait_for_selector("#revise-drafts .step")
+
+
+def build_draft(page):
+    """Tick all verdicts and build a draft of them."""
+    page.locator("[data-all=wording]").check()
+    page.click("#revise-build")
+    page.wait_for_selector("#revise-draft .diff")
+
+
+def test_from_verdicts_to_the_next_version(workspace, new_page):
+    """Build, check, commit; a second person sees the same; the gates change."""
+    with serving(workspace) as url:
+        page, other = new_page(), new_page()
+        open_revise(page, url)
+        page.locator("[data-all=wording]").check()
+        assert page.inner_text("#revise-build") == "Build a draft from 35 ticked"
+        page.click("#revise-build")
+        page.wait_for_selector("#revise-draft .diff")
+        page.click("#revise-run")
+        page.wait_for_selector("#revise-check .word")
+        assert "MAY BE COMMITTED" in page.inner_text("#revise-check .word").upper()
+        open_revise(other, url, "Dr Reviewer")
+        other.click("#revise-drafts [data-act=open]")
+        other.wait_for_selector("#revise-check .word")
+        assert other.locator("#revise-commit").count() == 0
+        page.fill("#revise-why textarea", "round one")
+        page.click("#revise-commit")
+        page.wait_for_selector("#revise-said .notice")
+        assert "is extractor@v2 now" in page.inner_text("#revise-said")
+        page.click("#revise-said [data-page=overview]")
+        page.wait_for_selector("#overview code:has-text('extractor@v2')")
+        other.click("#revise-drafts [data-act=open]")
+        other.wait_for_selector("#revise-said .notice")
+        assert "Committed by Dr Editor" in other.inner_text("#revise-said")
+        assert page.complaints == other.complaints == []
+    entry = [e for e in read_ledger(workspace.ledger) if e.action == "draft_committed"]
+    assert (entry[-1].actor, entry[-1].role) == ("Dr Editor", "editor")
+    assert entry[-1].reason == "round one"
+    assert latest_version(workspace, "extractor").number == 2
+
+
+def test_a_reload_loses_nothing_that_was_typed(workspace, new_page):
+    """Ticks, the open draft, an unsaved guide and the reason are all kept."""
+    with serving(workspace) as url:
+        page = new_page()
+        open_revise(page, url)
+        build_draft(page)
+        with page.expect_response(lambda got: sent(got, "# mine")):
+            page.locator("#revise-guide textarea").press_sequentially("# mine")
+        with page.expect_response(lambda got: sent(got, "because")):
+            page.locator("#revise-why textarea").press_sequentially("because")
+        page.reload()
+        open_tab(page, "Revise")
+        page.wait_for_selector("#revise-note .remark")
+        assert "# mine" in page.input_value("#revise-guide textarea")
+        assert page.input_value("#revise-why textarea") == "because"
+        keys = page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]")
+        assert keys == [[], []]
+
+
+def test_discarding_is_asked_twice(workspace, new_page):
+    """One slip of the mouse does not lose a draft."""
+    with serving(workspace) as url:
+        page = new_page()
+        open_revise(page, url)
+        page.click("#revise-hand")
+        page.wait_for_selector("#revise-discard")
+        page.fill("#revise-why textarea", "a slip")
+        page.click("#revise-discard")
+        page.click("#revise-spare")
+        page.wait_for_selector("#revise-really", state="detached")
+        page.click("#revise-discard")
+        page.click("#revise-really")
+        page.wait_for_selector("#revise-said .notice")
+        assert "is discarded" in page.inner_text("#revise-said")
+
+
+def test_hostile_text_is_text(workspace, new_page):
+    """Neither markup nor what a template language would run."""
+    with serving(workspace) as url:
+        page = new_page()
+        open_revise(page, url)
+        shown = page.inner_text("#revise-verdicts")
+        assert "<img src=x onerror=alert(1)><script>alert(2)</script>" in shown
+        assert "{{7*7}} {{#each x}} ${alert(3)} `tick`" in shown
+        assert "\u202e" not in shown
+        assert page.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [None, TABLET], ids=["desktop", "tablet"])
+def test_no_serious_barrier(workspace, new_page, scheme, size):
+    """With verdicts, a draft, a check and the decision on the page."""
+    # A button that fades from grey is not what people read.
+    options = {"color_scheme": scheme, "reduced_motion": "reduce"}
+    options |= {"size": size} if size else {}
+    with serving(workspace) as url:
+        page = new_page(**options)
+        open_revise(page, url)
+        assert serious(page) == []
+        build_draft(page)
+        page.click("#revise-run")
+        page.wait_for_selector("#revise-check .word")
+        page.evaluate(
+            "document.querySelectorAll('details').forEach(d => d.open = true)"
+        )
+        assert serious(page) == []
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= page.viewport_size["width"]
+
+
+def test_only_the_right_role_gets_through_by_hand(workspace, new_page):
+    """Every function asks for itself, whatever the page shows."""
+    with serving(workspace) as url:
+        page = new_page()
+        sign_in(page, url, "Dr Reviewer")
+        jar = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
+        reader = new_page()
+        sign_in(reader, url, "Dr Reader")
+        blind = {one["name"]: one["value"] for one in reader.context.cookies()}
+        place = [None, None]
+        acts = {
+            "tick": place,
+            "begin": place,
+            "rebase": [*place, None],
+            "check": [*place, None, "rules"],
+            "label": [*place, None, "edema"],
+            "typing": [None, "x"],
+            "undo": [*place, None],
+            "save": [*place, None, "x"],
+            "why": [None, "x"],
+            "commit": [*place, None, "x", True],
+            "keep": [*place, None, "x"],
+            "discard": [*place, None, "x"],
+        }
+        for name, data in acts.items():
+            answer = call(url, f"revise_{name}", data, jar)
+            assert "takes the role editor" in answer.text, name
+        for name in ("see_revise", "revise_open", "revise_poll"):
+            answer = call(
+                url, name, [*place, None][: 3 if "poll" in name else 2], blind
+            )
+            assert "takes the role" in answer.text, name
+            assert "edema" not in answer.text
+
+
+def sent(response, text):
+    """Whether `response` answers what carried `text`."""
+    return response.ok and text in (response.request.post_data or "")
+
+
+def call(url, name, data, cookies):
+    """Call a function of the page by its name."""
+    return httpx.post(
+        f"{url}/gradio_api/run/{name}",
+        json={"data": data, "session_hash": "x"},
+        cookies=cookies,
+        headers={"origin": url},
+    )

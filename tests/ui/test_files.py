@@ -1,0 +1,332 @@
+"""Files in: checked first, imported when confirmed, deleted in any case."""
+
+import json
+import shutil
+
+import httpx
+import pytest
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.ledger import read_ledger
+from loop.labels.cohort import list_cohorts, read_cohort_file
+from loop.labels.reference import list_references
+from loop.people.users import Right, Role
+from loop.review.kept import read_kept
+from loop.ui.pages.files import events
+from loop.ui.pages.files.steps import Kind, Visitor, look
+from loop.ui.uploads import open_inbox
+from tests.ui.conftest import TABLET, serious, sign_in
+from tests.ui.visits import enter, opened, until, visit
+
+SITE = """case_id,text,patient,Pneumothorax
+x1,Clear lungs. No pneumothorax.,p1,absent
+x2,,p2,absent
+x3,clear lungs no pneumothorax,p3,absent
+"""
+VERDICTS = """cohort: demo_dev
+verdicts:
+- {case: CASE, label: pneumothorax, judgement: model_wrong, comment: "<b>secret</b>"}
+"""
+WRONG = {
+    "program.csv": (b"MZ\x90\x00\x03" * 50, "NUL byte"),
+    "wide.csv": ("case_id,text\n".encode("utf-16"), "UTF-16"),
+    "latin.csv": (b"case_id,text\na,caf\xe9 \xff\n", "neither UTF-8 nor GBK"),
+    "nothing.csv": (b"", "is empty"),
+    "header.csv": (b"case_id,text\n", "no case to import"),
+    "ragged.csv": (b"case_id,text\na,b,c\n", "line 2"),
+    "no_ids.csv": (b"words,text\na,b\n", "line 1"),
+    "broken.parquet": (b"PAR1 not really", "cannot be read as Parquet"),
+    "broken.jsonl": (b'{"case_id": 1', "line 1"),
+    "picture.png": (b"\x89PNG", "cannot tell its format"),
+}
+
+
+@pytest.fixture
+def desk(demo):
+    """Return a desk on the demo, ready for uploads."""
+    open_inbox(demo)
+    with opened(demo) as desk:
+        yield desk
+
+
+def upload(desk, name, content):
+    """Put a file where the front end puts it; return its path."""
+    folder = desk.workspace.private / "uploads" / f"of-{name}"
+    folder.mkdir()
+    raw = content if isinstance(content, bytes) else content.encode()
+    (folder / name).write_bytes(raw)
+    return str(folder / name)
+
+
+def editor(desk):
+    """Return the visit of an editor."""
+    return visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr E")
+
+
+def cohort_form(file, name="site_b", role="external", **more):
+    """Return what the form for a cohort sends; untouched boxes send nothing."""
+    fields = events.CohortForm._field_defaults | dict.fromkeys(
+        events.CohortForm._fields
+    )
+    return [*(fields | {"file": file, "name": name, "role": role} | more).values()]
+
+
+def said(guest, kind):
+    """Wait until an upload is no longer under way; return what is said of it."""
+    visitor = Visitor(guest.desk, guest.actor)
+    until(lambda: look(visitor, kind).finished)
+    return events.show_step(guest, kind)[0]
+
+
+def private_files(desk):
+    """Return the names of files that wait, or were forgotten."""
+    folders = ("uploads", "received", "trials")
+    return [
+        path.name
+        for folder in folders
+        for path in (desk.workspace.private / folder).rglob("*")
+        if path.is_file()
+    ]
+
+
+def test_a_cohort_is_checked_then_imported_then_deleted(desk):
+    """Nothing changes before the word, and the file is gone after it."""
+    guest, entries = editor(desk), len(read_ledger(desk.workspace.ledger))
+    events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
+    checked = said(guest, Kind.COHORT)
+    assert "site.csv was checked" in checked
+    assert "Nothing has been changed yet" in checked
+    assert "no findings and no impression: 1" in checked
+    assert "duplicate texts, kept: 1" in checked
+    assert "site_b" not in list_cohorts(desk.workspace)
+    assert len(read_ledger(desk.workspace.ledger)) == entries
+    events.import_it(guest, Kind.COHORT)
+    assert "Cohort site_b is there" in said(guest, Kind.COHORT)
+    assert read_cohort_file(desk.workspace, "site_b").role == "external"
+    assert read_ledger(desk.workspace.ledger)[-1].actor == "Dr E"
+    assert private_files(desk) == []
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_file_is_refused_by_name_and_nothing_stays(desk, name):
+    """The message says where and what to do; nothing was changed."""
+    content, message = WRONG[name]
+    guest, before = editor(desk), list_cohorts(desk.workspace)
+    events.check_cohort(guest, *cohort_form(upload(desk, name, content)))
+    refused = said(guest, Kind.COHORT)
+    assert message in refused
+    assert name in refused
+    assert "Nothing was changed" in refused
+    assert str(desk.workspace.private) not in refused
+    assert list_cohorts(desk.workspace) == before
+    assert private_files(desk) == []
+    with pytest.raises(DataError, match="Upload it again"):
+        events.import_it(guest, Kind.COHORT)
+
+
+def test_what_is_shared_with_another_cohort_is_said_before(desk):
+    """A case of the holdout in a development file is caught here."""
+    case = desk.workspace.private / "cases" / "demo_holdout.jsonl"
+    case_id = json.loads(case.read_text().splitlines()[0])["case_id"]
+    text = f"case_id,text\n{case_id},Clear lungs.\n"
+    guest = editor(desk)
+    events.check_cohort(guest, *cohort_form(upload(desk, "a.csv", text), role="dev"))
+    checked = said(guest, Kind.COHORT)
+    assert "demo_holdout: shares" in checked
+    assert case_id in checked
+
+
+def test_hostile_content_of_a_file_is_never_shown_as_markup(desk):
+    """Ids and column names come from the file; texts never come back at all."""
+    text = "case_id,text,<script>x</script>\n<b>1</b>,,y\na,Clear <i>x</i>.,z\n"
+    guest = editor(desk)
+    events.check_cohort(guest, *cohort_form(upload(desk, "a.csv", text)))
+    checked = said(guest, Kind.COHORT)
+    assert "&lt;script&gt;" in checked
+    assert "<script>" not in checked
+    assert "&lt;b&gt;1&lt;/b&gt;" in checked
+    assert "Clear" not in checked
+
+
+def test_discarding_deletes_the_file(desk):
+    """What was checked and is not wanted does not stay."""
+    guest = editor(desk)
+    events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
+    said(guest, Kind.COHORT)
+    assert private_files(desk) == ["site.csv"]
+    assert events.discard_it(guest, Kind.COHORT)[0] == ""
+    assert private_files(desk) == []
+
+
+def test_a_new_check_takes_the_place_of_the_last(desk):
+    """Of one kind, one file waits for each person."""
+    guest = editor(desk)
+    for name in ("one.csv", "two.csv"):
+        events.check_cohort(guest, *cohort_form(upload(desk, name, SITE)))
+        said(guest, Kind.COHORT)
+    assert private_files(desk) == ["two.csv"]
+
+
+def test_two_people_see_and_import_only_their_own(desk):
+    """What one checked is not offered to another."""
+    guest = editor(desk)
+    other = visit(desk, Role.ADMIN, right=Right.IMPORT, name="Dr F")
+    events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
+    said(guest, Kind.COHORT)
+    assert events.show_step(other, Kind.COHORT)[0] == ""
+    with pytest.raises(DataError):
+        events.import_it(other, Kind.COHORT)
+
+
+def test_two_clicks_import_once(desk):
+    """A double click does not import a cohort twice."""
+    guest = editor(desk)
+    events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
+    said(guest, Kind.COHORT)
+    events.import_it(guest, Kind.COHORT)
+    with pytest.raises((ConflictError, DataError)):
+        events.import_it(guest, Kind.COHORT)
+    said(guest, Kind.COHORT)
+    entries = read_ledger(desk.workspace.ledger)
+    assert sum(one.subject == "site_b" for one in entries) == 1
+
+
+def test_without_a_file_the_form_says_so(desk):
+    """Instead of a fault."""
+    with pytest.raises(DataError, match="no file is chosen"):
+        events.check_cohort(editor(desk), *cohort_form(None))
+
+
+def test_a_wrong_option_leaves_no_file_behind(desk):
+    """The file went with the form that was refused."""
+    form = cohort_form(upload(desk, "site.csv", SITE), encoding="klingon")
+    with pytest.raises(DataError, match="unknown encoding"):
+        events.check_cohort(editor(desk), *form)
+    assert private_files(desk) == []
+
+
+@pytest.mark.slow
+def test_votes_make_the_next_reference(desk):
+    """New readers are added, and the summary says what changes."""
+    source = desk.workspace.cohorts / "demo_dev" / "votes.csv"
+    rows = source.read_text().splitlines()
+    mine = [rows[0], *(f"r9,{row.partition(',')[2]}" for row in rows[1:40:6])]
+    guest, before = editor(desk), list_references(desk.workspace, "demo_dev")
+    file = upload(desk, "votes.csv", "\n".join(mine) + "\n")
+    events.check_votes(guest, file, "demo_dev", " 7 ", None)
+    assert "new readers: r9" in said(guest, Kind.VOTES)
+    assert list_references(desk.workspace, "demo_dev") == before
+    events.import_it(guest, Kind.VOTES)
+    assert "is reference version 2" in said(guest, Kind.VOTES)
+    assert len(list_references(desk.workspace, "demo_dev")) == len(before) + 1
+
+
+def test_votes_for_unknown_cases_are_refused_with_their_line(desk):
+    """A file for another cohort."""
+    guest = editor(desk)
+    text = "reader,case_id,label,value\nr1,nope,Pneumothorax,present\n"
+    events.check_votes(guest, upload(desk, "v.csv", text), "demo_dev", "", False)
+    refused = said(guest, Kind.VOTES)
+    assert "v.csv, line 2" in refused
+    assert "no case" in refused
+
+
+@pytest.mark.parametrize("need", ["x", "0", "-1", "2.5", "\u0664"])
+def test_a_majority_that_is_no_number_is_refused(desk, need):
+    """Only whole numbers from one on."""
+    file = upload(desk, "v.csv", "reader,case_id,label,value\n")
+    with pytest.raises(DataError, match="not a number from 1"):
+        events.check_votes(editor(desk), file, "demo_dev", need, False)
+    assert private_files(desk) == []
+
+
+def test_verdicts_are_kept_as_open_ones_once_confirmed(desk):
+    """Their comments stay private: the summary does not show them."""
+    texts = (desk.workspace.private / "cases" / "demo_dev.jsonl").read_text()
+    case_id = json.loads(texts.splitlines()[0])["case_id"]
+    guest = editor(desk)
+    file = upload(desk, "round.yaml", VERDICTS.replace("CASE", case_id))
+    events.check_verdicts(guest, file, "", None)
+    checked = said(guest, Kind.VERDICTS)
+    assert "open verdicts on demo_dev" in checked
+    assert "Dr E" in checked
+    assert "secret" not in checked
+    assert read_kept(desk.store, desk.workspace, "demo_dev") == ()
+    events.import_it(guest, Kind.VERDICTS)
+    assert "Its verdicts wait under Revise" in said(guest, Kind.VERDICTS)
+    (kept,) = read_kept(desk.store, desk.workspace, "demo_dev")
+    assert kept.verdict.reviewer == "Dr E"
+    assert private_files(desk) == []
+
+
+def test_what_cannot_be_taken_out_says_why(desk):
+    """A link that leads nowhere is not offered."""
+    shutil.rmtree(desk.workspace.cohorts / "demo_dev")
+    out, *_ = events.refresh(visit(desk, right=Right.EXPORT), "extractor", "demo_dev")
+    assert "the cohort is not as recorded" in out
+    out, *_ = events.refresh(
+        visit(desk, right=Right.EXPORT), "extractor", "demo_holdout"
+    )
+    assert "no finished run yet" in out
+    assert "no verdict yet" in out
+    assert "gates.csv" not in out
+
+
+def test_who_may_not_import_sees_no_form(desk):
+    """A reviewer takes files out and brings none in."""
+    reviewer = visit(desk, Role.REVIEWER, right=Right.EXPORT)
+    out, section, *_ = events.refresh(reviewer, "extractor", "demo_dev")
+    assert "gates.csv" in out
+    assert section.visible is False
+
+
+@pytest.mark.slow
+def test_a_reviewer_cannot_import_by_hand(shared, new_page):
+    """Neither upload nor check nor import, by their names."""
+    page = new_page()
+    sign_in(page, shared, "Dr Reviewer")
+    jar = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
+    with httpx.Client(
+        base_url=shared, cookies=jar, headers={"Origin": shared}
+    ) as client:
+        sent = client.post("/gradio_api/upload", files={"files": ("a.csv", b"x")})
+        assert sent.status_code == 403
+        for name in ("import_cohort", "discard_votes", "poll_verdicts"):
+            answer = client.post(f"/gradio_api/run/{name}", json={"data": []})
+            assert "takes the role" in answer.text, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [None, TABLET], ids=["desktop", "tablet"])
+def test_no_serious_barrier(shared_alone, new_page, scheme, size):
+    """Readable for everyone, in both themes and sizes, without scrolling sideways."""
+    options = {"color_scheme": scheme} | ({"size": size} if size else {})
+    page = new_page(**options)
+    enter(page, shared_alone, "Files")
+    page.wait_for_selector("#files-out table.shelves")
+    assert serious(page) == []
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= page.viewport_size["width"]
+    assert page.complaints == []
+
+
+@pytest.mark.slow
+def test_a_cohort_is_brought_in_with_the_browser(served_alone, new_page, tmp_path):
+    """Check, reload, import; then it can be chosen at the top of the page."""
+    (tmp_path / "site.csv").write_text(SITE)
+    page = new_page()
+    enter(page, served_alone, "Files")
+    page.fill("#cohort-name input, #cohort-name textarea", "site_b")
+    page.set_input_files("#cohort-file input[type=file]", tmp_path / "site.csv")
+    page.wait_for_selector("#cohort-file .file-preview")
+    page.click("#cohort-check")
+    page.wait_for_selector("#cohort-said .found")
+    enter(page, served_alone, "Files")
+    page.wait_for_selector("#cohort-said .found")
+    page.click("#cohort-import")
+    page.wait_for_selector("#cohort-said .is-done")
+    page.click("#cohort input")
+    page.get_by_role("option", name="site_b").click()
+    page.wait_for_load_state()
+    assert page.complaints == []

@@ -1,0 +1,364 @@
+"""The page Review without a browser: queue, form, and what two people do at once."""
+
+import gradio as gr
+import pytest
+
+from loop.core.errors import DataError
+from loop.people.users import Right, Role
+from loop.review.kept import VerdictState, read_kept
+from loop.review.verdict import Context, Judgement
+from loop.ui.pages.review import events
+from loop.ui.pages.review.form import Form
+from loop.ui.pages.review.place import Filters, Place
+from tests.review.scenes import ANN, BEN, add_cohort
+from tests.ui.reviewed import desk_of, make_reviewed, run_next, seat
+
+TERM = Form(judgement="model_wrong", action="term", phrase="fluid at the base")
+
+
+@pytest.fixture
+def version(workspace, tmp_path):
+    """Make a workspace in which version 1 misses fluid; return the version."""
+    return make_reviewed(workspace, tmp_path)
+
+
+@pytest.fixture
+def desk(workspace, version):
+    """Serve it without a browser."""
+    with desk_of(workspace) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ann(desk):
+    """Return a reviewer at a tab."""
+    return seat(desk)
+
+
+def on(ann, case, label="pleural_effusion"):
+    """Return the place with one pair open."""
+    place = ann.open()["place"]
+    return ann.act(events.choose, place, act="open", case=case, label=label)["place"]
+
+
+def kept(desk):
+    """Return all verdicts on the cohort."""
+    return read_kept(desk.store, desk.workspace, "dev")
+
+
+def test_opening_shows_the_first_pair_with_its_text_and_guide(ann):
+    """Nothing has to be chosen before the first case can be judged."""
+    shown = ann.open()
+    assert shown["place"].case
+    assert "Guide of" in shown["case"]
+    assert 'aria-current="true"' in shown["queue"]
+    assert "3</b> of 3 pairs" in shown["queue"]
+
+
+def test_hostile_text_is_shown_as_text(ann):
+    """A case is data: no markup, no template, no control character."""
+    place = on(ann, "f2")
+    html = ann.open(place)["case"]
+    assert "&lt;script&gt;alert(1)" in html and "<script>" not in html
+    assert "<img" not in html and "**bold** {{ 1/0 }}" in html
+    assert "\\x1b[31m" in html and "\x1b" not in html
+    assert "\\u202e" in html and "\u202e" not in html
+
+
+def test_evidence_is_marked_and_headings_are_headings(ann):
+    """The eye finds what the model read."""
+    place = on(ann, "c1", "cardiomegaly")
+    html = ann.open(place)["case"]
+    assert 'title="Evidence for Cardiomegaly">Cardiomegaly</mark>' in html
+    assert '<b class="case-heading">IMPRESSION:</b>' in html
+    assert "<q>Cardiomegaly</q>" in html
+
+
+def test_a_verdict_is_kept_with_its_run_and_the_next_pair_opens(ann, desk):
+    """Submit and next: saved with what it was said of, and on."""
+    place = on(ann, "f1")
+    shown = ann.submit(place, TERM)
+    (one,) = kept(desk)
+    assert one.verdict.reviewer == ANN
+    assert one.verdict.edits.terms == ("fluid at the base",)
+    assert one.circumstances.run == place.run
+    assert one.circumstances.prompt == "tiny@v1"
+    assert shown["place"].pair != place.pair
+    assert "Saved Pleural Effusion, f1" in shown["status"]
+    assert shown["phrase"] == ""
+    assert "reviewed by" in shown["queue"]
+
+
+def test_each_action_becomes_its_edit(ann, desk):
+    """The form asks for what a verdict file could ask for."""
+    rule = Form(
+        judgement="guideline_ambiguous",
+        value="uncertain",
+        cause="synonym_or_abbreviation",
+        action="clarification",
+        phrase="layers",
+        rule="On its own it is not enough.",
+    )
+    place = on(ann, "f2")
+    ann.submit(place, rule)
+    ann.submit(
+        on(ann, "f1"),
+        TERM._replace(action="positive_exemplar", paraphrase="Some Fluid at the base!"),
+    )
+    clarified, shown = (one.verdict for one in kept(desk))
+    assert clarified.context is Context.SYNONYM_OR_ABBREVIATION
+    assert clarified.edits.clarifications[0].note == "On its own it is not enough."
+    assert shown.edits.exemplars[0].evidence == "fluid at the base"
+    assert shown.edits.exemplars[0].value == "present"
+
+
+def test_fields_that_do_not_matter_are_not_read(ann, desk):
+    """What was typed under another choice and is hidden now does not come along."""
+    place = on(ann, "f1")
+    form = TERM._replace(judgement="reference_wrong", value="absent")
+    ann.submit(place, form)
+    (one,) = kept(desk)
+    assert one.verdict.judgement is Judgement.REFERENCE_WRONG
+    assert not one.verdict.edits
+
+
+def test_what_is_missing_is_said_and_nothing_is_saved(ann, desk):
+    """The form says what it needs instead of failing later."""
+    place = on(ann, "f1")
+    shown = ann.submit(place, Form(judgement="reference_wrong"))
+    assert "still missing the right value" in shown["status"]
+    assert 'role="alert"' in shown["status"]
+    assert shown["place"].pair == place.pair
+    assert kept(desk) == ()
+
+
+def test_a_reload_in_the_middle_of_a_form_loses_nothing(ann):
+    """A new tab has no memory: case and form come from the store."""
+    place = on(ann, "f2")
+    line = ann.keep(place, TERM._replace(comment="ask Ben"))
+    assert "Kept" in line and "UTC" in line
+    again = ann.open(Place())
+    assert again["place"].pair == ("f2", "pleural_effusion")
+    assert again["phrase"] == "fluid at the base"
+    assert again["comment"] == "ask Ben"
+    assert again["judgement"] == "model_wrong"
+
+
+def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, desk):
+    """What is typed for one case must never stand under another."""
+    place = on(ann, "f1")
+    after = ann.submit(place, TERM)["place"]
+    late = ann.keep(after, TERM, token=str(place.serial))
+    assert late == gr.skip()
+    twice = events.hand_in(
+        ann.visit(Right.JUDGE), after, str(place.serial), *Filters(), *TERM
+    )
+    assert twice == gr.skip()
+    assert len(kept(desk)) == 1
+    assert ann.open(after)["phrase"] == ""
+
+
+def test_the_finished_form_is_dropped_with_the_submission(ann):
+    """Coming back shows what was said, not a form that still waits."""
+    place = on(ann, "f1")
+    ann.keep(place, TERM)
+    ann.submit(place, TERM)
+    back = ann.open(on(ann, "f1"))
+    assert back["phrase"] == "" and "You</b>: Model wrong" in back["said"]
+
+
+def test_two_reviewers_on_one_pair_are_both_kept(ann, desk):
+    """Nobody overwrites anybody; each sees the other's verdict without the note."""
+    ben = seat(desk, BEN)
+    theirs = on(ben, "f1")
+    ann.submit(on(ann, "f1"), TERM._replace(comment="private"))
+    ben.submit(theirs, Form(judgement="reference_wrong", value="absent"))
+    assert {one.verdict.reviewer for one in kept(desk)} == {ANN, BEN}
+    said = ben.open(on(ben, "f1"))["said"]
+    assert f"{ANN}</b>: Model wrong" in said
+    assert "private" not in said
+    assert "disagrees with another reviewer" in said
+    assert said.count('data-act="change"') == 1
+
+
+def test_an_own_verdict_is_changed_by_a_second_one(ann, desk):
+    """Changing supersedes; both stay in the record."""
+    place = on(ann, "f1")
+    ann.submit(place, TERM)
+    (first,) = kept(desk)
+    place = on(ann, "f1")
+    visit = ann.visit(Right.JUDGE, act="change", id=first.id)
+    status, judgement, *_ = events.change(visit, place, *Filters())
+    assert judgement == "model_wrong" and "takes the place" in status
+    ann.submit(place, TERM._replace(action="exclusion"))
+    old, new = kept(desk)
+    assert old.state is VerdictState.SUPERSEDED
+    assert new.verdict.edits.exclusions == ("fluid at the base",)
+
+
+def test_nobody_changes_what_another_said(ann, desk):
+    """The id comes from the browser and is looked up, not believed."""
+    ann.submit(on(ann, "f1"), TERM)
+    (one,) = kept(desk)
+    ben = seat(desk, BEN)
+    visit = ben.visit(Right.JUDGE, act="change", id=one.id)
+    with pytest.raises(DataError, match="not yours"):
+        events.change(visit, on(ben, "f1"), *Filters())
+
+
+def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, desk):
+    """A withdrawal is on record with its why."""
+    ben = seat(desk, BEN)
+    ben.submit(on(ben, "f1"), TERM)
+    ann.submit(on(ann, "f1"), TERM)
+    place = on(ann, "f1")
+    with pytest.raises(DataError, match="needs a reason"):
+        events.take_back(ann.visit(Right.JUDGE), place, " ", *Filters())
+    events.take_back(ann.visit(Right.JUDGE), place, "wrong case", *Filters())
+    states = {one.verdict.reviewer: one.state for one in kept(desk)}
+    assert states == {ANN: VerdictState.WITHDRAWN, BEN: VerdictState.OPEN}
+
+
+def test_a_reserved_case_is_shown_to_others_and_hinders_nobody(ann, desk):
+    """Two people see who is at it; a verdict is kept all the same."""
+    place = on(ann, "f1")
+    mine = ann.act(events.toggle_reserve, place, right=Right.JUDGE)
+    assert "Reserved by you until" in mine["status"]
+    assert mine["reserve"].value == "Give back"
+    ben = seat(desk, BEN)
+    there = on(ben, "f1")
+    assert f"reserved by {ANN} until" in ben.open(there)["case"]
+    refused = ben.act(events.toggle_reserve, there, right=Right.JUDGE)
+    assert f"Reserved by {ANN}" in refused["status"]
+    after = ben.submit(there, TERM)
+    assert "both answers are kept" in after["status"]
+
+
+def test_submitting_goes_round_what_others_reserved_and_have_done(ann, desk):
+    """The next pair is one that waits."""
+    ben = seat(desk, BEN)
+    ben.act(events.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
+    ben.submit(on(ben, "c1", "cardiomegaly"), Form(judgement="model_wrong"))
+    shown = ann.submit(on(ann, "f1"), TERM)
+    assert "Nothing in this list waits" in shown["status"]
+    assert shown["place"].case == "f1"
+
+
+def test_filters_narrow_the_list_and_open_their_first_pair(ann):
+    """Choosing a label is meant to be worked on at once."""
+    place = on(ann, "f1")
+    shown = ann.act(events.narrow, place, Filters(label="cardiomegaly"))
+    assert shown["place"].pair == ("c1", "cardiomegaly")
+    assert "1</b> of 3 pairs" in shown["queue"]
+    for filters in (
+        Filters(search="SCRIPT"),
+        Filters(kind="false_positive"),
+        Filters(section="impression"),
+        Filters(status="reserved"),
+        Filters(reviewer="nobody"),
+    ):
+        count = 1 if filters.status != "reserved" and not filters.reviewer else 0
+        found = ann.act(events.narrow, place, filters)["queue"]
+        assert f"<b>{count}</b> of 3 pairs" in found
+
+
+def test_what_was_searched_for_is_not_stored(ann, desk):
+    """Search words may be clinical text; the other filters come back."""
+    place = on(ann, "f1")
+    ann.act(events.narrow, place, Filters(search="fluid", label="pleural_effusion"))
+    rows = desk.store.read("SELECT payload FROM working")
+    assert all("fluid" not in payload for (payload,) in rows)
+    values = events.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    assert values[0] == "" and values[1].value == "pleural_effusion"
+
+
+def test_next_and_previous_stop_at_the_ends(ann):
+    """Nothing wraps round unnoticed while one goes through the list."""
+    place, seen = ann.open()["place"], []
+    for _ in range(3):
+        seen.append(place.pair)
+        shown = ann.act(events.turn, place, act="next")
+        place = shown["place"]
+    assert len(set(seen)) == 3
+    assert "last pair of the list" in shown["status"]
+    assert ann.act(events.turn, place, act="previous")["place"].pair == seen[1]
+
+
+def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, desk, version):
+    """The verdict names the run that was looked at; the newest opens on request."""
+    place = on(ann, "f1")
+    run_next(desk.workspace, version)
+    stayed = ann.open(place)
+    assert "There is a newer run" in stayed["remark"]
+    assert stayed["place"].run == place.run
+    ann.submit(place, TERM)
+    assert kept(desk)[0].circumstances.prompt == "tiny@v1"
+    newest = ann.act(events.renew, stayed["place"], act="newest")
+    assert newest["place"].run != place.run
+    assert "newer" not in newest["remark"]
+
+
+def test_an_unfinished_form_brings_back_the_run_it_was_begun_on(ann, desk, version):
+    """A reload after a new run shows the old one with the form, and says so."""
+    place = on(ann, "f1")
+    ann.keep(place, TERM)
+    run_next(desk.workspace, version)
+    again = ann.open(Place())
+    assert again["place"].run == place.run
+    assert again["phrase"] == "fluid at the base"
+    assert "There is a newer run" in again["remark"]
+
+
+def test_what_the_browser_says_is_looked_up(ann):
+    """Ids, pages and acts from outside are untrusted."""
+    place = ann.open()["place"]
+    with pytest.raises(DataError, match="not in the queue"):
+        ann.act(events.choose, place, act="open", case="../x", label="<b>")
+    page = ann.act(events.choose, place, act="page", start="99999999")
+    assert "1</b>" not in page["queue"] or page["place"].pair == place.pair
+    assert events.turn(ann.visit(act="drop table"), place, *Filters()) == gr.skip()
+    with pytest.raises(DataError, match="nothing is open"):
+        ann.act(events.turn, Place(), act="next")
+
+
+def test_who_may_only_look_gets_no_form(desk):
+    """An approver sees the cases and is told who judges them."""
+    shown = seat(desk, "Dr C", Role.APPROVER).open()
+    assert shown["sheet"].visible == "hidden"
+    assert "given by reviewers and editors" in shown["said"]
+
+
+def test_taking_text_keeps_the_form_with_it(ann):
+    """The marked words become the phrase; none marked is said."""
+    place = on(ann, "f1")
+    visit = ann.visit(Right.JUDGE)
+    form = Form(judgement="model_wrong", action="term")
+    token = str(place.serial)
+    words, line = events.take_text(visit, place, token, *form, "Fluid  at\nthe base")
+    assert words == "Fluid at the base" and "Kept" in line
+    assert ann.open(place)["phrase"] == "Fluid at the base"
+    skipped, line = events.take_text(visit, place, token, *form, "")
+    assert skipped == gr.skip() and "Mark some words" in line
+
+
+def test_words_copied_from_the_case_are_warned_about(ann):
+    """An exemplar is said in one's own words."""
+    place = on(ann, "f2")
+    copied = "Fluid script alert 1 script img src x onerror"
+    form = TERM._replace(action="positive_exemplar", phrase="x", paraphrase=copied)
+    assert "copied from the case" in ann.keep(place, form)
+
+
+def test_opening_on_a_label_shows_its_first_pair(ann):
+    """The overview's rows lead here."""
+    values = events.open_on_label(ann.visit(), "tiny", "dev", "cardiomegaly", Place())
+    assert values[1].value == "cardiomegaly"
+    assert values[events.FILTERS].pair == ("c1", "cardiomegaly")
+
+
+def test_a_holdout_stays_closed(desk, workspace, tmp_path, ann):
+    """The page says why there is nothing to see, and shows no text."""
+    add_cohort(workspace, tmp_path, [("h1", "Secret.", 1, 0)], name="h", role="holdout")
+    values = events.refresh(ann.visit(), "tiny", "h", Place(), *Filters())
+    html = "".join(one for one in values if isinstance(one, str))
+    assert "Nothing to review here" in html and "Secret" not in html

@@ -1,0 +1,225 @@
+"""The page Review in a real browser: by keyboard, by two people, by a wrong person."""
+
+import httpx
+import pytest
+
+from loop.core.paths import Workspace
+from loop.review.kept import read_kept
+from loop.run.store import open_store
+from tests.ui.conftest import TABLET, open_tab, serious, sign_in
+
+pytestmark = pytest.mark.slow
+
+MARK = """(words) => {
+  const walk = document.createTreeWalker(
+    document.querySelector('[data-case-text]'), NodeFilter.SHOW_TEXT);
+  for (let node; (node = walk.nextNode());) {
+    const at = node.data.indexOf(words);
+    if (at < 0) continue;
+    const range = document.createRange();
+    range.setStart(node, at);
+    range.setEnd(node, at + words.length);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    return true;
+  }
+  return false;
+}"""
+EVENTS = (
+    *("see_review", "review_choose", "review_turn", "review_narrow", "review_renew"),
+    *("review_keep", "review_take", "review_submit", "review_reserve"),
+    *("review_change", "review_withdraw"),
+)
+
+
+def open_review(page):
+    """Choose the page and wait for its first case."""
+    page.wait_for_selector("#bar .who-name")
+    open_tab(page, "Review")
+    page.wait_for_selector("[data-case-text]")
+
+
+def case_of(page):
+    """Return which case is open, and where it stands."""
+    return page.inner_text(".case-name")
+
+
+def press_on(page, key):
+    """Press a key that opens another pair, and wait for it."""
+    before = case_of(page)
+    page.keyboard.press(key)
+    page.wait_for_function(
+        "before => document.querySelector('.case-name').innerText !== before",
+        arg=before,
+    )
+
+
+def wait_for_line(page, words):
+    """Wait until the line under the form says so."""
+    page.wait_for_function(
+        "words => document.querySelector('#review-status').innerText.includes(words)",
+        arg=words,
+    )
+
+
+def verdicts(root):
+    """Return what was kept, newest last."""
+    workspace = Workspace(root)
+    with open_store(workspace) as store:
+        return read_kept(store, workspace, "demo_dev")
+
+
+def test_five_cases_are_judged_by_keyboard_alone(demo, served_alone, new_page):
+    """Hours of work need no mouse."""
+    page = new_page()
+    page.goto(served_alone)
+    open_review(page)
+    for number in range(5):
+        page.keyboard.press("1" if number % 2 else "3")
+        page.keyboard.press("m")
+        if number == 0:
+            page.keyboard.press("w")
+            page.keyboard.type("j and k are words here")
+            press_on(page, "Control+Enter")
+        else:
+            press_on(page, "s")
+        assert page.locator("#review-judgement input:checked").count() == 0
+        assert page.evaluate("document.activeElement.tagName") != "TEXTAREA"
+    said = [one.verdict for one in verdicts(demo.root)]
+    assert len({(one.case_ids, one.label) for one in said}) == 5
+    assert {one.severity.value for one in said} == {"minor"}
+    assert said[0].comment == "j and k are words here"
+    assert page.complaints == []
+
+
+def test_marked_words_become_an_exemplar(demo, served_alone, new_page):
+    """The phrase is taken from the text; the statement is one's own."""
+    page = new_page()
+    page.goto(served_alone)
+    open_review(page)
+    words = " ".join(page.inner_text("[data-case-text]").split(".")[0].split()[:2])
+    assert page.evaluate(MARK, words)
+    for key in ("1", "e", "g"):
+        page.keyboard.press(key)
+    page.wait_for_function(
+        "w => document.querySelector('#review-phrase textarea').value === w", arg=words
+    )
+    page.keyboard.press("i")
+    page.keyboard.type(f"Today {words} again.")
+    wait_for_line(page, "Kept")
+    press_on(page, "Control+Enter")
+    (example,) = verdicts(demo.root)[-1].verdict.edits.exemplars
+    assert (example.evidence, example.text) == (words, f"Today {words} again.")
+
+
+def test_a_reload_in_the_middle_of_a_form_loses_nothing(served_alone, new_page):
+    """Case and form come back as they were."""
+    page = new_page()
+    page.goto(served_alone)
+    open_review(page)
+    press_on(page, "j")
+    press_on(page, "j")
+    before = case_of(page)
+    page.keyboard.press("2")
+    page.keyboard.press("u")
+    page.keyboard.press("w")
+    with page.expect_response(lambda r: "half a sen" in (r.request.post_data or "")):
+        page.keyboard.type("half a sen")
+    page.reload()
+    page.wait_for_selector("[data-case-text]")
+    page.wait_for_function(
+        "document.querySelector('#review-comment textarea').value === 'half a sen'"
+    )
+    assert case_of(page) == before
+    assert page.is_checked("#review-judgement input[value=reference_wrong]")
+    assert page.is_checked("#review-value input[value=uncertain]")
+    assert page.evaluate("[...Object.keys(localStorage)]") == []
+
+
+def test_hidden_fields_follow_the_choice(shared_alone, new_page):
+    """Only what matters is on the screen, at once and without the server."""
+    page = new_page()
+    page.goto(shared_alone)
+    open_review(page)
+    assert not page.is_visible("#review-phrase")
+    page.keyboard.press("c")
+    assert page.is_visible("#review-phrase") and page.is_visible("#review-rule")
+    assert not page.is_visible("#review-paraphrase")
+    page.keyboard.press("E")
+    assert page.is_visible("#review-paraphrase")
+    page.keyboard.press("2")
+    assert not page.is_visible("#review-action")
+    page.keyboard.press("0")
+
+
+def test_two_reviewers_at_once_keep_both_verdicts(demo, served, new_page):
+    """Two browsers, one pair: nobody overwrites anybody."""
+    pages = [new_page(), new_page()]
+    for page, name in zip(pages, ("Dr Reviewer", "Dr Other Reviewer"), strict=True):
+        sign_in(page, served, name)
+        open_review(page)
+    first, second = pages
+    assert case_of(first) == case_of(second)
+    first.keyboard.press("r")
+    wait_for_line(first, "Reserved by you")
+    first.keyboard.press("1")
+    second.keyboard.press("3")
+    press_on(first, "s")
+    press_on(second, "s")
+    kept = verdicts(demo.root)
+    assert len(kept) == 2
+    assert len({one.verdict.case_ids for one in kept}) == 1
+    assert {one.verdict.reviewer for one in kept} == {
+        "Dr Reviewer",
+        "Dr Other Reviewer",
+    }
+
+
+def test_a_search_is_never_in_an_address(shared_alone, new_page):
+    """What is looked for may be clinical text."""
+    page = new_page()
+    page.goto(shared_alone)
+    open_review(page)
+    page.keyboard.press("/")
+    page.keyboard.type("pneumothorax")
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "document.querySelector('.queue-head b').innerText !== '261'"
+    )
+    assert "pneumothorax" in page.inner_text("[data-case-text]").casefold()
+    assert not any("pneumothorax" in url for url in page.asked)
+    assert not any(
+        url for url in page.asked if not url.startswith((shared_alone, "data:"))
+    )
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_mere_reader_reaches_no_event_of_the_page(shared, new_page, name):
+    """Who labels blind gets neither case nor answer, by hand either."""
+    page = new_page()
+    sign_in(page, shared, "Dr Reader")
+    jar = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
+    answer = httpx.post(
+        f"{shared}/gradio_api/run/{name}",
+        json={"data": [None] * 24, "session_hash": "x"},
+        cookies=jar,
+        headers={"origin": shared},
+    )
+    assert answer.status_code == 500
+    assert "takes the role" in answer.text
+    assert "demo-dev" not in answer.text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [None, TABLET], ids=["desktop", "tablet"])
+def test_no_serious_barrier(shared_alone, new_page, scheme, size):
+    """Readable for everyone, in both themes and sizes, with the whole form open."""
+    page = new_page(**({"color_scheme": scheme} | ({"size": size} if size else {})))
+    page.goto(shared_alone)
+    open_review(page)
+    page.keyboard.press("o")
+    page.keyboard.press("e")
+    page.wait_for_selector("#review-wide[aria-pressed=true]")
+    assert serious(page) == []
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= page.viewport_size["width"]

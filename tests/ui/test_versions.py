@@ -1,0 +1,246 @@
+"""Versions: lineage, scores, differences, aliases and the ledger, broken or not."""
+
+import json
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.people.users import Right, Role
+from loop.prompts.catalog import read_aliases, read_version, write_version
+from loop.prompts.history import move_alias
+from loop.ui.pages.versions import events
+from loop.ui.pages.versions.ledger import Look, turn_to
+from tests.ui.conftest import TABLET, serious, sign_in
+from tests.ui.visits import enter, opened, visit
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m\x00\u202eevil"
+EDITOR = Actor(name="Dr E")
+
+
+@pytest.fixture
+def desk(demo):
+    """Return a desk on the demo, whose version 1 was scored."""
+    with opened(demo) as desk:
+        yield desk
+
+
+@pytest.fixture
+def two(desk):
+    """Add a version 2 with a reason that no page may run, and return the desk."""
+    first = read_version(desk.workspace, "extractor@v1")
+    guides = (
+        replace(first.guides[0], terms=(*first.guides[0].terms, "collapsed <b>lobe")),
+        *first.guides[1:],
+    )
+    made = replace(
+        first, number=2, parent=first.digest, guides=guides, why=HOSTILE, author="Dr E"
+    )
+    write_version(desk.workspace, made)
+    event = Event(
+        action="draft_committed",
+        subject="extractor@v2",
+        reason=HOSTILE,
+        payload={"digest": made.digest, "parent": first.digest, "verdicts": ["abc"]},
+    )
+    append_event(desk.workspace.ledger, event, EDITOR)
+    return desk
+
+
+def seen(desk):
+    """Return how many entries the ledger has."""
+    return len(read_ledger(desk.workspace.ledger))
+
+
+def page(desk, *roles):
+    """Return what the outputs of the page show."""
+    return events.refresh(visit(desk, *roles), "extractor", "demo_dev")
+
+
+def test_a_version_is_shown_with_who_when_why_and_score(two):
+    """Everything of a version stands in its row."""
+    tables, before, after, difference, *_ = page(two)
+    assert "Dr E" in tables
+    assert "(editor)" in tables
+    assert "+1 term" in tables
+    assert "not scored" in tables
+    assert (before.value, after.value) == ("extractor@v1", "extractor@v2")
+    assert "collapsed &lt;b&gt;lobe" in difference
+
+
+def test_hostile_reasons_are_text_in_tables_figures_and_ledger(two):
+    """A reason is typed by people: script, ANSI, null and RTL override stay text."""
+    shown = "".join(part for part in page(two) if isinstance(part, str))
+    assert "<script>" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    for character in ("\x1b", "\x00", "\u202e"):
+        assert character not in shown
+
+
+def test_an_edited_version_is_named_and_hides_no_other(two):
+    """Whoever edited a committed version behind the tool's back is found out."""
+    guides = two.workspace.prompts / "extractor" / "v2" / "guides.yaml"
+    guides.write_text(guides.read_text().replace("collapsed", "folded"))
+    tables, _, _, difference, *_ = page(two)
+    assert "Not to be trusted" in tables
+    assert "v1" in tables
+    assert "Cannot be compared" in difference
+    assert "was edited after it was committed" in difference
+
+
+def test_a_broken_ledger_still_shows_the_page(two):
+    """The chain's status, the line, and what came before the break."""
+    lines = two.workspace.ledger.read_text().splitlines()
+    lines[2] = lines[2].replace("demo", "Demo", 1)
+    two.workspace.ledger.write_text("\n".join(lines) + "\n")
+    tables, *_, ledger, _, _ = page(two)
+    assert "its chain is broken" in tables
+    assert "Chain broken" in ledger
+    assert "line 3" in ledger
+    assert "2 entries" in ledger
+
+
+def test_a_workspace_without_a_prompt_has_a_designed_page(desk):
+    """The first visit is before the first prompt."""
+    tables, *_ = events.refresh(visit(desk), None, None)
+    assert "No prompt yet" in tables
+
+
+def test_a_click_shows_what_one_version_changed(two):
+    """The number comes from the browser and is looked up."""
+    click = visit(two, number="2")
+    before, after, difference = events.act(click, "extractor", "demo_dev")
+    assert (before, after) == ("extractor@v1", "extractor@v2")
+    assert "&rarr;" in difference
+    for number in ("7", "../../x", None):
+        with pytest.raises(DataError, match="not there any more"):
+            events.act(visit(two, number=number), "extractor", "demo_dev")
+
+
+def test_an_alias_moves_with_a_reason_in_the_approvers_name(two):
+    """The same entry as `ranloop alias` makes."""
+    approver = visit(two, Role.APPROVER, right=Right.APPROVE, name="Dr P")
+    typed = ("extractor@v2", " production ", "agreed in the meeting", seen(two))
+    *_, said = events.point(approver, "extractor", "demo_dev", *typed)
+    assert "extractor@production is now v2" in said
+    assert read_aliases(two.workspace, "extractor") == {"production": "v2"}
+    entry = read_ledger(two.workspace.ledger)[-1]
+    assert (entry.actor, entry.role) == ("Dr P", "approver")
+    assert entry.reason == "agreed in the meeting"
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (("extractor@v2", "production", "  "), "a reason is missing"),
+        ((None, "production", "why"), "no version is chosen"),
+        (("extractor@v2", "v3", "why"), "cannot be an alias"),
+        (("extractor@v9", "production", "why"), "v9"),
+    ],
+)
+def test_a_wrong_form_for_an_alias_is_refused(two, typed, message):
+    """Nothing reaches the ledger."""
+    before = seen(two)
+    approver = visit(two, right=Right.APPROVE)
+    with pytest.raises(DataError, match=message):
+        events.point(approver, "extractor", "demo_dev", *typed, before)
+    assert seen(two) == before
+
+
+def test_an_alias_that_someone_moved_meanwhile_is_not_moved_over(two):
+    """Two approvers with the page open do not undo each other unseen."""
+    opened_at = seen(two)
+    move_alias(
+        two.workspace, "extractor@v2", "production", actor=EDITOR, reason="first"
+    )
+    typed = ("extractor@v1", "production", "second", opened_at)
+    with pytest.raises(ConflictError, match="Dr E pointed production at v2"):
+        events.point(visit(two, right=Right.APPROVE), "extractor", "demo_dev", *typed)
+    assert read_aliases(two.workspace, "extractor") == {"production": "v2"}
+
+
+def test_a_tab_left_open_is_told_that_the_ledger_went_on(two):
+    """The page does not change under the reader; it offers to."""
+    opened_at = seen(two)
+    refs = ("extractor@v1", "extractor@v2")
+    assert events.compare(visit(two), *refs, opened_at)[1] == ""
+    move_alias(two.workspace, "extractor@v2", "x", actor=EDITOR, reason="first")
+    assert "1 new entry" in events.compare(visit(two), *refs, opened_at)[1]
+
+
+def test_the_ledger_is_filtered_and_turned_on_the_server(desk):
+    """Fifty at a time, newest first; any page number is taken for the nearest."""
+    event = Event(action="override", subject="extractor@v1", reason="r")
+    for _ in range(60):
+        append_event(desk.workspace.ledger, event, EDITOR)
+    entries = read_ledger(desk.workspace.ledger)
+    first = turn_to(entries, Look(action="override", subject="EXTRACTOR@v1"))
+    assert (first.found, first.pages, len(first.entries)) == (60, 2, 50)
+    assert first.entries[0][0].seq == len(entries)
+    last = turn_to(entries, Look(action="override", page=99))
+    assert (last.number, len(last.entries)) == (2, 10)
+    assert turn_to(entries, Look(subject="nobody")).found == 0
+
+
+@pytest.mark.parametrize("page", ["2", "-1", "x", "9" * 400, "", None, ["2"]])
+def test_a_page_number_from_the_browser_breaks_nothing(desk, page):
+    """It is untrusted."""
+    shown, _ = events.read_ledger_page(visit(desk, page=page), "", "", seen(desk))
+    assert "Chain intact" in shown
+
+
+def test_only_approvers_are_offered_to_move_an_alias(desk):
+    """What one may not do is not shown."""
+    assert page(desk, Role.REVIEWER)[4].visible is False
+    assert page(desk, Role.APPROVER)[4].visible is True
+
+
+@pytest.mark.slow
+def test_a_reviewer_cannot_move_an_alias_by_hand(shared, new_page):
+    """The right is checked on the server, also for who calls the function by name."""
+    page = new_page()
+    sign_in(page, shared, "Dr Reviewer")
+    jar = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
+    values = [None, None, None, "production", "why", None]
+    answer = httpx.post(
+        f"{shared}/gradio_api/run/versions_alias",
+        json={"data": values},
+        cookies=jar,
+        headers={"Origin": shared},
+    )
+    assert answer.status_code == 500
+    assert "takes the role approver" in json.loads(answer.text)["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [None, TABLET], ids=["desktop", "tablet"])
+def test_no_serious_barrier(shared_alone, new_page, scheme, size):
+    """Readable for everyone, in both themes and sizes, without scrolling sideways."""
+    options = {"color_scheme": scheme} | ({"size": size} if size else {})
+    page = new_page(**options)
+    enter(page, shared_alone, "Versions")
+    page.wait_for_selector("#ledger table.entries")
+    assert serious(page) == []
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= page.viewport_size["width"]
+    assert page.complaints == []
+
+
+@pytest.mark.slow
+def test_an_alias_is_moved_in_the_browser(served_alone, new_page):
+    """The tag appears in the table, and the entry on top of the ledger."""
+    page = new_page()
+    enter(page, served_alone, "Versions")
+    page.wait_for_selector("#versions table.history")
+    page.fill("#alias-name input, #alias-name textarea", "production")
+    page.fill("#alias-why input, #alias-why textarea", HOSTILE.replace("\x00", ""))
+    page.click("#alias-move")
+    page.wait_for_selector("#versions .alias")
+    assert page.inner_text("#versions .alias") == "production"
+    first = page.locator("#ledger tbody tr").first
+    assert "alias moved" in first.inner_text()
+    assert "<script>alert(1)</script>" in first.inner_text()
+    assert page.complaints == []

@@ -1,0 +1,48 @@
+"""Visits without a browser: a desk on a workspace, and who comes to it."""
+
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from loop.people.users import Right, Role, User
+from loop.run.store import open_store
+from loop.ui.access.access import Access
+from loop.ui.desk import Desk
+from loop.ui.wiring import Visit
+from tests.ui.conftest import open_tab
+
+
+@contextmanager
+def opened(workspace, **options):
+    """Give a desk on `workspace` with its real access."""
+    access = Access.open(workspace, host="127.0.0.1", local="Dr Local", **options)
+    with open_store(workspace) as store:
+        yield Desk(
+            workspace=workspace,
+            store=store,
+            access=access,
+            now=lambda: datetime.now(UTC),
+        )
+
+
+def visit(desk, *roles, right=Right.SEE, name="Dr A", **data):
+    """Return the visit of someone with `roles`, by default all of them."""
+    user = User(name=name, roles=roles or tuple(Role))
+    return Visit(desk=desk, user=user, actor=user.actor(right), data=data)
+
+
+def enter(page, url, tab):
+    """Open the workbench and choose one of its pages once it is there."""
+    page.goto(url)
+    page.wait_for_selector("#bar .who-name")
+    open_tab(page, tab)
+
+
+def until(done, limit_s=20):
+    """Wait until `done` returns something true, and return that."""
+    end = time.monotonic() + limit_s
+    while not (found := done()):
+        if time.monotonic() > end:
+            raise TimeoutError("it took too long")
+        time.sleep(0.01)
+    return found
