@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,9 @@ from loop.cli.ceiling_report import ceiling_data, say_ceiling
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
+    note,
     open_workspace,
+    own_output,
     print_json,
     print_table,
     say,
@@ -47,6 +50,10 @@ def agreement(
         str | None,
         typer.Option("--against", help="Run to hold beside the readers; e.g. latest."),
     ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", help="Write the readers' agreement, one row per label."),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,14 +63,18 @@ def agreement(
     against the majority of the others: what a model can be held against. With
     --against, a run is held against the same majorities on the same cases.
     """
+    from loop.core.files import write_atomic
     from loop.labels.agreement import measure_agreement
     from loop.labels.cohort import read_cohort
     from loop.labels.taxonomy import read_taxonomy
     from loop.labels.votes import read_cohort_votes
+    from loop.report.tables import agreement_table
 
     if uncertain not in ("leave-out", "category"):
         raise typer.BadParameter("use leave-out or category", param_hint="--uncertain")
     place = open_workspace(workspace)
+    if csv is not None:
+        own_output(csv, place)
     taxonomy = read_taxonomy(place.labels)
     votes = read_cohort_votes(place, read_cohort(place, cohort), taxonomy)
     report = measure_agreement(
@@ -73,6 +84,9 @@ def agreement(
         uncertain_is_category=uncertain == "category",
         resamples=resamples,
     )
+    if csv is not None:
+        write_atomic(csv, agreement_table(report))
+        note(f"wrote {csv}")
     beside = _measure_beside(place, votes, cohort, against) if against else None
     if as_json:
         data = _as_data(report)

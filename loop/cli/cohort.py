@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from loop.cli.cohort_report import say_import, say_votes, votes_data
+from loop.cli.cohort_report import (
+    pair_data,
+    rehearsal_data,
+    say_import,
+    say_rehearsal,
+    say_votes,
+    votes_data,
+)
 from loop.cli.console import (
     ActorOption,
     JsonOption,
@@ -22,13 +29,23 @@ from loop.cli.console import (
 )
 
 if TYPE_CHECKING:
+    from loop.core.ledger import Actor
     from loop.core.paths import Workspace
-    from loop.labels.votes import VotesReport
+    from loop.labels.importing.source import ImportOptions
+    from loop.labels.rehearsal import VotesFile
 
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would become of it; change nothing.")
+]
 NeedOption = Annotated[
     int | None,
     typer.Option("--need", min=1, help="Equal votes wanted; default: over half."),
 ]
+
+_Import: TypeAlias = "tuple[Path, ImportOptions, VotesFile | None]"
+"""What is imported, how, and the votes on it."""
+
+_AGAIN = "the same command without --dry-run"
 
 
 def register(app: typer.Typer) -> None:
@@ -94,6 +111,7 @@ def import_(
         bool, typer.Option("--replace", help="Replace a cohort of this name.")
     ] = False,
     why: Annotated[str, typer.Option("--why", help="Reason, for the ledger.")] = "",
+    dry_run: DryRunOption = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
     as_json: JsonOption = False,
@@ -101,10 +119,11 @@ def import_(
     """Import cases: texts into the private folder, digests and labels into the open.
 
     Label columns (or the Open-i MeSH coding) become reference v1; readers' votes
-    become a reference by majority.
+    become a reference by majority. With --dry-run, also what it would share with
+    cohorts of other roles.
     """
-    from loop.labels.importing.importer import import_cohort
     from loop.labels.importing.source import ImportOptions
+    from loop.labels.rehearsal import VotesFile
 
     place, who = open_workspace(workspace), acting(actor)
     columns = {"case_id": id_column, "text": text_column, "patient": patient_column}
@@ -122,21 +141,9 @@ def import_(
         replace=replace,
         reason=why,
     )
-    progress = Progress(f"import {name}", quiet=as_json)
-    report = import_cohort(place, source, options, actor=who, watch=progress.track)
-    counted = None
-    if votes_file:
-        note(f"{name}: {report.cases} cases imported; adding votes")
-        counted = _add_votes(place, name, votes_file, need, actor)
-    if as_json:
-        from dataclasses import asdict
-
-        result = asdict(report)
-        print_json({**result, "votes": votes_data(counted) if counted else None})
-        return
-    say_import(report)
-    if counted:
-        say_votes(counted)
+    given = VotesFile(name, votes_file, need) if votes_file else None
+    do = _rehearse if dry_run else _import
+    do(place, (source, options, given), who, as_json=as_json)
 
 
 def votes(
@@ -151,6 +158,7 @@ def votes(
             "--replace", help="Replace all votes of readers who voted before."
         ),
     ] = False,
+    dry_run: DryRunOption = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
     as_json: JsonOption = False,
@@ -159,12 +167,19 @@ def votes(
 
     The majority over all readers is the next reference version.
     """
-    place = open_workspace(workspace)
-    report = _add_votes(place, name, file, need, actor, replace=replace)
+    from loop.labels.rehearsal import VotesFile, rehearse_votes, take_votes_file
+
+    place, who = open_workspace(workspace), acting(actor)
+    given = VotesFile(name, file, need, replace)
+    do = rehearse_votes if dry_run else take_votes_file
+    report = do(place, given, actor=who)
     if as_json:
-        print_json(votes_data(report))
-    else:
-        say_votes(report)
+        print_json({**votes_data(report), **({"dry_run": True} if dry_run else {})})
+        return
+    if dry_run:
+        say("dry run: nothing was changed; this is what the votes would make")
+    say_votes(report)
+    say(f"next: {_AGAIN if dry_run else f'ranloop agreement {name}'}")
 
 
 def check(
@@ -178,21 +193,15 @@ def check(
 
     Near-duplicate texts count: 5-word shingles with a Jaccard similarity of 0.8.
     """
-    from dataclasses import asdict
-
     from loop.labels.overlap import check_cohorts, require_separate
 
     report = check_cohorts(open_workspace(workspace), names)
     if as_json:
-        pairs = [
-            {**asdict(pair), "shared": [shared._asdict() for shared in pair.shared]}
-            for pair in report.pairs
-        ]
         print_json(
             {
                 "separate": report.separate,
                 "cohorts": dict(report.cohorts),
-                "pairs": pairs,
+                "pairs": [pair_data(pair) for pair in report.pairs],
             }
         )
         if not report.separate:
@@ -224,28 +233,74 @@ def show(
         _show(place, name, as_json=as_json)
 
 
-def _add_votes(
-    place: Workspace,
-    name: str,
-    file: Path,
-    need: int | None,
-    actor: str | None,
-    *,
-    replace: bool = False,
-) -> VotesReport:
-    from loop.labels.cohort import read_cohort
-    from loop.labels.taxonomy import read_taxonomy
-    from loop.labels.votes import import_votes, replace_votes
+def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
+    """Import a source and the votes on it, and say what became of them."""
+    from dataclasses import asdict
 
-    take = replace_votes if replace else import_votes
-    return take(
-        place,
-        read_cohort(place, name),
-        file,
-        read_taxonomy(place.labels),
-        need=need,
-        actor=acting(actor),
-    )
+    from loop.labels.importing.importer import import_cohort
+    from loop.labels.rehearsal import take_votes_file
+
+    source, options, given = what
+    progress = Progress(f"import {options.name}", quiet=as_json)
+    report = import_cohort(place, source, options, actor=who, watch=progress.track)
+    counted = None
+    if given:
+        note(f"{report.cohort}: {report.cases} cases imported; adding votes")
+        counted = take_votes_file(place, given, actor=who)
+    if as_json:
+        result = asdict(report)
+        print_json({**result, "votes": votes_data(counted) if counted else None})
+        return
+    say_import(report)
+    if counted:
+        say_votes(counted)
+    say("next: ranloop cohort check")
+
+
+def _rehearse(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
+    """Say what `_import` would do."""
+    from loop.labels.importing.importer import import_cohort
+    from loop.labels.rehearsal import rehearse_import, take_votes_file
+    from loop.labels.trial import trial
+
+    source, options, given = what
+    progress = Progress(f"check {options.name}", quiet=as_json)
+    found = rehearse_import(place, source, options, actor=who, watch=progress.track)
+    counted = None
+    if given:
+        with trial(place) as copy:
+            import_cohort(copy, source, options, actor=who)
+            counted = take_votes_file(copy, given, actor=who)
+    replaced = _find_replaced(place, options.name)
+    if as_json:
+        print_json({**rehearsal_data(found, counted), "replaced": replaced})
+        return
+    say("dry run: nothing was changed; this is what the import would make")
+    say_rehearsal(found, replaced)
+    if counted:
+        say_votes(counted)
+    say(f"next: {_AGAIN}")
+
+
+def _find_replaced(place: Workspace, name: str) -> dict[str, object] | None:
+    """Return what a cohort of this name holds now; None without one."""
+    from loop.core.errors import DataError
+    from loop.labels.cohort import list_cohorts, read_cohort_file
+    from loop.labels.reference import list_references
+    from loop.labels.votes import votes_path
+
+    if name not in list_cohorts(place):
+        return None
+    try:
+        cases = read_cohort_file(place, name).cases
+    except DataError:
+        # A cohort may be replaced because its file is damaged.
+        cases = None
+    return {
+        "cases": cases,
+        "references": list(list_references(place, name)),
+        "votes": votes_path(place, name).is_file(),
+    }
 
 
 def _list(place: Workspace, *, as_json: bool) -> None:

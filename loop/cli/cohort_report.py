@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from loop.cli.console import say
 
 if TYPE_CHECKING:
     from loop.labels.importing.importer import ImportReport
+    from loop.labels.overlap import PairReport, Shared
+    from loop.labels.rehearsal import ImportRehearsal
     from loop.labels.votes import VotesReport
 
 
@@ -43,7 +46,74 @@ def say_import(report: ImportReport) -> None:
     say(f"  licence     {report.licence}")
     if report.citation:
         say(f"  cite        {report.citation}")
-    say("next: ranloop cohort check")
+
+
+def say_rehearsal(
+    found: ImportRehearsal, replaced: Mapping[str, object] | None
+) -> None:
+    """Print what would become of a source, what it shares, and what it replaces."""
+    say_import(found.report)
+    if replaced:
+        _say_replaced(replaced)
+    for pair in found.overlap:
+        say(f"  shared      with {pair.second}:{'' if pair.shared else ' nothing'}")
+        for one in pair.shared:
+            say(f"              {_shared(one)}")
+        for remark in pair.not_checked:
+            say(f"              not compared: {remark}")
+    for name in found.unread:
+        say(f"  warning     {name} could not be compared: it is not as recorded")
+    if not found.separate:
+        say(
+            "  warning     cohorts of different roles must be separate: leave these "
+            "cases out with --exclude, or use --id-prefix if ids only look alike"
+        )
+
+
+def _say_replaced(replaced: Mapping[str, object]) -> None:
+    numbers = replaced["references"]
+    versions = [f"v{number}" for number in numbers] if isinstance(numbers, list) else []
+    known = replaced["cases"] is not None
+    held = [
+        f"{replaced['cases']} cases" if known else "a cohort whose file is damaged",
+        f"references {', '.join(versions) or 'none'}",
+        *(["readers' votes"] if replaced["votes"] else []),
+    ]
+    say(f"  replaces    {', '.join(held)}; all kept in .ranloop/replaced/")
+    say("              runs on these cases cannot be scored if a case differs")
+
+
+def _shared(one: Shared) -> str:
+    """Return ``7 cases: a1, a2 = b2 ...``."""
+    from loop.labels.overlap import quote_id
+
+    ids = [" = ".join(map(quote_id, dict.fromkeys(pair))) for pair in one.examples]
+    more = " ..." if one.number > len(one.examples) else ""
+    several = "" if one.number == 1 else "s"
+    return f"{one.number} {one.kind.value}{several}: {', '.join(ids)}{more}"
+
+
+def rehearsal_data(
+    found: ImportRehearsal, votes: VotesReport | None
+) -> dict[str, object]:
+    """Return what an import would do for ``--json``."""
+    from dataclasses import asdict
+
+    return {
+        "dry_run": True,
+        **asdict(found.report),
+        "votes": votes_data(votes) if votes else None,
+        "separate": found.separate,
+        "pairs": [pair_data(pair) for pair in found.overlap],
+        "not_compared": list(found.unread),
+    }
+
+
+def pair_data(pair: PairReport) -> dict[str, Any]:
+    """Return what two cohorts share for ``--json``."""
+    from dataclasses import asdict
+
+    return {**asdict(pair), "shared": [shared._asdict() for shared in pair.shared]}
 
 
 def _warn_of_languages(report: ImportReport) -> None:
@@ -88,7 +158,8 @@ def say_votes(report: VotesReport) -> None:
             f"now, {report.superseded.corrections} corrections by verdict are undone"
         )
     _say_adjudications(report)
-    say(f"next: ranloop agreement {report.cohort}")
+    if report.not_blind:
+        say(f"  not blind   {', '.join(report.not_blind)}: had seen a model's answers")
 
 
 def _say_adjudications(report: VotesReport) -> None:

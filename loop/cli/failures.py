@@ -48,6 +48,10 @@ class Order(StrEnum):
     VALUE = "value"
 
 
+_SPANS, _PROBLEM = 2, 40
+"""Spans and characters of a problem in a cell; ``--json`` and CSV have them all."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
     app.command("failures")(failures)
@@ -274,10 +278,37 @@ def _print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
 def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) -> None:
     from loop.evaluate.failures import count_kinds
 
-    header = ["case", "label", "kind", "predicted", "reference", "evidence at"]
-    queued = bool(rows) and "why" in rows[0]
+    title = f"failing cases of run {found.run_id} on {found.cohort}"
+    if rows and "why" in rows[0]:
+        say(title)
+        for row in rows:
+            _print_item(row)
+    else:
+        _print_table(rows, title)
+    say()
+    kinds = count_kinds(found.rows)
+    parts = ", ".join(f"{number} {kind.value}" for kind, number in kinds.items())
+    say(f"{len(rows)} of {total} rows: {parts}")
+
+
+def _print_item(row: Mapping[str, Any]) -> None:
+    """Print a row of the queue on lines of its own: its reasons need the width."""
+    from textwrap import indent
+
+    state = [row["progress"], *([row["reviewers"]] if row["reviewers"] else [])]
+    if row["reserved_by"]:
+        state.append(f"reserved by {row['reserved_by']}")
+    say()
+    say(f"{row['place']:>4}  {_named(row)}")
+    say(f"      {_answers(row)}")
+    say(f"      {', '.join(state)}; {row['why'] or 'no reason to hurry'}")
+    if row.get("text"):
+        say(indent(row["text"], " " * 6))
+
+
+def _print_table(rows: Sequence[Mapping[str, Any]], title: str) -> None:
     print_table(
-        [*header, *(["progress", "why"] if queued else [])],
+        ["case", "label", "kind", "predicted", "reference", "evidence at"],
         [
             (
                 row["case_id"],
@@ -285,22 +316,39 @@ def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) 
                 row["kind"],
                 row["predicted"],
                 row["reference"],
-                _span_words(row["spans"]) or row["problem"],
-                *((row["progress"], row["why"]) if queued else ()),
+                _places(row),
             )
             for row in rows
         ],
-        title=f"failing cases of run {found.run_id} on {found.cohort}",
+        title=title,
     )
     for row in rows:
         if row.get("text"):
             say()
-            say(f"{row['case_id']}, {row['label'] or '(all)'}, {row['kind']}:")
+            say(f"{_named(row)}:")
             say(f"  {row['text']}")
-    say()
-    kinds = count_kinds(found.rows)
-    parts = ", ".join(f"{number} {kind.value}" for kind, number in kinds.items())
-    say(f"{len(rows)} of {total} rows: {parts}")
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return f"{row['case_id']}, {row['label'] or '(all)'}, {row['kind']}"
+
+
+def _answers(row: Mapping[str, Any]) -> str:
+    """Return what the model and the reference say, and where the evidence stands."""
+    answer = f"predicted {row['predicted'] or 'nothing'}"
+    reference = f", reference {row['reference']}" if row["reference"] else ""
+    where = f", evidence at {_places(row)}" if row["spans"] or row["problem"] else ""
+    return answer + reference + where
+
+
+def _places(row: Mapping[str, Any]) -> str:
+    """Return where the evidence stands, or why there is no answer; as a cell holds."""
+    from textwrap import shorten
+
+    spans = row["spans"]
+    more = f" +{len(spans) - _SPANS}" if len(spans) > _SPANS else ""
+    problem = shorten(row["problem"], _PROBLEM, placeholder=" ...")
+    return _span_words(spans[:_SPANS]) + more or problem
 
 
 def _span_words(spans: Sequence[Sequence[int]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,9 @@ import typer
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
+    note,
     open_workspace,
+    own_output,
     print_json,
     say,
 )
@@ -40,16 +43,29 @@ def history(
     events: Annotated[
         bool, typer.Option("--events", help="Also list every ledger entry.")
     ] = False,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv", help="Write one row per version or draft and cohort as CSV."
+        ),
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the versions of a prompt: who, why, scores, labels passed, drafts tried."""
+    from loop.core.files import write_atomic
     from loop.evaluate.history import read_scores
     from loop.prompts.history import read_history
+    from loop.report.tables import history_table
 
     place, prompt = open_workspace(workspace), name.partition("@")[0]
+    if csv is not None:
+        own_output(csv, place)
     rows = read_history(place, prompt)
     scores = read_scores(place, prompt)
+    if csv is not None:
+        write_atomic(csv, history_table(scores))
+        note(f"wrote {csv}")
     if as_json:
         versions = [_data(row, scores) for row in rows]
         print_json({"prompt": name, "versions": versions})

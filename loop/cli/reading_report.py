@@ -88,6 +88,7 @@ def say_published(published: Published) -> None:
             f"begun and left out{blind}"
         )
     say_votes(published.votes)
+    say(f"next: ranloop agreement {published.votes.cohort}")
 
 
 def published_data(published: Published) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,12 +20,12 @@ from loop.cli.console import (
     open_workspace,
     own_output,
     print_json,
-    print_table,
     say,
 )
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
+    from loop.review.intake import Occasion
     from loop.review.kept import KeptVerdict, VerdictState
     from loop.run.store import Store
 
@@ -59,6 +61,9 @@ def add(
     run: Annotated[
         str | None, typer.Option("--run", help="Run that was judged; or latest.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be kept; keep nothing.")
+    ] = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
     as_json: JsonOption = False,
@@ -69,14 +74,16 @@ def add(
 
     place = open_workspace(workspace)
     occasion = Occasion(acting(actor).name, cohort or "", run or "")
+    if dry_run:
+        _rehearse(place, file, occasion, as_json=as_json)
+        return
     with open_store(place) as store:
         taken = take_file(place, store, file, occasion)
     if as_json:
         print_json({**taken._asdict(), "ids": list(taken.ids)})
         return
     on = f" on run {taken.run}" if taken.run else ""
-    plural = "" if len(taken.ids) == 1 else "s"
-    say(f"kept {len(taken.ids)} verdict{plural} on {taken.cohort}{on}:")
+    say(f"kept {_counted(len(taken.ids), 'verdict')} on {taken.cohort}{on}:")
     for key in taken.ids:
         say(f"  {key}")
 
@@ -101,25 +108,14 @@ def list_(
     if as_json:
         print_json({"total": len(rows), "verdicts": rows})
         return
-    header = ("id", "cohort", "cases", "label", "judgement", "reviewer", "state")
-    cells = [
-        (
-            row["id"],
-            row["cohort"],
-            _short(row["cases"]),
-            row["label"],
-            row["judgement"],
-            row["reviewer"],
-            _state_words(row),
-        )
-        for row in rows
-    ]
-    if cells:
-        print_table(header, cells)
-    for row in rows:
-        if row.get("comment"):
-            say(f"  {row['id']}: {row['comment']}")
-    say(f"{len(rows)} verdict{'' if len(rows) == 1 else 's'}")
+    for name, group in groupby(rows, lambda row: row["cohort"]):
+        say(f"{name}:")
+        for row in group:
+            for line in _lines(row):
+                say(line)
+    told = ", ".join(_tally(Counter(row["state"] for row in rows)))
+    total = _counted(len(rows), "verdict")
+    say(f"{total}: {told}" if told else total)
 
 
 def withdraw(
@@ -180,7 +176,49 @@ def export(
     if as_json:
         print_json({"file": str(file), "verdicts": len(kept)})
     else:
-        note(f"wrote {file}: {len(kept)} verdict{'' if len(kept) == 1 else 's'}")
+        note(f"wrote {file}: {_counted(len(kept), 'verdict')}")
+
+
+def _rehearse(
+    place: Workspace, file: Path, occasion: Occasion, *, as_json: bool
+) -> None:
+    """Say what a verdict file holds; nothing is kept."""
+    from loop.review.rehearsal import rehearse_file
+    from loop.run.store import open_store
+
+    with open_store(place) as store:
+        found = rehearse_file(place, store, file, occasion)
+    if as_json:
+        print_json(
+            {"dry_run": True, **found._asdict(), "reviewers": list(found.reviewers)}
+        )
+        return
+    say("dry run: nothing was kept")
+    verdicts = _counted(found.verdicts, "verdict")
+    say(f"  {verdicts} on {found.cohort}, run {found.run or 'not named'}")
+    say(f"  {found.verdicts - found.known} new, {found.known} known already")
+    say(_wrapped("reviewers", found.reviewers))
+    say(_wrapped("judgements", _tally(found.judgements)))
+    say(_wrapped("labels", _tally(found.labels)))
+    say("next: the same command without --dry-run")
+
+
+def _wrapped(name: str, parts: Iterable[str]) -> str:
+    """Return a named fact on as many lines as a terminal needs for it."""
+    from textwrap import fill
+
+    # Lines break between the parts only, so their own spaces are none to break at.
+    text = ", ".join(part.replace(" ", "\xa0") for part in parts)
+    lines = fill(text, 88, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
+    return lines.replace("\xa0", " ")
+
+
+def _tally(counts: Mapping[str, int]) -> list[str]:
+    return [f"{number} {name}" for name, number in counts.items()]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _kept(
@@ -244,7 +282,19 @@ def _row(one: KeptVerdict, *, comments: bool) -> dict[str, Any]:
     return row | ({"comment": verdict.comment} if comments else {})
 
 
-def _state_words(row: dict[str, Any]) -> str:
+def _lines(row: Mapping[str, Any]) -> list[str]:
+    """Return a verdict on lines of their own: as a row it would not fit a terminal."""
+    indent = " " * (len(row["id"]) + 2)
+    what = f"{row['judgement']}, {row['label']} in {_short(row['cases'])}"
+    lines = [
+        f"{row['id']}  {what}",
+        f"{indent}{row['reviewer']}, {row['created'][:10]}: {_state_words(row)}",
+    ]
+    comment = row.get("comment", "").splitlines()
+    return [*lines, *(f"{indent}{line}" for line in comment)]
+
+
+def _state_words(row: Mapping[str, Any]) -> str:
     by = row["addressed_by"] or row["superseded_by"] or row["withdrawn_by"]
     words = f"{row['state']} by {by}" if by and row["state"] != "open" else row["state"]
     return f"{words}, disputed" if row["conflicts"] else str(words)

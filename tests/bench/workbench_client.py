@@ -136,7 +136,8 @@ class Tab:
     def do(self, event: str, data: Mapping[str, Any] | None = None) -> float:
         """Send an event, take over what it answers, and return its time, seconds."""
         wired = self._events[event]
-        given = [None if i in self._states else self._values[i] for i in wired["inputs"]]
+        held = ((i, self._values[i]) for i in wired["inputs"])
+        given = [None if i in self._states else value for i, value in held]
         call = {"data": given, "event_data": data, "session_hash": self._name}
         body = json.dumps(call).encode()
         start = perf_counter()

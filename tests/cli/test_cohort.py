@@ -281,6 +281,22 @@ def test_agreement_prints_tables_and_no_nan(call: Command, files: Path) -> None:
     assert len(data["pooled"]["ceiling"]["readers"]) == 6
 
 
+def test_agreement_is_written_for_a_spreadsheet(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """A row for each label beside what is printed; never over the workspace's files."""
+    call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    call("cohort", "votes", "mine", str(files / "votes.csv"))
+    words = ("agreement", "mine", "--resamples", "100", "--json", "--csv")
+    result = call(*words, str(files / "agreement.csv"))
+    assert json.loads(result.stdout)["cohort"] == "mine"
+    with (files / "agreement.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["label"] for row in rows] == ["edema", "all"]
+    refused = call(*words, str(workspace.labels / "agreement.csv")).exception
+    assert "holds the workspace's own files" in str(refused)
+
+
 def test_agreement_refuses_an_unknown_policy(call: Command, files: Path) -> None:
     """Usage errors exit with 2."""
     call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
@@ -296,3 +312,68 @@ def test_no_case_text_is_ever_printed(call: Command, files: Path) -> None:
         call("cohort", "check", "--json"),
     ]
     assert all("clear" not in result.output for result in outputs)
+
+
+def _every_file(workspace: Workspace) -> dict[Path, bytes]:
+    """Return path and content of every file, but for locks and the pseudonyms' key."""
+    return {
+        path: path.read_bytes()
+        for path in workspace.root.rglob("*")
+        if path.is_file() and not {"locks", "keys", "trials"} & set(path.parts)
+    }
+
+
+def test_an_import_tried_out_says_what_the_import_does(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """The same object, what is shared and replaced beside it, and no change."""
+    call("cohort", "import", str(files / "twin.csv"), "--name", "other")
+    before = _every_file(workspace)
+    words = ("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    words += ("--role", "holdout", "--votes", str(files / "votes.csv"))
+    tried = json.loads(call(*words, "--dry-run", "--json").stdout)
+    said = call(*words, "--dry-run").stdout
+    assert _every_file(workspace) == before
+    assert "dry run: nothing was changed" in said
+    assert "shared      with other:\n              1 text: a1 = b1" in said
+    assert "next: the same command without --dry-run" in said
+    done = json.loads(call(*words, "--json").stdout)
+    assert {key: tried[key] for key in done} == done
+    assert (tried["dry_run"], tried["separate"]) == (True, False)
+    assert (tried["replaced"], tried["not_compared"]) == (None, [])
+
+
+def test_an_import_tried_out_names_what_it_would_replace(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """Also where the cohort it takes the place of is damaged."""
+    words = ("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    call(*words)
+    call("cohort", "votes", "mine", str(files / "votes.csv"))
+    refused = call(*words, "--dry-run").exception
+    assert "already exists" in str(refused)
+    again = (*words, "--replace", "--dry-run")
+    said = call(*again).stdout
+    assert "replaces    2 cases, references v1, v2, readers' votes; all kept" in said
+    (workspace.cohorts / "mine" / "cohort.yaml").write_text("name: [")
+    assert json.loads(call(*again, "--json").stdout)["replaced"]["cases"] is None
+    assert "replaces    a cohort whose file is damaged" in call(*again).stdout
+
+
+def test_votes_tried_out_are_not_taken(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """What would be lost is said before it is; then the same comes true."""
+    call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    call("cohort", "votes", "mine", str(files / "votes.csv"))
+    before = _every_file(workspace)
+    path = files / "again.csv"
+    path.write_text("reader,case_id,label,value\nA,a1,fracture,absent\n")
+    words = ("cohort", "votes", "mine", str(path), "--replace")
+    said = call(*words, "--dry-run").stdout
+    tried = json.loads(call(*words, "--dry-run", "--json").stdout)
+    assert _every_file(workspace) == before
+    assert "dry run: nothing was changed" in said
+    assert "replaced    A: 2 votes, 2 of them without a new one" in said
+    done = json.loads(call(*words, "--json").stdout)
+    assert tried == {**done, "dry_run": True}

@@ -1,5 +1,6 @@
 """The verb ``history``: scores, labels passed and drafts tried beside each version."""
 
+import csv
 import json
 
 import pytest
@@ -65,6 +66,23 @@ def test_json_has_the_same_numbers(trials):
     assert score["comparable"] and score["run"]
     drafts = [(one["draft"], one["status"]) for one in first["drafts"]]
     assert drafts == [("tiny@draft:d1", "rejected"), ("tiny@draft:d2", "draft")]
+
+
+def test_versions_and_drafts_are_written_for_a_spreadsheet(trials, tmp_path):
+    """A row for each, beside what is printed; a wrong place is refused first."""
+    path = tmp_path / "history.csv"
+    assert json.loads(call(trials, "--csv", str(path), "--json"))["prompt"] == "tiny"
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["ref"] for row in rows] == [
+        "tiny@v1",
+        "tiny@draft:d1",
+        "tiny@draft:d2",
+        "tiny@v2",
+    ]
+    own = trials.workspace.prompts / "history.csv"
+    assert call(trials, "--csv", str(own)) == ""
+    assert not own.exists()
 
 
 def test_drafts_are_counted_without_any_score(workspace, tmp_path):

@@ -74,6 +74,49 @@ def test_a_file_is_kept_once(call, added, tmp_path):
     assert {row["state"] for row in rows} == {"open"}
 
 
+def test_a_file_tried_out_is_not_kept(call, tmp_path):
+    """It says whose verdicts it holds, on what, and how many are known."""
+    words = ("verdict", "add", tmp_path / "round1.yaml", "--run", "latest")
+    words += ("--actor", "Ann")
+    said = call(*words, "--dry-run").stdout
+    assert listed(call) == []
+    assert "2 new, 0 known already" in said
+    assert "reviewers   Ann" in said
+    assert "judgements  1 model_wrong, 1 reference_wrong" in said
+    assert "private words" not in said
+    call(*words)
+    data = json.loads(call(*words, "--dry-run", "--json").stdout)
+    assert (data["dry_run"], data["verdicts"], data["known"]) == (True, 2, 2)
+    assert data["labels"] == {"pleural_effusion": 1, "cardiomegaly": 1}
+
+
+def test_lists_fit_a_terminal_of_100_columns(call, tmp_path):
+    """With long names, and reasons beside each failing case."""
+    who = "Dr A. Radiologist-Example (thoracic)"
+    arguments = ("--run", "latest", "--actor", who)
+    call("verdict", "add", tmp_path / "round1.yaml", *arguments)
+    outputs = [
+        call("verdict", "list", "--comments"),
+        call("failures"),
+        call("failures", "--order", "value"),
+        call("verdict", "add", tmp_path / "round1.yaml", *arguments, "--dry-run"),
+    ]
+    for one in outputs:
+        assert max(map(len, one.stdout.splitlines())) <= 100, one.stdout
+
+
+def test_the_list_tells_what_became_of_each(call, added):
+    """Who judged, when, and how many are in which state."""
+    call("verdict", "withdraw", added[0], "--why", "slip", "--actor", "Ann")
+    said = call("verdict", "list", "--comments").stdout
+    assert said.startswith("dev:\n")
+    assert f"{added[0]}  model_wrong, pleural_effusion in f1\n" in said
+    assert ": withdrawn by Ann\n              private words\n" in said
+    assert said.endswith("2 verdicts: 1 open, 1 withdrawn\n") or said.endswith(
+        "2 verdicts: 1 withdrawn, 1 open\n"
+    )
+
+
 def test_comments_are_shown_only_on_request(call, added):
     """A list may be pasted into an e-mail."""
     assert "private words" not in call("verdict", "list").stdout
@@ -139,7 +182,17 @@ def test_failures_can_be_ordered_by_value_with_reasons(call):
     assert [row["place"] for row in rows] == [1, 2]
     assert all("rare: " in row["why"] for row in rows)
     assert SECRET not in result.stdout
-    assert "rare: " in call("failures", "--order", "value").stdout
+    said = call("failures", "--order", "value").stdout
+    assert "   1  f1, pleural_effusion, false_negative\n" in said
+    assert "      predicted absent, reference present\n" in said
+    assert "      unreviewed; rare: " in said
+
+
+def test_the_queue_shows_who_was_here_and_the_text_asked_for(call, added):
+    """All of one case stands together."""
+    said = call("failures", "--order", "value", "--text", "case").stdout
+    assert "      reviewed, Ann; rare: " in said
+    assert f"      Fluid at the base, {SECRET}.\n" in said
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -167,12 +168,16 @@ def new_page(chromium):
 
 
 def in_a_loop(make):
-    """Return what `make` makes: without an event loop Gradio leaks one of its own."""
+    """Return what `make` makes: without an event loop Gradio leaks one of its own.
+
+    In a thread, because a browser that is driven has its own loop in this one.
+    """
 
     async def made():
         return make()
 
-    return asyncio.run(made())
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(made())).result()
 
 
 def sign_in(page, url, name, password=PASSWORD):

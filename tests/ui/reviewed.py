@@ -6,9 +6,10 @@ from typing import NamedTuple
 from loop.people.users import Right, Role, User
 from loop.run.task import run_prompt
 from loop.ui.access.access import Access
-from loop.ui.pages.review import events
+from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.form import Form
 from loop.ui.pages.review.place import Filters, Place
+from loop.ui.pages.review.showing import FILTERS
 from loop.ui.serve import opened_desk
 from loop.ui.wiring import Visit
 from tests.review.scenes import ANN, add_cohort, add_prompt
@@ -65,22 +66,22 @@ class Seat(NamedTuple):
 
     def open(self, place=None, filters=None):
         """Return what opening the page shows, by name."""
-        values = events.refresh(
+        values = moves.refresh(
             self.visit(), "tiny", "dev", place or Place(), *(filters or Filters())
         )
-        return dict(zip(SHOWN, values[events.FILTERS :], strict=True))
+        return dict(zip(SHOWN, values[FILTERS:], strict=True))
 
     def submit(self, place, form, filters=None, token=None):
         """Return what handing in a form shows, by name."""
         token = str(place.serial) if token is None else token
         given = (*(filters or Filters()), *form)
-        values = events.hand_in(self.visit(Right.JUDGE), place, token, *given)
+        values = answers.hand_in(self.visit(Right.JUDGE), place, token, *given)
         return dict(zip(SHOWN, values, strict=True))
 
     def keep(self, place, form, token=None):
         """Return the line under the form after one of its fields changed."""
         token = str(place.serial) if token is None else token
-        return events.keep_form(self.visit(Right.JUDGE), place, token, *form)
+        return answers.keep_form(self.visit(Right.JUDGE), place, token, *form)
 
     def act(self, handler, place, filters=None, *, right=Right.SEE, **data):
         """Return what an event of the queue or the case shows, by name."""

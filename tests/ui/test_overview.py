@@ -66,6 +66,7 @@ def test_a_mere_reader_never_gets_the_gates(shared, new_page):
         f"{shared}/gradio_api/run/see_overview",
         json={"data": ["extractor", "demo_dev"]},
         cookies=jar,
+        headers={"origin": shared},
     )
     assert answer.status_code == 500
     assert "takes the role" in answer.text

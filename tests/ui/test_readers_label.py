@@ -87,6 +87,7 @@ def journey(desk):
     return [[str(part) for part in outputs] for outputs in sent]
 
 
+@pytest.mark.slow
 def test_nothing_but_the_text_and_own_answers_ever_reaches_a_reader(
     workspace, tmp_path, desk
 ):
@@ -121,6 +122,7 @@ def _timeless(sent):
     return re.sub(r"\d\d:\d\d:\d\d", "TIME", str(sent))
 
 
+@pytest.mark.slow
 def test_only_a_reader_may_call_what_labels(desk):
     """The right stands with the connection, and the server asks for it."""
     wire = in_a_loop(lambda: build_workbench(desk)).wire

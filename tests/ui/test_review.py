@@ -7,9 +7,10 @@ from loop.core.errors import DataError
 from loop.people.users import Right, Role
 from loop.review.kept import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
-from loop.ui.pages.review import events
+from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.form import Form
 from loop.ui.pages.review.place import Filters, Place
+from loop.ui.pages.review.showing import FILTERS
 from tests.review.scenes import ANN, BEN, add_cohort
 from tests.ui.reviewed import desk_of, make_reviewed, run_next, seat
 
@@ -38,7 +39,7 @@ def ann(desk):
 def on(ann, case, label="pleural_effusion"):
     """Return the place with one pair open."""
     place = ann.open()["place"]
-    return ann.act(events.choose, place, act="open", case=case, label=label)["place"]
+    return ann.act(moves.choose, place, act="open", case=case, label=label)["place"]
 
 
 def kept(desk):
@@ -150,7 +151,7 @@ def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, desk):
     after = ann.submit(place, TERM)["place"]
     late = ann.keep(after, TERM, token=str(place.serial))
     assert late == gr.skip()
-    twice = events.hand_in(
+    twice = answers.hand_in(
         ann.visit(Right.JUDGE), after, str(place.serial), *Filters(), *TERM
     )
     assert twice == gr.skip()
@@ -188,7 +189,7 @@ def test_an_own_verdict_is_changed_by_a_second_one(ann, desk):
     (first,) = kept(desk)
     place = on(ann, "f1")
     visit = ann.visit(Right.JUDGE, act="change", id=first.id)
-    status, judgement, *_ = events.change(visit, place, *Filters())
+    status, judgement, *_ = answers.change(visit, place, *Filters())
     assert judgement == "model_wrong" and "takes the place" in status
     ann.submit(place, TERM._replace(action="exclusion"))
     old, new = kept(desk)
@@ -203,7 +204,7 @@ def test_nobody_changes_what_another_said(ann, desk):
     ben = seat(desk, BEN)
     visit = ben.visit(Right.JUDGE, act="change", id=one.id)
     with pytest.raises(DataError, match="not yours"):
-        events.change(visit, on(ben, "f1"), *Filters())
+        answers.change(visit, on(ben, "f1"), *Filters())
 
 
 def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, desk):
@@ -213,8 +214,8 @@ def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, desk):
     ann.submit(on(ann, "f1"), TERM)
     place = on(ann, "f1")
     with pytest.raises(DataError, match="needs a reason"):
-        events.take_back(ann.visit(Right.JUDGE), place, " ", *Filters())
-    events.take_back(ann.visit(Right.JUDGE), place, "wrong case", *Filters())
+        answers.take_back(ann.visit(Right.JUDGE), place, " ", *Filters())
+    answers.take_back(ann.visit(Right.JUDGE), place, "wrong case", *Filters())
     states = {one.verdict.reviewer: one.state for one in kept(desk)}
     assert states == {ANN: VerdictState.WITHDRAWN, BEN: VerdictState.OPEN}
 
@@ -222,13 +223,13 @@ def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, desk):
 def test_a_reserved_case_is_shown_to_others_and_hinders_nobody(ann, desk):
     """Two people see who is at it; a verdict is kept all the same."""
     place = on(ann, "f1")
-    mine = ann.act(events.toggle_reserve, place, right=Right.JUDGE)
+    mine = ann.act(answers.toggle_reserve, place, right=Right.JUDGE)
     assert "Reserved by you until" in mine["status"]
     assert mine["reserve"].value == "Give back"
     ben = seat(desk, BEN)
     there = on(ben, "f1")
     assert f"reserved by {ANN} until" in ben.open(there)["case"]
-    refused = ben.act(events.toggle_reserve, there, right=Right.JUDGE)
+    refused = ben.act(answers.toggle_reserve, there, right=Right.JUDGE)
     assert f"Reserved by {ANN}" in refused["status"]
     after = ben.submit(there, TERM)
     assert "both answers are kept" in after["status"]
@@ -237,7 +238,7 @@ def test_a_reserved_case_is_shown_to_others_and_hinders_nobody(ann, desk):
 def test_submitting_goes_round_what_others_reserved_and_have_done(ann, desk):
     """The next pair is one that waits."""
     ben = seat(desk, BEN)
-    ben.act(events.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
+    ben.act(answers.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
     ben.submit(on(ben, "c1", "cardiomegaly"), Form(judgement="model_wrong"))
     shown = ann.submit(on(ann, "f1"), TERM)
     assert "Nothing in this list waits" in shown["status"]
@@ -247,7 +248,7 @@ def test_submitting_goes_round_what_others_reserved_and_have_done(ann, desk):
 def test_filters_narrow_the_list_and_open_their_first_pair(ann):
     """Choosing a label is meant to be worked on at once."""
     place = on(ann, "f1")
-    shown = ann.act(events.narrow, place, Filters(label="cardiomegaly"))
+    shown = ann.act(moves.narrow, place, Filters(label="cardiomegaly"))
     assert shown["place"].pair == ("c1", "cardiomegaly")
     assert "1</b> of 3 pairs" in shown["queue"]
     for filters in (
@@ -258,17 +259,17 @@ def test_filters_narrow_the_list_and_open_their_first_pair(ann):
         Filters(reviewer="nobody"),
     ):
         count = 1 if filters.status != "reserved" and not filters.reviewer else 0
-        found = ann.act(events.narrow, place, filters)["queue"]
+        found = ann.act(moves.narrow, place, filters)["queue"]
         assert f"<b>{count}</b> of 3 pairs" in found
 
 
 def test_what_was_searched_for_is_not_stored(ann, desk):
     """Search words may be clinical text; the other filters come back."""
     place = on(ann, "f1")
-    ann.act(events.narrow, place, Filters(search="fluid", label="pleural_effusion"))
+    ann.act(moves.narrow, place, Filters(search="fluid", label="pleural_effusion"))
     rows = desk.store.read("SELECT payload FROM working")
     assert all("fluid" not in payload for (payload,) in rows)
-    values = events.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    values = moves.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
     assert values[0] == "" and values[1].value == "pleural_effusion"
 
 
@@ -277,11 +278,11 @@ def test_next_and_previous_stop_at_the_ends(ann):
     place, seen = ann.open()["place"], []
     for _ in range(3):
         seen.append(place.pair)
-        shown = ann.act(events.turn, place, act="next")
+        shown = ann.act(moves.turn, place, act="next")
         place = shown["place"]
     assert len(set(seen)) == 3
     assert "last pair of the list" in shown["status"]
-    assert ann.act(events.turn, place, act="previous")["place"].pair == seen[1]
+    assert ann.act(moves.turn, place, act="previous")["place"].pair == seen[1]
 
 
 def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, desk, version):
@@ -293,7 +294,7 @@ def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, desk, version):
     assert stayed["place"].run == place.run
     ann.submit(place, TERM)
     assert kept(desk)[0].circumstances.prompt == "tiny@v1"
-    newest = ann.act(events.renew, stayed["place"], act="newest")
+    newest = ann.act(moves.renew, stayed["place"], act="newest")
     assert newest["place"].run != place.run
     assert "newer" not in newest["remark"]
 
@@ -313,12 +314,12 @@ def test_what_the_browser_says_is_looked_up(ann):
     """Ids, pages and acts from outside are untrusted."""
     place = ann.open()["place"]
     with pytest.raises(DataError, match="not in the queue"):
-        ann.act(events.choose, place, act="open", case="../x", label="<b>")
-    page = ann.act(events.choose, place, act="page", start="99999999")
+        ann.act(moves.choose, place, act="open", case="../x", label="<b>")
+    page = ann.act(moves.choose, place, act="page", start="99999999")
     assert "1</b>" not in page["queue"] or page["place"].pair == place.pair
-    assert events.turn(ann.visit(act="drop table"), place, *Filters()) == gr.skip()
+    assert moves.turn(ann.visit(act="drop table"), place, *Filters()) == gr.skip()
     with pytest.raises(DataError, match="nothing is open"):
-        ann.act(events.turn, Place(), act="next")
+        ann.act(moves.turn, Place(), act="next")
 
 
 def test_who_may_only_look_gets_no_form(desk):
@@ -334,10 +335,10 @@ def test_taking_text_keeps_the_form_with_it(ann):
     visit = ann.visit(Right.JUDGE)
     form = Form(judgement="model_wrong", action="term")
     token = str(place.serial)
-    words, line = events.take_text(visit, place, token, *form, "Fluid  at\nthe base")
+    words, line = answers.take_text(visit, place, token, *form, "Fluid  at\nthe base")
     assert words == "Fluid at the base" and "Kept" in line
     assert ann.open(place)["phrase"] == "Fluid at the base"
-    skipped, line = events.take_text(visit, place, token, *form, "")
+    skipped, line = answers.take_text(visit, place, token, *form, "")
     assert skipped == gr.skip() and "Mark some words" in line
 
 
@@ -351,14 +352,14 @@ def test_words_copied_from_the_case_are_warned_about(ann):
 
 def test_opening_on_a_label_shows_its_first_pair(ann):
     """The overview's rows lead here."""
-    values = events.open_on_label(ann.visit(), "tiny", "dev", "cardiomegaly", Place())
+    values = moves.open_on_label(ann.visit(), "tiny", "dev", "cardiomegaly", Place())
     assert values[1].value == "cardiomegaly"
-    assert values[events.FILTERS].pair == ("c1", "cardiomegaly")
+    assert values[FILTERS].pair == ("c1", "cardiomegaly")
 
 
 def test_a_holdout_stays_closed(desk, workspace, tmp_path, ann):
     """The page says why there is nothing to see, and shows no text."""
     add_cohort(workspace, tmp_path, [("h1", "Secret.", 1, 0)], name="h", role="holdout")
-    values = events.refresh(ann.visit(), "tiny", "h", Place(), *Filters())
+    values = moves.refresh(ann.visit(), "tiny", "h", Place(), *Filters())
     html = "".join(one for one in values if isinstance(one, str))
     assert "Nothing to review here" in html and "Secret" not in html

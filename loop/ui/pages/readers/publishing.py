@@ -14,7 +14,11 @@ from loop.review.reading.assignment import Assignment
 from loop.review.reading.basis import read_basis
 from loop.review.reading.foreseen import Foreseen, foresee_publication
 from loop.review.reading.progress import measure_progress
-from loop.review.reading.publication import Publication, publish_readings
+from loop.review.reading.publication import (
+    Publication,
+    Published,
+    publish_readings,
+)
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
 from loop.ui.pages.readers.at_hand import open_assignment, open_votes
@@ -97,17 +101,17 @@ def connect(
     """Connect the form; `after` says what the section shows once it is done."""
     label, look = after
 
-    def publish(
+    def handle(
         visit: Visit, prompt: str | None, cohort: str | None, *values: Any
     ) -> list[Any]:
         chosen, *wanted = values
-        said = _publish(visit, cohort, *wanted)
+        made = publish(visit, cohort, *wanted)
         shown = look(visit, prompt, cohort, chosen)
-        return [*shown, *show_publishable(visit, cohort, said)]
+        return [*shown, *show_publishable(visit, cohort, made)]
 
     wire.on(
         form.publish.click,
-        publish,
+        handle,
         right=Right.IMPORT,
         name="publish_readings",
         inputs=[*chrome.context, label, *form.inputs],
@@ -115,7 +119,9 @@ def connect(
     )
 
 
-def show_publishable(visit: Visit, cohort: str | None, made: Any = None) -> list[Any]:
+def show_publishable(
+    visit: Visit, cohort: str | None, made: Published | None = None
+) -> list[Any]:
     """Return whose readings could be published, and what would become of them."""
     try:
         assignment = open_assignment(visit, cohort)
@@ -154,15 +160,22 @@ def _foresee(visit: Visit, assignment: Assignment) -> tuple[Foreseen, ...]:
     return found
 
 
-def _publish(
+def publish(
     visit: Visit,
     cohort: str | None,
     readers: list[str] | None,
     need: str | None,
     pseudonyms: bool | None,
     lose: bool | None,
-) -> Any:
-    """Publish what the form says; return what became of it."""
+) -> Published:
+    """Publish what the form says, and return what became of it.
+
+    Raises
+    ------
+    DataError
+        No reader is chosen, there is nothing to publish, or votes would be lost that
+        may not be; nothing was changed.
+    """
     if not readers:
         raise DataError("no reader is chosen. Tick whose readings become votes.")
     wanted = Publication(

@@ -70,7 +70,7 @@ class Parts:
 
     @property
     def shown(self) -> list[Any]:
-        """What every move through the queue sets; see `events.show_all`."""
+        """What every move through the queue sets; see `showing.show_pair`."""
         return [
             self.place,
             self.token,

@@ -12,7 +12,7 @@ import gradio as gr
 from loop.people.users import Right
 from loop.ui.chrome import Chrome
 from loop.ui.pages.page import Page
-from loop.ui.pages.review import events
+from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.layout import Parts, build_parts
 from loop.ui.wiring import Wire
 
@@ -55,10 +55,10 @@ def build(wire: Wire, chrome: Chrome) -> ReviewPage:
         name="review",
         right=Right.SEE,
         tab=parts.tab,
-        refresh=events.refresh,
+        refresh=moves.refresh,
         inputs=(parts.place, *parts.filters),
         outputs=(*parts.filters, *parts.shown),
-        open_on_label=events.open_on_label,
+        open_on_label=moves.open_on_label,
         place=parts.place,
     )
 
@@ -67,13 +67,13 @@ def _wire_moves(wire: Wire, parts: Parts) -> None:
     """Connect what goes through the queue; looking needs no more than that."""
     typed = [parts.search.submit, *(menu.input for menu in parts.menus)]
     changed = partial(gr.on, typed)
-    moves: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
-        ("review_choose", parts.queue.act, events.choose),
-        ("review_turn", parts.case.act, events.turn),
-        ("review_narrow", changed, events.narrow),
-        ("review_renew", parts.remark.act, events.renew),
+    events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
+        ("review_choose", parts.queue.act, moves.choose),
+        ("review_turn", parts.case.act, moves.turn),
+        ("review_narrow", changed, moves.narrow),
+        ("review_renew", parts.remark.act, moves.renew),
     )
-    for name, listener, handler in moves:
+    for name, listener, handler in events:
         moved = wire.on(
             listener,
             handler,
@@ -92,7 +92,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
     own = (parts.place, parts.token)
     wire.on(
         partial(gr.on, [field.input for field in parts.fields]),
-        events.keep_form,
+        answers.keep_form,
         right=Right.JUDGE,
         name="review_keep",
         inputs=(*own, *parts.fields),
@@ -101,7 +101,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
     )
     wire.on(
         parts.take.click,
-        events.take_text,
+        answers.take_text,
         right=Right.JUDGE,
         name="review_take",
         inputs=(*own, *parts.fields, parts.phrase),
@@ -110,7 +110,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
     )
     wire.on(
         parts.submit.click,
-        events.hand_in,
+        answers.hand_in,
         right=Right.JUDGE,
         name="review_submit",
         inputs=(*own, *parts.filters, *parts.fields),
@@ -127,7 +127,7 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
     inputs = (parts.place, *parts.filters)
     wire.on(
         parts.reserve.click,
-        events.toggle_reserve,
+        answers.toggle_reserve,
         right=Right.JUDGE,
         name="review_reserve",
         inputs=inputs,
@@ -135,7 +135,7 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
     )
     wire.on(
         parts.said.act,
-        events.change,
+        answers.change,
         right=Right.JUDGE,
         name="review_change",
         inputs=inputs,
@@ -143,7 +143,7 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
     )
     wire.on(
         parts.withdraw.click,
-        events.take_back,
+        answers.take_back,
         right=Right.JUDGE,
         name="review_withdraw",
         inputs=(parts.place, parts.reason, *parts.filters),

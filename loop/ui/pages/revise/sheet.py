@@ -198,7 +198,7 @@ def _with_decision(sheet: Sheet, scene: Scene) -> Sheet:
         why=find_why(scene.visit, scene.info.ref),
         override=gr.Checkbox(value=False, visible=objects),
         commit=gr.Button(
-            value=f"Commit as {next_version(scene)}",
+            value="Commit" if scene.info.behind else f"Commit as {next_version(scene)}",
             interactive=open_to and not _is_running(scene),
         ),
     )

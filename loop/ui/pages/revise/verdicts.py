@@ -137,7 +137,7 @@ def show_verdicts(scene: Scene) -> str:
 def asked(verdict: Verdict) -> Iterator[Change]:
     """Yield what a verdict asks for: changes of the guide, or of the reference."""
     if verdict.judgement is Judgement.REFERENCE_WRONG and verdict.correct_value:
-        yield Change("+", "reference", verdict.correct_value.value)
+        yield Change("+", "the reference should say", verdict.correct_value.value)
     yield from _edits(verdict.edits)
 
 

@@ -1,0 +1,145 @@
+"""Going through the queue: opening, choosing, filtering, going on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from loop.core.errors import DataError
+from loop.review.working import read_working
+from loop.ui.pages.review.ground import (
+    look,
+    newest_place,
+    place_on,
+    taxonomy_of,
+)
+from loop.ui.pages.review.place import (
+    FOLLOW,
+    Filters,
+    Place,
+    keep_place,
+    next_open,
+    place_kept,
+    step,
+)
+from loop.ui.pages.review.showing import (
+    Status,
+    show_again,
+    show_all,
+    show_closed,
+    show_pair,
+)
+from loop.ui.wiring import Visit
+
+
+def refresh(
+    visit: Visit, prompt: str | None, cohort: str | None, place: Place, *filters: Any
+) -> list[Any]:
+    """Return everything when the page is opened or chosen again.
+
+    What is open in this tab stays, even if a newer run exists; a new tab goes on where
+    its visitor was.
+    """
+    if not prompt or not cohort:
+        return show_closed("Add a cohort under Files, or with `ranloop cohort import`.")
+    wanted = Filters.of(filters)
+    try:
+        if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
+            place, wanted = _resume(visit, newest_place(visit.desk, prompt, cohort))
+        return show_all(visit, place, wanted)
+    except DataError as error:
+        return show_closed(str(error))
+
+
+def open_on_label(
+    visit: Visit, prompt: str, cohort: str, label: str, place: Place
+) -> list[Any]:
+    """Return everything with the first pair of one label open; as `refresh` does.
+
+    Raises
+    ------
+    DataError
+        There is no run, or the cohort is a holdout.
+    """
+    if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
+        place = newest_place(visit.desk, prompt, cohort)
+    known = taxonomy_of(visit.desk, place)
+    wanted = Filters(label=label if label in known.ids else "")
+    sight = look(visit.desk, place, wanted)
+    first = next_open(sight.items, None) or next(iter(sight.items), None)
+    return show_all(visit, place.at(first), wanted)
+
+
+def _resume(visit: Visit, newest: Place) -> tuple[Place, Filters]:
+    """Return where a visitor was, on the run of an unfinished form if there is one."""
+    kept = place_kept(visit, newest)
+    before = newest
+    if kept.run not in ("", newest.run):
+        older = place_on(visit.desk, newest.prompt, newest.cohort, kept.run)
+        form = older and _replaced(older, kept.case, kept.label)
+        begun = form and read_working(visit.desk.store, visit.actor, form.subject)
+        before = older if older and begun else newest
+    sight = look(visit.desk, before, kept.filters)
+    item = sight.queue.find(kept.case, kept.label)
+    item = item or next_open(sight.items, None) or next(iter(sight.items), None)
+    return before.at(item), kept.filters
+
+
+def _replaced(place: Place, case: str, label: str) -> Place:
+    return place._replace(case=case, label=label)
+
+
+def choose(visit: Visit, place: Place, *values: Any) -> Any:
+    """Open a pair of the list, or turn its page."""
+    filters = Filters.of(values)
+    data = visit.data
+    if data.get("act") == "page":
+        start = str(data.get("start", ""))
+        at = int(start) if start.isascii() and start.isdecimal() else FOLLOW
+        return show_again(visit, place._replace(start=at), filters, Status())
+    sight = look(visit.desk, place, filters)
+    case, label = str(data.get("case", "")), str(data.get("label", ""))
+    item = sight.queue.find(case, label)
+    if item is None:
+        raise DataError("this pair is not in the queue. Choose one of the list.")
+    return show_pair(visit, place.at(item), filters)
+
+
+def turn(visit: Visit, place: Place, *values: Any) -> Any:
+    """Do what a button of the open case says: go on, go back, mark more."""
+    filters = Filters.of(values)
+    act = visit.data.get("act")
+    if act == "wide":
+        return show_again(visit, place._replace(wide=not place.wide), filters, Status())
+    sight = look(visit.desk, place, filters)
+    if act not in ("next", "previous") or not sight.items:
+        return gr.skip()
+    item = step(sight.items, sight.item, 1 if act == "next" else -1)
+    if item is sight.item:
+        end = "last" if act == "next" else "first"
+        status = Status(done=f"This is the {end} pair of the list.")
+        return show_again(visit, place, filters, status)
+    return show_pair(visit, place.at(item), filters)
+
+
+def narrow(visit: Visit, place: Place, *values: Any) -> Any:
+    """Apply changed filters, and open their first pair unless the open one fits."""
+    filters = Filters.of(values)
+    place = place._replace(start=FOLLOW)
+    sight = look(visit.desk, place, filters)
+    if not sight.items or sight.item in sight.items:
+        keep_place(visit, place, filters)
+        return show_again(visit, place, filters, Status())
+    first = next_open(sight.items, None) or sight.items[0]
+    return show_pair(visit, place.at(first), filters)
+
+
+def renew(visit: Visit, place: Place, *values: Any) -> Any:
+    """Open the newest run and reference, on the same pair if it still fails there."""
+    filters = Filters.of(values)
+    newest = newest_place(visit.desk, place.prompt, place.cohort)
+    newest = newest._replace(serial=place.serial, wide=place.wide)
+    sight = look(visit.desk, newest, filters)
+    item = sight.queue.find(*place.pair) or next_open(sight.items, None)
+    return show_pair(visit, newest.at(item), filters)
