@@ -295,13 +295,12 @@ def _print_item(row: Mapping[str, Any]) -> None:
     """Print a row of the queue on lines of its own: its reasons need the width."""
     from textwrap import indent
 
-    state = [row["progress"], *([row["reviewers"]] if row["reviewers"] else [])]
-    if row["reserved_by"]:
-        state.append(f"reserved by {row['reserved_by']}")
     say()
     say(f"{row['place']:>4}  {_named(row)}")
     say(f"      {_answers(row)}")
-    say(f"      {', '.join(state)}; {row['why'] or 'no reason to hurry'}")
+    if row["why"]:
+        say(f"      {row['why']}")
+    say(f"      {_standing(row)}")
     if row.get("text"):
         say(indent(row["text"], " " * 6))
 
@@ -339,6 +338,13 @@ def _answers(row: Mapping[str, Any]) -> str:
     reference = f", reference {row['reference']}" if row["reference"] else ""
     where = f", evidence at {_places(row)}" if row["spans"] or row["problem"] else ""
     return answer + reference + where
+
+
+def _standing(row: Mapping[str, Any]) -> str:
+    """Return how far the review of a case is, and who has it just now."""
+    by = f" by {row['reviewers']}" if row["reviewers"] else ""
+    held = f", reserved by {row['reserved_by']}" if row["reserved_by"] else ""
+    return f"{row['progress']}{by}{held}"
 
 
 def _places(row: Mapping[str, Any]) -> str:

@@ -48,6 +48,9 @@ def build_workbench(desk: Desk) -> Workbench:
         with gr.Tabs(elem_id="pages") as tabs:
             chrome = Chrome(prompt=prompt, cohort=cohort, who=who, tabs=tabs)
             pages = [build(wire, chrome) for build in BUILDERS]
+        for page in pages:
+            # Gradio shows a hidden tab when it is told to, and never hides one again.
+            page.tab.visible = False
         wire_header(wire, chrome)
         for page in pages:
             _wire_page(wire, chrome, page)

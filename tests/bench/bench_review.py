@@ -35,6 +35,7 @@ from loop.people.users import Role
 from loop.review.kept import read_kept
 from loop.review.reading.answers import answer_many
 from loop.review.reading.assignment import read_assignment, reading_order
+from loop.review.verdict import Context
 from loop.run.store import open_store
 from tests.bench.large_workspace import COHORT, make_large
 from tests.bench.workbench_client import PASSWORD, Server, Session, Tab, serving
@@ -155,7 +156,7 @@ def judge(one: Reviewer) -> tuple[float, float]:
     derived = label == NO_FINDING
     tab["review-judgement"] = "reference_wrong" if derived else "model_wrong"
     tab["review-value"] = "present"
-    tab["review-cause"] = "synonym"
+    tab["review-cause"] = Context.SYNONYM_OR_ABBREVIATION.value
     tab["review-comment"] = "seen on the lateral view"
     kept = tab.do("review_keep")
     spent = tab.do("review_submit")

@@ -138,6 +138,9 @@ def test_an_answer_that_was_not_kept_is_not_shown_as_given(demo, served, new_pag
     page.wait_for_selector("[data-row=edema][data-state=failed]", timeout=30000)
     assert given(page) == {}
     page.unroute("**/gradio_api/run/*")
+    page.reload()
+    page.wait_for_selector("#reading-sheet [data-row]")
+    assert given(page) == {}
     page.locator("[data-row=edema] .is-present").click()
     until(lambda: kept(demo, "Dr Reader"))
 
@@ -190,6 +193,7 @@ def test_a_reader_who_calls_by_hand_gets_nothing(demo, served, new_page):
             f"{served}/gradio_api/run/{name}",
             json={"data": [None, COHORT, *values], "event_data": data},
             cookies=jar,
+            headers={"origin": served},
         )
 
     for name, values in {
@@ -225,6 +229,7 @@ def test_whoever_sees_the_model_does_not_label(demo, served, new_page, name):
         f"{served}/gradio_api/run/label_act",
         json={"data": [None, COHORT], "event_data": {"act": "rest", "case": "x"}},
         cookies=jar,
+        headers={"origin": served},
     )
     assert answer.status_code == 500
     assert kept(demo, name) == {}

@@ -31,7 +31,7 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
   const send = () => {
     if (flying || !waiting.length) return;
     flying = waiting.shift();
-    overdue = setTimeout(() => settle(false), 20000);
+    overdue = setTimeout(() => settle(false), 10000);
     sendNow(flying);
   };
 

@@ -47,7 +47,7 @@ def other_term(text, term="pleural liquid"):
 def test_verdicts_are_listed_by_label_with_what_they_ask_for(editor, given):
     """Who reads it knows what would change before anything is made."""
     shown = editor.does(events.refresh)["verdicts"]
-    assert "3 open verdicts on 1 label, 1 of them on the reference" in shown
+    assert "2 on the wording of 1 label, 1 on the reference" in shown
     assert "2 verdicts by Dr B. Example" in shown
     assert "fluid ... base" in shown
     assert "guideline ambiguous" in shown
