@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -121,6 +119,7 @@ def failures(
     With --order value, those worth most to a reviewer come first, and why.
     """
     from loop.evaluate.failures import failing_cases
+    from loop.report.tables import failures_table
 
     place = open_workspace(workspace)
     found = failing_cases(
@@ -133,12 +132,15 @@ def failures(
         found = _narrowed(found, items, order)
     total = len(found.rows)
     found = found._replace(rows=found.rows[:limit])
-    rows = _rows(found, _texts(place, found, text), items)
+    beside = _beside(found, _texts(place, found, text), items)
+    rows = [_row(row) | beside[row.case_id, row.label] for row in found.rows]
     if as_json or layout is Layout.JSON:
         shown = {"run": found.run_id, "cohort": found.cohort, "total": total}
         print_json({**shown, "rows": rows})
     elif layout is Layout.CSV:
-        _print_csv(rows)
+        # Line ends of a terminal; in the cells they are spelled out already.
+        table = failures_table(found, beside).replace("\r\n", "\n")
+        say(table.removesuffix("\n"))
     else:
         _print_rows(found, rows, total)
 
@@ -221,19 +223,18 @@ def _texts(
     return {(row.case_id, row.label): texts[row.case_id] for row in found.rows}
 
 
-def _rows(
+def _beside(
     found: Failures,
     texts: Mapping[tuple[str, str], str] | None,
     items: Mapping[tuple[str, str], QueueItem],
-) -> list[dict[str, Any]]:
-    rows = []
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return what stands beside each row: its place in the queue, its private text."""
+    cells: dict[tuple[str, str], dict[str, Any]] = {}
     for row in found.rows:
-        item = items.get((row.case_id, row.label))
-        data = _row(row) | (_queue_cells(item) if item else {})
-        if texts is not None:
-            data["text"] = texts[row.case_id, row.label]
-        rows.append(data)
-    return rows
+        key = row.case_id, row.label
+        queued = _queue_cells(items[key]) if key in items else {}
+        cells[key] = queued | ({} if texts is None else {"text": texts[key]})
+    return cells
 
 
 def _row(row: Failure) -> dict[str, Any]:
@@ -259,20 +260,6 @@ def _queue_cells(item: QueueItem) -> dict[str, Any]:
         "reviewers": ", ".join(item.reviewers),
         "reserved_by": item.reserved_by,
     }
-
-
-def _print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
-    from loop.report.evaluation_text import neutralise
-
-    stream = io.StringIO()
-    names = ["case_id", "label", "kind", "predicted", "reference", "spans", "problem"]
-    names += [name for name in rows[0] if name not in names] if rows else []
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
-        cells = {**row, "spans": _span_words(row["spans"])}
-        writer.writerow([neutralise(cells[name]) for name in names])
-    say(stream.getvalue().rstrip("\n"))
 
 
 def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) -> None:

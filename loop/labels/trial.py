@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loop.core.errors import ConflictError
+from loop.core.errors import ConflictError, LoopError
 from loop.core.files import locked, make_folder, write_error
 from loop.core.paths import Workspace
 
@@ -25,8 +25,9 @@ def trial(workspace: Workspace) -> Iterator[Workspace]:
     """Give a workspace with the same taxonomy, cohorts, texts, ledger and keys.
 
     Whatever is done in it is gone afterwards, and nothing of it reaches `workspace`.
-    It has no prompts and an empty store. It lies in ``.ranloop/trials/``, mode 0700;
-    what a killed process left there is removed first.
+    It has no prompts and an empty store, and errors of the block name `workspace`. It
+    lies in ``.ranloop/trials/``, mode 0700; what a killed process left there is
+    removed first.
 
     Raises
     ------
@@ -42,6 +43,10 @@ def trial(workspace: Workspace) -> Iterator[Workspace]:
             make_folder(place, mode=0o700)
             _fill(Workspace(place), workspace)
             yield Workspace(place)
+        except LoopError as error:
+            # Whoever reads the message looks for the file in the workspace.
+            error.args = (str(error).replace(str(place), str(workspace.root)),)
+            raise
         finally:
             shutil.rmtree(place, ignore_errors=True)
             _lock(place).unlink(missing_ok=True)

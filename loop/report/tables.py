@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from loop.evaluate.failures import Failures
 from loop.evaluate.history import VersionScore
@@ -14,8 +15,9 @@ from loop.stats.intervals import Estimate
 
 _FAILURES = (
     *("case_id", "label", "kind", "predicted", "reference", "spans", "problem"),
-    *("run", "cohort"),
+    *("on_run", "on_cohort"),
 )
+"""As in a table of verdicts: it can be filled in and sent back as one."""
 
 
 def agreement_table(report: AgreementReport) -> str:
@@ -28,8 +30,18 @@ def agreement_table(report: AgreementReport) -> str:
     return _written([dict(_agreement(report, one)) for one in labels])
 
 
-def failures_table(found: Failures) -> str:
-    """Return one row per failing case and label as CSV; ids and places, no text."""
+def failures_table(
+    found: Failures,
+    beside: Mapping[tuple[str, str], Mapping[str, object]] = MappingProxyType({}),
+) -> str:
+    """Return one row per failing case and label as CSV; ids and places, no text.
+
+    Parameters
+    ----------
+    beside
+        Case and label to further cells, the same of every row: why it is worth a look,
+        or the private text that was asked for.
+    """
     rows = [
         {
             "case_id": row.case_id,
@@ -39,12 +51,13 @@ def failures_table(found: Failures) -> str:
             "reference": row.reference.value if row.reference else "",
             "spans": " ".join(f"{start}-{end}" for start, end in row.spans),
             "problem": row.problem,
-            "run": found.run_id,
-            "cohort": found.cohort,
+            "on_run": found.run_id,
+            "on_cohort": found.cohort,
+            **beside.get((row.case_id, row.label), {}),
         }
         for row in found.rows
     ]
-    return _written(rows, _FAILURES)
+    return _written(rows, (*_FAILURES, *next(iter(beside.values()), ())))
 
 
 def history_table(scores: Sequence[VersionScore]) -> str:

@@ -90,6 +90,7 @@ def test_a_file_tried_out_is_not_kept(call, tmp_path):
     assert data["labels"] == {"pleural_effusion": 1, "cardiomegaly": 1}
 
 
+@pytest.mark.slow
 def test_lists_fit_a_terminal_of_100_columns(call, tmp_path):
     """With long names, and reasons beside each failing case."""
     who = "Dr A. Radiologist-Example (thoracic)"
@@ -219,10 +220,14 @@ def test_failures_know_who_has_judged_them(call, added):
     assert cases(call, "--status", "unreviewed") == []
 
 
-def test_the_table_of_a_queue_can_be_filled_in_and_sent_back(call, tmp_path):
-    """What the queue adds to a row is no verdict."""
-    text = call("failures", "--order", "value", "--format", "csv").stdout
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--order", "value", "--text", "case")])
+def test_a_table_of_failures_can_be_filled_in_and_sent_back(call, tmp_path, options):
+    """The run, what the queue adds to a row, and its text are no verdict."""
+    text = call("failures", *options, "--format", "csv").stdout
     rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["on_cohort"] for row in rows} == {"dev"}
+    assert all((SECRET in row.get("text", "")) == bool(options) for row in rows)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, [*rows[0], "judgement"])
     writer.writeheader()

@@ -1,6 +1,7 @@
 """What is tried out tells the truth and changes nothing."""
 
 import os
+import re
 
 import pytest
 
@@ -102,7 +103,8 @@ def test_a_name_that_is_taken_is_refused_unless_it_shall_be_replaced(
     """The refusal comes with the check, not after the confirmation."""
     path = write_csv(ROWS)
     take(path)
-    with pytest.raises(DataError, match="already exists"):
+    where = re.escape(f"already exists in {workspace.cohorts}.")
+    with pytest.raises(DataError, match=where):
         rehearse(workspace, path, "mine", role="dev")
     assert rehearse(workspace, path, "mine", role="dev", replace=True).report.cases == 2
 

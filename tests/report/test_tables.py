@@ -58,9 +58,16 @@ def test_failures_name_places_and_no_text():
     )
     text = failures_table(Failures("run-1", "dev", (failure,)))
     (row,) = rows(text)
-    assert (row["case_id"], row["spans"], row["run"]) == ("'+1", "3-9 12-20", "run-1")
+    assert (row["case_id"], row["spans"], row["on_run"]) == (
+        "'+1",
+        "3-9 12-20",
+        "run-1",
+    )
     none = failures_table(Failures("run-1", "dev", ()))
     assert none.splitlines() == text.splitlines()[:1]
+    beside = {("+1", "edema"): {"why": "rare", "text": "=Oedema, mild."}}
+    (row,) = rows(failures_table(Failures("run-1", "dev", (failure,)), beside))
+    assert (row["why"], row["text"]) == ("rare", "'=Oedema, mild.")
 
 
 @pytest.mark.slow

@@ -46,12 +46,12 @@ def _marked(
     line: RunLine,
 ) -> QueueItem:
     """Return the item as it is now; the same one when nothing changed."""
-    verdicts = by_pair.get((item.case_id, item.label), ())
-    now = (
-        tuple(dict.fromkeys(one.verdict.reviewer for one in verdicts)),
-        _progress(verdicts, line),
-        holders.get(item.case_id, ""),
-    )
+    case_id = item.failure.case_id
+    verdicts = by_pair.get((case_id, item.failure.label), ())
+    reviewers: tuple[str, ...] = ()
+    if verdicts:
+        reviewers = tuple(dict.fromkeys(one.verdict.reviewer for one in verdicts))
+    now = (reviewers, _progress(verdicts, line), holders.get(case_id, ""))
     if now == (item.reviewers, item.progress, item.reserved_by):
         return item
     return replace(item, reviewers=now[0], progress=now[1], reserved_by=now[2])

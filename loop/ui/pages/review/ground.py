@@ -126,7 +126,7 @@ def _marked(
     last = desk.memo.get(key, lambda: _Last(_build(desk, place)))
     marks, marked = last.marked
     if marks != (kept, reserved):
-        marked = mark_progress(last.queue, kept, reserved)
+        marked = mark_progress(marked, kept, reserved)
         last.marked = ((kept, reserved), marked)
     return marked
 

@@ -1,0 +1,302 @@
+"""The page Readers in a real browser: by keyboard, for each role, and against hands."""
+
+import json
+
+import httpx
+import pytest
+
+from loop.core.ledger import Actor
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.reference import read_reference
+from loop.review.reading.answers import complete_case, read_answers
+from loop.review.reading.assignment import read_assignment, reading_order
+from loop.run.store import open_store
+from tests.ui.conftest import DESKTOP, TABLET, open_tab, serious, serving, sign_in
+from tests.ui.visits import enter, until
+
+pytestmark = pytest.mark.slow
+
+COHORT = "demo_dev"
+HOSTILE = (
+    "<script>window.hit = 1</script> <img src=x onerror='window.hit = 1'> **md** "
+    "{{ 7 * 7 }} ${window.hit = 1} `x` \x1b[31mred \u202eabc\x00"
+)
+
+
+def open_part(page, name):
+    """Choose a part of the page."""
+    page.locator("#readers-part").get_by_text(name, exact=True).click()
+
+
+def kept(workspace, reader, cohort=COHORT):
+    """Return what the store holds of a reader, as another process sees it."""
+    assignment = read_assignment(workspace, cohort)
+    with open_store(workspace) as store:
+        return read_answers(store, assignment, reader)
+
+
+def order(workspace, reader, cohort=COHORT):
+    """Return the cases in the order of a reader."""
+    return reading_order(read_assignment(workspace, cohort).cohort, reader)
+
+
+def given(page):
+    """Return the labels with a value on the sheet, as the browser shows them."""
+    rows = page.locator("#reading-sheet [data-row].is-given").all()
+    return {
+        row.get_attribute("data-row"): row.locator("input:checked").get_attribute(
+            "value"
+        )
+        for row in rows
+    }
+
+
+def wait_for_case(page, case):
+    """Wait until a case is before the eyes."""
+    page.wait_for_selector(f"#reading-sheet [data-case='{case}']")
+
+
+def label(page):
+    """Open the sheet as it is opened."""
+    open_tab(page, "Readers")
+    page.wait_for_selector("#reading-sheet [data-row]")
+
+
+def press(page, *keys):
+    """Press keys as fast as they go."""
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_three_cases_by_keyboard_only_and_faster_than_the_server(
+    demo, served, new_page
+):
+    """What is typed while a case is on its way is meant for that case."""
+    page = new_page()
+    sign_in(page, served, "Dr Reader")
+    label(page)
+    first, second, third, *_ = order(demo, "Dr Reader")
+    page.locator("#reading-sheet .reading-name").first.click()
+    press(page, "p", "ArrowDown", "u", "5", "p", "b", "j")
+    press(page, "ArrowDown", "p", "b", "j", "a")
+    wait_for_case(page, third)
+    until(lambda: kept(demo, "Dr Reader").get(third))
+    found = kept(demo, "Dr Reader")
+    marked = {case: _not_absent(values) for case, values in found.items()}
+    assert marked == {
+        first: {
+            "atelectasis": "present",
+            "consolidation": "uncertain",
+            "pleural_effusion": "present",
+        },
+        second: {"consolidation": "present"},
+        third: {},
+    }
+    assert [len(found[case]) for case in (first, second, third)] == [20, 20, 1]
+    assert page.complaints == []
+
+
+def _not_absent(values):
+    return {name: value for name, value in values.items() if value != "absent"}
+
+
+def test_back_a_change_and_a_reload(demo, served, new_page):
+    """A reload shows what was kept; going back shows one's own answers."""
+    page = new_page()
+    sign_in(page, served, "Dr Reader")
+    label(page)
+    first, second, *_ = order(demo, "Dr Reader")
+    page.locator("#reading-sheet .reading-name").first.click()
+    press(page, "p", "b", "j")
+    wait_for_case(page, second)
+    press(page, "p", "k")
+    wait_for_case(page, first)
+    assert given(page)["atelectasis"] == "present"
+    page.locator("[data-row=atelectasis] .is-uncertain").click()
+    until(lambda: kept(demo, "Dr Reader")[first]["atelectasis"] == "uncertain")
+    press(page, "j")
+    wait_for_case(page, second)
+    assert given(page) == {"atelectasis": "present"}
+    page.reload()
+    wait_for_case(page, second)
+    assert given(page) == {"atelectasis": "present"}
+    page.locator("[data-row=atelectasis] [data-take-back]").click()
+    page.wait_for_timeout(2000)
+    print("KEPT", first, second, {k: len(v) for k,v in kept(demo, "Dr Reader").items()}, kept(demo, "Dr Reader").get(second))
+    import sqlite3; print("ROWS", sqlite3.connect(demo.store).execute("select number, reader, case_id, label, value from readings where case_id=?", [second]).fetchall())
+    until(lambda: not kept(demo, "Dr Reader").get(second))
+    page.wait_for_function(
+        "document.querySelector('#reading-status').innerText.includes('20 of 20')"
+    )
+
+
+def test_an_answer_that_was_not_kept_is_not_shown_as_given(demo, served, new_page):
+    """A reader must not go on believing that something was saved."""
+    page = new_page()
+    sign_in(page, served, "Dr Reader")
+    label(page)
+    page.route("**/gradio_api/run/*", lambda route: route.abort())
+    page.locator("[data-row=edema] .is-present").click()
+    page.wait_for_selector("[data-row=edema][data-state=failed]", timeout=30000)
+    assert given(page) == {}
+    page.unroute("**/gradio_api/run/*")
+    page.reload()
+    page.wait_for_selector("#reading-sheet [data-row]")
+    assert given(page) == {}
+    page.locator("[data-row=edema] .is-present").click()
+    until(lambda: kept(demo, "Dr Reader"))
+
+
+def test_two_readers_do_not_see_each_other(demo, served, new_page):
+    """Each has an order of their own, and their answers stay apart."""
+    pages = {}
+    for name in ("Dr Reader", "Dr Second Reader"):
+        pages[name] = new_page()
+        sign_in(pages[name], served, name)
+        label(pages[name])
+        pages[name].locator("[data-row=edema] .is-present").click()
+    for name, page in pages.items():
+        until(lambda name=name: kept(demo, name))
+        assert list(kept(demo, name)) == [order(demo, name)[0]]
+        assert page.locator("#readers-part:visible").count() == 0
+
+
+def test_hostile_text_is_shown_as_text(tmp_path, demo, people, new_page):
+    """Also what Gradio itself would take for a template."""
+    source = tmp_path / "hostile.jsonl"
+    source.write_text(json.dumps({"case_id": "c1", "text": HOSTILE}))
+    options = ImportOptions(name="aaa", role="dev")
+    import_cohort(demo, source, options, actor=Actor(name="Dr E"))
+    with serving(demo) as url:
+        page = new_page()
+        sign_in(page, url, "Dr Reader")
+        page.locator("#cohort input").click()
+        page.get_by_role("option", name="aaa").click()
+        page.wait_for_load_state("load")
+        page.wait_for_selector("#bar .who-name")
+        label(page)
+        wait_for_case(page, "c1")
+        shown = page.inner_text("#reading-sheet [data-case-text]")
+        assert "<script>window.hit = 1</script>" in shown
+        assert "{{ 7 * 7 }} ${window.hit = 1} `x`" in shown
+        assert not {"\x1b", "\u202e", "\x00"} & set(shown)
+        assert page.evaluate("window.hit") is None
+        assert page.complaints == []
+
+
+def test_a_reader_who_calls_by_hand_gets_nothing(demo, served, new_page):
+    """Every event of the page, with whatever a browser could send."""
+    page = new_page()
+    sign_in(page, served, "Dr Reader")
+    jar = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
+
+    def call(name, *values, **data):
+        return httpx.post(
+            f"{served}/gradio_api/run/{name}",
+            json={"data": [None, COHORT, *values], "event_data": data},
+            cookies=jar,
+            headers={"origin": served},
+        )
+
+    for name, values in {
+        "adjudicate_act": ("", "open", False),
+        "adjudicate_by_label": ("", "open", False),
+        "adjudicate_by_state": ("", "open", False),
+        "adjudicate_by_names": ("", "open", True),
+        "adjudicate_why": ("because",),
+        "adjudicate_save": ("", "open", False, "because"),
+        "agreement_by_label": ("all",),
+        "agreement_wait": ("all",),
+        "agreement_again": ("all",),
+        "publish_readings": ("all", [], "over half", False, False),
+    }.items():
+        answer = call(name, *values)
+        assert answer.status_code == 500, name
+        assert "r1" not in answer.text
+        assert "majority" not in answer.text
+    for part in ("adjudicate", "agreement"):
+        answer = call("readers_part", part, "", "open", False, "all")
+        assert answer.status_code == 500, part
+        assert "majority" not in answer.text
+    assert kept(demo, "Dr Reader") == {}
+
+
+@pytest.mark.parametrize("name", ["Dr Reviewer", "Admin"])
+def test_whoever_sees_the_model_does_not_label(demo, served, new_page, name):
+    """Not even by hand."""
+    page = new_page()
+    sign_in(page, served, name)
+    jar = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
+    answer = httpx.post(
+        f"{served}/gradio_api/run/label_act",
+        json={"data": [None, COHORT], "event_data": {"act": "rest", "case": "x"}},
+        cookies=jar,
+        headers={"origin": served},
+    )
+    assert answer.status_code == 500
+    assert kept(demo, name) == {}
+
+
+def test_a_panel_adjudicates_by_keyboard(demo, served, new_page):
+    """Two decisions, a reload in the middle, one reference version."""
+    page = new_page()
+    sign_in(page, served, "Dr Reviewer")
+    open_tab(page, "Readers")
+    page.wait_for_selector("#disputes .disputes-list li")
+    press(page, "p", "j", "u")
+    page.wait_for_selector("#disputes :text('2 decided and kept')")
+    page.fill("#adjudicate-why textarea", "read together")
+    until(lambda: _reason(demo) == "read together")
+    page.reload()
+    page.wait_for_selector("#disputes :text('2 decided and kept')")
+    assert page.input_value("#adjudicate-why textarea") == "read together"
+    page.get_by_role("button", name="Save 2 decisions").click()
+    page.wait_for_selector("#disputes :text('Reference version 2: 2 decisions')")
+    assert read_reference(demo, COHORT).number == 2
+    assert page.complaints == []
+
+
+def _reason(workspace):
+    with open_store(workspace) as store:
+        rows = store.read(
+            "SELECT json_extract(payload, '$.why') FROM working "
+            "WHERE subject LIKE 'adjudicate-why:%'"
+        )
+    return rows[0][0] if rows else None
+
+
+def test_readings_are_published_by_an_editor(demo, served, new_page):
+    """The numbers follow, and the reader is told."""
+    with open_store(demo) as store:
+        assignment = read_assignment(demo, COHORT)
+        complete_case(store, assignment, "Dr Reader", "demo-dev-001")
+    page = new_page()
+    sign_in(page, served, "Dr Editor")
+    open_tab(page, "Readers")
+    open_part(page, "Agreement")
+    page.wait_for_selector("#agreement table.agreement-all", timeout=60000)
+    assert page.locator("#agreement svg").count() > 0
+    page.get_by_role("button", name="Publish").click()
+    page.wait_for_selector("#readings :text('Reference version 2 is made')")
+    page.wait_for_selector("#agreement :text('Dr Reader')", timeout=60000)
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, TABLET], ids=["desktop", "tablet"])
+def test_no_serious_barrier(shared_alone, new_page, scheme, size):
+    """Each part of the page, in both themes and sizes, without sideways scrolling."""
+    page = new_page(size, color_scheme=scheme)
+    enter(page, shared_alone, "Readers")
+    for name, wanted in {
+        "Label": "#reading-sheet [data-row]",
+        "Adjudicate": "#disputes .disputes-list li",
+        "Agreement": "#agreement table.agreement-all",
+    }.items():
+        page.wait_for_selector("#readers-part")
+        open_part(page, name)
+        page.wait_for_selector(wanted, timeout=60000)
+        assert serious(page) == []
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= size["width"], name
