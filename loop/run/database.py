@@ -89,8 +89,8 @@ MIGRATIONS = (
         reader TEXT NOT NULL,
         case_id TEXT NOT NULL,
         label TEXT NOT NULL,
-        value TEXT NOT NULL,             -- present, absent, uncertain, empty (undone), or
-                                         -- deferred, with an empty label (put off)
+        value TEXT NOT NULL,             -- present, absent, uncertain, empty (undone),
+                                         -- or deferred with an empty label (put off)
         created TEXT NOT NULL            -- UTC, ISO 8601
     ) STRICT;
     CREATE INDEX readings_by_reader ON readings (cohort, reader, case_id, label);
@@ -135,7 +135,10 @@ def connect(path: Path) -> sqlite3.Connection:
 def _touch_private(path: Path) -> None:
     """Create the file as 0600: SQLite gives its side files the same mode."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        # Closing it would drop the locks of this process's other connections.
+        return
     except OSError as error:
         raise StoreError(
             f"cannot open {path}: {error.strerror}. Use a workspace you can write, "

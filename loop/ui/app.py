@@ -77,24 +77,30 @@ def _wire_page(wire: Wire, chrome: Chrome, page: Page) -> None:
 
 
 def _wire_links(wire: Wire, chrome: Chrome, pages: Sequence[Page]) -> None:
-    """Let a label of the overview open its failing cases in the review queue."""
-    queue = next((one for one in pages if isinstance(one, review.ReviewPage)), None)
-    if queue is None:
-        return
+    """Let what one page names be opened on another: a label, a case, a page."""
+    queue = next(page for page in pages if isinstance(page, review.ReviewPage))
+    names = {page.name for page in pages}
 
-    def open_label(visit: Visit, prompt: str, cohort: str, place: Any) -> list[Any]:
-        label = str(visit.data.get("label", ""))
-        shown = queue.open_on_label(visit, prompt, cohort, label, place)
-        return [gr.Tabs(selected=queue.name), *shown]
+    def go(visit: Visit, prompt: str, cohort: str, place: Any) -> list[Any]:
+        wanted, label, case = (
+            str(visit.data.get(key, "")) for key in ("page", "label", "case")
+        )
+        if label and wanted in ("", queue.name):
+            shown = queue.open_on_label(visit, prompt, cohort, label, place, case)
+            return [gr.Tabs(selected=queue.name), *shown]
+        chosen = gr.Tabs(selected=wanted) if wanted in names else gr.skip()
+        return [chosen, *(gr.skip() for _ in queue.outputs)]
 
-    wire.on(
-        pages[0].outputs[0].act,
-        open_label,
-        right=Right.SEE,
-        name="overview_label",
-        inputs=(*chrome.context, queue.place),
-        outputs=(chrome.tabs, *queue.outputs),
-    )
+    for page in pages:
+        for panel in page.links:
+            wire.on(
+                panel.act,
+                go,
+                right=Right.SEE,
+                name=f"go_from_{panel.elem_id}".replace("-", "_"),
+                inputs=(*chrome.context, queue.place),
+                outputs=(chrome.tabs, *queue.outputs),
+            )
 
 
 def _wire_opening(
@@ -106,16 +112,13 @@ def _wire_opening(
         seen = [page for page in pages if page.open_to(visit.user)]
         kept = page_kept(visit)
         first = next((one for one in seen if one.name == kept), next(iter(seen), None))
+        if first is not None:
+            keep_page(visit, first.name)
         return [
             *open_header(visit),
             *(gr.Tab(visible=page in seen) for page in pages),
             gr.Tabs(selected=first.name if first else None),
         ]
-
-    def open_first(visit: Visit, *values: Any) -> Any:
-        first, *_ = pages
-        shown = page_kept(visit) in ("", first.name) and first.open_to(visit.user)
-        return first.refresh(visit, *values) if shown else gr.skip()
 
     opened = wire.on(
         blocks.load,
@@ -124,11 +127,23 @@ def _wire_opening(
         name="open",
         outputs=[*chrome.filled, *(page.tab for page in pages), chrome.tabs],
     )
+    for page in pages:
+        _wire_first(wire, chrome, opened, page)
+
+
+def _wire_first(wire: Wire, chrome: Chrome, opened: Any, page: Page) -> None:
+    """Fill `page` if it is the one that the workbench opens on."""
+
+    def open_first(visit: Visit, *values: Any) -> Any:
+        if page_kept(visit) == page.name and page.open_to(visit.user):
+            return page.refresh(visit, *values)
+        return [gr.skip() for _ in page.outputs]
+
     wire.on(
         opened.then,
         open_first,
         right=None,
-        name="open_first",
-        inputs=(*chrome.context, *pages[0].inputs),
-        outputs=pages[0].outputs,
+        name=f"open_{page.name}",
+        inputs=(*chrome.context, *page.inputs),
+        outputs=page.outputs,
     )

@@ -64,6 +64,18 @@ _REVIEW = (
     ("l", "#review-label input", "choose a label"),
 )
 
-SHORTCUTS = tuple(
-    Shortcut(key, target, what, "Review") for key, target, what in _REVIEW
+_REVISE = (
+    ("B", "#revise-build", "build a draft from what is ticked"),
+    ("C", "#revise-run", "run the check"),
+    ("S", "#revise-save", "save the guide"),
+    ("W", "#revise-why textarea", "write the reason"),
+)
+
+_OPEN_TAB = '[role="tab"][aria-selected="true"]'
+
+SHORTCUTS = (
+    Shortcut("]", f'{_OPEN_TAB} + [role="tab"]', "next page", "Everywhere"),
+    Shortcut("[", f'[role="tab"]:has(+ {_OPEN_TAB})', "previous page", "Everywhere"),
+    *(Shortcut(key, target, what, "Review") for key, target, what in _REVIEW),
+    *(Shortcut(key, target, what, "Revise") for key, target, what in _REVISE),
 )

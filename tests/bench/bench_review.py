@@ -386,12 +386,10 @@ def main() -> None:
             lines += time_moving(server, first, REVIEWERS, f", {given:,} verdicts")
             peak, start_s = server.peak_mib, server.start_s
         counts = count_kept(workspace, people)
-    print(f"from start to listening: {start_s:.1f} s")
-    print(f"resident memory of the server: {peak:,.0f} MiB at most (target 1,536)")
+    print(f"listening after {start_s:.1f} s; {peak:,.0f} MiB resident at most")
     print("verdicts: " + ", ".join(f"{n:,} {what}" for what, n in counts.items()))
-    for line in lines[1:]:
-        if line.server and empty.server:
-            print(f"{line.what}: {line.server / empty.server:.1f} empty Gradio events")
+    for line in (one for one in lines[1:] if one.server):
+        print(f"{line.what}: {line.server / empty.server:.1f} empty Gradio events")
     if options.json:
         found = {"lines": [asdict(one) for one in lines], "counts": counts}
         found |= {"peak_mib": peak, "start_s": start_s}

@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -130,7 +132,7 @@ def test_a_folder_that_cannot_be_made_is_a_write_error(tmp_path):
 def test_a_store_that_cannot_be_opened_says_so(tmp_path):
     """Here the path is a folder; permissions give the same message."""
     (tmp_path / "store.db").mkdir()
-    with pytest.raises(StoreError, match=r"cannot open .*Use a workspace you can"):
+    with pytest.raises(StoreError, match=r"cannot .*Use a workspace you can"):
         Store(tmp_path / "store.db")
 
 
@@ -272,3 +274,24 @@ def test_a_store_of_the_first_version_is_brought_forward(tmp_path):
     assert opened.find_completions([key]) == {key: Completion("{}", "stop", "", 0.5)}
     opened.save([row(2)], [])
     opened.close()
+
+
+def test_opening_the_store_again_keeps_the_locks_of_this_process(workspace):
+    """A server holds the store open; a run in it opens the store once more.
+
+    Any file handle on the same file that is closed drops all locks of the process: the
+    next command would take the journal for abandoned and delete it under the server.
+    """
+    with open_store(workspace) as held:
+        held.save([row(1)], [])
+        with open_store(workspace) as again:
+            again.count_completions()
+        code = (
+            "import sys; from pathlib import Path; "
+            "from loop.run.database import connect; connect(Path(sys.argv[1])).close()"
+        )
+        subprocess.run([sys.executable, "-c", code, str(workspace.store)], check=True)
+        assert workspace.store.with_name("store.db-wal").exists()
+        held.save([row(2)], [])
+    with open_store(workspace) as later:
+        assert later.count_completions() == 2

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -52,12 +51,10 @@ def take_all(browser: Browser, url: str, folder: Path) -> None:
             context.close()
 
 
-def take(page: Page, name: str, target: Path, *, before: Callable | None = None) -> None:
+def take(page: Page, name: str, target: Path) -> None:
     """Take one page, once it is quiet."""
     open_tab(page, name)
     page.wait_for_timeout(1500)
-    if before is not None:
-        before(page)
     page.screenshot(path=target)
 
 

@@ -62,12 +62,13 @@ def test_a_mere_reader_never_gets_the_gates(shared, new_page):
     assert page.locator("table.gates").count() == 0
     assert page.get_by_role("tab", name="Overview").count() == 0
     jar = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
-    answer = httpx.post(
-        f"{shared}/gradio_api/run/see_overview",
-        json={"data": ["extractor", "demo_dev"]},
-        cookies=jar,
-        headers={"origin": shared},
-    )
+    with httpx.Client(cookies=jar, headers={"origin": shared}) as by_hand:
+        session = {"session_hash": "byhand"}
+        by_hand.post(f"{shared}/gradio_api/run/open", json={"data": [], **session})
+        answer = by_hand.post(
+            f"{shared}/gradio_api/run/see_overview",
+            json={"data": ["extractor", "demo_dev"], **session},
+        )
     assert answer.status_code == 500
     assert "takes the role" in answer.text
     assert "Cardiomegaly" not in answer.text

@@ -45,7 +45,12 @@ def build(wire: Wire, chrome: Chrome) -> Page:
     with gr.Tab("Overview", id="overview", elem_id="tab-overview") as tab:
         table = panel(notice("Working out the gates.", kind="wait"), elem_id="overview")
     return Page(
-        name="overview", right=Right.SEE, tab=tab, refresh=refresh, outputs=[table]
+        name="overview",
+        right=Right.SEE,
+        tab=tab,
+        refresh=refresh,
+        outputs=[table],
+        links=[table],
     )
 
 

@@ -29,6 +29,8 @@ class Page:
     """Components it reads besides prompt and cohort."""
 
     outputs: Sequence[Any] = ()
+    links: Sequence[gr.HTML] = ()
+    """Panels whose acts name a page, and with it perhaps a label and a case."""
 
     def open_to(self, user: User) -> bool:
         """Return whether `user` sees the page."""

@@ -22,8 +22,12 @@
   };
 
   const use = (element) => {
-    if (element.matches('textarea, input:not([type=radio]):not([type=checkbox])')) element.focus();
-    else element.click();
+    if (!element.matches('textarea, input:not([type=radio]):not([type=checkbox])')) element.click();
+    else {
+      element.focus();
+      // What is typed into a menu takes the place of the choice that stands there.
+      if (element.getAttribute('role') === 'combobox' || element.closest('[role=listbox], .dropdown, .wrap-inner')) element.select();
+    }
   };
 
   document.addEventListener('keydown', (event) => {
@@ -76,7 +80,7 @@
     const sheet = dialog('keys', 'Keys');
     add(sheet, 'h2', 'Keys');
     let group = null, list = null;
-    const rows = [...window.ranloopKeys, {key: '?', what: 'this sheet', group: 'Everywhere'}, {key: 'Escape', what: 'leave a text box, close a sheet', group: 'Everywhere'}];
+    const rows = [{key: '?', what: 'this sheet', group: 'Everywhere'}, {key: 'Escape', what: 'leave a text box, close a sheet', group: 'Everywhere'}, ...window.ranloopKeys];
     for (const {key, what, group: name} of rows) {
       if (name !== group) { group = name; add(sheet, 'h3', name); list = add(sheet, 'dl'); }
       const term = add(list, 'dt');

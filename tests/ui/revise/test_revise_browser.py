@@ -1,11 +1,6 @@
 """Revise in a real browser: from open verdicts to a committed version."""
 
-import json
 import shutil
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
@@ -16,37 +11,22 @@ from loop.core.paths import Workspace, bundled
 from loop.prompts.catalog import latest_version
 from loop.review.intake import Occasion, take_file
 from loop.run.store import open_store
-from tests.ui.conftest import TABLET, add_people, open_tab, serious, sign_in
+from tests.ui.conftest import (
+    TABLET,
+    add_people,
+    open_tab,
+    serious,
+    serving,
+    sign_in,
+)
 
 pytestmark = pytest.mark.slow
 
-WORKBENCH = Path(__file__).with_name("workbench.py")
 UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 HOSTILE = (
     "<img src=x onerror=alert(1)><script>alert(2)</script> {{7*7}} {{#each x}} "
     "${alert(3)} `tick` \\u202egnp.exe \\u001b[31mred"
 )
-
-
-@contextmanager
-def serving(workspace):
-    """Run the workbench in a process of its own and yield its URL."""
-    command = [sys.executable, WORKBENCH, "review", "--workspace", workspace.root]
-    process = subprocess.Popen(
-        [*command, "--port", "0", "--json"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        said = ""
-        while not said.rstrip().endswith("}"):
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError("no server")
-            said += line
-        yield json.loads(said)["url"].rstrip("/")
-    finally:
-        process.terminate()
-        process.wait(15)
-        process.stdout.close()
 
 
 @pytest.fixture(scope="module")

@@ -71,14 +71,16 @@ def build(wire: Wire, chrome: Chrome) -> Section:
         inputs=inputs,
         outputs=outputs,
     )
-    wire.on(
-        why.input,
-        keep_why,
-        right=Right.ADJUDICATE,
-        name="adjudicate_why",
-        inputs=[*chrome.context, why],
-        trigger_mode="always_last",
-    )
+    # What is pasted is told only when the box is left.
+    for listener, name in ((why.input, "why"), (why.blur, "why_left")):
+        wire.on(
+            listener,
+            keep_why,
+            right=Right.ADJUDICATE,
+            name=f"adjudicate_{name}",
+            inputs=[*chrome.context, why],
+            trigger_mode="always_last",
+        )
     wire.on(
         save.click,
         save_all,

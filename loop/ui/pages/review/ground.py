@@ -108,10 +108,9 @@ def look(desk: Desk, place: Place, filters: Filters) -> Sight:
 
 
 class _Last:
-    """The marks laid over a queue last; others than these are laid anew."""
+    """The queue as it was marked last; new marks touch only what they change."""
 
     def __init__(self, queue: Queue) -> None:
-        self.queue = queue
         self.marked: tuple[object, Queue] = ((), queue)
 
 

@@ -53,9 +53,11 @@ def refresh(
 
 
 def open_on_label(
-    visit: Visit, prompt: str, cohort: str, label: str, place: Place
+    visit: Visit, prompt: str, cohort: str, label: str, place: Place, case: str = ""
 ) -> list[Any]:
     """Return everything with the first pair of one label open; as `refresh` does.
+
+    With a `case` that fails there, that pair is opened.
 
     Raises
     ------
@@ -67,7 +69,9 @@ def open_on_label(
     known = taxonomy_of(visit.desk, place)
     wanted = Filters(label=label if label in known.ids else "")
     sight = look(visit.desk, place, wanted)
-    first = next_open(sight.items, None) or next(iter(sight.items), None)
+    meant = (one for one in sight.items if case and one.case_id == case)
+    first = next(meant, None) or next_open(sight.items, None)
+    first = first or next(iter(sight.items), None)
     return show_all(visit, place.at(first), wanted)
 
 

@@ -39,10 +39,10 @@ class ReviewPage(Page):
     """The page, and how another one opens it on a label."""
 
     open_on_label: Callable[..., Any]
-    """``open_on_label(visit, prompt, cohort, label, place)`` returns the outputs."""
+    """As in `moves.open_on_label`; returns the outputs."""
 
     place: gr.State
-    """What `open_on_label` takes last."""
+    """Where the visitor is, as `open_on_label` takes it."""
 
 
 def build(wire: Wire, chrome: Chrome) -> ReviewPage:

@@ -103,8 +103,8 @@ def _start(place: Place, sight: Sight) -> int:
     if place.start != FOLLOW:
         start = place.start
     else:
-        pairs = [(item.case_id, item.label) for item in sight.items]
-        start = pairs.index(place.pair) if place.pair in pairs else 0
+        at = (n for n, item in enumerate(sight.items) if item is sight.item)
+        start = next(at, 0)
     last = max(len(sight.items) - 1, 0)
     return min(max(start, 0), last) // PAGE_SIZE * PAGE_SIZE
 

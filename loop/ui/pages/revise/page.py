@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -23,22 +21,14 @@ SEE_DRAFT = """() => requestAnimationFrame(() => {
 """Brings the draft into view that a button has made, and takes the keyboard there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevisePage(Page):
-    """The page, and which of its panels lead elsewhere."""
-
-    links: Sequence[gr.HTML]
-    """Panels whose acts name a page to go to, and with it perhaps a case and label."""
-
-
-def build(wire: Wire, chrome: Chrome) -> RevisePage:
+def build(wire: Wire, chrome: Chrome) -> Page:
     """Add the page and connect it."""
     with gr.Tab("Revise", id="revise", elem_id="tab-revise") as tab:
         parts, buttons = lay_out()
     _wire_steps(wire, chrome, parts)
     _wire_editor(wire, chrome, parts, buttons)
     _wire_decision(wire, chrome, parts, buttons)
-    return RevisePage(
+    return Page(
         name="revise",
         right=Right.SEE,
         tab=tab,

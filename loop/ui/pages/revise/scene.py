@@ -48,6 +48,9 @@ class Scene:
     label: str = ""
     """Label whose guide is in the editor."""
 
+    running: bool = False
+    """Whether the draft was being checked or committed when this was read."""
+
     @property
     def desk(self) -> Desk:
         """Where everything is."""

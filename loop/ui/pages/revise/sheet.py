@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -85,7 +86,9 @@ def show_sheet(
     prompt, cohort = place
     if not prompt or not cohort or prompt not in list_prompts(visit.desk.workspace):
         return _nothing()
-    scene = look(visit, prompt, cohort, ref, label)
+    # Asked first: what ends while the rest is read is shown at the next look.
+    running = bool(ref) and work.is_running(visit.desk, ref)
+    scene = replace(look(visit, prompt, cohort, ref, label), running=running)
     said = told.said
     if ref and scene.info is None:
         keep_draft_open(visit, prompt, cohort, "")
@@ -117,7 +120,7 @@ def _fill(scene: Scene, told: Told) -> Sheet:
     verdicts = show_verdicts(scene)
     sheet = Sheet(
         opened=scene.opened,
-        timer=gr.Timer(active=_is_running(scene)),
+        timer=gr.Timer(active=scene.running),
         said=told.said,
         verdicts=verdicts,
         drafts=show_drafts(scene),
@@ -125,10 +128,6 @@ def _fill(scene: Scene, told: Told) -> Sheet:
         confirm=gr.Row(visible=False),
     )
     return _with_decision(_with_check(_with_editor(sheet, scene), scene), scene)
-
-
-def _is_running(scene: Scene) -> bool:
-    return scene.info is not None and work.is_running(scene.desk, scene.info.ref)
 
 
 def _with_editor(sheet: Sheet, scene: Scene) -> Sheet:
@@ -160,7 +159,7 @@ def _with_check(sheet: Sheet, scene: Scene) -> Sheet:
     if scene.info is None or scene.drafted is None:
         return sheet._replace(checking=gr.Column(visible=False))
     changed = not scene.drafted.diff.empty
-    ready = changed and not scene.info.behind and not _is_running(scene)
+    ready = changed and not scene.info.behind and not scene.running
     checked = scene.recalled.checked if scene.recalled else None
     engine = checked.engine if checked else scene.engines[0]
     choices = list(dict.fromkeys((engine, *scene.engines)))
@@ -199,7 +198,7 @@ def _with_decision(sheet: Sheet, scene: Scene) -> Sheet:
         override=gr.Checkbox(value=False, visible=objects),
         commit=gr.Button(
             value="Commit" if scene.info.behind else f"Commit as {next_version(scene)}",
-            interactive=open_to and not _is_running(scene),
+            interactive=open_to and not scene.running,
         ),
     )
 
