@@ -20,7 +20,7 @@ from loop.ui.desk import Desk
 from loop.ui.pages import files, overview, readers, revise, versions
 from loop.ui.pages.page import Page
 from loop.ui.pages.review import page as review
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import QuietBlocks, Visit, Wire
 
 BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (
     overview.build,
@@ -43,7 +43,9 @@ class Workbench(NamedTuple):
 def build_workbench(desk: Desk) -> Workbench:
     """Return the front end on `desk`."""
     wire = Wire(desk)
-    with gr.Blocks(title="ranloop", analytics_enabled=False, fill_width=True) as blocks:
+    with QuietBlocks(
+        title="ranloop", analytics_enabled=False, fill_width=True
+    ) as blocks:
         prompt, cohort, who = build_header()
         with gr.Tabs(elem_id="pages") as tabs:
             chrome = Chrome(prompt=prompt, cohort=cohort, who=who, tabs=tabs)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.results import Evaluation
 from loop.evaluate.selection import Selection, correct_optimism
+from loop.labels.cohort import Role
 from loop.labels.recorded import read_record
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store
@@ -37,9 +39,16 @@ class Desk:
         Raises
         ------
         DataError
-            There is none.
+            There is none, or the cohort is a holdout: whoever may read it blind must
+            not see here how a model does on it.
         """
-        return find_run(self.workspace, f"latest:{prompt}:{cohort}")
+        run = find_run(self.workspace, f"latest:{prompt}:{cohort}")
+        if read_record(self.workspace, cohort).added.get("role") == Role.HOLDOUT:
+            raise DataError(
+                f"cohort {cohort} is a holdout: no result on it is shown here. Choose "
+                "another cohort."
+            )
+        return run
 
     def evaluation(self, run: RunRecord) -> Evaluation:
         """Return the evaluation of `run` on the newest reference, worked out once.

@@ -64,6 +64,32 @@ _REVIEW = (
     ("l", "#review-label input", "choose a label"),
 )
 
+_ROW = "#reading-sheet [data-row].is-current"
+
+_LABEL = (
+    ("p", f"{_ROW} input[value=present]", "present"),
+    ("a", f"{_ROW} input[value=absent]", "absent"),
+    ("u", f"{_ROW} input[value=uncertain]", "uncertain"),
+    ("ArrowDown", "#reading-sheet .is-after .reading-name", "next label"),
+    ("ArrowUp", "#reading-sheet .is-before .reading-name", "label before"),
+    ("b", "#reading-sheet [data-act=rest]", "all other labels are absent"),
+    ("j", "#reading-sheet [data-act=next]", "next case"),
+    ("ctrl+Enter", "#reading-sheet [data-act=next]", "next case"),
+    ("k", "#reading-sheet [data-act=previous]", "complete case before"),
+    ("d", "#reading-sheet [data-act=defer]", "put the case off"),
+)
+
+_ADJUDICATE = (
+    ("p", "#disputes [data-mark=present]", "present"),
+    ("a", "#disputes [data-mark=absent]", "absent"),
+    ("u", "#disputes [data-mark=uncertain]", "uncertain"),
+    ("n", "#disputes [data-mark=no_majority]", "left open"),
+    ("j", "#disputes [data-act=after]", "next dispute"),
+    ("k", "#disputes [data-act=before]", "dispute before"),
+    ("w", "#adjudicate-why textarea", "write the reason"),
+    ("ctrl+Enter", "#adjudicate-save", "save the decisions, also while typing"),
+)
+
 _REVISE = (
     ("B", "#revise-build", "build a draft from what is ticked"),
     ("C", "#revise-run", "run the check"),
@@ -73,9 +99,15 @@ _REVISE = (
 
 _OPEN_TAB = '[role="tab"][aria-selected="true"]'
 
+_GROUPS = (
+    ("Review", _REVIEW),
+    ("Label", _LABEL),
+    ("Adjudicate", _ADJUDICATE),
+    ("Revise", _REVISE),
+)
+
 SHORTCUTS = (
     Shortcut("]", f'{_OPEN_TAB} + [role="tab"]', "next page", "Everywhere"),
     Shortcut("[", f'[role="tab"]:has(+ {_OPEN_TAB})', "previous page", "Everywhere"),
-    *(Shortcut(key, target, what, "Review") for key, target, what in _REVIEW),
-    *(Shortcut(key, target, what, "Revise") for key, target, what in _REVISE),
+    *(Shortcut(*row, group) for group, rows in _GROUPS for row in rows),
 )

@@ -13,12 +13,18 @@ import gradio as gr
 from loop.core.errors import LoopError
 from loop.core.ledger import Actor
 from loop.people.users import Right, User
+from loop.ui.access.gate import place_of
 from loop.ui.desk import Desk
 from loop.ui.show import plain
 
 _LOG = logging.getLogger("loop.ui")
 
 Handler = Callable[..., Any]
+
+_UNFIT = (
+    "the page sent a value that it does not offer, or not any more. Nothing was saved. "
+    "Load the page again."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +92,31 @@ class Wire:
         )
 
 
+class QuietBlocks(gr.Blocks):
+    """Gradio's front end, except that its log never gets what a visitor sent.
+
+    Before and after a handler Gradio checks values itself. When one does not fit, it
+    would print it, with a traceback: words of a search, or of a case.
+    """
+
+    async def process_api(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """Return what an event answers.
+
+        Raises
+        ------
+        gr.Error
+            Whatever went wrong; nothing is printed of it.
+        """
+        try:
+            return await super().process_api(*args, **options)
+        except gr.Error as error:
+            if not error.print_exception:
+                raise
+            raise refused(_UNFIT) from None
+        except Exception as error:  # noqa: BLE001  the boundary to the browser
+            raise refused(_report(error), title="A fault in ranloop") from None
+
+
 def guard(desk: Desk, handler: Handler, right: Right | None) -> Handler:
     """Return `handler` as Gradio calls it, refusing whoever lacks `right`.
 
@@ -129,10 +160,8 @@ def refused(text: str, *, title: str = "Not done") -> gr.Error:
 
 def _report(error: Exception) -> str:
     """Log where a bug is, and return what the visitor is told."""
-    frames = traceback.extract_tb(error.__traceback__)
-    places = " < ".join(f"{f.filename}:{f.lineno}" for f in reversed(frames))
-    _LOG.error("%s at %s", type(error).__name__, places)
-    last = frames[-1]
+    _LOG.error("%s at %s", type(error).__name__, place_of(error))
+    last = traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"{type(error).__name__} in {last.name}, line {last.lineno}. What was saved "
         "before is safe. Try again; if it comes back, send this message to whoever "

@@ -1,61 +1,148 @@
-"""Take the pictures of the README from the synthetic demo.
+"""Take the pictures of the workbench from the synthetic demo.
 
 Run ``python -m tests.ui.screenshots FOLDER`` from the repository root; every page is
-taken at the size of a laptop and of a tablet, in both themes. The README shows four of
-them, kept in ``reports/workbench/``.
+taken at the size of a laptop and of a tablet, in both themes. With ``--readme`` it
+stages and takes the four pictures of the README, kept in ``reports/workbench/``.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.core.paths import Workspace
-from tests.ui.conftest import DESKTOP, FLAGS, TABLET, open_tab, serving
+from loop.core.paths import Workspace, bundled
+from loop.review.intake import Occasion, take_file
+from loop.run.store import open_store
+from tests.ui.conftest import (
+    DESKTOP,
+    FLAGS,
+    TABLET,
+    add_people,
+    open_tab,
+    serving,
+    sign_in,
+)
+from tests.ui.test_review_browser import MARK
 
 PAGES = ("Overview", "Review", "Readers", "Revise", "Versions", "Files")
+PAIR = "[data-case=demo-dev-037][data-label=interstitial_lung_disease]"
 
 
 def main() -> None:
-    """Take every picture."""
+    """Take every picture, or those of the README."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--readme", action="store_true")
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as driver:
         root = Path(scratch) / "ws"
         CliRunner().invoke(app, ["demo", str(root), "--rounds", "1", "--json"])
         browser = driver.chromium.launch(
-            executable_path="/usr/bin/chromium", args=list(FLAGS)
+            executable_path=shutil.which("chromium"), args=list(FLAGS)
         )
-        with serving(Workspace(root)) as url:
-            take_all(browser, url, folder)
+        take_those = take_readme if asked.readme else take_all
+        take_those(browser, Workspace(root), asked.folder)
         browser.close()
 
 
-def take_all(browser: Browser, url: str, folder: Path) -> None:
+def take_all(browser: Browser, workspace: Workspace, folder: Path) -> None:
     """Take every page in every size and theme."""
-    for size_name, size in (("laptop", DESKTOP), ("tablet", TABLET)):
-        for scheme in ("light", "dark"):
-            context = browser.new_context(viewport=size, color_scheme=scheme)
-            page = context.new_page()
-            page.goto(url)
+    with serving(workspace) as url:
+        for size_name, size in (("laptop", DESKTOP), ("tablet", TABLET)):
+            for scheme in ("light", "dark"):
+                context = browser.new_context(viewport=size, color_scheme=scheme)
+                page = context.new_page()
+                page.goto(url)
+                page.wait_for_selector("#bar .who-name")
+                for name in PAGES:
+                    open_tab(page, name)
+                    take(page, folder / f"{name.lower()}-{size_name}-{scheme}.png")
+                context.close()
+
+
+def take_readme(browser: Browser, workspace: Workspace, folder: Path) -> None:
+    """Take the gates, a form begun, a blinded reading, and then a finished check."""
+    add_people(workspace)
+    with serving(workspace) as url:
+        with seat(browser, url, "Dr Editor") as page:
+            open_tab(page, "Overview")
             page.wait_for_selector("table.gates tbody tr")
-            for name in PAGES:
-                take(page, name, folder / f"{name.lower()}-{size_name}-{scheme}.png")
-            context.close()
+            take(page, folder / "overview.png")
+        with seat(browser, url, "Dr Reviewer") as page:
+            begin_a_form(page)
+            take(page, folder / "review.png")
+        with seat(browser, url, "Dr Reader", scheme="dark") as page:
+            begin_a_reading(page)
+            take(page, folder / "readers.png")
+    given = bundled() / "labels" / "demo" / "verdicts_2.yaml"
+    with open_store(workspace) as store:
+        take_file(workspace, store, given, Occasion("Dr Reviewer", "demo_dev"))
+    with serving(workspace) as url, seat(browser, url, "Dr Editor") as page:
+        check_a_draft(page)
+        take(page, folder / "revise.png")
 
 
-def take(page: Page, name: str, target: Path) -> None:
-    """Take one page, once it is quiet."""
-    open_tab(page, name)
+@contextmanager
+def seat(browser: Browser, url: str, name: str, scheme: str = "light"):
+    """Give somebody who is signed in at a laptop."""
+    context = browser.new_context(viewport=DESKTOP, color_scheme=scheme)
+    page = context.new_page()
+    sign_in(page, url, name)
+    yield page
+    context.close()
+
+
+def begin_a_form(page: Page) -> None:
+    """Say that the model is wrong and take marked words as an exclusion's exemplar."""
+    open_tab(page, "Review")
+    page.click(PAIR)
+    page.wait_for_selector(f"{PAIR}[aria-current=true]")
+    for key in ("1", "a", "E"):
+        page.keyboard.press(key)
+    page.evaluate(MARK, "cystic fibrosis")
+    page.keyboard.press("g")
+    page.wait_for_timeout(500)
+    page.keyboard.press("i")
+    page.keyboard.type("Airway changes of known cystic fibrosis.")
+    page.keyboard.press("Escape")
+
+
+def begin_a_reading(page: Page) -> None:
+    """Give the first values of a case; nothing of the model is shown."""
+    open_tab(page, "Readers")
+    page.wait_for_selector(".reading-row")
+    for key in ("a", "a", "a", "p"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(300)
+
+
+def check_a_draft(page: Page) -> None:
+    """Build a draft of all verdicts on the wording, check it, go to what came out."""
+    open_tab(page, "Revise")
+    page.locator("[data-all=wording]").check()
+    page.click("#revise-build")
+    page.wait_for_selector("#revise-draft .diff")
+    page.click("#revise-run")
+    page.wait_for_selector("#revise-check .word")
+    page.wait_for_timeout(500)
+    page.evaluate("document.querySelector('#step-3').scrollIntoView()")
+
+
+def take(page: Page, target: Path) -> None:
+    """Take what is shown, once it is quiet, in few enough colours to be small."""
     page.wait_for_timeout(1500)
-    page.screenshot(path=target)
+    with Image.open(BytesIO(page.screenshot())) as shown:
+        shown.convert("RGB").quantize(256).save(target, optimize=True)
 
 
 if __name__ == "__main__":

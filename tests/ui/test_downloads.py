@@ -147,3 +147,28 @@ def test_the_browser_gets_the_file_and_stays_on_the_page(shared_alone, new_page)
         page.get_by_role("link", name="Gate table as CSV").click()
     assert download.value.suggested_filename == "extractor-demo_dev-gates.csv"
     assert page.locator("#files-out table.shelves").is_visible()
+
+
+@pytest.mark.slow
+def test_nothing_tells_how_a_model_does_on_a_holdout(client, demo, tmp_path):
+    """It decides a release: who reads it blind and reviews elsewhere must not peek."""
+    close_cohort(demo, tmp_path)
+    for name in ("gates.csv", "evaluation.html", "evaluation.md", "failures.csv"):
+        answer = client.get(f"/download/{name}", params=HERE)
+        assert answer.status_code == 409, name
+        assert "holdout" in answer.text
+    with opened(demo) as desk, pytest.raises(DataError, match="holdout"):
+        overview.refresh(visit(desk), **HERE)
+
+
+def close_cohort(workspace, folder):
+    """Import the cohort that was run once more, as a holdout now."""
+    cohort = read_cohort(workspace, HERE["cohort"])
+    texts = CaseTexts(workspace, cohort.name, frozenset(cohort.case_ids))
+    path = folder / "again.jsonl"
+    rows = ({"case_id": key, "text": texts.text(key)} for key in cohort.case_ids)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    again = ImportOptions(
+        name=cohort.name, role="holdout", source="x", licence="x", replace=True, reason="x"
+    )
+    import_cohort(workspace, path, again, actor=Actor(name="Dr A", role="editor"))

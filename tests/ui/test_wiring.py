@@ -1,5 +1,6 @@
 """Every event asks who it is for, and a bug tells nobody's text."""
 
+import asyncio
 import logging
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ from loop.core.errors import DataError
 from loop.people.users import Right, Role, User
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
-from loop.ui.wiring import Wire, guard
+from loop.ui.wiring import QuietBlocks, Wire, guard
 from tests.ui.conftest import in_a_loop
 
 
@@ -83,6 +84,26 @@ def test_a_bug_is_logged_by_its_place_and_never_by_its_values(caplog):
     assert "effusion" not in said
     assert "KeyError" in caplog.text
     assert "test_wiring.py" in caplog.text
+
+
+def test_a_value_that_is_not_offered_is_refused_and_printed_nowhere(capfd, caplog):
+    """Gradio checks values before any handler, and would print what does not fit."""
+
+    def send(value):
+        async def sent():
+            with QuietBlocks() as blocks:
+                menu = gr.Dropdown(["a"])
+                menu.input(lambda value: value, menu)
+            return await blocks.process_api(0, value)
+
+        return asyncio.run(sent())
+
+    for value in (["small left effusion"], [{"path": "small left effusion"}], []):
+        with pytest.raises(gr.Error) as told:
+            send(value)
+        assert told.value.print_exception is False
+        said = "".join([told.value.message, caplog.text, *capfd.readouterr()])
+        assert "effusion" not in said
 
 
 def test_data_of_an_event_that_is_no_object_is_no_data():

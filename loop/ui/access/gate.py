@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import traceback
 from typing import NamedTuple
 
 from starlette.datastructures import Headers
@@ -72,7 +73,27 @@ class Gate:
             return
         if self._access.sign_in:
             send = self._watched(token_of(request), send)
-        await self._app(_without_hearsay(request.scope), request.receive, send)
+        await self._pass(request, send)
+
+    async def _pass(self, request: Request, send: Send) -> None:
+        """Have the application answer; what breaks it is logged by its place only.
+
+        The server would print the error, and with it what was sent: clinical text.
+        """
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(_without_hearsay(request.scope), request.receive, sending)
+        except Exception as error:  # noqa: BLE001  the boundary to the browser
+            _LOG.error("%s at %s", type(error).__name__, place_of(error))
+            if not begun:
+                answer = _refusal(500, "a fault in ranloop; its place is in the log")
+                await answer(request.scope, request.receive, send)
 
     def _rule(self, request: Request) -> Rule | Response:
         """Return the rule for a well-formed request of our own, or the refusal."""
@@ -167,6 +188,12 @@ class Gate:
 def build_gate(app: ASGIApp, access: Access, *, sizes: Sizes = SIZES) -> ASGIApp:
     """Return `app` behind the gate: deny by default, sign-in, same origin, headers."""
     return Gate(app, access, sizes)
+
+
+def place_of(error: BaseException) -> str:
+    """Return where an error arose, the innermost line first; never its values."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return " < ".join(f"{f.filename}:{f.lineno}" for f in reversed(frames))
 
 
 def _is_seen(path: str) -> bool:

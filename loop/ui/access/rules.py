@@ -66,7 +66,7 @@ RULES = (
     _rule(_GET | _POST, SIGN_IN, Need.OWN),
     _rule(_POST, SIGN_OUT, Need.OWN),
     _rule(_GET, PAGE)._replace(use=True),
-    _rule(_GET, r"/config|/theme\.css|/gradio_api/startup-events"),
+    _rule(_GET, r"/config|/theme\.css|/gradio_api/(?:startup-events|app_id)"),
     _rule(_GET, rf"/gradio_api/queue/data|/gradio_api/heartbeat/{_WORD}"),
     _rule(_GET, rf"/gradio_api/call/{_WORD}/{_WORD}"),
     # What was uploaded, by its path. Gradio would also fetch from other machines.

@@ -174,6 +174,17 @@ def test_progress_follows_the_verdicts(place, store, queue):
     assert marked(place, store, queue) == ("unreviewed", (), "")
 
 
+def test_marks_may_be_laid_over_marks(place, store, queue):
+    """The workbench marks what it marked last: the result must not remember."""
+    now = clock()
+    held = [Reservation("dev", "f1", BEN, "2026-01-05T09:20:00.000000Z")]
+    key = judge(store, now)
+    before = mark_progress(queue, read_kept(store, place, "dev"), held)
+    withdraw_verdict(store, key, EDITOR, "slip", now)
+    kept = read_kept(store, place, "dev")
+    assert mark_progress(before, kept).items == mark_progress(queue, kept).items
+
+
 def test_what_a_version_answered_returns_when_it_still_fails(place, store, queue):
     """On the run of v1 it is done; on a run of v2 somebody must look again."""
     key = judge(store, clock())

@@ -284,6 +284,22 @@ def test_a_broken_list_of_users_lets_nobody_in_and_says_so(client, users):
         assert "users.yaml" not in answer.text
 
 
+def test_a_fault_behind_the_gate_is_logged_by_its_place_alone(access, caplog):
+    """The server would print the error, and with it what was sent."""
+
+    async def broken(scope, receive, send):
+        raise KeyError("small left effusion")
+
+    with serving(build_gate(broken, access)) as port:
+        client = Client(port)
+        client.sign_in("reader")
+        answer = client.get("/")
+    assert answer.status == 500
+    assert "effusion" not in answer.text + caplog.text
+    assert "KeyError at" in caplog.text
+    assert "test_gate.py" in caplog.text
+
+
 def test_a_websocket_is_closed_before_it_opens(access):
     """Nothing here speaks over one, so nothing is asked who it is."""
     sent = []
