@@ -35,10 +35,8 @@ def corrected_line(selection: Selection) -> str:
         return f"{apparent}, not corrected: no other version can be scored again"
     if score.corrected is None:
         return f"{apparent}, not corrected: {score.note or NOT_ESTIMABLE}"
-    return (
-        f"{apparent}, corrected for the choice {share(score.corrected)} "
-        f"{interval(score)}"
-    )
+    limits = f"({score.note})" if score.low is None else interval(score)
+    return f"{apparent}, corrected for the choice {share(score.corrected)} {limits}"
 
 
 def expected_line(selection: Selection) -> str:

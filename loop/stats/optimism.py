@@ -22,6 +22,9 @@ _EXACT = 2**23
 """Sums below it are exact in single precision, with room for resampling."""
 
 
+_NOT_THE_BEST = "no limits: another version that was tried scores better"
+
+
 class Optimism(NamedTuple):
     """A score of the version that was chosen, and what is left of it."""
 
@@ -88,7 +91,8 @@ def optimism(
     Returns
     -------
     Optimism
-        Limits are percentiles of the score on the units left out. An undefined
+        Limits are percentiles of the score on the units left out, of the version that
+        is selected: None where that is another one than `chosen`. An undefined
         resample is drawn again; with more than 5 % of them, or fewer than two units,
         `corrected` and the limits are None.
 
@@ -117,7 +121,11 @@ def optimism(
         return start._replace(note="not estimable: fewer than two units")
     rng = np.random.default_rng(resampling.get("seed", 0))
     drawn = _draw(table, statistic, resamples, rng)
-    return _summarise(start, drawn, resamples, confidence)
+    result = _summarise(start, drawn, resamples, confidence)
+    if result.corrected is None or scores[chosen] >= np.nanmax(scores):
+        return result
+    # The limits are of the version that is selected, which is another one.
+    return result._replace(low=None, high=None, note=_NOT_THE_BEST)
 
 
 def f1_optimism(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from loop.core.errors import ConflictError, LoopError
+from loop.ui.faults import place_of
+
+_LOG = logging.getLogger("loop.ui")
 
 Row = TypeVar("Row")
 
@@ -116,6 +120,8 @@ def _run(job: Job, work: Work) -> None:
         job.finish(result)
     except LoopError as refused:
         error = str(refused)
+    except Exception as bug:  # noqa: BLE001  a thread would print it with its values
+        _LOG.error("%s at %s", type(bug).__name__, place_of(bug))
     finally:
         if error:
             job.fail(error)

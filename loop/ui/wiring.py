@@ -13,8 +13,8 @@ import gradio as gr
 from loop.core.errors import LoopError
 from loop.core.ledger import Actor
 from loop.people.users import Right, User
-from loop.ui.access.gate import place_of
 from loop.ui.desk import Desk
+from loop.ui.faults import place_of
 from loop.ui.show import plain
 
 _LOG = logging.getLogger("loop.ui")
@@ -22,8 +22,8 @@ _LOG = logging.getLogger("loop.ui")
 Handler = Callable[..., Any]
 
 _UNFIT = (
-    "the page sent a value that it does not offer, or not any more. Nothing was saved. "
-    "Load the page again."
+    "a value or a kind of file came that this page does not offer, or not any more. "
+    "Nothing was saved. Choose another one, or load the page again."
 )
 
 
@@ -99,6 +99,24 @@ class QuietBlocks(gr.Blocks):
     would print it, with a traceback: words of a search, or of a case.
     """
 
+    async def preprocess_data(
+        self, block_fn: Any, inputs: list[Any], *more: Any, **options: Any
+    ) -> list[Any]:
+        """Return the values of an event as its handler takes them.
+
+        Raises
+        ------
+        gr.Error
+            A file is named by its address elsewhere: Gradio would go and fetch it,
+            before anything asks who wants it.
+        """
+        if _is_elsewhere(inputs):
+            raise refused(_UNFIT)
+        found: list[Any] = await super().preprocess_data(
+            block_fn, inputs, *more, **options
+        )
+        return found
+
     async def process_api(self, *args: Any, **options: Any) -> dict[str, Any]:
         """Return what an event answers.
 
@@ -115,6 +133,16 @@ class QuietBlocks(gr.Blocks):
             raise refused(_UNFIT) from None
         except Exception as error:  # noqa: BLE001  the boundary to the browser
             raise refused(_report(error), title="A fault in ranloop") from None
+
+
+def _is_elsewhere(value: Any) -> bool:
+    """Return whether `value` names a file that lies on another machine, anywhere."""
+    if isinstance(value, list):
+        return any(map(_is_elsewhere, value))
+    if not isinstance(value, dict):
+        return False
+    path = str(value.get("path", "")).strip().lower()
+    return path.startswith(("http:", "https:")) or _is_elsewhere(list(value.values()))
 
 
 def guard(desk: Desk, handler: Handler, right: Right | None) -> Handler:

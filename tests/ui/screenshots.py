@@ -103,13 +103,13 @@ def seat(browser: Browser, url: str, name: str, scheme: str = "light"):
 
 
 def begin_a_form(page: Page) -> None:
-    """Say that the model is wrong and take marked words as an exclusion's exemplar."""
+    """Say that the model is wrong; begin an exemplar with words marked in the text."""
     open_tab(page, "Review")
     page.click(PAIR)
     page.wait_for_selector(f"{PAIR}[aria-current=true]")
     for key in ("1", "a", "E"):
         page.keyboard.press(key)
-    page.evaluate(MARK, "cystic fibrosis")
+    page.evaluate(MARK, "Cystic fibrosis")
     page.keyboard.press("g")
     page.wait_for_timeout(500)
     page.keyboard.press("i")
@@ -121,9 +121,9 @@ def begin_a_reading(page: Page) -> None:
     """Give the first values of a case; nothing of the model is shown."""
     open_tab(page, "Readers")
     page.wait_for_selector(".reading-row")
-    for key in ("a", "a", "a", "p"):
-        page.keyboard.press(key)
-        page.wait_for_timeout(300)
+    for row, value in enumerate(("absent",) * 8 + ("present",)):
+        page.locator(f".reading-row .is-{value}").nth(row).click()
+        page.wait_for_timeout(200)
 
 
 def check_a_draft(page: Page) -> None:

@@ -80,3 +80,18 @@ def test_finished_work_can_be_forgotten_and_work_under_way_cannot():
     wait_for(jobs, "a")
     jobs.forget("a")
     assert jobs.look("a") is None
+
+
+def test_a_bug_is_logged_by_its_place_and_never_by_its_values(capfd, caplog):
+    """A thread that ends with an error prints it, and values may be clinical text."""
+
+    def break_down(job):
+        raise KeyError("small left effusion")
+
+    jobs = Jobs()
+    jobs.start("one", "Dr. A", break_down)
+    progress = wait_for(jobs, "one")
+    assert "bug" in progress.error
+    said = "".join([progress.error, caplog.text, *capfd.readouterr()])
+    assert "effusion" not in said
+    assert "KeyError at" in caplog.text

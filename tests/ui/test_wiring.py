@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from types import SimpleNamespace
 
 import gradio as gr
@@ -104,6 +105,25 @@ def test_a_value_that_is_not_offered_is_refused_and_printed_nowhere(capfd, caplo
         assert told.value.print_exception is False
         said = "".join([told.value.message, caplog.text, *capfd.readouterr()])
         assert "effusion" not in said
+
+
+def test_a_file_that_lies_elsewhere_is_not_fetched():
+    """Whoever has signed in could make the server ask other machines."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        address = f"HTTP://127.0.0.1:{listener.getsockname()[1]}/a.csv"
+        named = {"path": address, "meta": {"_type": "gradio.FileData"}}
+
+        async def sent():
+            with QuietBlocks() as blocks:
+                file = gr.File()
+                file.upload(lambda value: value, file)
+            return await blocks.process_api(0, [named])
+
+        with pytest.raises(gr.Error, match="does not offer"):
+            asyncio.run(sent())
+        with pytest.raises(TimeoutError):
+            listener.accept()
 
 
 def test_data_of_an_event_that_is_no_object_is_no_data():

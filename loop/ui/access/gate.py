@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import traceback
 from typing import NamedTuple
 
 from starlette.datastructures import Headers
@@ -20,6 +19,7 @@ from loop.ui.access.cookies import token_of
 from loop.ui.access.origin import from_elsewhere
 from loop.ui.access.rules import DOWNLOAD, PAGE, SIGN_OUT, UPLOAD, Need, Rule, find_rule
 from loop.ui.access.sign_in import Door, to_sign_in
+from loop.ui.faults import place_of
 
 _LOG = logging.getLogger("loop.ui.access")
 
@@ -188,12 +188,6 @@ class Gate:
 def build_gate(app: ASGIApp, access: Access, *, sizes: Sizes = SIZES) -> ASGIApp:
     """Return `app` behind the gate: deny by default, sign-in, same origin, headers."""
     return Gate(app, access, sizes)
-
-
-def place_of(error: BaseException) -> str:
-    """Return where an error arose, the innermost line first; never its values."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return " < ".join(f"{f.filename}:{f.lineno}" for f in reversed(frames))
 
 
 def _is_seen(path: str) -> bool:
