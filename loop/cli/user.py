@@ -175,8 +175,12 @@ def _tell(user: User, text: str, as_json: bool) -> None:
         print_json(_row(user))
         return
     say(text)
-    if not user.disabled and len(user.roles) == 1 and user.roles[0] == "reader":
+    if user.disabled or "reader" not in user.roles:
+        return
+    if len(user.roles) == 1:
         note("a reader sees the text of cases only, never results")
+    else:
+        note("with another role a reader can see results: their labels are not blind")
 
 
 def _row(user: User) -> dict[str, Any]:

@@ -169,3 +169,12 @@ def read_until(terminal, wanted):
         assert select.select([terminal], [], [], 20)[0], f"only {shown!r} was shown"
         shown += os.read(terminal, 1024)
     return shown
+
+
+def test_a_reader_with_another_role_is_warned_about(call):
+    """Who may see results cannot label blind; whoever adds the user should know."""
+    alone = call("add", "Ann", "--role", "reader", "--password-stdin")
+    assert "not blind" not in alone.output
+    roles = ("--role", "reader", "--role", "reviewer")
+    both = call("add", "Ben", *roles, "--password-stdin")
+    assert "not blind" in both.output

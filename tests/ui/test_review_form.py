@@ -128,3 +128,10 @@ def test_a_verdict_that_says_more_has_no_form():
 def test_every_cause_can_be_chosen():
     """The menu cannot fall behind the record."""
     assert {key for _, key in CAUSES} == {one.value for one in Context}
+
+
+def test_a_text_without_end_is_not_handed_in():
+    """A pasted book is a slip; it is said, and the form stays as it is."""
+    form = Form(judgement="model_wrong", comment="x" * 8001)
+    assert missing(form) == ("a shorter note (at most 8,000 characters)",)
+    assert missing(form._replace(comment="x" * 8000)) == ()

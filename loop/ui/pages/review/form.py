@@ -42,6 +42,17 @@ _CHOICES = {
 }
 
 
+LONGEST = 8000
+"""Characters of one text of a form; a wording or a note needs far fewer."""
+
+_TEXTS = {
+    "phrase": "phrase",
+    "rule": "rule",
+    "paraphrase": "statement",
+    "comment": "note",
+}
+
+
 class Form(NamedTuple):
     """The fields as they are shown; the browser hides those that do not matter."""
 
@@ -92,7 +103,15 @@ def missing(form: Form) -> tuple[str, ...]:
         lacks += [] if form.phrase.strip() else ["the phrase"]
         if form.action in _EXEMPLARS:
             lacks += _lacks_of_exemplar(form)
-    return tuple(lacks)
+    return (*lacks, *_too_long(form))
+
+
+def _too_long(form: Form) -> list[str]:
+    return [
+        f"a shorter {word} (at most {LONGEST:,} characters)"
+        for name, word in _TEXTS.items()
+        if len(getattr(form, name)) > LONGEST
+    ]
 
 
 def _needs_value(form: Form) -> bool:
