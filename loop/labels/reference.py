@@ -46,6 +46,7 @@ __all__ = [
     "UNCERTAIN",
     "Marks",
     "Reference",
+    "commit_version",
     "correct_reference",
     "edited_references",
     "format_reference",
@@ -54,6 +55,7 @@ __all__ = [
     "read_reference",
     "reference_path",
     "version_event",
+    "version_lock",
     "write_reference",
     "write_version",
 ]
@@ -231,16 +233,18 @@ def write_version(
     LedgerError
         The ledger is broken; no version was made.
     """
-    with locked(_lock(workspace, cohort.name)):
+    with locked(version_lock(workspace, cohort.name)):
         record = read_record(workspace, cohort.name)
         newest = max(record.newest, *list_references(workspace, cohort.name), 0)
         path = reference_path(workspace, cohort.name, newest)
         if not path.is_file() or path.read_bytes() != raw:
-            return _commit(workspace, cohort, newest + 1, raw, (reason, actor, facts))
+            return commit_version(
+                workspace, cohort, newest + 1, raw, (reason, actor, facts)
+            )
         known = record.references.get(newest, {})
         if {"digest": digest_bytes(raw), **facts}.items() <= known.items():
             return newest
-        return _commit(workspace, cohort, newest, raw, (reason, actor, facts))
+        return commit_version(workspace, cohort, newest, raw, (reason, actor, facts))
 
 
 def correct_reference(
@@ -266,7 +270,7 @@ def correct_reference(
     DataError
         A case or label is unknown; no version was made.
     """
-    with locked(_lock(workspace, cohort.name)):
+    with locked(version_lock(workspace, cohort.name)):
         reference = read_reference(workspace, cohort.name)
         marks = reference.marks.copy()
         for (case_id, label), mark in corrections.items():
@@ -277,7 +281,7 @@ def correct_reference(
         raw = format_reference(reference.case_ids, reference.labels, marks)
         facts = {"corrects": reference.number, "corrected": changed}
         why = (reason, actor, facts)
-        return _commit(workspace, cohort, reference.number + 1, raw, why)
+        return commit_version(workspace, cohort, reference.number + 1, raw, why)
 
 
 def edited_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]:
@@ -321,14 +325,29 @@ def version_event(
     )
 
 
-def _commit(
+def commit_version(
     workspace: Workspace,
     cohort: Cohort,
     number: int,
     raw: bytes,
     why: tuple[str, Actor, Mapping[str, Any]],
 ) -> int:
-    """Write version `number` and its ledger entry: both or neither."""
+    """Write version `number` and its ledger entry, both or neither; return it.
+
+    Whoever calls holds `version_lock`.
+
+    Parameters
+    ----------
+    why
+        Reason, who acts, and further facts for the ledger.
+
+    Raises
+    ------
+    LedgerError
+        The ledger is broken; no version was made.
+    WriteError
+        The workspace cannot be written; no version was made.
+    """
     reason, actor, facts = why
     path = reference_path(workspace, cohort.name, number)
     there = path.is_file()
@@ -356,5 +375,6 @@ def _folder(workspace: Workspace, cohort_name: str) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
 
 
-def _lock(workspace: Workspace, cohort_name: str) -> Path:
+def version_lock(workspace: Workspace, cohort_name: str) -> Path:
+    """Lock file held while a version of a cohort's reference is made."""
     return workspace.open_private() / "locks" / f"reference-{cohort_name}.lock"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from loop.core.errors import DataError, LoopError
-from loop.core.files import locked, write_atomic
-from loop.core.ledger import Actor, append_event
+from loop.core.errors import DataError
+from loop.core.files import locked
+from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.adjudicated import (
@@ -18,13 +17,12 @@ from loop.labels.adjudicated import (
     decision_facts,
     recorded_decisions,
 )
-from loop.labels.cohort import Cohort
 from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import (
+    commit_version,
     format_reference,
     read_reference,
-    reference_path,
-    version_event,
+    version_lock,
 )
 from loop.labels.votes import votes_lock
 from loop.review.reading.assignment import Assignment
@@ -90,7 +88,7 @@ def adjudicate(
             "decisions were reached, with --why."
         )
     name = assignment.cohort.name
-    with locked(votes_lock(workspace, name)), locked(_lock(workspace, name)):
+    with locked(votes_lock(workspace, name)), locked(version_lock(workspace, name)):
         disputes = read_disputes(workspace, assignment)
         known = {(row.case_id, row.label): row for row in disputes.rows}
         _check(decisions, known, name)
@@ -168,7 +166,8 @@ def _write(
         facts["adjudicated"] = decision_facts(every)
     number = reference.number + bool(changed)
     raw = format_reference(*named, marks)
-    _commit(workspace, assignment.cohort, number, raw, (*by, facts))
+    actor, why = by
+    commit_version(workspace, assignment.cohort, number, raw, (why, actor, facts))
     return _Made(number, changed)
 
 
@@ -177,29 +176,3 @@ def _kept_facts(record: CohortRecord, number: int) -> dict[str, Any]:
     own = ("cohort", "cohort_digest", "number", "digest")
     known = record.references.get(number, {})
     return {name: value for name, value in known.items() if name not in own}
-
-
-def _commit(
-    workspace: Workspace,
-    cohort: Cohort,
-    number: int,
-    raw: bytes,
-    why: tuple[Actor, str, Mapping[str, Any]],
-) -> None:
-    """Write version `number` and its ledger entry: both or neither."""
-    actor, reason, facts = why
-    path = reference_path(workspace, cohort.name, number)
-    there = path.is_file()
-    write_atomic(path, raw)
-    event = version_event((cohort.name, cohort.digest), number, raw, reason, facts)
-    try:
-        append_event(workspace.ledger, event, actor)
-    except LoopError:
-        if not there:
-            path.unlink()
-        raise
-
-
-def _lock(workspace: Workspace, cohort_name: str) -> Path:
-    """Lock file that `loop.labels.reference` holds while it makes a version."""
-    return workspace.open_private() / "locks" / f"reference-{cohort_name}.lock"
