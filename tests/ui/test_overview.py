@@ -3,16 +3,23 @@
 import httpx
 import pytest
 
-from tests.ui.conftest import PASSWORD, TABLET, serious, sign_in
+from tests.ui.conftest import PASSWORD, TABLET, open_tab, serious, sign_in
 
 pytestmark = pytest.mark.slow
+
+
+def open_overview(page, url):
+    """Open the workbench and choose the page: it comes back to where one was."""
+    page.goto(url)
+    page.wait_for_selector("#bar .who-name")
+    open_tab(page, "Overview")
+    page.wait_for_selector("table.gates tbody tr")
 
 
 def test_one_person_on_this_machine_needs_no_sign_in(shared_alone, new_page):
     """A radiologist who tries the demo sees the gates at once."""
     page = new_page()
-    page.goto(shared_alone)
-    page.wait_for_selector("table.gates tbody tr")
+    open_overview(page, shared_alone)
     assert page.locator("table.gates tbody tr").count() == 21
     assert "this machine only" in page.inner_text("#who")
     assert page.complaints == []
@@ -21,8 +28,7 @@ def test_one_person_on_this_machine_needs_no_sign_in(shared_alone, new_page):
 def test_the_page_asks_nobody_else_and_keeps_nothing(shared_alone, new_page):
     """It works with the network unplugged, and a shared computer remembers nothing."""
     page = new_page()
-    page.goto(shared_alone)
-    page.wait_for_selector("table.gates tbody tr")
+    open_overview(page, shared_alone)
     assert [url for url in page.asked if not url.startswith(shared_alone)] == []
     kept = page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]")
     assert kept == [[], []]
@@ -34,8 +40,7 @@ def test_no_serious_barrier(shared_alone, new_page, scheme, size):
     """Readable for everyone, in both themes and sizes."""
     options = {"color_scheme": scheme} | ({"size": size} if size else {})
     page = new_page(**options)
-    page.goto(shared_alone)
-    page.wait_for_selector("table.gates tbody tr")
+    open_overview(page, shared_alone)
     assert serious(page) == []
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= page.viewport_size["width"]
@@ -48,7 +53,6 @@ def test_a_reviewer_signs_in_and_out(shared, new_page):
     assert page.url.split("?")[0].endswith("/sign-in")
     sign_in(page, shared, "Dr Reviewer")
     assert page.inner_text(".who-name") == "Dr Reviewer"
-    page.wait_for_selector("table.gates")
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_selector("input[name=password]")
     page.goto(shared)
@@ -77,8 +81,7 @@ def test_a_mere_reader_never_gets_the_gates(shared, new_page):
 def test_the_sheet_of_keys_opens_with_a_question_mark(shared_alone, new_page):
     """The keyboard is explained where it is used."""
     page = new_page()
-    page.goto(shared_alone)
-    page.wait_for_selector("table.gates tbody tr")
+    open_overview(page, shared_alone)
     page.keyboard.press("?")
     assert page.locator("dialog#keys[open] h2").inner_text() == "Keys"
     page.keyboard.press("Escape")

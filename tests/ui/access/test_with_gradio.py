@@ -124,6 +124,7 @@ def sign_in(page, url, name):
     page.keyboard.press("Tab")
     page.keyboard.type(GOOD)
     page.keyboard.press("Enter")
+    page.wait_for_selector("#loaded", state="attached")
     # Its own first event has been answered: from then on clicks are heard.
     wait_for(page, "loaded", f"asked by {name}")
 
