@@ -168,16 +168,21 @@ def new_page(chromium):
 
 
 def in_a_loop(make):
-    """Return what `make` makes: without an event loop Gradio leaks one of its own.
-
-    In a thread, because a browser that is driven has its own loop in this one.
-    """
+    """Return what `make` makes: without an event loop Gradio leaks one of its own."""
 
     async def made():
         return make()
 
+    return awaited(made)
+
+
+def awaited(ask):
+    """Return what the coroutine function `ask` gives, in a thread of its own.
+
+    A browser that is driven has its own event loop in this one.
+    """
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(made())).result()
+        return pool.submit(lambda: asyncio.run(ask())).result()
 
 
 def sign_in(page, url, name, password=PASSWORD):

@@ -1,6 +1,5 @@
 """Every event asks who it is for, and a bug tells nobody's text."""
 
-import asyncio
 import logging
 import socket
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ from loop.people.users import Right, Role, User
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
 from loop.ui.wiring import QuietBlocks, Wire, guard
-from tests.ui.conftest import in_a_loop
+from tests.ui.conftest import awaited, in_a_loop
 
 
 class Entrance:
@@ -97,7 +96,7 @@ def test_a_value_that_is_not_offered_is_refused_and_printed_nowhere(capfd, caplo
                 menu.input(lambda value: value, menu)
             return await blocks.process_api(0, value)
 
-        return asyncio.run(sent())
+        return awaited(sent)
 
     for value in (["small left effusion"], [{"path": "small left effusion"}], []):
         with pytest.raises(gr.Error) as told:
@@ -121,7 +120,7 @@ def test_a_file_that_lies_elsewhere_is_not_fetched():
             return await blocks.process_api(0, [named])
 
         with pytest.raises(gr.Error, match="does not offer"):
-            asyncio.run(sent())
+            awaited(sent)
         with pytest.raises(TimeoutError):
             listener.accept()
 

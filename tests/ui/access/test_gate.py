@@ -1,6 +1,5 @@
 """Requests to a real server: only those that may pass do."""
 
-import asyncio
 import json
 
 from loop.people.roster import disable_user, users_path
@@ -8,6 +7,7 @@ from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
 from tests.ui.access.conftest import Behind
 from tests.ui.access.served import Client, serving
+from tests.ui.conftest import awaited
 
 RUN = "/gradio_api/run/predict"
 STREAM = "/gradio_api/queue/data"
@@ -308,7 +308,7 @@ def test_a_websocket_is_closed_before_it_opens(access):
         sent.append(message)
 
     gate = build_gate(Behind(access), access)
-    asyncio.run(gate({"type": "websocket", "path": "/"}, None, send))
+    awaited(lambda: gate({"type": "websocket", "path": "/"}, None, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
 

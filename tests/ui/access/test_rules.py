@@ -1,7 +1,5 @@
 """What is served, and that nothing else is."""
 
-import asyncio
-
 import gradio as gr
 import pytest
 from fastapi import FastAPI
@@ -9,6 +7,7 @@ from fastapi.routing import APIRoute
 
 from loop.people.users import Right
 from loop.ui.access.rules import Need, find_rule
+from tests.ui.conftest import awaited
 
 ASKED = [
     ("GET", "/", Need.SESSION),
@@ -121,7 +120,7 @@ async def build_gradio():
 @pytest.fixture(scope="module")
 def gradio_routes():
     """Return method and path of every route that Gradio has, with words filled in."""
-    routes = list(asyncio.run(build_gradio())[-1].app.routes)
+    routes = list(awaited(build_gradio)[-1].app.routes)
     for route in tuple(routes):
         routes += getattr(getattr(route, "original_router", None), "routes", ())
     return {

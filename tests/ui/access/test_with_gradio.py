@@ -1,46 +1,24 @@
 """Gradio's own front end behind the gate, in a real browser: it lacks nothing."""
 
 import asyncio
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import gradio as gr
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
-from playwright.sync_api import sync_playwright
 
 from loop.people.roster import disable_user
 from loop.people.users import PermissionRefused, Right
 from loop.ui.access.gate import build_gate
 from tests.ui.access.served import GOOD, serving
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 CLICK = """element.addEventListener('click', (event) => {
   if (event.target.closest('[data-act]')) trigger('act', {name: 'x'});
 });"""
 SHOWN = "document.querySelector('#{0}')?.innerText.includes('{1}')"
 
 pytestmark = [pytest.mark.slow, pytest.mark.external]
-
-
-@pytest.fixture
-def browser():
-    """Start Debian's Chromium."""
-    with sync_playwright() as driver:
-        found = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=list(FLAGS)
-        )
-        yield found
-        found.close()
 
 
 def build_blocks(access, folder):
@@ -103,9 +81,9 @@ def url(access, tmp_path):
 
 
 @pytest.fixture
-def page(browser):
+def page(chromium):
     """Open a page that keeps what it asks for and complains of."""
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
     page.asked, page.complaints = [], []
     page.on("request", lambda request: page.asked.append(request.url))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
@@ -191,9 +169,9 @@ def test_signing_out_from_a_page_works(page, url):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_form_is_accessible(browser, url, scheme):
+def test_the_form_is_accessible(chromium, url, scheme):
     """Contrast, names, order: nothing that axe-core finds, in any state."""
-    page = browser.new_page(color_scheme=scheme)
+    page = chromium.new_page(color_scheme=scheme)
     for query in ("", "?ended=1", "?left=1"):
         page.goto(f"{url}/sign-in{query}")
         assert Axe().run(page).response["violations"] == []
