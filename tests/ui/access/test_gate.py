@@ -72,7 +72,7 @@ BESIDES = (
     "/config/",
     "/?deep_link=x",
     "/?deep%5flink=x",
-    "/gradio_api/file=/tmp/%2e%2e/etc/passwd",
+    "/gradio_api/file=/srv/%2e%2e/etc/passwd",
     "/gradio_api/file=https://example.org/",
 )
 
@@ -214,7 +214,7 @@ def test_other_sites_can_read_nothing(client):
     assert client.get("/", **away).status == 403
     away["Sec-Fetch-Mode"] = "navigate"
     assert client.get("/", **away).status == 200
-    assert client.get("/gradio_api/file=/tmp/gradio/x.csv", **away).status == 403
+    assert client.get("/gradio_api/file=/srv/gradio/x.csv", **away).status == 403
 
 
 def test_another_name_for_this_machine_is_refused(client):
