@@ -109,7 +109,10 @@ def test_a_server_that_dies_in_mid_run_loses_nothing(make, tmp_path):
     assert {answer.finish_reason for answer in answers.values()} == {"stop"}
     assert account["restarts"] == 1
     assert account["answered"] == cases
-    assert 1 <= sum(account["retried"].values()) <= width
+    retried = account["retried"]
+    for unasked in ("connection refused", "no connection"):
+        retried.pop(unasked, None)
+    assert 1 <= sum(retried.values()) <= width
     assert any("started again" in one for one in make.remarks)
 
 

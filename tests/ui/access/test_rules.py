@@ -59,7 +59,7 @@ TRICKS = [
     "/gradio_api/file=/srv/../etc/passwd",
     "/gradio_api/file=/srv/.",
     "/gradio_api/file=/srv/x\x00",
-    "/gradio_api/file=/tmp\\x",
+    "/gradio_api/file=/srv\\x",
     "/gradio_api/file=x",
     "/gradio_api/file=",
     "/sign-in/",

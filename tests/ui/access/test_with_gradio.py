@@ -98,6 +98,8 @@ def sign_in(page, url, name):
     """Fill in the form with the keyboard."""
     page.goto(url)
     assert page.url == f"{url}/sign-in"
+    # A browser sets the focus a little after the page has loaded.
+    page.wait_for_function("document.activeElement.id === 'name'")
     page.keyboard.type(name)
     page.keyboard.press("Tab")
     page.keyboard.type(GOOD)
@@ -180,4 +182,4 @@ def test_the_form_is_accessible(chromium, url, scheme):
     page.keyboard.press("Enter")
     page.wait_for_selector("[role=alert]")
     assert Axe().run(page).response["violations"] == []
-    assert page.evaluate("document.activeElement.id") == "password"
+    page.wait_for_function("document.activeElement.id === 'password'")
