@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from itertools import product
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -39,6 +40,7 @@ FLAGS = (
 )
 DESKTOP = {"width": 1280, "height": 800}
 TABLET = {"width": 820, "height": 1180}
+FADED = "!document.getAnimations().some((one) => one instanceof CSSTransition)"
 
 
 @pytest.fixture(scope="session")
@@ -199,8 +201,30 @@ def open_tab(page, name):
     page.get_by_role("tab", name=name, exact=True).click()
 
 
-def serious(page):
-    """Return the serious and critical findings of axe-core on what is shown."""
+def barriers(page):
+    """Return what stands in a reader's way in either size and theme.
+
+    The serious and critical findings of axe-core on what is shown, and scrolling
+    sideways.
+    """
+    found = []
+    for size, scheme in product((DESKTOP, TABLET), ("light", "dark")):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(
+            "dark => document.body.classList.contains('dark') === dark",
+            arg=scheme == "dark",
+        )
+        # A colour that fades into another is not what people read.
+        page.wait_for_function(FADED)
+        found += [f"{size['width']} {scheme}: {one}" for one in _serious(page)]
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > size["width"]:
+            found.append(f"{size['width']} {scheme}: {width} pixels wide")
+    return found
+
+
+def _serious(page):
     found = Axe().run(page).response["violations"]
     return [
         f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"

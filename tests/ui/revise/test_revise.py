@@ -13,7 +13,7 @@ from loop.review.record import Circumstances, save_verdicts
 from loop.review.submit import withdraw_verdict
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.kept import keep_draft_open
-from loop.ui.pages.revise.sheet import SAME
+from loop.ui.pages.revise.sheet import SAME, Sheet
 from loop.ui.pages.revise.work import check_key
 from tests.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
 from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
@@ -380,3 +380,15 @@ def test_a_finished_check_leaves_alone_what_is_being_typed(editor, given):
     sheet = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
     assert sheet.guide == sheet.label == sheet.why == SAME
     assert sheet.opened.guide == before
+
+
+def test_a_late_answer_does_not_stop_the_clock_of_what_began_since(editor, given):
+    """Two looks may cross: the end of a check and the beginning of a commit."""
+    begin(editor, FLUID)
+    editor.does(events.run_check, "rules", here=True)
+    finish_jobs()
+    editor.does(events.poll, here=True, right=Right.SEE)
+    late = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
+    assert late == Sheet()
+    commit(editor)
+    assert "is tiny@v2 now" in editor["said"]

@@ -250,6 +250,9 @@ def poll(visit: Visit, prompt: str, cohort: str, opened: Opened | None) -> Sheet
         return Sheet(check=show_progress(running, "Checking"))
     if running := work.find_running(desk, work.commit_key(ref)):
         return Sheet(decision=show_progress(running, "Committing"))
+    if not opened.running:
+        # The end was shown: a late answer must not stop the clock of what began since.
+        return Sheet()
     return _beside_editor(visit, prompt, cohort, opened)
 
 

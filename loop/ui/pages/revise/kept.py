@@ -27,6 +27,9 @@ class Opened(NamedTuple):
     guide: str = ""
     """Digest of that guide as it was loaded."""
 
+    running: bool = False
+    """Whether a check or a commit of it was under way when it was shown."""
+
 
 class Typed(NamedTuple):
     """A guide somebody has begun to write."""

@@ -84,6 +84,7 @@ class Scene:
             checked=self.checked.time if self.checked else "",
             label=self.label,
             guide=guide_mark(self.guide),
+            running=self.running,
         )
 
     @property
