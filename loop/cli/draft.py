@@ -33,7 +33,13 @@ from loop.cli.draft_shown import (
     say_prompt,
     shown_data,
 )
-from loop.cli.revise import named_verdicts
+from loop.cli.revise import (
+    ContractOption,
+    KeptOption,
+    VerdictOption,
+    VerdictsOption,
+    named_verdicts,
+)
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
@@ -61,20 +67,10 @@ def register(app: typer.Typer) -> None:
 def begin(
     prompt: Annotated[str, typer.Argument(help="Prompt or draft, e.g. extractor.")],
     cohort: Annotated[str, typer.Option("--cohort", "-c", help="Dev cohort.")],
-    verdicts: Annotated[
-        Path | None, typer.Option("--verdicts", "-v", help="YAML or CSV file.")
-    ] = None,
-    kept: Annotated[
-        bool, typer.Option("--kept", help="Apply every open verdict kept here.")
-    ] = False,
-    verdict: Annotated[
-        list[str] | None,
-        typer.Option("--verdict", help="Apply this kept verdict; may be repeated."),
-    ] = None,
-    contract: Annotated[
-        str,
-        typer.Option("--contract", help="Answer in another contract, e.g. findings."),
-    ] = "",
+    verdicts: VerdictsOption = None,
+    kept: KeptOption = False,
+    verdict: VerdictOption = None,
+    contract: ContractOption = "",
     why: WhyOption = "",
     actor: ActorOption = None,
     role: RoleOption = "editor",

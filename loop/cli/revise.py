@@ -27,6 +27,20 @@ if TYPE_CHECKING:
     from loop.core.paths import Workspace
     from loop.revise.revision import Revision
 
+VerdictsOption = Annotated[
+    Path | None, typer.Option("--verdicts", "-v", help="YAML or CSV file.")
+]
+KeptOption = Annotated[
+    bool, typer.Option("--kept", help="Apply every open verdict kept here.")
+]
+VerdictOption = Annotated[
+    list[str] | None,
+    typer.Option("--verdict", help="Apply this kept verdict; may be repeated."),
+]
+ContractOption = Annotated[
+    str, typer.Option("--contract", help="Answer in another contract, e.g. findings.")
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
@@ -35,16 +49,9 @@ def register(app: typer.Typer) -> None:
 
 def revise(
     prompt: Annotated[str, typer.Argument(help="Prompt or draft, e.g. extractor.")],
-    verdicts: Annotated[
-        Path | None, typer.Option("--verdicts", "-v", help="YAML or CSV file.")
-    ] = None,
-    kept: Annotated[
-        bool, typer.Option("--kept", help="Apply every open verdict kept here.")
-    ] = False,
-    verdict: Annotated[
-        list[str] | None,
-        typer.Option("--verdict", help="Apply this kept verdict; may be repeated."),
-    ] = None,
+    verdicts: VerdictsOption = None,
+    kept: KeptOption = False,
+    verdict: VerdictOption = None,
     cohort: Annotated[
         str,
         typer.Option("--cohort", "-c", help="Dev cohort; default: the file's."),
@@ -52,10 +59,7 @@ def revise(
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="Engine for the check.")
     ] = "rules",
-    contract: Annotated[
-        str,
-        typer.Option("--contract", help="Answer in another contract, e.g. findings."),
-    ] = "",
+    contract: ContractOption = "",
     allow_unconstrained: UnconstrainedOption = False,
     why: Annotated[
         str, typer.Option("--why", help="Reason for the version, or for an override.")

@@ -1,32 +1,17 @@
 """Guessing passwords gets slower and slower; a person who mistypes is not shut out."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from loop.people.attempts import Attempts, Patience
-
-
-class Time:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self):
-        self.time = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self):
-        """Return the time."""
-        return self.time
-
-    def pass_s(self, seconds):
-        """Let so much time pass."""
-        self.time += timedelta(seconds=seconds)
+from tests.clock import Clock
 
 
 @pytest.fixture
 def time():
     """Return a clock to move by hand."""
-    return Time()
+    return Clock()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A workspace with users, a clock, and an application behind the gate."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from starlette.applications import Starlette
@@ -15,28 +14,14 @@ from loop.people.users import Role
 from loop.ui.access.access import Access
 from loop.ui.access.gate import Sizes, build_gate
 from loop.ui.access.hosts import Hosts
+from tests.clock import Clock
 from tests.ui.access.served import GOOD, Client, serving
-
-
-class Time:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self):
-        self.time = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self):
-        """Return the time."""
-        return self.time
-
-    def pass_s(self, seconds):
-        """Let so much time pass."""
-        self.time += timedelta(seconds=seconds)
 
 
 @pytest.fixture
 def time():
     """Return a clock to move by hand."""
-    return Time()
+    return Clock()
 
 
 @pytest.fixture
