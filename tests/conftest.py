@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,14 @@ from loop.core.paths import Workspace, bundled, init_workspace
 # A busy machine is no failure: time limits are checked where they are the claim.
 settings.register_profile("ranloop", deadline=None)
 settings.load_profile("ranloop")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what ranloop remembers on a machine out of the home of whoever tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture
@@ -27,6 +36,7 @@ def keep_first_version(workspace: Workspace) -> None:
     for folder in (workspace.prompts / "extractor").iterdir():
         if folder.name != "v1":
             shutil.rmtree(folder)
+    shutil.rmtree(workspace.releases, ignore_errors=True)
     first = workspace.ledger.read_bytes().splitlines(keepends=True)[0]
     workspace.ledger.write_bytes(first)
 

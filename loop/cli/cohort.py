@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from loop.cli import cohort_vault
 from loop.cli.cohort_report import (
     pair_data,
     rehearsal_data,
@@ -15,6 +16,7 @@ from loop.cli.cohort_report import (
     say_votes,
     votes_data,
 )
+from loop.cli.cohort_shown import show
 from loop.cli.console import (
     ActorOption,
     JsonOption,
@@ -24,7 +26,6 @@ from loop.cli.console import (
     note,
     open_workspace,
     print_json,
-    print_table,
     say,
 )
 
@@ -59,6 +60,7 @@ def register(app: typer.Typer) -> None:
     verbs.command("votes")(votes)
     verbs.command("check")(check)
     verbs.command("show")(show)
+    cohort_vault.register(verbs)
     app.add_typer(verbs, name="cohort")
 
 
@@ -218,21 +220,6 @@ def check(
     )
 
 
-def show(
-    name: Annotated[
-        str | None, typer.Argument(help="Cohort to show; default: list all.")
-    ] = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show a cohort: what it is, its reference versions and their marks."""
-    place = open_workspace(workspace)
-    if name is None:
-        _list(place, as_json=as_json)
-    else:
-        _show(place, name, as_json=as_json)
-
-
 def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
     """Import a source and the votes on it, and say what became of them."""
     from dataclasses import asdict
@@ -287,6 +274,7 @@ def _find_replaced(place: Workspace, name: str) -> dict[str, object] | None:
     from loop.core.errors import DataError
     from loop.labels.cohort import list_cohorts, read_cohort_file
     from loop.labels.reference import list_references
+    from loop.labels.sealing import is_stored
     from loop.labels.votes import votes_path
 
     if name not in list_cohorts(place):
@@ -299,92 +287,5 @@ def _find_replaced(place: Workspace, name: str) -> dict[str, object] | None:
     return {
         "cases": cases,
         "references": list(list_references(place, name)),
-        "votes": votes_path(place, name).is_file(),
+        "votes": is_stored(votes_path(place, name)),
     }
-
-
-def _list(place: Workspace, *, as_json: bool) -> None:
-    from loop.core.ledger import read_ledger
-    from loop.labels.cohort import (
-        as_recorded,
-        has_texts,
-        list_cohorts,
-        read_cohort_file,
-    )
-    from loop.labels.recorded import find_record
-    from loop.labels.reference import list_references
-
-    entries = read_ledger(place.ledger)
-    rows = [
-        {
-            "name": about.name,
-            "role": about.role.value,
-            "cases": about.cases,
-            "language": about.language,
-            "references": list(list_references(place, about.name)),
-            "texts_here": has_texts(place, about.name),
-            "as_recorded": as_recorded(about, find_record(entries, about.name)),
-        }
-        for about in (read_cohort_file(place, each) for each in list_cohorts(place))
-    ]
-    if as_json:
-        print_json({"cohorts": rows})
-    elif not rows:
-        say("no cohort yet: import one with `ranloop cohort import FILE --name NAME`")
-    else:
-        header = ["cohort", "role", "cases", "language", "references", "texts here"]
-        header += ["as recorded"]
-        print_table(header, [[_cell(cell) for cell in row.values()] for row in rows])
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(f"{number} {what}" for what, number in value.items())
-    if isinstance(value, list):
-        return ", ".join(f"v{each}" for each in value) or "none"
-    return str(value)
-
-
-def _show(place: Workspace, name: str, *, as_json: bool) -> None:
-    from loop.labels.cohort import has_texts, read_cohort, read_cohort_file
-    from loop.labels.reference import edited_references, list_references, read_reference
-
-    about = read_cohort_file(place, name).model_dump(mode="json")
-    cohort = read_cohort(place, name)
-    numbers = list_references(place, name)
-    reference = read_reference(place, name) if numbers else None
-    marks = (
-        {
-            label: {m.value: n for m, n in reference.counts(label).items() if n}
-            for label in reference.labels
-        }
-        if reference
-        else {}
-    )
-    state = {
-        "texts_here": has_texts(place, name),
-        "patients_known": cohort.patients_known,
-        "references": list(numbers),
-        "references_edited": list(edited_references(place, name)),
-        "reference_digest": reference.digest if reference else None,
-    }
-    if as_json:
-        print_json({**about, **state, "marks": marks})
-        return
-    for key, value in {**about, **state}.items():
-        if value not in ("", [], {}, None):
-            say(f"{key:<18}{_cell(value) if key != 'files' else _files(value)}")
-    if marks:
-        kinds = list(dict.fromkeys(kind for row in marks.values() for kind in row))
-        rows = [
-            [label, *(str(row.get(kind, 0)) for kind in kinds)]
-            for label, row in marks.items()
-        ]
-        say()
-        print_table([f"reference v{numbers[-1]}", *kinds], rows)
-
-
-def _files(files: list[dict[str, str]]) -> str:
-    return ", ".join(f"{file['name']} ({file['sha256'][:12]})" for file in files)

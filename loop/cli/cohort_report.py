@@ -147,7 +147,9 @@ def say_votes(report: VotesReport) -> None:
             f"  {len(report.not_voted)} labels without a vote are missing in every "
             f"case: {', '.join(report.not_voted)}"
         )
-    if report.superseded is None:
+    if report.sealed:
+        say("  sealed      nothing is said of the labels of a holdout")
+    elif report.superseded is None:
         say(
             "  what this takes from the reference before cannot be counted: its file "
             "was edited or is gone"

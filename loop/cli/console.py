@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -26,6 +27,9 @@ INTERRUPTED_EXIT = 130
 """Exit code after Ctrl-C, as shells expect it."""
 
 Row = TypeVar("Row")
+
+_OPENED: ContextVar[Workspace | None] = ContextVar("_OPENED", default=None)
+"""The workspace of the command that runs: whoever acts there signs with a key there."""
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -53,13 +57,23 @@ UnconstrainedOption = Annotated[
 
 def open_workspace(explicit: Path | None) -> Workspace:
     """Return the workspace named or found from the current folder upwards."""
-    return find_workspace(Path.cwd(), explicit)
+    workspace = find_workspace(Path.cwd(), explicit)
+    _OPENED.set(workspace)
+    return workspace
 
 
 def acting(name: str | None, role: str = "editor") -> Actor:
-    """Return who acts: `name`, else ``$RANLOOP_ACTOR``, else the login name."""
-    who = name or os.environ.get("RANLOOP_ACTOR") or os.environ.get("USER") or ""
-    return Actor(name=who.strip() or f"uid {os.getuid()}", role=role)
+    """Return who acts: `name`, else ``$RANLOOP_ACTOR``, else the login name.
+
+    With a key of theirs in the workspace that was opened before, they sign.
+    """
+    given = name or os.environ.get("RANLOOP_ACTOR") or os.environ.get("USER") or ""
+    who, place = given.strip() or f"uid {os.getuid()}", _OPENED.get()
+    if place is None or not place.keys.is_dir():
+        return Actor(name=who, role=role)
+    from loop.release.keys import signer_for
+
+    return Actor(name=who, role=role, signer=signer_for(place, who))
 
 
 def say(text: str = "") -> None:
@@ -78,10 +92,11 @@ def own_output(path: Path, workspace: Workspace) -> None:
     Raises
     ------
     DataError
-        It lies in ``prompts/``, ``labels/`` or ``.ranloop/``.
+        It lies in ``prompts/``, ``labels/``, ``reports/releases/`` or ``.ranloop/``.
     """
     target = path.resolve()
-    for folder in (workspace.prompts, workspace.labels, workspace.private):
+    own = (workspace.prompts, workspace.labels, workspace.releases, workspace.private)
+    for folder in own:
         if target.is_relative_to(folder.resolve()):
             raise DataError(
                 f"{path} lies in {folder.name}/, which holds the workspace's own "

@@ -112,6 +112,7 @@ def _prepare(target: Path) -> Workspace:
     first = read_version(Workspace(bundled()), f"{PROMPT}@v1")
     workspace = init_workspace(target)
     shutil.rmtree(workspace.prompts)
+    shutil.rmtree(workspace.releases, ignore_errors=True)
     workspace.prompts.mkdir()
     version = write_version(workspace, first)
     event = Event(

@@ -74,8 +74,10 @@ def evaluate(
 
     Shows what changed since the newest run of the parent version on the same cases,
     how many versions were tried on them, and the score corrected for that choice.
-    Exits with 100 unless every label passes. The result goes into the ledger.
+    Exits with 100 unless the protocol's claim passes: every label, or for a claim on
+    a subset any label that Holm's test certifies. The result goes into the ledger.
     """
+    from loop.evaluate.certify import certify_evaluation
     from loop.evaluate.evaluation import evaluate_run
     from loop.evaluate.gates import Verdict
     from loop.evaluate.recording import record_evaluation
@@ -110,7 +112,7 @@ def evaluate(
         print_json(data)
     else:
         show_evaluation(result, change, chosen)
-    if result.verdict is not Verdict.PASS:
+    if certify_evaluation(result).verdict is not Verdict.PASS:
         raise typer.Exit(GATE_EXIT)
 
 
@@ -170,6 +172,17 @@ def show_evaluation(
     say(f"signature: {evaluation.signature}")
     say()
     say(verdict_line(evaluation))
+    if evaluation.protocol.claim == "subset":
+        show_claim(evaluation)
+
+
+def show_claim(evaluation: Evaluation) -> None:
+    """Print which labels a claim on a subset certifies, and by what test."""
+    from loop.evaluate.certify import certify_evaluation
+    from loop.report.evaluation_claim import claim_lines
+
+    for line in claim_lines(certify_evaluation(evaluation)):
+        say(line)
 
 
 def show_selection(selection: Selection) -> None:

@@ -94,7 +94,7 @@ def _describe(
         lines.append(f"    {_tried(drafts)}")
     if row.problem:
         lines.append(f"    ! {row.problem}")
-    shown = (e for e in row.events if every or e.action == "override")
+    shown = row.events if every else row.marking
     return [*lines, *(f"    {_event(event)}" for event in shown)]
 
 

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from loop.run.task import Task
 
 EngineOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--engine",
         "-e",
+        show_default="rules",
         help="rules, openai:MODEL[@URL], vllm:MODEL[@URL] or replay:RUN.",
     ),
 ]
@@ -45,13 +46,21 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    prompt: Annotated[
-        str, typer.Argument(help="Prompt version, for example extractor@v1.")
-    ],
     cohort: Annotated[
         str, typer.Option("--cohort", "-c", help="Name of an imported cohort.")
     ],
-    engine: EngineOption = "rules",
+    prompt: Annotated[
+        str | None, typer.Argument(help="Prompt version, for example extractor@v1.")
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release",
+            help="Release instead of a version, for example extractor-v7: verified "
+            "first, and asked of its own engine unless another one is named.",
+        ),
+    ] = None,
+    engine: EngineOption = None,
     limit: LimitOption = None,
     repeats: Annotated[
         int,
@@ -63,12 +72,27 @@ def run(
         ),
     ] = 1,
     temperature: Annotated[
-        float, typer.Option("--temperature", min=0.0, help="Sampling temperature.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            "--temperature",
+            min=0.0,
+            help="Sampling temperature.",
+            show_default="0.0",
+        ),
+    ] = None,
     max_tokens: Annotated[
-        int, typer.Option("--max-tokens", min=1, help="Most output tokens an answer.")
-    ] = 2048,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
+        int | None,
+        typer.Option(
+            "--max-tokens",
+            min=1,
+            help="Most output tokens an answer.",
+            show_default="2048",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="Seed of the first draw.", show_default="0"),
+    ] = None,
     batch: Annotated[
         bool, typer.Option("--batch", help="Hand all to vLLM's offline batch runner.")
     ] = False,
@@ -85,29 +109,40 @@ def run(
     Answers that are stored already are not asked again: a run that was stopped goes
     on where it was when the same command is started again.
     """
+    from loop.cli.run_release import find_wanted, is_released_engine, warn_of_engine
     from loop.core.config import read_config
     from loop.evaluate.protocol import register_protocol
     from loop.run.asking import Asking
     from loop.run.task import prepare_run, run_draws
 
+    if (prompt is None) == (release is None):
+        raise typer.BadParameter("name a prompt version, or a release with --release")
     place = open_workspace(workspace)
+    given = _given(temperature=temperature, max_tokens=max_tokens, seed=seed)
+    wanted = find_wanted(place, prompt, release, engine, given)
     if dry_run:
         from loop.cli.dry_run import show_dry_run
 
-        show_dry_run(place, prompt, cohort, engine=engine, limit=limit, as_json=as_json)
+        ref = wanted.release.version.ref if wanted.release else prompt or ""
+        show_dry_run(
+            place, ref, cohort, engine=wanted.engine, limit=limit, as_json=as_json
+        )
         return
-    _check(engine, repeats=repeats, batch=batch)
-    if not isfinite(temperature):
-        raise typer.BadParameter("--temperature must be a finite number")
+    _check(wanted.engine, repeats=repeats, batch=batch)
     asking = Asking(
-        temperature=temperature,
-        max_tokens=max_tokens,
-        seed=seed,
+        **wanted.parameters,
         allow_unconstrained=allow_unconstrained,
         batch=batch,
         tell=note,
     )
-    task = prepare_run(place, prompt, cohort, engine=engine, limit=limit, asking=asking)
+    task = prepare_run(
+        place,
+        wanted.prompt,
+        cohort,
+        engine=wanted.engine,
+        limit=limit,
+        asking=asking,
+    )
     # What will be claimed stands in the ledger before the first answer exists.
     register_protocol(place, acting(actor))
     progress = Progress(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
@@ -118,8 +153,28 @@ def run(
         summaries.append(summary)
         if not as_json:
             _show(summary, read_config(place), task, draw=len(summaries), of=repeats)
+    same = wanted.release is None or is_released_engine(
+        place, wanted.release, summaries[0].run_id
+    )
+    if wanted.release is not None and not same:
+        warn_of_engine(wanted.release)
     if as_json:
-        print_json(_data(summaries, task))
+        of_release = {"release": release, "released_engine": same} if release else {}
+        print_json(_data(summaries, task) | of_release)
+
+
+def _given(**parameters: float | None) -> dict[str, Any]:
+    """Return the parameters that were given.
+
+    Raises
+    ------
+    typer.BadParameter
+        The temperature is no number.
+    """
+    temperature = parameters["temperature"]
+    if temperature is not None and not isfinite(temperature):
+        raise typer.BadParameter("--temperature must be a finite number")
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
 def _check(engine: str, *, repeats: int, batch: bool) -> None:

@@ -155,6 +155,9 @@ class Config(_Strict):
     hosts: tuple[Host, ...] = ()
     """Hosts besides this machine that may receive case text."""
 
+    git: Literal["on", "off"] = "on"
+    """Whether acts are committed, where the workspace lies in a git repository."""
+
     engines: Engines = Engines()
     prices: Mapping[str, ModelPrice] = {}
     """Model name to its price."""

@@ -7,7 +7,9 @@ LoopError
 │   ├── UnknownLabelError a label the taxonomy does not have
 │   ├── OverlapError      cohorts of different roles share a case, patient or text
 │   ├── EditedVersionError  a committed prompt version no longer has its digest
+│   ├── SealedError       labels of a holdout were asked for without an opening
 │   └── LedgerError       the ledger's chain is broken
+│       └── TornLedgerError  only its last line is incomplete (in loop.core.ledger)
 ├── StoreError            the private store cannot be read or written
 ├── EngineError           an engine as a whole cannot answer
 │   └── UnknownEngineError
@@ -54,6 +56,10 @@ class OverlapError(DataError):
 
 class EditedVersionError(DataError):
     """A committed prompt version no longer matches its recorded digest."""
+
+
+class SealedError(DataError):
+    """Labels or votes of a holdout were asked for, and no opening allows it."""
 
 
 class LedgerError(DataError):

@@ -2,125 +2,102 @@
 
 One JSON object a line. Each entry names the hash of the one before, so an edit, a
 deletion in the middle or a reordering breaks the chain at a line that can be named.
-A chain alone does not show that the end was cut off: signed releases name its head.
+A chain alone does not show that the end was cut off: signed releases name its head,
+and each machine remembers the newest one it has seen.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from loop.core.digests import digest_json
-from loop.core.errors import LedgerError
-from loop.core.files import locked, write_error
-
-GENESIS = "0" * 64
-ACTIONS = frozenset(
-    {
-        "protocol_set",
-        "cohort_added",
-        "draft_committed",
-        "draft_rejected",
-        "alias_moved",
-        "evaluated",
-        "gate_decided",
-        "holdout_opened",
-        "frozen",
-        "reference_revised",
-        "override",
-    }
+from loop.core.digests import digest_bytes
+from loop.core.entries import (
+    ACTIONS,
+    GENESIS,
+    Actor,
+    Entry,
+    Event,
+    Signer,
+    chain_event,
+    entry_hash,
+    format_entry,
+    parse_entry,
+    signed_bytes,
 )
+from loop.core.errors import LedgerError, WriteError
+from loop.core.files import locked, sync_folder, write_atomic, write_error
+from loop.core.heads import record_head
+
+__all__ = [
+    "ACTIONS",
+    "GENESIS",
+    "Actor",
+    "Entry",
+    "Event",
+    "Signer",
+    "TornLedgerError",
+    "append_event",
+    "append_events",
+    "entry_hash",
+    "format_entry",
+    "quarantine_torn_line",
+    "read_ledger",
+    "signed_bytes",
+]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
-    """Who acts, and in which role."""
-
-    name: str
-    """Name as it shall stand in the history."""
-
-    role: str = "editor"
-    """``reader``, ``reviewer``, ``editor``, ``approver``, ``admin`` or ``system``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something to be recorded."""
-
-    action: str
-    """One of `ACTIONS`."""
-
-    subject: str
-    """What it happened to, for example ``"extractor@v3"``."""
-
-    reason: str
-    """Why, in the actor's words; never empty."""
-
-    meaning: str = ""
-    """For signed acts: authorship, review, approval or responsibility."""
-
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    """Digests and small values; never case text."""
-
-    def __post_init__(self) -> None:
-        if self.action not in ACTIONS:
-            raise ValueError(f"unknown ledger action {self.action!r}")
-        if not self.reason.strip():
-            raise ValueError(f"{self.action} of {self.subject} needs a reason")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One line of the ledger."""
-
-    seq: int
-    """Line number from 1, without gaps."""
-
-    time: str
-    """UTC, ISO 8601 with seconds."""
-
-    actor: str
-    role: str
-    action: str
-    subject: str
-    reason: str
-    meaning: str
-    payload: Mapping[str, Any]
-    prev: str
-    """Hash of the entry before; 64 zeros for the first."""
-
-    hash: str
-    """Sha256 of the canonical JSON of this entry without ``hash``."""
-
-
-def entry_hash(entry: Mapping[str, Any]) -> str:
-    """Sha256 over the canonical JSON of `entry` without its ``hash`` field."""
-    return digest_json({key: entry[key] for key in entry if key != "hash"})
+class TornLedgerError(LedgerError):
+    """The last line is incomplete, as after a power loss; all before it is intact."""
 
 
 def read_ledger(path: Path) -> tuple[Entry, ...]:
     """Return all entries after checking the chain; empty when there is no file.
 
     A command may ask as often as it likes: the same bytes are checked only once.
+    Whether a signature has the right form is checked, not whose it is: keys are
+    recorded in the ledger itself, and revoked there.
 
     Raises
     ------
     LedgerError
         A line cannot be read or the chain is broken; names the first such line.
+    TornLedgerError
+        Only the last line is incomplete.
     """
-    if not path.exists():
-        return ()
     try:
-        raw = path.read_bytes()
+        return _read_entries(_read_bytes(path), path)
+    except TornLedgerError:
+        # Another process may be writing that line just now: look when it is done.
+        return _read_settled(path)
+
+
+def _read_settled(path: Path) -> tuple[Entry, ...]:
+    """Read the ledger while nobody writes it, if it can be locked at all."""
+    try:
+        with locked(_lock(path)):
+            return _read_entries(_read_bytes(path), path)
+    except WriteError:
+        return _read_entries(_read_bytes(path), path)
+
+
+def _lock(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
+
+
+def _read_bytes(path: Path) -> bytes:
+    """Return the bytes of the ledger; none where there is no file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
     except OSError as error:
-        raise LedgerError(f"cannot read {path}: {error.strerror}.") from error
-    return _read_entries(raw, path)
+        raise LedgerError(
+            f"cannot read {path}: {error.strerror}. Correct its permissions or owner."
+        ) from error
 
 
 @lru_cache(maxsize=2)
@@ -142,10 +119,10 @@ def _read_last(line: bytes, path: Path, before: Sequence[Entry]) -> Entry:
     try:
         return _read_line(line, number, path, before)
     except LedgerError as error:
-        raise LedgerError(
+        raise TornLedgerError(
             f"{path}, line {number}: the last line is incomplete, as after a power "
-            "loss. Move that line to another file and run the command again; "
-            "everything before it is intact."
+            "loss; everything before it is intact. Run `ranloop audit --repair`: it "
+            "moves that line to a file of its own and records that it did."
         ) from error
 
 
@@ -153,10 +130,8 @@ def _read_line(line: bytes, number: int, path: Path, before: Sequence[Entry]) ->
     """Parse one line and check its place in the chain."""
     restore = f"Restore {path.name} from your backup or version control."
     try:
-        data = json.loads(line)
-        entry = Entry(**data)
-        expected = entry_hash(data)
-    except (ValueError, TypeError) as error:
+        entry, expected = parse_entry(line)
+    except ValueError as error:
         raise LedgerError(
             f"{path}, line {number}: not a ledger entry. {restore}"
         ) from error
@@ -210,41 +185,89 @@ def append_events(
     WriteError
         The file cannot be written.
     """
-    with locked(path.with_name(f".{path.name}.lock")):
-        known = read_ledger(path)
-        time = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        entries: list[Entry] = []
+    with locked(_lock(path)):
+        known = _read_entries(_read_bytes(path), path)
+        time = _timestamp(now)
+        chain = list(known)
         for event in events:
-            last = entries[-1:] or known[-1:]
-            entries.append(_chain(event, actor, time, last[0] if last else None))
-        lines = (
-            json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True) + "\n"
-            for entry in entries
-        )
-        _append_lines(path, "".join(lines).encode("utf-8"))
-    return tuple(entries)
+            chain.append(chain_event(event, actor, time, chain[-1] if chain else None))
+        added = tuple(chain[len(known) :])
+        _append_lines(path, b"".join(map(format_entry, added)))
+        _remember(path, chain)
+    return added
 
 
-def _chain(event: Event, actor: Actor, time: str, last: Entry | None) -> Entry:
-    """Return `event` as the entry that follows `last`."""
-    content = {
-        "seq": last.seq + 1 if last else 1,
-        "time": time,
-        "actor": actor.name,
-        "role": actor.role,
-        "action": event.action,
-        "subject": event.subject,
-        "reason": event.reason,
-        "meaning": event.meaning,
-        "payload": dict(event.payload),
-        "prev": last.hash if last else GENESIS,
-    }
-    return Entry(**content, hash=entry_hash(content))  # type: ignore[arg-type]
+def _timestamp(now: Callable[[], datetime]) -> str:
+    return now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _remember(path: Path, chain: Sequence[Entry]) -> None:
+    """Note the new head on this machine; the ledger lies in a folder of the root."""
+    record_head(path.absolute().parent.parent, chain)
+
+
+def quarantine_torn_line(
+    path: Path,
+    actor: Actor,
+    *,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Entry | None:
+    """Move a torn last line to a file beside the ledger, and return the entry of that.
+
+    The bytes go to ``ledger.torn-<line>-<sha256, 8 characters>.bin``; then one atomic
+    write takes them out of the ledger and puts an entry with their digest and length in
+    their place. Killed in between, the next call does the same again.
+
+    Returns
+    -------
+    Entry | None
+        None where no line is torn; nothing is changed then.
+
+    Raises
+    ------
+    LedgerError
+        The chain is broken before the last line: nothing is changed.
+    WriteError
+        A file cannot be written: the ledger is as it was.
+    """
+    with locked(_lock(path)):
+        raw = _read_bytes(path)
+        try:
+            _read_entries(raw, path)
+        except TornLedgerError:
+            return _quarantine(path, raw, actor, _timestamp(now))
+    return None
+
+
+def _quarantine(path: Path, raw: bytes, actor: Actor, time: str) -> Entry:
+    """Write the torn bytes to their own file, then the ledger without them."""
+    end = raw.rfind(b"\n") + 1
+    whole, torn = raw[:end], raw[end:]
+    known = _read_entries(whole, path)
+    digest, line = digest_bytes(torn), len(known) + 1
+    aside = path.with_name(f"{path.stem}.torn-{line}-{digest[:8]}.bin")
+    write_atomic(aside, torn)
+    event = Event(
+        action="ledger_repaired",
+        subject=path.name,
+        reason="the last line was incomplete, as after a power loss",
+        payload={
+            "line": line,
+            "sha256": digest,
+            "bytes": len(torn),
+            "file": aside.name,
+        },
+    )
+    entry = chain_event(event, actor, time, known[-1] if known else None)
+    write_atomic(path, whole + format_entry(entry), mode=path.stat().st_mode & 0o777)
+    _remember(path, [*known, entry])
+    return entry
 
 
 def _append_lines(path: Path, lines: bytes) -> None:
     """Append and fsync; a write that fails half-way is taken back."""
-    size = path.stat().st_size if path.exists() else 0
+    there = path.exists()
+    size = path.stat().st_size if there else 0
     if size and not path.read_bytes().endswith(b"\n"):
         lines = b"\n" + lines
     try:
@@ -256,6 +279,8 @@ def _append_lines(path: Path, lines: bytes) -> None:
         if written != len(lines):
             raise OSError(28, "No space left on device")
         os.fsync(handle)
+        if not there:
+            sync_folder(path.parent)
     except OSError as error:
         os.ftruncate(handle, size)
         raise write_error(path, error) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from loop.core.errors import WorkspaceError
 from loop.core.files import make_folder, write_atomic, write_error
 
-_MATERIAL = ("prompts", "labels")
+_MATERIAL = ("prompts", "labels", "reports/releases")
 
 
 def bundled() -> Path:
@@ -67,6 +67,16 @@ class Workspace:
     def config(self) -> Path:
         """Settings of this machine: hosts, engines, prices."""
         return self.private / "config.yaml"
+
+    @property
+    def keys(self) -> Path:
+        """Private keys, mode 0600: those of people, and the one of the vault."""
+        return self.private / "keys"
+
+    @property
+    def releases(self) -> Path:
+        """What was released, one folder each, and the public keys."""
+        return self.root / "reports" / "releases"
 
     def open_private(self) -> Path:
         """Create ``.ranloop/`` (0700, git-ignored) if needed and return it.

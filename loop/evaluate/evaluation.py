@@ -18,6 +18,7 @@ from loop.evaluate.measure import (
 from loop.evaluate.protocol import find_registration
 from loop.evaluate.results import Evaluation, LabelResult, Method
 from loop.evaluate.stability import describe_stability, measure_stability
+from loop.labels.sealing import Opening
 
 
 def evaluate_run(
@@ -25,6 +26,7 @@ def evaluate_run(
     run_ref: str = "latest",
     *,
     reference: int | None = None,
+    opening: Opening | None = None,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Evaluation:
@@ -39,13 +41,17 @@ def evaluate_run(
     reference
         Number of the reference version; None for the newest, so that an old run can
         be scored again after a correction.
+    opening
+        What lets the labels of a holdout be read; see `loop.labels.sealing`.
 
     Raises
     ------
+    SealedError
+        The cohort is a holdout, and `opening` does not open it for this run.
     DataError
         The run, its cohort, the reference or the protocol is missing or unfit.
     """
-    inputs = read_inputs(workspace, run_ref, reference=reference)
+    inputs = read_inputs(workspace, run_ref, reference=reference, opening=opening)
     evaluation = evaluate_inputs(inputs, resamples=resamples, seed=seed)
     entry = find_registration(workspace, evaluation.protocol_digest)
     evaluation = replace(evaluation, registered=entry.time if entry else "")

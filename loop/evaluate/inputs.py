@@ -10,7 +10,9 @@ from loop.evaluate.pairs import Pairs, align
 from loop.evaluate.protocol import Protocol, protocol_digest, read_protocol
 from loop.evaluate.results import CohortFacts, RunFacts
 from loop.labels.cohort import Cohort, read_cohort
+from loop.labels.recorded import read_record
 from loop.labels.reference import Reference, read_reference
+from loop.labels.sealing import Opening, require_opening
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, open_store, read_outcomes
@@ -34,7 +36,11 @@ class Inputs:
 
 
 def read_inputs(
-    workspace: Workspace, run_ref: str, *, reference: int | None = None
+    workspace: Workspace,
+    run_ref: str,
+    *,
+    reference: int | None = None,
+    opening: Opening | None = None,
 ) -> Inputs:
     """Return a run's outcomes beside the reference labels of its cohort.
 
@@ -44,9 +50,13 @@ def read_inputs(
         Run id, unique prefix, ``latest`` or ``latest:<prompt>``.
     reference
         Number of the reference version; None for the newest.
+    opening
+        What lets the labels of a holdout be read, for the version it was opened for.
 
     Raises
     ------
+    SealedError
+        The cohort is a holdout, and `opening` does not open it for this run.
     DataError
         The run, its cohort or the reference does not exist, the run did not finish,
         or the cohort's cases are no longer those that were asked.
@@ -55,7 +65,11 @@ def read_inputs(
     cohort = read_cohort(workspace, record.spec.cohort)
     _check_run(record, cohort)
     taxonomy = read_taxonomy(workspace.labels)
-    standard = read_reference(workspace, cohort.name, reference)
+    standard = read_reference(workspace, cohort.name, reference, opening=opening)
+    if opening is not None:
+        asked = record.spec.prompt_digest
+        known = read_record(workspace, cohort.name)
+        require_opening(workspace, known, opening, prompt_digest=asked)
     with open_store(workspace) as store:
         pairs = align(read_outcomes(store, record.id), standard, taxonomy)
     digest = protocol_digest(workspace)

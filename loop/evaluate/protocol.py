@@ -70,11 +70,12 @@ class Protocol(BaseModel):
     margins: Margins = Margins()
     """Non-inferiority margins against the parent version."""
 
-    claim: Literal["all"] = "all"
-    """What is claimed: every label passes (an intersection-union test)."""
+    claim: Literal["all", "subset"] = "all"
+    """What is claimed: every label passes (an intersection-union test), or some do
+    (Holm over all labels)."""
 
     alpha: Level = 0.05
-    """Family-wise level of the tests between two versions."""
+    """Family-wise level of a claim on a subset and of tests between two versions."""
 
     holdout_openings: Count = 3
     """How often a holdout cohort may be opened."""

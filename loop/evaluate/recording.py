@@ -9,6 +9,7 @@ from typing import Any
 from loop.core.digests import digest_json
 from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
 from loop.core.paths import Workspace
+from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.protocol import register_protocol
 from loop.evaluate.results import Evaluation
 
@@ -58,6 +59,7 @@ def _scores(evaluation: Evaluation) -> dict[str, Any]:
 
 def _verdicts(evaluation: Evaluation) -> dict[str, Any]:
     return {
+        **_claimed(evaluation),
         **_identity(evaluation),
         "rule": evaluation.protocol.rule,
         "verdict": evaluation.verdict.value,
@@ -65,6 +67,15 @@ def _verdicts(evaluation: Evaluation) -> dict[str, Any]:
             result.label: result.gate.verdict.value for result in evaluation.labels
         },
     }
+
+
+def _claimed(evaluation: Evaluation) -> dict[str, Any]:
+    """Return which labels are certified, where the claim is not on all of them."""
+    if evaluation.protocol.claim == "all":
+        return {}
+    claim = certify_evaluation(evaluation)
+    certified = [one.label for one in claim.certified]
+    return {"claim": {"verdict": claim.verdict.value, "certified": certified}}
 
 
 def _identity(evaluation: Evaluation) -> dict[str, Any]:

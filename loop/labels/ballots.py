@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,18 @@ VOTE_CODES: Mapping[Value, int] = {
 }
 _VALUES = {code: value for value, code in VOTE_CODES.items()}
 
+_Ballot: TypeAlias = tuple[str, str, str]
+"""Reader, case id and label id."""
+
+
+class Turnout(NamedTuple):
+    """Who voted on which case, and nothing of what was said."""
+
+    readers: tuple[str, ...]
+    case_ids: tuple[str, ...]
+    voted: NDArray[np.bool_]
+    """Whether there is a vote on any label; ``(n_cases, n_readers)``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Votes:
@@ -45,6 +58,12 @@ class Votes:
 
     values: NDArray[np.int8]
     """Codes of `VOTE_CODES`, -1 not voted; ``(n_cases, n_labels, n_readers)``."""
+
+    @property
+    def turnout(self) -> Turnout:
+        """Who voted on what."""
+        voted = (self.values != NOT_VOTED).any(axis=1)
+        return Turnout(self.readers, self.case_ids, voted)
 
     @property
     def count(self) -> int:
@@ -73,9 +92,34 @@ def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
     UnknownLabelError
         A label is not in the taxonomy; names the line.
     """
+    found = _iter_votes(path, taxonomy)
+    return _gather(found, cohort, taxonomy, path)
+
+
+def parse_votes(raw: bytes, cohort: Cohort, taxonomy: Taxonomy, path: Path) -> Votes:
+    """Return the votes of a file that `format_votes` made; `path` is for messages.
+
+    Raises
+    ------
+    DataError
+        It is not such a file, a case is not in the cohort, a vote stands twice, or
+        there is no vote; names the line.
+    UnknownLabelError
+        A label is not in the taxonomy.
+    """
+    return _gather(_iter_kept(raw, taxonomy, path), cohort, taxonomy, path)
+
+
+def _gather(
+    votes: Iterable[tuple[int, _Ballot, Value]],
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+    path: Path,
+) -> Votes:
+    """Return `votes` as a table, after checking that they fit the cohort."""
     known = {case.case_id for case in cohort.cases}
-    ballots: dict[tuple[str, str, str], tuple[Value, int]] = {}
-    for line, ballot, value in _iter_votes(path, taxonomy):
+    ballots: dict[_Ballot, tuple[Value, int]] = {}
+    for line, ballot, value in votes:
         where = f"{path.name}, line {line}"
         if ballot[1] not in known:
             raise DataError(
@@ -106,9 +150,7 @@ def format_votes(votes: Votes) -> bytes:
     return stream.getvalue().encode("utf-8")
 
 
-def _iter_votes(
-    path: Path, taxonomy: Taxonomy
-) -> Iterator[tuple[int, tuple[str, str, str], Value]]:
+def _iter_votes(path: Path, taxonomy: Taxonomy) -> Iterator[tuple[int, _Ballot, Value]]:
     """Yield line number, (reader, case, label) and value of each vote."""
     if not os.path.isfile(path):
         raise DataError(f"{path} does not exist or is no file. Check the path.")
@@ -132,6 +174,22 @@ def _iter_votes(
         yield row.line, (reader, case_id, label), _read_vote(row.cells["value"], where)
 
 
+def _iter_kept(
+    raw: bytes, taxonomy: Taxonomy, path: Path
+) -> Iterator[tuple[int, _Ballot, Value]]:
+    """Yield what `_iter_votes` does, of a file in the one form it is kept in."""
+    try:
+        text = raw.decode("utf-8")
+        rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+        if tuple(next(rows, ())) != COLUMNS:
+            raise ValueError("another header")
+        for reader, case_id, name, word in rows:
+            ballot = reader, case_id, taxonomy.find(name).id
+            yield rows.line_num, ballot, Value(word)
+    except (ValueError, csv.Error) as error:
+        raise DataError(f"{path} is not a file of votes. Restore it.") from error
+
+
 def _read_vote(cell: str, where: str) -> Value:
     mark = read_mark(cell, "value", where)
     if mark.value not in tuple(Value):
@@ -143,7 +201,7 @@ def _read_vote(cell: str, where: str) -> Value:
 
 
 def _tabulate(
-    ballots: Mapping[tuple[str, str, str], tuple[Value, int]],
+    ballots: Mapping[_Ballot, tuple[Value, int]],
     cohort: Cohort,
     taxonomy: Taxonomy,
 ) -> Votes:

@@ -254,6 +254,11 @@ def require_recorded(about: CohortFile, path: Path, record: CohortRecord) -> Non
     DataError
         A field differs; names the file and the field.
     """
+    if record.retired and about.role is Role.HOLDOUT:
+        raise DataError(
+            f"{path}: holdout {record.name!r} was retired, and that was interrupted. "
+            f"Run `ranloop cohort retire {record.name} --why REASON` again."
+        )
     for name, found in recorded_fields(about).items():
         _require(path, name, found, record)
 

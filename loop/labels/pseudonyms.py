@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 
 from loop.core.errors import DataError
-from loop.core.files import locked, write_atomic
+from loop.core.files import locked, make_folder, write_atomic
 from loop.core.paths import Workspace
 
 
@@ -42,7 +42,9 @@ def open_pseudonyms(workspace: Workspace) -> Pseudonyms:
     WriteError
         The key cannot be written.
     """
-    path = workspace.open_private() / "keys" / "pseudonym"
+    workspace.open_private()
+    make_folder(workspace.keys, mode=0o700)
+    path = workspace.keys / "pseudonym"
     with locked(workspace.private / "locks" / "pseudonym.lock"):
         if not path.exists():
             write_atomic(path, secrets.token_hex(32) + "\n", mode=0o600)

@@ -15,6 +15,10 @@ from loop.core.errors import DataError
 from loop.core.ledger import Entry, read_ledger
 from loop.core.paths import Workspace
 
+HOLDOUT = "holdout"
+RETIRED = "dev"
+"""Role of a holdout that was retired."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohortRecord:
@@ -22,7 +26,8 @@ class CohortRecord:
 
     name: str
     added: Mapping[str, Any]
-    """Payload of its ``cohort_added`` entry."""
+    """Payload of its ``cohort_added`` entry; a retired holdout has the role it has
+    since."""
 
     references: Mapping[int, Mapping[str, Any]]
     """Reference number to the payload that recorded it last, in order of recording."""
@@ -38,6 +43,22 @@ class CohortRecord:
         """Highest reference number that was ever recorded; 0 without any."""
         return max(self.references, default=0)
 
+    @property
+    def newest_digest(self) -> str | None:
+        """Digest of that reference version; None without any."""
+        digest = self.references.get(self.newest, {}).get("digest")
+        return None if digest is None else str(digest)
+
+    @property
+    def is_holdout(self) -> bool:
+        """Whether its labels and votes are sealed."""
+        return self.added.get("role") == HOLDOUT
+
+    @property
+    def retired(self) -> bool:
+        """Whether it was a holdout and was given up."""
+        return self.added.get("retired") is True
+
 
 def find_record(entries: Sequence[Entry], name: str) -> CohortRecord | None:
     """Return what `entries` hold of cohort `name`, or None when it was never added.
@@ -49,6 +70,8 @@ def find_record(entries: Sequence[Entry], name: str) -> CohortRecord | None:
     for entry in entries:
         if entry.action == "cohort_added" and entry.subject == name:
             added, references = entry.payload, {}
+        elif entry.action == "holdout_retired" and entry.subject == name and added:
+            added = {**added, "role": RETIRED, "retired": True}
         elif (
             entry.action == "reference_revised" and entry.payload.get("cohort") == name
         ):

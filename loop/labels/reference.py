@@ -2,7 +2,8 @@
 
 ``labels/cohorts/<name>/reference/v<N>.csv`` has one row per case and one column per
 label, values spelled out. A correction makes the next version; nothing is edited. Only
-a version with the digest that the ledger recorded is read.
+a version with the digest that the ledger recorded is read. Those of a holdout are
+sealed, see `loop.labels.sealing`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError, UnknownLabelError
-from loop.core.files import locked, write_atomic
+from loop.core.files import locked
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.core.records import Mark
-from loop.labels.cohort import Cohort, cohort_folder, read_cohort
+from loop.labels.cohort import Cohort, Role, cohort_folder, read_cohort
 from loop.labels.marks import (
     ABSENT,
     CODES,
@@ -34,6 +35,17 @@ from loop.labels.marks import (
     parse_reference,
 )
 from loop.labels.recorded import choose_version, read_record, require_version
+from loop.labels.sealing import (
+    Opening,
+    is_stored,
+    read_labels,
+    refuse_plain,
+    remove_file,
+    require_opening,
+    sealed_path,
+    stored_digest,
+    write_labels,
+)
 
 __all__ = [
     "ABSENT",
@@ -48,7 +60,6 @@ __all__ = [
     "Reference",
     "commit_version",
     "correct_reference",
-    "edited_references",
     "format_reference",
     "list_references",
     "locate",
@@ -60,7 +71,7 @@ __all__ = [
     "write_version",
 ]
 
-_VERSION = re.compile(r"v([1-9][0-9]*)\.csv")
+_VERSION = re.compile(r"v([1-9][0-9]*)\.csv(?:\.sealed)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,16 +140,27 @@ def locate(reference: Reference, case_id: str, label: str) -> tuple[int, int]:
 def list_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]:
     """Return the numbers of all reference versions, ascending."""
     found = (_VERSION.fullmatch(f.name) for f in _folder(workspace, cohort_name))
-    return tuple(sorted(int(match[1]) for match in found if match))
+    return tuple(sorted({int(match[1]) for match in found if match}))
 
 
 def read_reference(
-    workspace: Workspace, cohort_name: str, number: int | None = None
+    workspace: Workspace,
+    cohort_name: str,
+    number: int | None = None,
+    *,
+    opening: Opening | None = None,
 ) -> Reference:
     """Return reference version `number` of a cohort; the newest when None.
 
+    Parameters
+    ----------
+    opening
+        What lets the labels of a holdout be read; nothing else does.
+
     Raises
     ------
+    SealedError
+        The cohort is a holdout, and `opening` does not open it.
     DataError
         There is no such version, its file does not fit the cohort, was edited, or was
         never recorded; or a newer version was recorded and its file is gone.
@@ -149,10 +171,11 @@ def read_reference(
     numbers = list_references(workspace, cohort_name)
     wanted = choose_version(record, numbers, number)
     path = reference_path(workspace, cohort_name, wanted)
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+    refuse_plain(path, sealed=record.is_holdout)
+    if record.is_holdout:
+        digest = record.references.get(wanted, {}).get("digest")
+        require_opening(workspace, record, opening, digest=digest)
+    raw = read_labels(workspace, path, sealed=record.is_holdout)
     labels, case_ids, marks = parse_reference(raw, path)
     reference = Reference(
         cohort=cohort_name,
@@ -237,7 +260,8 @@ def write_version(
         record = read_record(workspace, cohort.name)
         newest = max(record.newest, *list_references(workspace, cohort.name), 0)
         path = reference_path(workspace, cohort.name, newest)
-        if not path.is_file() or path.read_bytes() != raw:
+        sealed = cohort.role is Role.HOLDOUT
+        if stored_digest(workspace, path, sealed=sealed) != digest_bytes(raw):
             return commit_version(
                 workspace, cohort, newest + 1, raw, (reason, actor, facts)
             )
@@ -267,6 +291,8 @@ def correct_reference(
 
     Raises
     ------
+    SealedError
+        The cohort is a holdout: what would change tells what it says.
     DataError
         A case or label is unknown; no version was made.
     """
@@ -282,25 +308,6 @@ def correct_reference(
         facts = {"corrects": reference.number, "corrected": changed}
         why = (reason, actor, facts)
         return commit_version(workspace, cohort, reference.number + 1, raw, why)
-
-
-def edited_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]:
-    """Return versions whose file is not the recorded one, or was never recorded.
-
-    Raises
-    ------
-    DataError
-        The ledger has no entry of the cohort.
-    LedgerError
-        The ledger is broken.
-    """
-    recorded = read_record(workspace, cohort_name).references
-    return tuple(
-        number
-        for number in list_references(workspace, cohort_name)
-        if digest_bytes(reference_path(workspace, cohort_name, number).read_bytes())
-        != recorded.get(number, {}).get("digest")
-    )
 
 
 def version_event(
@@ -350,14 +357,14 @@ def commit_version(
     """
     reason, actor, facts = why
     path = reference_path(workspace, cohort.name, number)
-    there = path.is_file()
-    write_atomic(path, raw)
+    there, sealed = is_stored(path), cohort.role is Role.HOLDOUT
+    write_labels(workspace, path, raw, sealed=sealed)
     event = version_event((cohort.name, cohort.digest), number, raw, reason, facts)
     try:
         append_event(workspace.ledger, event, actor)
     except LoopError:
         if not there:
-            path.unlink()
+            remove_file(sealed_path(path) if sealed else path)
         raise
     return number
 

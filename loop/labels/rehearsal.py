@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from loop.labels.cohort import list_cohorts, read_cohort, read_cohort_file
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.source import ImportOptions, SourceCase
 from loop.labels.overlap import PairReport, check_cohorts
+from loop.labels.recorded import read_record
 from loop.labels.taxonomy import read_taxonomy
 from loop.labels.trial import trial
 from loop.labels.votes import VotesReport, import_votes, replace_votes
@@ -83,7 +85,12 @@ def rehearse_votes(
         The copy to try it in cannot be made.
     """
     with trial(workspace) as copy:
-        return take_votes_file(copy, file, actor=actor)
+        report = take_votes_file(copy, file, actor=actor)
+    if not report.sealed:
+        return report
+    # Whether the majority would change tells of the votes that are sealed.
+    newest = read_record(workspace, file.cohort).newest
+    return replace(report, reference=newest + 1)
 
 
 def take_votes_file(

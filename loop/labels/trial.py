@@ -16,8 +16,8 @@ from loop.core.paths import Workspace
 _LINKED = ("cases", "replaced")
 """Private folders whose files are read, or replaced as a whole, never written into."""
 
-_KEY = ("keys", "pseudonym")
-"""The key without which patients could not be compared."""
+_KEYS = ("pseudonym", "vault.key")
+"""Without them patients could not be compared, and no sealed vote be added to."""
 
 
 @contextmanager
@@ -61,10 +61,10 @@ def _fill(copy: Workspace, workspace: Workspace) -> None:
         if workspace.ledger.exists():
             shutil.copyfile(workspace.ledger, copy.ledger)
         copy.private.mkdir(mode=0o700)
-        key = workspace.private.joinpath(*_KEY)
-        if key.exists():
-            copy.private.joinpath(*_KEY[:-1]).mkdir()
-            shutil.copyfile(key, copy.private.joinpath(*_KEY))
+        make_folder(copy.keys, mode=0o700)
+        for key in _KEYS:
+            if (workspace.keys / key).exists():
+                shutil.copy(workspace.keys / key, copy.keys / key)
         for name in _LINKED:
             _link_files(workspace.private / name, copy.private / name)
     except OSError as error:

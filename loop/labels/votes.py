@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loop.core.digests import digest_bytes
-from loop.core.errors import DataError, LoopError
-from loop.core.files import locked, write_atomic
+from loop.core.errors import DataError
+from loop.core.files import locked
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.core.records import Mark
@@ -20,12 +19,20 @@ from loop.labels.adjudicated import (
     decision_facts,
     keep_decisions,
 )
-from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes, format_votes, read_votes
-from loop.labels.cohort import Cohort, cohort_folder
+from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes, read_votes
+from loop.labels.cohort import Cohort, Role
+from loop.labels.kept_votes import (
+    find_kept,
+    not_as_recorded,
+    read_cohort_votes,
+    votes_lock,
+    votes_path,
+    write_votes,
+)
 from loop.labels.majority import check_need, majority
 from loop.labels.merging import Replaced, merge_votes
 from loop.labels.recorded import read_record
-from loop.labels.reference import CODES, Marks, format_reference, write_version
+from loop.labels.reference import CODES, Marks
 from loop.labels.superseded import Superseded, compare_with_newest
 from loop.labels.taxonomy import Taxonomy
 
@@ -74,20 +81,24 @@ class VotesReport:
     """Number of the reference version that was made."""
 
     marks: Mapping[str, int]
-    """Case-label pairs by mark: present, absent, uncertain, no_majority, missing."""
+    """Case-label pairs by mark: present, absent, uncertain, no_majority, missing;
+    empty for a holdout, whose labels are sealed."""
 
     not_voted: tuple[str, ...]
     """Labels without a vote: this version says nothing of them, for no case."""
 
     superseded: Superseded | None
     """What the version before said and this one does not; None when that version was
-    edited or removed, so that nothing can be counted."""
+    edited or removed, so that nothing can be counted, or is sealed."""
 
     adjudications: Adjudications
     """What became of a panel's decisions over the votes before."""
 
     not_blind: tuple[str, ...]
     """Readers known to have seen a model's output on the cohort before they voted."""
+
+    sealed: bool = False
+    """Whether the cohort is a holdout: nothing is said of what was voted."""
 
 
 class Taking(NamedTuple):
@@ -111,38 +122,6 @@ class Taking(NamedTuple):
 
     other_names: Mapping[str, str] = {}
     """Reader to the other name of the same person: nobody votes under both."""
-
-
-def votes_lock(workspace: Workspace, cohort_name: str) -> Path:
-    """Lock file that whoever changes the votes of a cohort holds."""
-    return workspace.open_private() / "locks" / f"votes-{cohort_name}.lock"
-
-
-def votes_path(workspace: Workspace, cohort_name: str) -> Path:
-    """File with the votes of a cohort."""
-    return cohort_folder(workspace, cohort_name) / "votes.csv"
-
-
-def read_cohort_votes(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy
-) -> Votes:
-    """Return the votes kept with `cohort`.
-
-    Raises
-    ------
-    DataError
-        There are none, the file is wrong, or not the one that the ledger recorded.
-    """
-    path = votes_path(workspace, cohort.name)
-    recorded = read_record(workspace, cohort.name).votes
-    if not path.is_file() and recorded is None:
-        raise DataError(
-            f"cohort {cohort.name!r} has no readers' votes ({path} does not exist). "
-            f"Add them with `ranloop cohort votes {cohort.name} FILE`."
-        )
-    if not path.is_file() or digest_bytes(path.read_bytes()) != recorded:
-        raise DataError(_not_as_recorded(workspace, cohort.name))
-    return read_votes(path, cohort, taxonomy)
 
 
 def import_votes(
@@ -217,9 +196,9 @@ def take_votes(
         The workspace cannot be written; nothing was changed.
     """
     with locked(votes_lock(workspace, cohort.name)):
-        kept = _find_kept(workspace, cohort, taxonomy, new)
+        kept = find_kept(workspace, cohort, taxonomy, new)
         if not kept.sound and not how.discard:
-            raise DataError(_not_as_recorded(workspace, cohort.name))
+            raise DataError(not_as_recorded(workspace, cohort))
         _refuse_second_name(kept.votes, how)
         votes, replaced = merge_votes(kept.votes, new, taxonomy, replace=how.replace)
         _refuse_loss(replaced, how)
@@ -227,10 +206,16 @@ def take_votes(
         decided = keep_decisions(
             workspace, (kept.votes, votes), marks, taxonomy, cohort.name
         )
-        superseded = compare_with_newest(workspace, cohort, votes.labels, decided.marks)
+        sealed, superseded = cohort.role is Role.HOLDOUT, None
+        if not sealed:
+            superseded = compare_with_newest(
+                workspace, cohort, votes.labels, decided.marks
+            )
         seen = _not_blind(workspace, cohort, votes, how)
         facts = _facts(votes, need, decided.decisions, seen)
-        number = _write(workspace, cohort, (votes, decided.marks), facts, how.actor)
+        number = write_votes(
+            workspace, cohort, (votes, decided.marks), facts, how.actor
+        )
     known = kept.votes.readers if kept.votes else ()
     return VotesReport(
         cohort=cohort.name,
@@ -241,10 +226,11 @@ def take_votes(
         votes=votes.count,
         need=need,
         reference=number,
-        marks=_count_marks(decided.marks),
+        marks={} if sealed else _count_marks(decided.marks),
+        sealed=sealed,
         not_voted=tuple(name for name in taxonomy.ids if name not in votes.labels),
         superseded=superseded,
-        adjudications=decided.outcome,
+        adjudications=Adjudications() if sealed else decided.outcome,
         not_blind=seen,
     )
 
@@ -290,89 +276,6 @@ def _not_blind(
     earlier = {r for r in (before[-1] if before else ()) if r not in how.blind}
     now = {reader for reader, blind in how.blind.items() if not blind}
     return tuple(reader for reader in votes.readers if reader in earlier | now)
-
-
-class _Found(NamedTuple):
-    """Votes that new ones are added to."""
-
-    votes: Votes | None
-    sound: bool
-    """False when there is a votes file, or should be one, that cannot be believed."""
-
-
-def _find_kept(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, new: Votes
-) -> _Found:
-    """Return the recorded votes of `cohort`.
-
-    An earlier try that was killed may have moved them away, or left those of `new`.
-    """
-    path = votes_path(workspace, cohort.name)
-    recorded = read_record(workspace, cohort.name).votes
-    if recorded is None:
-        left = path.read_bytes() if path.is_file() else None
-        return _Found(None, left is None or left == format_votes(new))
-    for place in (path, _replaced_path(workspace, cohort.name, recorded)):
-        if place.is_file() and digest_bytes(place.read_bytes()) == recorded:
-            return _Found(read_votes(place, cohort, taxonomy), True)
-    return _Found(None, False)
-
-
-def _replaced_path(workspace: Workspace, name: str, digest: str) -> Path:
-    return workspace.private / "replaced" / f"{name}-votes-{digest[:12]}.csv"
-
-
-def _not_as_recorded(workspace: Workspace, name: str) -> str:
-    """Return the message for votes that differ from what the ledger says."""
-    path = votes_path(workspace, name)
-    recorded = read_record(workspace, name).votes
-    what = f"recorded with {recorded[:12]}" if recorded else "never recorded"
-    found = (
-        f"has sha256 {digest_bytes(path.read_bytes())[:12]}"
-        if path.is_file()
-        else "is gone"
-    )
-    return (
-        f"{path} {found} and was {what} in the ledger. Restore it from version control "
-        "or a backup, or give the votes of all readers that shall count with "
-        f"`ranloop cohort votes {name} FILE --replace`."
-    )
-
-
-def _write(
-    workspace: Workspace,
-    cohort: Cohort,
-    made: tuple[Votes, Marks],
-    facts: Mapping[str, Any],
-    actor: Actor,
-) -> int:
-    """Write votes and reference, both or neither; return the version's number."""
-    votes, marks = made
-    raw, target = format_votes(votes), votes_path(workspace, cohort.name)
-    before = target.read_bytes() if target.is_file() else None
-    if before is not None and before != raw:
-        place = _replaced_path(workspace, cohort.name, digest_bytes(before))
-        write_atomic(place, before, mode=0o600)
-    write_atomic(target, raw)
-    try:
-        return write_version(
-            workspace,
-            cohort,
-            format_reference(cohort.case_ids, votes.labels, marks),
-            reason=f"majority of {facts['need']} of {facts['readers']} readers",
-            actor=actor,
-            facts={"votes": digest_bytes(raw), **facts},
-        )
-    except LoopError:
-        _put_back(target, before)
-        raise
-
-
-def _put_back(target: Path, before: bytes | None) -> None:
-    if before is None:
-        target.unlink()
-    else:
-        write_atomic(target, before)
 
 
 def _count_marks(marks: Marks) -> dict[str, int]:

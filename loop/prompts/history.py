@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
+from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.catalog import (
@@ -20,6 +21,7 @@ from loop.prompts.diff import diff_versions
 from loop.prompts.version import NAME, PromptVersion
 
 _RESERVED = frozenset({"latest", "draft"})
+_MARKING = frozenset({"override", "frozen", "withdrawn"})
 
 
 class VersionHistory(NamedTuple):
@@ -38,6 +40,11 @@ class VersionHistory(NamedTuple):
     aliases: tuple[str, ...]
     events: tuple[Entry, ...]
     """Ledger entries about it and about drafts that stayed drafts of it, in order."""
+
+    @property
+    def marking(self) -> tuple[Entry, ...]:
+        """The entries nobody may miss: overridden, frozen, withdrawn."""
+        return tuple(one for one in self.events if one.action in _MARKING)
 
 
 def read_history(workspace: Workspace, name: str) -> tuple[VersionHistory, ...]:
@@ -115,6 +122,8 @@ def move_alias(
 ) -> Entry:
     """Point `alias` at the version `ref` names, in the ledger, and return the entry.
 
+    In a git repository the ledger is committed too.
+
     Raises
     ------
     DataError
@@ -133,7 +142,7 @@ def move_alias(
         )
     before = read_aliases(workspace, parse_ref(ref).name).get(alias)
     payload: dict[str, Any] = {"alias": alias, "before": before}
-    return append_event(
+    entry = append_event(
         workspace.ledger,
         Event(
             action="alias_moved",
@@ -144,3 +153,6 @@ def move_alias(
         actor,
         now=now,
     )
+    title = f"{parse_ref(ref).name}@{alias} is {version.ref}"
+    commit_paths(workspace.root, [workspace.ledger], f"{title}\n\n{reason}", actor.name)
+    return entry

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.regression import Regression
 from loop.evaluate.results import Average, Evaluation, LabelResult, RunFacts
 from loop.evaluate.selection import Selection
+from loop.report.evaluation_claim import claim_data
 from loop.report.evaluation_selection import selection_data
 from loop.stats.bootstrap import Bootstrap
 from loop.stats.confusion import Confusion
@@ -30,6 +32,7 @@ def evaluation_data(
         "cohort": asdict(evaluation.cohort),
         "signature": evaluation.signature,
         "verdict": evaluation.verdict.value,
+        "claim": claim_data(certify_evaluation(evaluation)),
         "protocol": evaluation.protocol.model_dump(mode="json"),
         "protocol_digest": evaluation.protocol_digest,
         "protocol_registered": evaluation.registered or None,

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loop import __version__
+from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.gates import Verdict
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.evaluate.selection import Selection
+from loop.report.evaluation_claim import claim_lines
 from loop.report.evaluation_selection import selection_note, selection_remarks
 from loop.report.exclusions import shown_exclusions
 from loop.report.forest import (
@@ -83,6 +85,8 @@ def render_html(
         "prevalence_top": _prevalence_top(evaluation),
         "exclusions": shown_exclusions(evaluation),
         "manifest": _manifest_lines(evaluation),
+        "claim": (claim := certify_evaluation(evaluation)),
+        "claim_lines": claim_lines(claim),
         "comparison": comparison,
         "selection": selection,
         "selection_remarks": selection_remarks(selection) if selection else (),

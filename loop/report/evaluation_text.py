@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loop.core.printable import printable
+from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.changes import Comparison
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.evaluate.selection import Selection
+from loop.report.evaluation_claim import claim_lines
 from loop.report.evaluation_selection import selection_lines, selection_note
 from loop.report.exclusions import EXCLUSIONS, shown_exclusions
 from loop.report.templates import render_template, shipped_templates
@@ -45,6 +47,8 @@ def render_markdown(
     variables = {
         "evaluation": evaluation,
         "comparison": comparison,
+        "claim": (claim := certify_evaluation(evaluation)),
+        "claim_lines": claim_lines(claim),
         "selection_lines": selection_lines(selection) if selection else (),
         "selection_note": selection_note(selection) if selection else "",
         "exclusions": shown_exclusions(evaluation),

@@ -6,10 +6,12 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from loop.core.errors import ConflictError, LoopError
 from loop.core.files import locked
+from loop.core.git import commit_paths
 from loop.core.ledger import (
     Actor,
     Entry,
@@ -19,6 +21,7 @@ from loop.core.ledger import (
     read_ledger,
 )
 from loop.core.paths import Workspace
+from loop.labels.reference import reference_path
 from loop.prompts.catalog import (
     latest_version,
     renumbered,
@@ -57,7 +60,9 @@ def commit_draft(
     The number is taken under a lock, and only if the parent is still the newest
     version: of two people who revise the same version at once, the first commits and
     the second keeps a draft. The draft folder is removed after the ledger entry is
-    written. A commit of this draft that was killed half-way is finished.
+    written; before that, in a git repository, version, ledger and references corrected
+    on the way are committed. A commit of this draft that was killed half-way is
+    finished.
 
     Raises
     ------
@@ -73,6 +78,7 @@ def commit_draft(
         version = find_commit(workspace, draft) or _make(workspace, draft)
         if not is_recorded(workspace, version):
             _record(workspace, version, draft, commitment, now)
+        _commit_to_git(workspace, version, commitment)
     shutil.rmtree(version_folder(workspace, draft), ignore_errors=True)
     return version
 
@@ -165,6 +171,31 @@ def _record(
     except LoopError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _commit_to_git(
+    workspace: Workspace, version: PromptVersion, commitment: Commitment
+) -> None:
+    """Make one git commit of what belongs to `version`, where there is git."""
+    paths = [version_folder(workspace, version), workspace.ledger]
+    paths += _corrected_references(workspace, version)
+    message = f"{version.ref}\n\n{commitment.reason}\n\nDigest: {version.digest}"
+    commit_paths(workspace.root, paths, message, commitment.actor.name)
+
+
+def _corrected_references(workspace: Workspace, version: PromptVersion) -> list[Path]:
+    """Return the references corrected since the version before `version`."""
+    found: dict[Path, None] = {}
+    for entry in read_ledger(workspace.ledger):
+        prompt, _, number = entry.subject.partition("@v")
+        if entry.action == "draft_committed" and prompt == version.name:
+            if int(number) == version.number:
+                break
+            found.clear()
+        elif entry.action == "reference_revised" and "corrects" in entry.payload:
+            name, _, number = entry.subject.rpartition(":ref")
+            found[reference_path(workspace, name, int(number))] = None
+    return [path for path in found if path.is_file()]
 
 
 def _override(version: PromptVersion, commitment: Commitment) -> Event:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from loop.core.paths import Workspace
 from loop.core.records import Mark
+from loop.labels.cohort import Role, read_cohort_file
 from loop.labels.reference import Reference, list_references, read_reference
 from loop.run.tokens import Count
 
@@ -40,10 +41,14 @@ class Expectation(NamedTuple):
 def expect_findings(
     workspace: Workspace, cohort: str, labels: Sequence[str]
 ) -> Expectation:
-    """Return what the newest reference of `cohort` lets expect, else an assumption."""
+    """Return what the newest reference of `cohort` lets expect, else an assumption.
+
+    How often a label occurs in a holdout is not asked: its reference is sealed.
+    """
     negated = _NEGATED / len(labels)
     assumed = f"{len(EVIDENCE.split())} words of evidence, {_NEGATED} negated labels"
-    if list_references(workspace, cohort):
+    sealed = read_cohort_file(workspace, cohort).role is Role.HOLDOUT
+    if not sealed and list_references(workspace, cohort):
         reference = read_reference(workspace, cohort)
         found = {
             label: _share(reference, label)

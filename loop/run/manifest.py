@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import platform
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
+from loop.core.git import GitState, read_git
 from loop.core.paths import Workspace
+from loop.labels.cohort import Role, list_cohorts, read_cohort_file
 from loop.run.spec import spec_data
 from loop.run.store import RunRecord, open_store
 
@@ -29,18 +30,6 @@ _PACKAGES = (
     "scipy",
     "statsmodels",
 )
-_GIT_S = 10.0
-"""How long git may take to answer, seconds."""
-
-
-class GitState(NamedTuple):
-    """What git says of a folder."""
-
-    revision: str | None
-    """Commit hash; None outside a repository or without git."""
-
-    dirty: bool | None
-    """Whether tracked files differ from the commit; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,31 +52,6 @@ def read_environment(root: Path) -> Environment:
         packages={name: _version(name) for name in _PACKAGES},
         git=read_git(root),
     )
-
-
-def read_git(root: Path) -> GitState:
-    """Return revision and dirty flag of the repository that holds `root`."""
-    revision = _git(root, "rev-parse", "--verify", "HEAD")
-    if not revision:
-        return GitState(None, None)
-    status = _git(root, "status", "--porcelain", "--untracked-files=no")
-    return GitState(revision, None if status is None else bool(status))
-
-
-def _git(root: Path, *arguments: str) -> str | None:
-    """Return git's answer, or None where there is no git or no repository."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_GIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def _version(package: str) -> str | None:
@@ -167,8 +131,9 @@ def find_run(workspace: Workspace, ref: str = "latest") -> RunRecord:
     ref
         A run id, the unique beginning of one, ``"latest"``, or
         ``"latest:<prompt>[:<cohort>]"`` with a prompt version (``extractor@v3``) or a
-        prompt name (``extractor``). Runs of drafts count only if the draft is named.
-        Of repeated runs, ``latest`` means the first draw.
+        prompt name (``extractor``). Runs of drafts count only if the draft is named,
+        runs over a holdout only if the cohort is. Of repeated runs, ``latest`` means
+        the first draw.
 
     Raises
     ------
@@ -180,7 +145,8 @@ def find_run(workspace: Workspace, ref: str = "latest") -> RunRecord:
     with open_store(workspace) as store:
         word, _, prompt = ref.partition(":")
         if word == "latest":
-            return _latest(store.find_runs("finished IS NOT NULL"), *_split(prompt))
+            runs = store.find_runs("finished IS NOT NULL")
+            return _latest(workspace, runs, *_split(prompt))
         return _by_id(store.find_runs("substr(id, 1, ?) = ?", [len(ref), ref]), ref)
 
 
@@ -192,18 +158,30 @@ def _split(wanted: str) -> tuple[str, str]:
     return prompt, cohort
 
 
-def _latest(runs: list[RunRecord], prompt: str, cohort: str) -> RunRecord:
+def _latest(
+    workspace: Workspace, runs: list[RunRecord], prompt: str, cohort: str
+) -> RunRecord:
+    closed = set() if cohort else _holdouts(workspace, runs)
     for record in runs:
         full = record.spec.prompt
         name, _, version = full.partition("@")
         fits = full == prompt or (
             prompt in ("", name) and not version.startswith("draft")
         )
-        if fits and cohort in ("", record.spec.cohort) and record.spec.draw == 0:
+        wanted = record.spec.cohort not in closed and record.spec.draw == 0
+        if fits and wanted and cohort in ("", record.spec.cohort):
             return record
     of = f" of {prompt}" if prompt else ""
     on = f" on {cohort}" if cohort else ""
     raise DataError(f"there is no finished run{of}{on}. Make one with `ranloop run`.")
+
+
+def _holdouts(workspace: Workspace, runs: list[RunRecord]) -> set[str]:
+    """Return which cohorts of `runs` are holdouts: nobody goes on from their runs."""
+    here = set(list_cohorts(workspace)) & {run.spec.cohort for run in runs}
+    return {
+        name for name in here if read_cohort_file(workspace, name).role is Role.HOLDOUT
+    }
 
 
 def _by_id(runs: list[RunRecord], ref: str) -> RunRecord:

@@ -13,7 +13,9 @@ from loop.core.paths import Workspace
 from loop.core.records import Item
 from loop.engines.base import Accounting, Engine, Redrawing
 from loop.labels.cohort import Cohort, Role, iter_items, read_cohort
-from loop.labels.reference import read_reference
+from loop.labels.recorded import read_record
+from loop.labels.reference import list_references, read_reference
+from loop.labels.sealing import Opening, require_opening
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
@@ -53,8 +55,8 @@ class _CohortItems:
 
 def prepare_run(
     workspace: Workspace,
-    prompt: str,
-    cohort: str,
+    prompt: str | PromptVersion,
+    cohort: str | Opening,
     *,
     engine: str | HeldEngine = "rules",
     limit: int | None = None,
@@ -65,9 +67,11 @@ def prepare_run(
     Parameters
     ----------
     prompt
-        Reference of a version, for example ``"extractor"`` or ``"extractor@v3"``.
+        Reference of a version, for example ``"extractor"`` or ``"extractor@v3"``, or
+        the version itself, as a release ships it.
     cohort
-        Name of an imported cohort; any role but ``holdout``.
+        Name of an imported cohort; a holdout is named by what opens it for this very
+        version, see `loop.labels.sealing`.
     engine
         Engine name, for example ``"rules"``, or an engine that is held open.
     limit
@@ -78,22 +82,23 @@ def prepare_run(
 
     Raises
     ------
+    SealedError
+        An opening does not open its holdout for this version.
     DataError
         The version, the cohort or its contract cannot be used.
     EngineError
         There is no such engine, or it is not available.
     """
-    version = read_version(workspace, prompt)
-    members = read_cohort(workspace, cohort)
-    check_open(members)
+    version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
+    members = _find_cohort(workspace, cohort, version)
     contract = get_contract(version.contract)
     chosen = _choose(workspace, engine, asking or Asking(), version, members)
-    reference, reference_digest = _newest_reference(workspace, cohort)
+    reference, reference_digest = _newest_reference(workspace, members.name)
     spec = RunSpec(
         prompt=version.ref,
         prompt_digest=version.digest,
         contract=f"{contract.name}/{contract.version}",
-        cohort=cohort,
+        cohort=members.name,
         cohort_digest=members.digest,
         reference=reference,
         reference_digest=reference_digest,
@@ -233,11 +238,28 @@ def check_open(cohort: Cohort) -> None:
         )
 
 
+def _find_cohort(
+    workspace: Workspace, cohort: str | Opening, version: PromptVersion
+) -> Cohort:
+    """Return the cohort to ask about: any but a holdout, or the one that is opened."""
+    if isinstance(cohort, str):
+        members = read_cohort(workspace, cohort)
+        check_open(members)
+        return members
+    record = read_record(workspace, cohort.cohort)
+    require_opening(workspace, record, cohort, prompt_digest=version.digest)
+    return read_cohort(workspace, cohort.cohort, record=record)
+
+
 def _newest_reference(
     workspace: Workspace, cohort: str
 ) -> tuple[int | None, str | None]:
     """Return number and digest of the newest reference version, if there is one."""
-    if not any((workspace.cohorts / cohort / "reference").glob("v*.csv")):
+    record = read_record(workspace, cohort)
+    if record.is_holdout:
+        # Known without a look: the labels are sealed until the run is scored.
+        return record.newest or None, record.newest_digest
+    if not list_references(workspace, cohort):
         return None, None
     reference = read_reference(workspace, cohort)
     return reference.number, reference.digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gradio as gr
@@ -13,6 +13,7 @@ import gradio as gr
 from loop.core.errors import LoopError
 from loop.core.ledger import Actor
 from loop.people.users import Right, User
+from loop.release.keys import signer_for
 from loop.ui.desk import Desk
 from loop.ui.faults import place_of
 from loop.ui.show import plain
@@ -175,7 +176,8 @@ def _visit(
         actor = Actor(name=user.name, role=user.roles[0].value)
     else:
         user = desk.access.require(request, right)
-        actor = user.actor(right)
+        signer = signer_for(desk.workspace, user.name)
+        actor = replace(user.actor(right), signer=signer)
     data = getattr(event, "_data", None)
     known = data if isinstance(data, dict) else {}
     return Visit(desk=desk, user=user, actor=actor, data=known)

@@ -21,6 +21,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import correct_reference
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
+from loop.release.keys import make_key, read_public_keys, signature_problem
 from loop.run.task import run_prompt
 
 EDITOR = Actor(name="Dr A. Example")
@@ -179,6 +180,18 @@ def test_the_parent_run_must_be_of_the_same_cases(call, place):
     assert find_parent_run(place, "latest:tiny@v2") is None
     short = run_prompt(place, "tiny@v1", "dev", limit=15)
     assert find_parent_run(place, "latest:tiny@v2") == short.run_id
+
+
+def test_who_has_a_key_signs_what_they_evaluated(call, place):
+    """The protocol, the scores and the decision are all theirs."""
+    key = make_key(place, EDITOR.name, "editor", EDITOR)
+    count = len(read_ledger(place.ledger))
+    call("evaluate", "latest:tiny@v1", "--actor", EDITOR.name)
+    added = read_ledger(place.ledger)[count:]
+    assert [entry.action for entry in added][-2:] == ["evaluated", "gate_decided"]
+    assert {entry.keyid for entry in added} == {key.keyid}
+    keys = read_public_keys(place)
+    assert not any(signature_problem(entry, keys) for entry in added)
 
 
 def test_an_old_run_is_evaluated_without_its_prompt(call, place):

@@ -1,20 +1,30 @@
 """The ledger's chain: what it proves, and what it says when it is broken."""
 
+import base64
 import json
 import multiprocessing
+import os
+import stat
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from loop.core.digests import digest_bytes, digest_json
 from loop.core.errors import LedgerError, WriteError
+from loop.core.files import locked
 from loop.core.ledger import (
     Actor,
     Event,
+    TornLedgerError,
     append_event,
     append_events,
     entry_hash,
+    quarantine_torn_line,
     read_ledger,
 )
+from loop.core.signing import is_signed, key_id, public_of, sign
 
 ACTOR = Actor(name="Dr A", role="reviewer")
 
@@ -195,4 +205,232 @@ def test_an_edit_between_two_reads_is_noticed(tmp_path):
     read_ledger(path)
     path.write_bytes(path.read_bytes().replace(b"because", b"despite"))
     with pytest.raises(LedgerError, match="was edited"):
+        read_ledger(path)
+
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+
+
+class Signing:
+    """Sign with the key of a published test vector."""
+
+    keyid = key_id(public_of(KEY))
+
+    def sign(self, message):
+        """Return the signature."""
+        return sign(KEY, message)
+
+
+SIGNED = Actor(name="Dr A", role="reviewer", signer=Signing())
+
+
+def test_who_has_a_key_signs_their_entries(tmp_path):
+    """Anyone with the public key can tell that the line is theirs."""
+    path = tmp_path / "ledger.jsonl"
+    plain = append_event(path, event(), ACTOR)
+    entry = append_event(path, event(), SIGNED)
+    assert (plain.keyid, plain.signature) == ("", "")
+    assert entry.keyid == Signing.keyid
+    signature = base64.b64decode(entry.signature)
+    message = b"ranloop-ledger/1 " + entry.hash.encode()
+    assert is_signed(public_of(KEY), message, signature)
+    assert read_ledger(path) == (plain, entry)
+
+
+def test_entries_without_a_signature_look_as_before_there_were_any(tmp_path):
+    """Ledgers written by an earlier ranloop keep their hashes."""
+    path = tmp_path / "ledger.jsonl"
+    entry = append_event(path, event(), ACTOR)
+    [line] = path.read_text(encoding="utf-8").splitlines()
+    assert not {"keyid", "signature"} & set(json.loads(line))
+    content = {k: v for k, v in json.loads(line).items() if k != "hash"}
+    assert entry.hash == digest_json(content) == entry_hash(asdict(entry))
+
+
+def test_the_key_is_hashed_and_the_signature_is_not(tmp_path):
+    """Another key cannot be named in its place; a signature cannot sign itself."""
+    path = tmp_path / "ledger.jsonl"
+    data = asdict(append_event(path, event(), SIGNED))
+    assert entry_hash(data | {"signature": ""}) == data["hash"]
+    assert entry_hash(data | {"keyid": "f" * 64}) != data["hash"]
+    assert entry_hash(data | {"keyid": ""}) != data["hash"]
+
+
+def test_an_actor_is_the_same_person_with_and_without_a_key():
+    """And a key is never printed."""
+    assert SIGNED == ACTOR
+    assert "sign" not in repr(SIGNED)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"signature": None},
+        {"signature": ""},
+        {"signature": "!" * 88},
+        {"signature": "A" * 84},
+        {"signature": 88 * [1]},
+        {"signature": "A" * 85 + "B=="},
+        {"keyid": None},
+        {"keyid": ""},
+        {"keyid": "F" * 64},
+        {"keyid": 64},
+        {"seq": True},
+        {"seq": 1.0},
+        {"payload": []},
+        {"reason": None, "actor": 7},
+    ],
+)
+def test_what_has_the_wrong_form_is_no_entry(tmp_path, change):
+    """A key without a signature, or a list where words belong, was never written."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), SIGNED)
+    data = json.loads(path.read_bytes()) | change
+    kept = {key: value for key, value in data.items() if value is not None}
+    path.write_text(json.dumps(kept) + "\n")
+    with pytest.raises(LedgerError, match="line 1: not a ledger entry"):
+        read_ledger(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"seq": 1, "seq": 1}', "[" * 100_000, '{"seq": NaN}', "7", "null", "\xff"],
+)
+def test_what_is_no_entry_is_named_and_never_a_crash(tmp_path, line):
+    """Whatever a disk or a hand left there."""
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(line.encode("latin-1") + b"\n")
+    with pytest.raises(LedgerError, match="line 1: not a ledger entry"):
+        read_ledger(path)
+
+
+def test_a_name_said_twice_is_refused(tmp_path):
+    """A reader would see one value and the chain check another."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR)
+    line = path.read_text(encoding="utf-8")
+    path.write_text(line.replace('{"action"', '{"reason": "fine", "action"'))
+    with pytest.raises(LedgerError, match="line 1: not a ledger entry"):
+        read_ledger(path)
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"seq": 3, "tim', b"\0" * 40, b"\xff\xfe"])
+def test_a_torn_line_is_set_aside_and_that_is_recorded(tmp_path, torn):
+    """Recognised, quarantined, reported: nothing of it is lost."""
+    path = tmp_path / "ledger.jsonl"
+    append_events(path, [event(), event("b@v1")], ACTOR)
+    whole = path.read_bytes()
+    path.write_bytes(whole + torn)
+    path.chmod(0o640)
+    entry = quarantine_torn_line(path, SIGNED)
+    aside = tmp_path / entry.payload["file"]
+    assert aside.name == f"ledger.torn-3-{digest_bytes(torn)[:8]}.bin"
+    assert aside.read_bytes() == torn
+    assert (entry.action, entry.seq) == ("ledger_repaired", 3)
+    assert entry.payload["sha256"] == digest_bytes(torn)
+    assert (entry.payload["line"], entry.payload["bytes"]) == (3, len(torn))
+    assert path.read_bytes().startswith(whole)
+    assert read_ledger(path)[-1] == entry
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert quarantine_torn_line(path, ACTOR) is None
+    assert append_event(path, event(), ACTOR).seq == 4
+
+
+@pytest.mark.parametrize("end", range(1, 240, 7))
+def test_every_cut_of_the_last_line_is_torn_and_can_be_repaired(tmp_path, end):
+    """A power loss may come after any byte."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR)
+    before = path.read_bytes()
+    append_event(path, event("b@v1"), SIGNED)
+    path.write_bytes(path.read_bytes()[: len(before) + end])
+    with pytest.raises(TornLedgerError, match="ranloop audit --repair"):
+        read_ledger(path)
+    assert quarantine_torn_line(path, ACTOR).seq == 2
+
+
+def test_a_whole_ledger_is_not_repaired(tmp_path):
+    """Also one without its last line end, an empty one, and none."""
+    path = tmp_path / "ledger.jsonl"
+    assert quarantine_torn_line(path, ACTOR) is None
+    assert not path.exists()
+    append_event(path, event(), ACTOR)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    raw = path.read_bytes()
+    assert quarantine_torn_line(path, ACTOR) is None
+    assert path.read_bytes() == raw
+
+
+def test_a_torn_line_after_a_broken_chain_is_not_touched(tmp_path):
+    """What was edited is evidence; only a backup can restore it."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR)
+    raw = path.read_bytes().replace(b"because", b"despite") + b'{"seq'
+    path.write_bytes(raw)
+    with pytest.raises(LedgerError, match="line 1: was edited"):
+        quarantine_torn_line(path, ACTOR)
+    assert path.read_bytes() == raw
+
+
+def test_a_repair_killed_half_way_is_done_again(tmp_path, monkeypatch):
+    """Before the ledger is replaced, only the copy is there."""
+    path = tmp_path / "ledger.jsonl"
+    append_event(path, event(), ACTOR)
+    path.write_bytes(path.read_bytes() + b"{")
+    replace, seen = os.replace, []
+
+    def killed(source, target):
+        seen.append(target)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        quarantine_torn_line(path, ACTOR)
+    monkeypatch.undo()
+    assert path.read_bytes().endswith(b"\n{")
+    assert quarantine_torn_line(path, ACTOR).seq == 2
+    assert len(list(tmp_path.glob("ledger.torn-*.bin"))) == 1
+
+
+def _append_slowly(path, half, rest):
+    with locked(path.with_name(f".{path.name}.lock")):
+        with path.open("ab") as stream:
+            stream.write(half)
+        path.with_name("half").touch()
+        while not path.with_name("asked").exists():
+            pass
+        with path.open("ab") as stream:
+            stream.write(rest)
+
+
+@pytest.mark.slow
+def test_a_line_that_is_being_written_is_waited_for(tmp_path):
+    """A reader that comes in between must not call the ledger torn."""
+    path, other = tmp_path / "ledger.jsonl", tmp_path / "other" / "ledger.jsonl"
+    for one in (path, other):
+        append_event(one, event(), ACTOR, now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    append_event(other, event(), ACTOR)
+    line = other.read_bytes().splitlines(keepends=True)[1]
+    spawn = multiprocessing.get_context("spawn")
+    writer = spawn.Process(target=_append_slowly, args=(path, line[:20], line[20:]))
+    writer.start()
+    while not (tmp_path / "half").exists():
+        pass
+    (tmp_path / "asked").touch()
+    assert len(read_ledger(path)) == 2
+    writer.join()
+
+
+def test_a_torn_ledger_is_named_where_nothing_can_be_written(tmp_path, monkeypatch):
+    """A mounted backup has no lock, and is torn all the same."""
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(b"{")
+
+    def read_only(*_args):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("loop.core.files.os.open", read_only)
+    with pytest.raises(TornLedgerError):
         read_ledger(path)

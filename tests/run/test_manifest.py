@@ -2,7 +2,6 @@
 
 import json
 import stat
-import subprocess
 
 import pytest
 
@@ -10,7 +9,6 @@ from loop.core.errors import DataError
 from loop.run.manifest import (
     find_run,
     read_environment,
-    read_git,
     read_manifest,
     write_manifest,
 )
@@ -30,12 +28,6 @@ def runs(workspace, kit, clock):
         spec = kit.make_spec(prompt="extractor@v3")
         ids.append(store.add_run("20270101-000000-abcdef", "2027", "m", spec).id)
     return ids
-
-
-def git(folder, *arguments):
-    """Run git in `folder` as somebody."""
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True)
 
 
 def test_latest_is_the_newest_finished_run(workspace, runs):
@@ -135,23 +127,3 @@ def test_a_missing_or_broken_manifest_is_reported(workspace, runs):
     path.write_text(json.dumps([]))
     with pytest.raises(DataError, match="is not a manifest"):
         read_manifest(workspace, runs[0])
-
-
-def test_git_revision_and_dirty_flag(tmp_path):
-    """A number measured on edited files must say so."""
-    git(tmp_path, "init", "-q")
-    assert read_git(tmp_path) == (None, None)
-    (tmp_path / "file").write_text("a")
-    git(tmp_path, "add", "file")
-    git(tmp_path, "commit", "-q", "-m", "one")
-    revision, dirty = read_git(tmp_path)
-    assert len(revision) == 40 and dirty is False
-    (tmp_path / "file").write_text("b")
-    assert read_git(tmp_path) == (revision, True)
-
-
-def test_without_git_the_run_goes_on(tmp_path, monkeypatch):
-    """Neither git nor a repository is needed."""
-    assert read_git(tmp_path) == (None, None)
-    monkeypatch.setenv("PATH", "")
-    assert read_git(tmp_path) == (None, None)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 
 from loop.stats.bootstrap import bootstrap_f1
 from loop.stats.optimism import (
@@ -63,6 +64,66 @@ def test_the_correction_takes_off_most_of_the_excess(n, k):
     excess = expected_excess(n, k, TRUE)
     assert apparent == pytest.approx(excess, abs=error)
     assert -0.5 * excess - error < corrected < error
+
+
+def alike(n, versions, rng, rho=0.5):
+    """Return which answers are right where versions err on the same hard cases.
+
+    Behind every case lies a difficulty that all versions share, with correlation `rho`
+    of the latent normal scores; each version is right in 93 % of cases.
+    """
+    hard = rng.standard_normal(n)
+    chance = ndtr((ndtri(TRUE) - np.sqrt(rho) * hard) / np.sqrt(1 - rho))
+    return rng.random((versions, n)) < chance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "points"),
+    [
+        (100, (2.5, 3.9, 4.7)),
+        (200, (1.9, 2.8, 3.4)),
+        (300, (1.5, 2.3, 2.9)),
+        (400, (1.3, 2.0, 2.5)),
+    ],
+)
+def test_versions_that_err_alike_are_overrated_less(n, points):
+    """Best of 5, 20 and 60 versions, latent correlation 0.5, simulated elsewhere.
+
+    The independent formula, which documents print, is the upper bound.
+    """
+    rng = np.random.default_rng(n)
+    best = [
+        np.maximum.accumulate(alike(n, 60, rng).mean(axis=1))[[4, 19, 59]]
+        for _ in range(2000)
+    ]
+    found = 100 * (np.mean(best, axis=0) - TRUE)
+    assert found == pytest.approx(points, abs=0.15)
+    bound = [100 * expected_excess(n, k, TRUE) for k in (5, 20, 60)]
+    assert (found < np.array(bound) + 0.1).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "k"), [(100, 20), (300, 20)])
+def test_the_correction_holds_where_versions_err_alike(n, k):
+    """Versions of one prompt do: most of the excess is taken off there as well."""
+    rng = np.random.default_rng(n + k)
+    truth = np.ones((n, 1), dtype=np.int8)
+    scores = []
+    for _ in range(300):
+        answers = alike(n, k, rng).astype(np.int8)[:, :, None]
+        best = int(answers.sum(axis=(1, 2)).argmax())
+        one = accuracy_optimism(truth, answers, chosen=best, resamples=100)
+        scores.append((one.apparent, one.corrected))
+    apparent, corrected = np.mean(scores, axis=0) - TRUE
+    error = 4 * np.std(scores, axis=0).max() / np.sqrt(len(scores))
+    assert abs(corrected) < 0.5 * apparent + error
+    assert corrected < error
+
+
+def test_a_score_of_095_after_20_versions_fits_a_true_093():
+    """300 cases, 20 versions: luck alone is worth more than two points."""
+    assert TRUE + expected_excess(300, 20, TRUE) > 0.95
 
 
 def test_a_version_that_is_truly_better_keeps_its_score():

@@ -319,7 +319,7 @@ def test_publishing_makes_votes_and_a_reference(desk):
 
 
 def test_a_holdout_is_for_whoever_reads_it(workspace, tmp_path):
-    """Neither its disputes nor its numbers are shown to others, and never a model."""
+    """Neither disputes nor numbers are shown: once they are votes, they are sealed."""
     import_texts(workspace, tmp_path, {"c1": "Made-up.", "c2": "Too."}, role="holdout")
     with opened(workspace) as desk:
         assignment = asked(desk)
@@ -332,8 +332,8 @@ def test_a_holdout_is_for_whoever_reads_it(workspace, tmp_path):
         assert "is a holdout" in panel_of(desk)
         assert "is a holdout" in agreement(desk)[0]
         both = (Role.READER, Role.REVIEWER)
-        assert "A holdout: what you read here" in panel_of(desk, roles=both)
-        assert "no model is looked at here" in agreement(desk, roles=both)[0]
+        assert "votes are sealed" in panel_of(desk, roles=both)
+        assert "votes are sealed" in agreement(desk, roles=both)[0]
 
 
 def parts(*rights):

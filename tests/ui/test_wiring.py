@@ -2,13 +2,17 @@
 
 import logging
 import socket
+from pathlib import Path
 from types import SimpleNamespace
 
 import gradio as gr
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
 from loop.people.users import Right, Role, User
+from loop.release.keys import make_key
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
 from loop.ui.wiring import QuietBlocks, Wire, guard
@@ -33,7 +37,10 @@ class Entrance:
         return self.user
 
 
-def desk_for(*roles, workspace=None, store=None):
+NOWHERE = Workspace(Path("/nowhere"))
+
+
+def desk_for(*roles, workspace=NOWHERE, store=None):
     """Return a desk whose every visitor is one user with `roles`."""
     return Desk(
         workspace=workspace, store=store, access=Entrance(*roles), now=lambda: None
@@ -50,6 +57,16 @@ def test_a_handler_learns_who_asks_and_in_which_role():
     """The history names the role that permitted the act."""
     visit = call(lambda visit: visit, roles=(Role.READER, Role.EDITOR))
     assert (visit.user.name, visit.actor.role) == ("Dr. A", "editor")
+
+
+def test_whoever_has_a_key_here_signs_what_they_do(workspace):
+    """As on the command line: the key is found by the name they signed in with."""
+    key = make_key(workspace, "Dr. A", "reviewer", Actor(name="Admin"))
+    desk = desk_for(Role.REVIEWER, workspace=workspace)
+    visit = guard(desk, lambda visit: visit, Right.JUDGE)(
+        None, SimpleNamespace(_data=None)
+    )
+    assert visit.actor.signer.keyid == key.keyid
 
 
 def test_whoever_lacks_the_right_is_refused_before_anything_happens():

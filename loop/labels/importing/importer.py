@@ -50,6 +50,7 @@ from loop.labels.reference import (
     reference_path,
     version_event,
 )
+from loop.labels.sealing import write_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +281,8 @@ def _record(
         source.labels,
         marks.reshape(about.cases, len(source.labels)),
     )
-    write_atomic(reference_path(workspace, about.name, 1), raw)
+    path = reference_path(workspace, about.name, 1)
+    write_labels(workspace, path, raw, sealed=about.role is Role.HOLDOUT)
     made = version_event(
         (about.name, about.digest), 1, raw, "label columns of the source", {}
     )

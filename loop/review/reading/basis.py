@@ -9,6 +9,8 @@ from loop.core.paths import Workspace
 from loop.review.reading.assignment import Assignment
 from loop.run.store import Store
 
+_CHANGING = ("reference_revised", "holdout_sealed", "holdout_retired")
+
 
 class Basis(NamedTuple):
     """As long as this is the same, so is what was worked out."""
@@ -20,8 +22,8 @@ class Basis(NamedTuple):
     """Digest of the labels."""
 
     recorded: str
-    """Hash of the last ledger entry on votes or reference of the cohort, or on its
-    import."""
+    """Hash of the last ledger entry on votes or reference of the cohort, on its seal,
+    or on its import."""
 
     readings: int = 0
     """Number of the last reading in the store, of any cohort."""
@@ -60,7 +62,7 @@ def read_basis(
 def _last_entry(workspace: Workspace, cohort: str) -> str:
     for entry in reversed(read_ledger(workspace.ledger)):
         about = entry.action == "cohort_added" and entry.subject == cohort
-        revised = entry.action == "reference_revised"
+        revised = entry.action in _CHANGING
         if about or (revised and entry.payload.get("cohort") == cohort):
             return entry.hash
     return ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loop.core.paths import Workspace
-from loop.labels.ballots import NOT_VOTED, Votes
+from loop.labels.ballots import Turnout
 from loop.review.reading.assignment import Assignment
 from loop.review.reading.progress import Progress, State, list_places
 from loop.review.reading.publication import PSEUDONYM, pseudonym_of
@@ -46,7 +46,7 @@ def foresee_publication(
     store: Store,
     assignment: Assignment,
     progress: Progress,
-    votes: Votes | None,
+    turnout: Turnout | None,
 ) -> tuple[Foreseen, ...]:
     """Return what publishing each reader's readings would do, by name.
 
@@ -54,8 +54,8 @@ def foresee_publication(
     ----------
     progress
         How far the readers of the cohort are now.
-    votes
-        The votes kept with the cohort; None without any.
+    turnout
+        Who has voted on what; None when nobody has.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def foresee_publication(
     """
     found = []
     for one in progress.readers:
-        voted = voted_cases(workspace, votes, one.reader)
+        voted = voted_cases(workspace, turnout, one.reader)
         places = list_places(store, assignment, one.reader)
         complete = {p.case_id for p in places if p.state is State.COMPLETE}
         found.append(
@@ -85,7 +85,7 @@ def foresee_publication(
 
 
 def voted_cases(
-    workspace: Workspace, votes: Votes | None, reader: str
+    workspace: Workspace, turnout: Turnout | None, reader: str
 ) -> frozenset[str]:
     """Return the cases that `reader` has a vote on, under the name or the pseudonym.
 
@@ -94,12 +94,13 @@ def voted_cases(
     DataError
         The key of the pseudonyms is damaged.
     """
-    if votes is None:
+    if turnout is None:
         return frozenset()
-    layers = _layers(workspace, votes.readers, reader)
-    voted = (votes.values[:, :, layers] != NOT_VOTED).any(axis=(1, 2))
+    voted = turnout.voted[:, _layers(workspace, turnout.readers, reader)]
     return frozenset(
-        case for case, has in zip(votes.case_ids, voted.tolist(), strict=True) if has
+        case
+        for case, row in zip(turnout.case_ids, voted.tolist(), strict=True)
+        if any(row)
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.records import Value
 from loop.labels.cohort import read_cohort
-from loop.labels.votes import read_cohort_votes
+from loop.labels.kept_votes import read_turnout
 from loop.review.reading.answers import answer
 from loop.review.reading.foreseen import foresee_publication, voted_cases
 from loop.review.reading.progress import measure_progress
@@ -17,10 +17,10 @@ def foresee(workspace, store, assignment):
 
     def run(voted=True):
         cohort = read_cohort(workspace, "read")
-        votes = read_cohort_votes(workspace, cohort, assignment.taxonomy)
+        turnout = read_turnout(workspace, cohort, assignment.taxonomy)
         progress = measure_progress(store, assignment)
         return foresee_publication(
-            workspace, store, assignment, progress, votes if voted else None
+            workspace, store, assignment, progress, turnout if voted else None
         )
 
     return run
@@ -60,7 +60,7 @@ def test_votes_of_others_are_nobody_elses(workspace, assignment, say, publish):
     """A reader who was not published has no voted case."""
     say("Dr. A", "pa")
     publish()
-    votes = read_cohort_votes(workspace, assignment.cohort, assignment.taxonomy)
-    assert voted_cases(workspace, votes, "Dr. A") == {"c1", "c2"}
-    assert voted_cases(workspace, votes, "Dr. C") == frozenset()
+    turnout = read_turnout(workspace, assignment.cohort, assignment.taxonomy)
+    assert voted_cases(workspace, turnout, "Dr. A") == {"c1", "c2"}
+    assert voted_cases(workspace, turnout, "Dr. C") == frozenset()
     assert voted_cases(workspace, None, "Dr. A") == frozenset()

@@ -106,12 +106,14 @@ def _closed(desk: Desk, cohort: str) -> str:
 
 def _no_votes(desk: Desk, cohort: str) -> str:
     try:
-        known = read_record(desk.workspace, cohort).votes
+        record = read_record(desk.workspace, cohort)
     except LedgerError:
         return "the ledger is broken"
     except DataError:
         return "the cohort is not as recorded"
-    return "" if known else "no votes of readers yet"
+    if record.is_holdout:
+        return "never: a holdout's votes are sealed"
+    return "" if record.votes else "no votes of readers yet"
 
 
 def render_step(kind: Kind, progress: Progress | None) -> str:

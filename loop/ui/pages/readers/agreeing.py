@@ -19,7 +19,6 @@ from loop.labels.agreement import (
     measure_agreement,
 )
 from loop.labels.ballots import Votes
-from loop.labels.cohort import Role
 from loop.people.users import Right
 from loop.report.figures.heatmap import kappa_heatmap
 from loop.review.reading.assignment import Assignment
@@ -182,8 +181,6 @@ def _run(
 ) -> tuple[RunRecord | None, str]:
     """Return the run to hold against the readers, or why there is none."""
     cohort = assignment.cohort
-    if cohort.role is Role.HOLDOUT:
-        return None, "a holdout: no model is looked at here before its release"
     try:
         run = desk.latest_run(prompt or "", cohort.name)
     except DataError:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
-from loop.labels.ballots import Votes
+from loop.labels.ballots import Turnout, Votes
 from loop.labels.cohort import Role, check_name
+from loop.labels.kept_votes import read_turnout
 from loop.labels.recorded import read_record
 from loop.labels.votes import read_cohort_votes
 from loop.people.users import Right
@@ -61,13 +62,28 @@ def open_disputes(desk: Desk, assignment: Assignment, *, anonymous: bool) -> Dis
     return disputes
 
 
+def open_turnout(desk: Desk, assignment: Assignment, basis: Basis) -> Turnout | None:
+    """Return who voted on which case of a cohort, also of a holdout; None: nobody has.
+
+    Raises
+    ------
+    DataError
+        The votes are not those recorded.
+    """
+    turnout: Turnout | None = desk.memo.get(
+        ("turnout", basis.cohort, basis.taxonomy, basis.recorded),
+        lambda: read_turnout(desk.workspace, assignment.cohort, assignment.taxonomy),
+    )
+    return turnout
+
+
 def open_votes(desk: Desk, assignment: Assignment, basis: Basis) -> Votes | None:
     """Return the votes of a cohort's readers; None when nobody has voted.
 
     Raises
     ------
     DataError
-        They are not those recorded.
+        They are not those recorded, or are of a holdout, and sealed.
     """
     if read_record(desk.workspace, assignment.cohort.name).votes is None:
         return None

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from loop.labels.cohort import Role
 from loop.people.users import Right
 from loop.review.reading.adjudication import DECIDABLE, Adjudicated
 from loop.review.reading.assignment import Assignment
@@ -112,7 +111,6 @@ def _panel(visit: Visit, scene: Scene, made: Adjudicated | None) -> str:
     return show(
         "readers_disputes.html.jinja",
         disputes=scene.disputes,
-        holdout=assignment.cohort.role is Role.HOLDOUT,
         label=assignment.taxonomy.find,
         rows=scene.rows,
         listed=scene.rows[first : first + PER_PAGE],

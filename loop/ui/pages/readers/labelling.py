@@ -24,7 +24,7 @@ from loop.review.reading.progress import Way, find_way
 from loop.review.reading.sheet import Sheet, open_sheet
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
-from loop.ui.pages.readers.at_hand import open_assignment, open_votes
+from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
 from loop.ui.pages.readers.section import Section, on_act, ordered_panel
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit, Wire
@@ -189,8 +189,8 @@ def _is_published(visit: Visit, assignment: Assignment, way: Way) -> bool:
     key = ("published", basis, visit.user.name)
 
     def look() -> bool:
-        votes = open_votes(desk, assignment, basis)
-        return bool(voted_cases(desk.workspace, votes, visit.user.name))
+        turnout = open_turnout(desk, assignment, basis)
+        return bool(voted_cases(desk.workspace, turnout, visit.user.name))
 
     return bool(desk.memo.get(key, look))
 

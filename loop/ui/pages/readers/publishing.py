@@ -21,7 +21,7 @@ from loop.review.reading.publication import (
 )
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
-from loop.ui.pages.readers.at_hand import open_assignment, open_votes
+from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
 from loop.ui.pages.readers.section import Section
 from loop.ui.show import show
 from loop.ui.wiring import Visit, Wire
@@ -150,10 +150,10 @@ def _foresee(visit: Visit, assignment: Assignment) -> tuple[Foreseen, ...]:
     basis = read_basis(desk.workspace, assignment, desk.store)
 
     def look() -> tuple[Foreseen, ...]:
-        votes = open_votes(desk, assignment, basis)
+        turnout = open_turnout(desk, assignment, basis)
         progress = measure_progress(desk.store, assignment)
         return foresee_publication(
-            desk.workspace, desk.store, assignment, progress, votes
+            desk.workspace, desk.store, assignment, progress, turnout
         )
 
     found: tuple[Foreseen, ...] = desk.memo.get(("foreseen", basis), look)

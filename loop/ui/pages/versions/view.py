@@ -39,7 +39,7 @@ class Row(NamedTuple):
     changes: str
     """Against the version before, in words."""
 
-    overrides: tuple[Entry, ...]
+    marking: tuple[Entry, ...]
 
 
 class DraftRow(NamedTuple):
@@ -97,7 +97,7 @@ def _row(history: VersionHistory, score: VersionScore | None) -> Row:
         role=made[-1].role if made else "",
         verdicts=history.version.verdicts if history.version else (),
         changes=_in_words(history.changes),
-        overrides=tuple(one for one in history.events if one.action == "override"),
+        marking=history.marking,
     )
 
 

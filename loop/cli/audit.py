@@ -1,0 +1,218 @@
+"""The verb ``audit``: print the ledger, and say what of it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import (
+    GATE_EXIT,
+    ActorOption,
+    JsonOption,
+    RoleOption,
+    WorkspaceOption,
+    acting,
+    note,
+    open_workspace,
+    own_output,
+    print_json,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.core.ledger import Entry
+    from loop.core.paths import Workspace
+    from loop.release.audit.audit import Audit
+    from loop.release.audit.findings import Finding
+
+_FORMS = (".csv", ".json", ".html")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("audit")(audit)
+
+
+def audit(
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--export",
+            help="Write it as .csv, .json, or .html for a change history.",
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", help="Show the entries of this prompt.")
+    ] = None,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--release", help="Release folder whose ledger head must be here."
+        ),
+    ] = None,
+    head: Annotated[
+        list[str] | None,
+        typer.Option("--head", help="SEQ:HASH written down elsewhere."),
+    ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="First move a torn last line to its own file."),
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+) -> None:
+    """Print the ledger, hold it against everything it speaks of, and say what holds.
+
+    Goes on after a broken link, and names the first one with what it implies. Exits
+    with 100 if anything is broken.
+    """
+    from loop.release.audit.audit import audit_workspace
+    from loop.release.audit.changes import audited_prompt
+    from loop.release.audit.heads import parse_head
+
+    place = open_workspace(workspace)
+    _check_outputs(export or (), place)
+    heads = [parse_head(text) for text in head or ()]
+    if repair:
+        _repair(place, actor, role)
+    found = audit_workspace(place, releases=release or (), heads=heads)
+    name = audited_prompt(found, prompt) if prompt else None
+    _export(export or (), place, found, name)
+    if as_json:
+        from loop.report.audit_data import audit_data
+
+        print_json(audit_data(found))
+    else:
+        _show(found, name)
+    if not found.holds:
+        raise typer.Exit(GATE_EXIT)
+
+
+def _check_outputs(paths: Sequence[Path], workspace: Workspace) -> None:
+    """Refuse what cannot be written before anything is done."""
+    from loop.core.errors import DataError
+
+    for path in paths:
+        if path.suffix.lower() not in _FORMS:
+            raise typer.BadParameter(
+                f"{path.name}: --export writes {', '.join(_FORMS)}; name such a file"
+            )
+        own_output(path, workspace)
+        if path.resolve().is_relative_to(workspace.releases.resolve()):
+            raise DataError(
+                f"{path} lies among the releases, which never change. Name a file "
+                "elsewhere."
+            )
+
+
+def _repair(workspace: Workspace, actor: str | None, role: str) -> None:
+    """Move a torn last line aside, and say so; anything else is left as it is."""
+    from loop.core.errors import LedgerError
+    from loop.core.ledger import quarantine_torn_line
+
+    try:
+        entry = quarantine_torn_line(workspace.ledger, acting(actor, role))
+    except LedgerError as error:
+        note(f"nothing was moved: {error}")
+        return
+    if entry is None:
+        note("the last line is whole: nothing to repair")
+    else:
+        note(f"moved a torn last line aside; entry {entry.seq} records it")
+
+
+def _export(
+    paths: Sequence[Path], workspace: Workspace, found: Audit, prompt: str | None
+) -> None:
+    """Write the audit in every form asked for."""
+    from loop.core.files import write_atomic
+
+    forms: Mapping[str, Callable[[], str]] = {
+        ".csv": lambda: _csv(found),
+        ".json": lambda: _json(found),
+        ".html": lambda: _html(workspace, found, prompt),
+    }
+    for path in paths:
+        write_atomic(path, forms[path.suffix.lower()]())
+        note(f"wrote {path}")
+
+
+def _csv(found: Audit) -> str:
+    from loop.report.audit_data import render_audit_csv
+
+    return render_audit_csv(found)
+
+
+def _json(found: Audit) -> str:
+    import json
+
+    from loop.report.audit_data import audit_data
+
+    return json.dumps(audit_data(found), ensure_ascii=False, indent=2) + "\n"
+
+
+def _html(workspace: Workspace, found: Audit, prompt: str | None) -> str:
+    from loop.release.audit.changes import list_audited, read_changes
+    from loop.report.audit_html import render_audit_html
+    from loop.report.templates import template_folder
+
+    names = (prompt,) if prompt else list_audited(found)
+    histories = [read_changes(workspace, found, name) for name in names]
+    folder = template_folder(workspace)
+    own = (folder / "audit.html.jinja").is_file()
+    return render_audit_html(found, histories, templates=folder if own else None)
+
+
+def _show(found: Audit, prompt: str | None) -> None:
+    """Print the entries, then what was checked, then the result."""
+    from loop.release.audit.changes import concerns
+    from loop.release.audit.findings import Severity
+
+    doubted = {
+        one.seq for one in found.findings if one.severity is Severity.BROKEN and one.seq
+    }
+    for entry in found.entries:
+        if prompt is None or concerns(entry, prompt):
+            say(_entry_line(entry, doubted=entry.seq in doubted))
+    say()
+    for one in found.findings:
+        for line in _finding_lines(one):
+            say(line)
+    say()
+    for line in _result(found):
+        say(line)
+
+
+def _entry_line(entry: Entry, *, doubted: bool) -> str:
+    """Return an entry on one line; ``!`` marks one that something is broken about."""
+    mark = "!" if doubted else "s" if entry.keyid else " "
+    meaning = f" [{entry.meaning}]" if entry.meaning else ""
+    reason = " ".join(entry.reason.split())
+    return (
+        f"{entry.seq:>5} {mark} {entry.time[:16].replace('T', ' ')}  {entry.actor} "
+        f"({entry.role})  {entry.action}  {entry.subject}{meaning}: {reason}"
+    )
+
+
+def _finding_lines(one: Finding) -> Iterator[str]:
+    """Yield a finding, and where it is, what it implies and what to do if so."""
+    where = f"  ({one.where})" if one.where else ""
+    yield f"{one.severity.value:<8} {one.check:<12} {one.what}{where}"
+    for text in (one.implies, one.todo):
+        if text:
+            yield f"{'':21} {text}"
+
+
+def _result(found: Audit) -> Iterator[str]:
+    first = found.first_break
+    if first is not None:
+        yield f"first broken link: {first.what}"
+        yield f"  {first.implies}"
+    tally = ", ".join(f"{count} {name.value}" for name, count in found.counts.items())
+    yield f"head: {found.head}"
+    yield f"audit: {'nothing checked is broken' if found.holds else 'BROKEN'} ({tally})"

@@ -1,0 +1,125 @@
+"""The verb ``audit-tables``: recompute what published tables print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import GATE_EXIT, JsonOption, note, print_json, say
+
+if TYPE_CHECKING:
+    from loop.evaluate.published.audit import Audit
+    from loop.evaluate.published.notes import Notes
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("audit-tables")(audit_tables)
+
+
+def audit_tables(
+    files: Annotated[
+        list[Path], typer.Argument(help="CSV or Markdown files of tables.")
+    ],
+    n: Annotated[
+        int | None,
+        typer.Option("--n", min=1, help="Cases behind each row, where not stated."),
+    ] = None,
+    measure: Annotated[
+        str,
+        typer.Option(
+            "--measure", help="What columns hold that name no measure, e.g. accuracy."
+        ),
+    ] = "",
+    notes: Annotated[
+        Path | None,
+        typer.Option(
+            "--notes",
+            help="YAML with cases, comparable rows and claims; "
+            "default: FILE.notes.yaml beside a file.",
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the findings as one HTML page.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the findings as Markdown.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check published tables: intervals, averages, counts, differences, claims.
+
+    Exits with 100 when something does not hold.
+    """
+    from loop.evaluate.published import audit as published
+    from loop.evaluate.published.columns import RATES
+    from loop.evaluate.published.finding import Standing
+    from loop.report.published_text import (
+        published_data,
+        render_html,
+        render_markdown,
+    )
+
+    if measure and measure not in RATES:
+        raise typer.BadParameter(f"--measure is one of {', '.join(RATES)}")
+    known = _read_notes(files, notes)
+    for path in (html, out):
+        _spare(path, files)
+    tables = published.read_tables(files, known, n=n, measure=measure)
+    audit = published.audit_tables(tables, known)
+    names = [path.name for path in files]
+    if html is not None:
+        _write(html, render_html(audit, names))
+    if out is not None:
+        _write(out, render_markdown(audit, names))
+    if as_json:
+        print_json(published_data(audit, names))
+    else:
+        _show(audit)
+    if audit.count(Standing.FAILS):
+        raise typer.Exit(GATE_EXIT)
+
+
+def _read_notes(files: Sequence[Path], named: Path | None) -> Notes:
+    """Read the notes named, or all that lie beside the files."""
+    from loop.evaluate.published.notes import Notes, beside, read_notes
+
+    if named is not None:
+        return read_notes(named)
+    found = [path for file in files if (path := beside(file)).is_file()]
+    every = [read_notes(path) for path in dict.fromkeys(found)]
+    return Notes(
+        tables={name: about for one in every for name, about in one.tables.items()},
+        claims=tuple(claim for one in every for claim in one.claims),
+    )
+
+
+def _spare(path: Path | None, files: Sequence[Path]) -> None:
+    """Refuse to write over a file that is read."""
+    if path is not None and path.resolve() in {file.resolve() for file in files}:
+        raise typer.BadParameter(f"{path} is read; name another file to write")
+
+
+def _write(path: Path, text: str) -> None:
+    from loop.core.files import write_atomic
+
+    write_atomic(path, text)
+    note(f"wrote {path}")
+
+
+def _show(audit: Audit) -> None:
+    """Print the findings by table, what does not hold first."""
+    from loop.report.published_text import ORDER, sections
+
+    for section in sections(audit):
+        title = section.table.caption or section.table.name
+        named = title.casefold().startswith(section.table.name.casefold())
+        say(title if named else f"{section.table.name}. {title}")
+        say(f"  {section.read}")
+        for one in section.findings:
+            say(f"  {one.standing.value:<17}  {one.check}, {one.subject}: {one.text}")
+        say()
+    say(", ".join(f"{audit.count(standing)} {standing.value}" for standing in ORDER))

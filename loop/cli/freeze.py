@@ -1,0 +1,230 @@
+"""The verbs ``freeze`` and ``withdraw``: a release is made, or taken back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from loop.cli.console import (
+    GATE_EXIT,
+    ActorOption,
+    JsonOption,
+    Progress,
+    RoleOption,
+    UnconstrainedOption,
+    WorkspaceOption,
+    acting,
+    note,
+    open_workspace,
+    print_json,
+    say,
+)
+from loop.core.errors import DataError
+
+if TYPE_CHECKING:
+    from loop.core.paths import Workspace
+    from loop.release.freeze import Frozen, Signing
+    from loop.run.task import Task, Watch
+
+_PASSPHRASE = "RANLOOP_KEY_PASSPHRASE"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to `app`."""
+    app.command("freeze")(freeze)
+    app.command("withdraw")(withdraw)
+
+
+def freeze(
+    prompt: Annotated[
+        str, typer.Argument(help="Committed version, e.g. extractor@v7.")
+    ],
+    cohort: Annotated[
+        str, typer.Option("--cohort", "-c", help="Dev cohort it is measured on.")
+    ],
+    why: Annotated[str, typer.Option("--why", help="Reason, kept in the ledger.")],
+    holdout: Annotated[
+        str,
+        typer.Option(
+            "--holdout", help="Holdout to open for it; without: development data only."
+        ),
+    ] = "",
+    engine: Annotated[
+        str, typer.Option("--engine", "-e", help="Engine it is released with.")
+    ] = "rules",
+    allow_unconstrained: UnconstrainedOption = False,
+    meaning: Annotated[
+        str,
+        typer.Option(
+            "--meaning",
+            help="What your signature means: authorship, review, approval or "
+            "responsibility.",
+        ),
+    ] = "approval",
+    sign: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sign", help="Who signs besides, as NAME:MEANING; may be repeated."
+        ),
+    ] = None,
+    override: Annotated[
+        str,
+        typer.Option(
+            "--override",
+            help="Release against what objects, for this reason; it stays on the card.",
+        ),
+    ] = "",
+    actor: ActorOption = None,
+    role: RoleOption = "approver",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Freeze a version as a signed release, with the evidence it rests on.
+
+    Measures it on the dev cohort, says what objects, opens the holdout once, decides
+    the claim of labels/protocol.yaml and writes reports/releases/NAME-vN. You sign
+    with your key (`ranloop key new`).
+
+    Exits with 100 when a gate stopped it: then nothing was released.
+    """
+    from loop.release.candidate import FreezeRequest
+    from loop.release.freeze import Desk
+    from loop.release.freeze import freeze as freeze_release
+    from loop.report.release.documents import render_documents
+    from loop.report.templates import template_folder
+    from loop.run.asking import Asking
+
+    if not why.strip():
+        raise typer.BadParameter("--why needs a reason: it stands in the ledger")
+    place = open_workspace(workspace)
+    who = acting(actor, role)
+    folder = template_folder(place)
+    desk = Desk(
+        workspace=place,
+        actor=who,
+        signing=_signing(place, [f"{who.name}:{meaning}", *(sign or [])]),
+        render=lambda facts: render_documents(facts, folder),
+        watching=lambda task: _progress(task, quiet=as_json),
+    )
+    request = FreezeRequest(
+        prompt=prompt,
+        cohort=cohort,
+        holdout=holdout,
+        engine=engine,
+        asking=Asking(allow_unconstrained=allow_unconstrained, tell=note),
+        why=why,
+        meaning=meaning,
+        override=override,
+    )
+    found = freeze_release(desk, request)
+    if as_json:
+        print_json(_data(found))
+    else:
+        _show(found)
+    if found.folder is None:
+        raise typer.Exit(GATE_EXIT)
+
+
+def withdraw(
+    release: Annotated[str, typer.Argument(help="Release, e.g. extractor-v7.")],
+    why: Annotated[str, typer.Option("--why", help="Reason, kept in the ledger.")],
+    actor: ActorOption = None,
+    role: RoleOption = "approver",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a release back: nothing loads it any more; its folder stays as it is."""
+    from loop.release.withdraw import withdraw_release
+
+    place = open_workspace(workspace)
+    entry = withdraw_release(place, release, acting(actor, role), why)
+    if as_json:
+        print_json({"release": release, "seq": entry.seq, "time": entry.time})
+        return
+    say(f"{release} is withdrawn: ledger entry {entry.seq}. Tell whoever has a copy.")
+
+
+def _signing(place: Workspace, wanted: list[str]) -> list[Signing]:
+    """Return the keys of everyone who signs, asking for a passphrase where needed."""
+    from loop.release.freeze import Signing
+    from loop.release.keys import find_key, load_private, private_key_path
+
+    found = []
+    for one in wanted:
+        name, _, meaning = one.rpartition(":")
+        if not name:
+            raise typer.BadParameter(f"--sign {one!r} is not NAME:MEANING")
+        key = find_key(place, name)
+        secret = _passphrase(private_key_path(place, key.keyid), key.name)
+        private = load_private(place, key.keyid, secret)
+        found.append(Signing(key=key, private=private, meaning=meaning))
+    return found
+
+
+def _passphrase(path: Any, name: str) -> str:
+    """Return the passphrase of a protected key: from the environment, or asked for."""
+    protected = path.is_file() and b"ENCRYPTED" in path.read_bytes()[:64]
+    if not protected or _PASSPHRASE in os.environ:
+        return os.environ.get(_PASSPHRASE, "")
+    if not sys.stdin.isatty():
+        raise DataError(
+            f"the key of {name} has a passphrase, and there is no terminal to ask for "
+            f"it. Set {_PASSPHRASE}."
+        )
+    return str(typer.prompt(f"Passphrase of {name}", hide_input=True, err=True))
+
+
+def _progress(task: Task, *, quiet: bool) -> Watch:
+    """Return what shows how far a run of the freeze is."""
+    spec = task.spec
+    title = f"{spec.prompt} on {spec.cohort}"
+    return Progress(title, total=task.total, quiet=quiet).track
+
+
+def _show(found: Frozen) -> None:
+    for objection in found.objections:
+        say(f"objection: {objection}")
+    claim = found.claim
+    labels = claim["labels"]
+    certified = sum(bool(one["certified"]) for one in labels)
+    say(
+        f"claim ({claim['kind']}) on {claim['cohort']}: {claim['verdict']}, "
+        f"{certified} of {len(labels)} labels certified"
+    )
+    if found.folder is None or found.facts is None:
+        say()
+        say(
+            f"{found.name} was not released. Improve the version, or release it "
+            "against this with --override REASON, which stays on its card."
+        )
+        return
+    facts = found.facts
+    for one in facts["openings"]:
+        say(
+            f"holdout opening {one['number']} of {one['budget']}: {one['time']}, "
+            f"{one['actor']}, for {one['prompt']}"
+        )
+    if facts["development_only"]:
+        say("DEVELOPMENT DATA ONLY: no holdout was opened")
+    if facts["frozen"]["override"]:
+        say(f"override: {facts['frozen']['override']}")
+    done = "completed" if found.completed else "released"
+    say()
+    say(f"{done} {facts['release']['ref']} as {found.name}: {found.folder}")
+    say(f"check it anywhere: ranloop verify {found.folder} --key PUBLIC_KEY")
+
+
+def _data(found: Frozen) -> dict[str, Any]:
+    return {
+        "release": found.name,
+        "released": found.folder is not None,
+        "folder": str(found.folder) if found.folder else None,
+        "objections": list(found.objections),
+        "claim": dict(found.claim),
+        "seq": found.entry.seq if found.entry else None,
+        "completed": found.completed,
+        "facts": dict(found.facts) if found.facts else None,
+    }

@@ -1,0 +1,84 @@
+"""What ``run --release`` asks: the prompt of a release, and its engine unless told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from loop.cli.console import note
+
+if TYPE_CHECKING:
+    from loop.core.paths import Workspace
+    from loop.prompts.version import PromptVersion
+    from loop.release.load import Release
+
+ENGINE = "rules"
+"""Engine that is asked where neither the command nor a release names one."""
+
+
+class Wanted(NamedTuple):
+    """What a command asks for, before it is prepared."""
+
+    prompt: str | PromptVersion
+    engine: str
+    parameters: Mapping[str, Any]
+    """Of ``temperature``, ``max_tokens`` and ``seed`` those that are known."""
+
+    release: Release | None = None
+    """The release it is from; it has been verified."""
+
+
+def find_wanted(
+    place: Workspace,
+    prompt: str | None,
+    release: str | None,
+    engine: str | None,
+    parameters: Mapping[str, Any],
+) -> Wanted:
+    """Return what to ask of what; a release is verified first.
+
+    Parameters
+    ----------
+    parameters
+        Those that were given on the command line.
+
+    Raises
+    ------
+    DataError
+        The release does not hold.
+    """
+    if release is None:
+        return Wanted(prompt or "", engine or ENGINE, parameters)
+    from loop.release.load import load_release
+
+    found = load_release(place, release)
+    frozen = found.facts["engine"]
+    known = {
+        name: frozen["parameters"][name]
+        for name in ("temperature", "max_tokens", "seed")
+        if name in frozen["parameters"]
+    }
+    return Wanted(
+        prompt=found.version,
+        engine=engine or str(frozen["name"]),
+        parameters={**known, **parameters},
+        release=found,
+    )
+
+
+def is_released_engine(place: Workspace, release: Release, run_id: str) -> bool:
+    """Whether a run asked the very engine of a release, with the same parameters."""
+    from loop.release.candidate import engine_facts
+    from loop.run.manifest import read_manifest
+
+    asked = engine_facts(read_manifest(place, run_id))
+    return bool(asked["digest"] == release.facts["engine"]["digest"])
+
+
+def warn_of_engine(release: Release) -> None:
+    """Say that a release was asked of another engine than it was measured with."""
+    note(
+        f"this is not the engine that {release.name} was released with "
+        f"({release.facts['engine']['name']}, or its settings): what the release says "
+        "of its answers does not hold for these."
+    )

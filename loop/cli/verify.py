@@ -1,0 +1,154 @@
+"""The verb ``verify``: does a release hold, and who vouches for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from loop.cli.console import (
+    GATE_EXIT,
+    JsonOption,
+    WorkspaceOption,
+    open_workspace,
+    print_json,
+    say,
+)
+
+if TYPE_CHECKING:
+    from loop.release.keys import PublicKey
+    from loop.release.verify import Verification
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("verify")(verify)
+
+
+def verify(
+    release: Annotated[
+        str,
+        typer.Argument(help="Release folder, or name of one of the workspace."),
+    ],
+    key: Annotated[
+        list[Path] | None,
+        typer.Option("--key", help="Public key file of somebody you trust; again."),
+    ] = None,
+    keys: Annotated[
+        Path | None, typer.Option("--keys", help="Folder of such files.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check signatures, digests, the prompt and the numbers of a release.
+
+    A folder is checked offline, with the keys that are given. A name is looked up in
+    the workspace, with the keys, the entry and the withdrawal that its ledger holds.
+    Exit code 0 only if all holds and somebody you trust signed it; else 100.
+    """
+    from loop.release.verify import verify_folder
+
+    trusted = _read_keys(key or [], keys)
+    if _is_name(release):
+        found = _verify_named(release, trusted, workspace)
+    else:
+        found = verify_folder(Path(release), trusted)
+    if as_json:
+        print_json(_data(release, found))
+    else:
+        _show(release, found)
+    if not found.holds:
+        raise typer.Exit(GATE_EXIT)
+
+
+def _is_name(release: str) -> bool:
+    """Whether `release` names one of the workspace: a folder comes first."""
+    from loop.release.load import RELEASE_NAME
+
+    named = RELEASE_NAME.fullmatch(release) is not None
+    return named and not Path(release).exists()
+
+
+def _read_keys(files: list[Path], folder: Path | None) -> dict[str, PublicKey]:
+    """Return the keys given, by id."""
+    from loop.core.errors import DataError
+    from loop.release.keys import read_public_key
+
+    if folder is not None:
+        if not folder.is_dir():
+            raise DataError(f"{folder} is not a folder. Name one of public key files.")
+        files = [*files, *sorted(folder.glob("*.json"))]
+    return {one.keyid: one for one in map(read_public_key, files)}
+
+
+def _verify_named(
+    name: str, trusted: dict[str, PublicKey], workspace: Path | None
+) -> Verification:
+    from loop.release.load import verify_release
+
+    if trusted:
+        raise typer.BadParameter(
+            "a name is checked with the keys that the workspace recorded; name the "
+            "folder to check it with keys of your own"
+        )
+    return verify_release(open_workspace(workspace), name)
+
+
+def _show(release: str, found: Verification) -> None:
+    for one in found.findings:
+        say(f"{'holds ' if one.holds else 'BROKEN'}  {one.check}: {one.detail}")
+    say()
+    say(f"{release}: {_verdict(found)}")
+    facts = found.facts
+    if found.holds and facts is not None:
+        for line in _remarks(facts):
+            say(f"  {line}")
+
+
+def _verdict(found: Verification) -> str:
+    broken = len(found.broken)
+    if not broken:
+        return f"holds, {len(found.findings)} checks"
+    if is_only_unvouched(found):
+        return "not vouched for: all else holds, and no key that you trust signed it"
+    return f"DOES NOT HOLD: {broken} of {len(found.findings)} checks are broken"
+
+
+def is_only_unvouched(found: Verification) -> bool:
+    """Whether nothing is wrong but that the reader trusts none of those who signed."""
+    broken = {one.check.partition(" ")[0] for one in found.broken}
+    return broken == {"vouched", "approval"}
+
+
+def _remarks(facts: Any) -> list[str]:
+    """Return what a reader must know of a release that holds."""
+    release, claim = facts["release"], facts["claim"]
+    lines = [
+        f"prompt   {release['ref']}, digest {release['digest']}",
+        f"engine   {facts['engine']['name']}",
+        f"claim    {claim['kind']} on {claim['cohort']}: {claim['verdict']}",
+    ]
+    if facts["development_only"]:
+        lines.append("DEVELOPMENT DATA ONLY: no holdout was evaluated")
+    if facts["frozen"]["override"]:
+        lines.append(f"OVERRIDE: {facts['frozen']['override']}")
+    return lines
+
+
+def _data(release: str, found: Verification) -> dict[str, Any]:
+    facts = found.facts or {}
+    return {
+        "release": release,
+        "holds": found.holds,
+        "not_vouched_for": is_only_unvouched(found),
+        "findings": [one._asdict() for one in found.findings],
+        "approvals": [one._asdict() for one in found.approvals],
+        "name": facts.get("release", {}).get("name"),
+        "prompt": facts.get("release", {}).get("ref"),
+        "prompt_digest": facts.get("release", {}).get("digest"),
+        "claim": facts.get("claim", {}).get("verdict"),
+        "development_only": facts.get("development_only"),
+        "override": facts.get("frozen", {}).get("override"),
+        "ledger": facts.get("ledger"),
+    }

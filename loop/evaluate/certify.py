@@ -1,0 +1,148 @@
+"""What an evaluation certifies: all labels together, or those that Holm's test keeps.
+
+Certifying is more than passing. The rule ``point`` compares observed values with the
+thresholds and certifies nothing. A claim on all labels needs no correction, since one
+label that fails takes it back; picking the labels that passed does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from loop.evaluate.gates import Verdict, judge_all
+from loop.evaluate.protocol import Protocol
+from loop.evaluate.results import Evaluation, LabelResult
+from loop.stats.paired import holm
+from loop.stats.power import exact_p
+
+POINT_RULE = (
+    "Nothing is certified: the protocol's rule is `point`, which compares observed "
+    "values with the thresholds. The rule `lower` certifies."
+)
+NOT_ALL_RUN = "Nothing is certified: not all cases of the cohort were run."
+REPEATED = (
+    "The p-values take every case as independent, and patients repeat: they are too "
+    "small."
+)
+
+
+class LabelClaim(NamedTuple):
+    """One label of a claim."""
+
+    label: str
+    name: str
+    p: float
+    """Exact one-sided p-value against an accuracy of at most the threshold."""
+
+    p_holm: float
+    """The same adjusted for the number of labels; decides a claim on a subset."""
+
+    certified: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What the protocol lets an evaluation claim."""
+
+    kind: str
+    """``"all"`` or ``"subset"``."""
+
+    alpha: float
+    """Chance of a false claim that is accepted: per label for ``"all"``, for any label
+    of the family for ``"subset"``."""
+
+    verdict: Verdict
+    """Of ``"all"``: every label passes. Of ``"subset"``: some label is certified."""
+
+    labels: tuple[LabelClaim, ...]
+    """The family: every label, in published order."""
+
+    note: str = ""
+    """Why nothing is certified, or what weakens it; empty where there is nothing."""
+
+    @property
+    def certified(self) -> tuple[LabelClaim, ...]:
+        """Labels that are certified."""
+        return tuple(one for one in self.labels if one.certified)
+
+
+def certify(labels: Sequence[LabelResult], protocol: Protocol) -> Claim:
+    """Return what `labels` certify under `protocol`.
+
+    A claim on all labels is an intersection-union test: every label is judged at
+    ``1 - confidence``, and either all are certified or none. A claim on a subset takes
+    the exact binomial p-value of every label, adjusts it over all of them, scored or
+    not, and certifies a label when that is at most ``alpha`` and its gate passes as
+    well.
+
+    References
+    ----------
+    Berger RL. Technometrics 1982;24:295-300. Holm S. Scand J Stat 1979;6:65-70.
+    """
+    p_values = [_p_value(result, protocol) for result in labels]
+    tests = list(zip(labels, p_values, holm(p_values), strict=True))
+    if protocol.claim == "subset":
+        kept = [_is_kept(result, p, protocol) for result, _, p in tests]
+        verdict = _any_kept(kept, labels)
+    else:
+        verdict = judge_all(result.gate.verdict for result in labels)
+        kept = [verdict is Verdict.PASS and protocol.rule == "lower"] * len(labels)
+    return Claim(
+        kind=protocol.claim,
+        alpha=_level(protocol),
+        verdict=verdict,
+        labels=tuple(
+            LabelClaim(result.label, result.name, p, adjusted, certified)
+            for (result, p, adjusted), certified in zip(tests, kept, strict=True)
+        ),
+        note=POINT_RULE if protocol.rule == "point" else "",
+    )
+
+
+def certify_evaluation(evaluation: Evaluation) -> Claim:
+    """Return what an evaluation certifies: as `certify`, and nothing of a part.
+
+    Where cases of the cohort were not run, no label is certified and the claim does
+    not pass.
+    """
+    claim = certify(evaluation.labels, evaluation.protocol)
+    if evaluation.not_run:
+        failed = claim.verdict is Verdict.FAIL
+        return replace(
+            claim,
+            verdict=Verdict.FAIL if failed else Verdict.INSUFFICIENT,
+            labels=tuple(one._replace(certified=False) for one in claim.labels),
+            note=claim.note or NOT_ALL_RUN,
+        )
+    repeated = evaluation.method.units < evaluation.cases
+    return replace(claim, note=claim.note or (REPEATED if repeated else ""))
+
+
+def _p_value(result: LabelResult, protocol: Protocol) -> float:
+    counts = result.confusion
+    return exact_p(counts.correct, counts.n, protocol.accuracy)
+
+
+def _is_kept(result: LabelResult, p_holm: float, protocol: Protocol) -> bool:
+    return (
+        protocol.rule == "lower"
+        and result.gate.verdict is Verdict.PASS
+        and p_holm <= protocol.alpha
+    )
+
+
+def _any_kept(kept: Sequence[bool], labels: Sequence[LabelResult]) -> Verdict:
+    """Return the verdict on a subset: it fails only where every label does."""
+    if any(kept):
+        return Verdict.PASS
+    verdicts = {result.gate.verdict for result in labels}
+    return Verdict.FAIL if verdicts == {Verdict.FAIL} else Verdict.INSUFFICIENT
+
+
+def _level(protocol: Protocol) -> float:
+    """Return the level as written: one minus 0.95 is not 0.05 in binary."""
+    if protocol.claim == "subset":
+        return protocol.alpha
+    return round(1 - protocol.confidence, 12)

@@ -1,0 +1,1 @@
+"""Published tables of results, checked against the arithmetic that must bind them."""

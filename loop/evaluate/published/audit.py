@@ -1,0 +1,183 @@
+"""All checks of published tables, in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from loop.core.errors import DataError
+from loop.evaluate.published.claims import check_claims
+from loop.evaluate.published.columns import Column
+from loop.evaluate.published.confusions import solvable
+from loop.evaluate.published.copies import check_copies
+from loop.evaluate.published.deltas import check_deltas
+from loop.evaluate.published.finding import Finding, Standing
+from loop.evaluate.published.intervals import check_intervals
+from loop.evaluate.published.means import check_means
+from loop.evaluate.published.notes import Notes, SignificanceClaim
+from loop.evaluate.published.positives import check_counts
+from loop.evaluate.published.prevalence import check_prevalence
+from loop.evaluate.published.rates import check_f1
+from loop.evaluate.published.reading import read_grids
+from loop.evaluate.published.shares import check_shares
+from loop.evaluate.published.significance import check_significance
+from loop.evaluate.published.table import Table, make_table
+
+
+class Audit(NamedTuple):
+    """The tables as they were understood, and what came of every check."""
+
+    tables: tuple[Table, ...]
+    findings: tuple[Finding, ...]
+
+    def count(self, standing: Standing) -> int:
+        """Return how many findings came to `standing`."""
+        return sum(finding.standing is standing for finding in self.findings)
+
+    def about(self, check: str, table: str = "", subject: str = "") -> list[Finding]:
+        """Return the findings of a check, of one table or subject if named."""
+        return [
+            one
+            for one in self.findings
+            if one.check == check
+            and table in ("", one.table)
+            and subject in ("", one.subject)
+        ]
+
+
+_CHECKS: tuple[Callable[[Table], Iterator[Finding]], ...] = (
+    check_intervals,
+    check_shares,
+    check_f1,
+    check_counts,
+    check_prevalence,
+    check_means,
+    check_deltas,
+)
+
+
+def read_tables(
+    paths: Sequence[Path], notes: Notes, *, n: int | None = None, measure: str = ""
+) -> list[Table]:
+    """Return the tables of all files, with what the notes add.
+
+    Parameters
+    ----------
+    n, measure
+        Cases, and the measure of columns that name none, of tables for which the
+        notes have nothing.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read, two tables have one name, or the notes name a table
+        that is not there.
+    """
+    tables = [
+        _noted(
+            make_table(grid, n=about.n or n, measure=about.measure or measure), notes
+        )
+        for path in paths
+        for grid in read_grids(path)
+        for about in [notes.of(grid.name)]
+    ]
+    names = [table.name.casefold() for table in tables]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(
+            f"two tables are called {twice[0]!r}. Give each a caption with a number of "
+            "its own, or put them in files of different names."
+        )
+    if strange := sorted(set(map(str.casefold, notes.tables)) - set(names)):
+        raise DataError(
+            f"notes: there is no table {strange[0]!r}. There are: {', '.join(names)}. "
+            "Correct the name."
+        )
+    return tables
+
+
+def audit_tables(tables: Sequence[Table], notes: Notes | None = None) -> Audit:
+    """Return what every check says about the tables, and about claims of the notes.
+
+    Raises
+    ------
+    DataError
+        A claim names a table, row or column that is not there.
+    """
+    notes = notes or Notes()
+    claimed = {
+        claim.table.casefold()
+        for claim in notes.claims
+        if isinstance(claim, SignificanceClaim)
+    }
+    findings: list[Finding] = []
+    for table in tables:
+        findings += _read_finding(table)
+        findings += [finding for check in _CHECKS for finding in check(table)]
+        if table.name.casefold() not in claimed:
+            findings += check_significance(table)
+    findings += check_copies(tables)
+    findings += check_claims(tables, notes)
+    return Audit(tuple(tables), tuple(findings))
+
+
+def _noted(table: Table, notes: Notes) -> Table:
+    about = notes.of(table.name)
+    names = frozenset(name.casefold() for name in about.comparable)
+    known = {row.name.casefold() for row in table.rows}
+    if missing := sorted(names - known):
+        raise DataError(
+            f"notes: {table.name} has no row {missing[0]!r}. Correct the list of "
+            "comparable rows."
+        )
+    return replace(table, comparable=names, shared=about.shared_reference)
+
+
+def _read_finding(table: Table) -> Iterator[Finding]:
+    """Yield what was not understood, so that silence is not mistaken for a pass."""
+    unnamed = [c.header for c in table.values() if not c.measure and _numeric(table, c)]
+    if unnamed:
+        yield Finding(
+            "columns", table.name, ", ".join(unnamed), Standing.OPEN,
+            "No measure is named for these columns, so they were only compared with "
+            "others. Name it with --measure or in the notes.",
+            {"columns": unnamed},
+        )  # fmt: skip
+    if table.remarks:
+        yield Finding(
+            "file",
+            table.name,
+            "rows",
+            Standing.OPEN,
+            "; ".join(table.remarks) + ".",
+            {},
+        )
+    if _needs_n(table):
+        yield Finding(
+            "cases", table.name, "n", Standing.OPEN,
+            "No number of cases is stated, so confusion tables and whole cases were "
+            "not checked. State it with --n, in the caption (n = 300) or in the notes.",
+            {},
+        )  # fmt: skip
+
+
+def _numeric(table: Table, column: Column) -> bool:
+    cells = [row.cells[column.index] for row in table.rows]
+    return any(cell.numeric and cell.cases is None for cell in cells)
+
+
+def _needs_n(table: Table) -> bool:
+    """Whether results could be checked against n, and it is stated nowhere."""
+    for columns in table.groups().values():
+        rates = {
+            name: value
+            for row in table.results[:1]
+            for name, column in columns.items()
+            if (value := row.cells[column.index].value) is not None
+        }
+        first = next(iter(columns.values()))
+        sized = any(table.cases(row, first) for row in table.results)
+        if solvable(rates) and not sized:
+            return True
+    return False

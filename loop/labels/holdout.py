@@ -1,0 +1,282 @@
+"""A holdout's labels sealed where they lie in plain, and a holdout given up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError
+from loop.core.files import locked, write_atomic
+from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.core.paths import Workspace
+from loop.core.yaml_files import dump_yaml
+from loop.labels.cohort import Role, cohort_folder, read_cohort_file
+from loop.labels.kept_votes import votes_lock, votes_path
+from loop.labels.recorded import RETIRED, CohortRecord, read_record
+from loop.labels.reference import list_references, reference_path, version_lock
+from loop.labels.sealing import (
+    SUFFIX,
+    list_openings,
+    remove_file,
+    sealed_path,
+    unseal,
+    write_labels,
+)
+
+Clock = Callable[[], datetime]
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealing:
+    """What became of the label files of a holdout."""
+
+    cohort: str
+    files: tuple[str, ...]
+    """Files that lay in plain and are sealed now, in the workspace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retirement:
+    """What became of a holdout that was given up."""
+
+    cohort: str
+    openings: int
+    """How often it had been opened."""
+
+    files: tuple[str, ...]
+    """Files that were sealed and lie in plain now, in the workspace."""
+
+
+def seal_holdout(
+    workspace: Workspace, name: str, actor: Actor, why: str, *, now: Clock = _utc_now
+) -> Sealing:
+    """Seal every label file of holdout `name` that lies in plain, and record it.
+
+    A plain file goes only after the sealed one was read back, and after the ledger
+    has it; killed in between, the same call ends it. Copies elsewhere, in version
+    control or a backup, stay as they are.
+
+    Raises
+    ------
+    DataError
+        The cohort is no holdout, there is no reason, or a sealed file says otherwise
+        than the plain one beside it; nothing was removed.
+    WriteError
+        The workspace cannot be written.
+    """
+    _require_reason(why)
+    with _held(workspace, name):
+        record = _require_holdout(workspace, name)
+        every = *label_files(workspace, name), *replaced_files(workspace, name)
+        plain = {path: path.read_bytes() for path in every if path.is_file()}
+        digests = {path: digest_bytes(raw) for path, raw in plain.items()}
+        _require_recorded(workspace, record, digests)
+        for path, raw in plain.items():
+            _seal(workspace, path, raw)
+        places = {_place(workspace, path): one for path, one in digests.items()}
+        event = _sealed(record, why, places)
+        if plain and not _is_recorded(workspace, event):
+            append_event(workspace.ledger, event, actor, now=now)
+        for path in plain:
+            remove_file(path)
+    return Sealing(cohort=name, files=tuple(places))
+
+
+def retire_holdout(
+    workspace: Workspace, name: str, actor: Actor, why: str, *, now: Clock = _utc_now
+) -> Retirement:
+    """Make holdout `name` a cohort for development: its labels are open from now on.
+
+    Recorded first; killed afterwards, the same call ends it.
+
+    Raises
+    ------
+    DataError
+        The cohort is no holdout, there is no reason, or a sealed file cannot be read;
+        nothing was changed.
+    WriteError
+        The workspace cannot be written.
+    """
+    _require_reason(why)
+    with _held(workspace, name):
+        record = read_record(workspace, name)
+        sealed = [p for p in label_files(workspace, name) if sealed_path(p).is_file()]
+        about = read_cohort_file(workspace, name)
+        if not record.is_holdout and not (
+            record.retired and (sealed or about.role is Role.HOLDOUT)
+        ):
+            raise _no_holdout(record)
+        opened = {path: unseal(workspace, path) for path in sealed}
+        openings = _count_openings(workspace, record)
+        if record.is_holdout:
+            event = _retired(record, why, openings)
+            append_event(workspace.ledger, event, actor, now=now)
+        for path, raw in opened.items():
+            write_atomic(path, raw, mode=_mode(workspace, path))
+            remove_file(sealed_path(path))
+        changed = about.model_copy(update={"role": Role(RETIRED)})
+        write_atomic(
+            cohort_folder(workspace, name) / "cohort.yaml",
+            dump_yaml(changed.model_dump(mode="json")),
+        )
+    places = tuple(_place(workspace, path) for path in opened)
+    return Retirement(cohort=name, openings=openings, files=places)
+
+
+def label_files(workspace: Workspace, name: str) -> tuple[Path, ...]:
+    """Return where labels and votes of cohort `name` lie, in plain or sealed.
+
+    Votes that newer ones took the place of are among them. Every path is the plain one.
+    """
+    moved = re.compile(rf"{re.escape(name)}-votes-[0-9a-f]{{12}}\.csv")
+    attic = [
+        path for path in map(_plain, _attic(workspace)) if moved.fullmatch(path.name)
+    ]
+    folder = cohort_folder(workspace, name)
+    return tuple(dict.fromkeys((*_in_folder(folder), *attic)))
+
+
+def replaced_files(workspace: Workspace, name: str) -> tuple[Path, ...]:
+    """Return where labels lie of cohorts that `name` replaced; as `label_files`."""
+    before = re.compile(rf"{re.escape(name)}-[0-9]{{8}}T[0-9]{{6}}Z-.*")
+    found = [
+        path
+        for folder in _attic(workspace)
+        if before.fullmatch(folder.name)
+        for path in _in_folder(folder / "cohort")
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _attic(workspace: Workspace) -> list[Path]:
+    attic = workspace.private / "replaced"
+    return sorted(attic.iterdir()) if attic.is_dir() else []
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    """Yield the label files of one cohort's folder."""
+    for path in sorted((folder / "reference").glob("v*.csv*")):
+        if _plain(path).suffix == ".csv":
+            yield _plain(path)
+    for path in sorted(folder.glob("votes.csv*")):
+        if _plain(path).name == "votes.csv":
+            yield _plain(path)
+
+
+def _plain(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(SUFFIX))
+
+
+@contextmanager
+def _held(workspace: Workspace, name: str) -> Iterator[None]:
+    """Keep everybody else from importing, voting and correcting."""
+    importing = workspace.open_private() / "locks" / f"cohort-{name}.lock"
+    with (
+        locked(importing),
+        locked(votes_lock(workspace, name)),
+        locked(version_lock(workspace, name)),
+    ):
+        yield
+
+
+def _require_reason(why: str) -> None:
+    if not why.strip():
+        raise DataError("a reason is missing: it stands in the ledger. Give --why.")
+
+
+def _require_holdout(workspace: Workspace, name: str) -> CohortRecord:
+    record = read_record(workspace, name)
+    if not record.is_holdout:
+        raise _no_holdout(record)
+    return record
+
+
+def _no_holdout(record: CohortRecord) -> DataError:
+    return DataError(
+        f"cohort {record.name!r} is no holdout: its role is "
+        f"{record.added.get('role', 'not recorded')}. Name a holdout; `ranloop cohort "
+        "show` lists them."
+    )
+
+
+def _require_recorded(
+    workspace: Workspace, record: CohortRecord, digests: Mapping[Path, str]
+) -> None:
+    """Refuse to seal what is not what the ledger recorded: it could never be used."""
+    wanted = {votes_path(workspace, record.name): record.votes}
+    for number in list_references(workspace, record.name):
+        path = reference_path(workspace, record.name, number)
+        wanted[path] = record.references.get(number, {}).get("digest")
+    for path, digest in digests.items():
+        if digest != wanted.get(path, digest):
+            raise DataError(
+                f"{path} is not what the ledger recorded. Restore it from version "
+                "control or a backup, or move it away, and seal then."
+            )
+
+
+def _seal(workspace: Workspace, path: Path, raw: bytes) -> None:
+    """Seal `raw` beside `path`, and prove that it can be read back."""
+    if not sealed_path(path).is_file():
+        write_labels(workspace, path, raw, sealed=True, mode=_mode(workspace, path))
+    if unseal(workspace, path) != raw:
+        raise DataError(
+            f"{path} and {sealed_path(path).name} beside it differ. Move away the one "
+            "that is not as recorded, and seal then."
+        )
+
+
+def _sealed(record: CohortRecord, why: str, digests: Mapping[str, str]) -> Event:
+    return Event(
+        action="holdout_sealed",
+        subject=record.name,
+        reason=why.strip(),
+        payload={
+            "cohort": record.name,
+            "cohort_digest": record.added.get("cohort_digest"),
+            "files": dict(digests),
+        },
+    )
+
+
+def _retired(record: CohortRecord, why: str, openings: int) -> Event:
+    return Event(
+        action="holdout_retired",
+        subject=record.name,
+        reason=why.strip(),
+        payload={
+            "cohort": record.name,
+            "cohort_digest": record.added.get("cohort_digest"),
+            "role": RETIRED,
+            "openings": openings,
+        },
+    )
+
+
+def _is_recorded(workspace: Workspace, event: Event) -> bool:
+    return any(
+        entry.action == event.action and dict(entry.payload) == event.payload
+        for entry in read_ledger(workspace.ledger)
+    )
+
+
+def _count_openings(workspace: Workspace, record: CohortRecord) -> int:
+    digest = str(record.added.get("cohort_digest"))
+    return len(list_openings(read_ledger(workspace.ledger), record.name, digest))
+
+
+def _mode(workspace: Workspace, path: Path) -> int | None:
+    return 0o600 if path.is_relative_to(workspace.private) else None
+
+
+def _place(workspace: Workspace, path: Path) -> str:
+    return path.relative_to(workspace.root).as_posix()

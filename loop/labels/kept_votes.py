@@ -1,0 +1,186 @@
+"""The file of a cohort's votes: read as recorded, sealed for a holdout, never lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError, LoopError
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
+from loop.labels.ballots import Turnout, Votes, format_votes, parse_votes
+from loop.labels.cohort import Cohort, Role, cohort_folder
+from loop.labels.recorded import CohortRecord, read_record
+from loop.labels.reference import Marks, format_reference, write_version
+from loop.labels.sealing import (
+    Opening,
+    is_stored,
+    read_labels,
+    refuse_plain,
+    remove_file,
+    require_opening,
+    sealed_path,
+    stored_digest,
+    write_labels,
+)
+from loop.labels.taxonomy import Taxonomy
+
+
+def votes_lock(workspace: Workspace, cohort_name: str) -> Path:
+    """Lock file that whoever changes the votes of a cohort holds."""
+    return workspace.open_private() / "locks" / f"votes-{cohort_name}.lock"
+
+
+def votes_path(workspace: Workspace, cohort_name: str) -> Path:
+    """File with the votes of a cohort."""
+    return cohort_folder(workspace, cohort_name) / "votes.csv"
+
+
+def read_cohort_votes(
+    workspace: Workspace,
+    cohort: Cohort,
+    taxonomy: Taxonomy,
+    *,
+    opening: Opening | None = None,
+) -> Votes:
+    """Return the votes kept with `cohort`.
+
+    Parameters
+    ----------
+    opening
+        What lets the votes of a holdout be read; nothing else does.
+
+    Raises
+    ------
+    SealedError
+        The cohort is a holdout, and `opening` does not open it.
+    DataError
+        There are none, the file is wrong, or not the one that the ledger recorded.
+    """
+    path = votes_path(workspace, cohort.name)
+    record = read_record(workspace, cohort.name)
+    refuse_plain(path, sealed=record.is_holdout)
+    if record.is_holdout and (is_stored(path) or record.votes):
+        require_opening(workspace, record, opening)
+    return _read_recorded(workspace, cohort, taxonomy, record)
+
+
+def read_turnout(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy
+) -> Turnout | None:
+    """Return who voted on which case, also of a holdout; None when nobody has.
+
+    Raises
+    ------
+    DataError
+        The file is wrong, or not the one that the ledger recorded.
+    """
+    record = read_record(workspace, cohort.name)
+    if record.votes is None:
+        return None
+    return _read_recorded(workspace, cohort, taxonomy, record).turnout
+
+
+def _read_recorded(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, record: CohortRecord
+) -> Votes:
+    """Return the votes that the ledger recorded; whether one may is asked before."""
+    path = votes_path(workspace, cohort.name)
+    if not is_stored(path) and record.votes is None:
+        raise DataError(
+            f"cohort {cohort.name!r} has no readers' votes ({path} does not exist). "
+            f"Add them with `ranloop cohort votes {cohort.name} FILE`."
+        )
+    sealed = record.is_holdout
+    if stored_digest(workspace, path, sealed=sealed) != record.votes:
+        raise DataError(not_as_recorded(workspace, cohort))
+    raw = read_labels(workspace, path, sealed=sealed)
+    return parse_votes(raw, cohort, taxonomy, path)
+
+
+class Found(NamedTuple):
+    """Votes that new ones are added to."""
+
+    votes: Votes | None
+    sound: bool
+    """False when there is a votes file, or should be one, that cannot be believed."""
+
+
+def find_kept(
+    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, new: Votes
+) -> Found:
+    """Return the recorded votes of `cohort`.
+
+    An earlier try that was killed may have moved them away, or left those of `new`.
+    """
+    path, sealed = votes_path(workspace, cohort.name), cohort.role is Role.HOLDOUT
+    refuse_plain(path, sealed=sealed)
+    recorded = read_record(workspace, cohort.name).votes
+    if recorded is None:
+        left = stored_digest(workspace, path, sealed=sealed)
+        return Found(None, left in (None, digest_bytes(format_votes(new))))
+    for place in (path, _replaced_path(workspace, cohort.name, recorded)):
+        if stored_digest(workspace, place, sealed=sealed) == recorded:
+            raw = read_labels(workspace, place, sealed=sealed)
+            return Found(parse_votes(raw, cohort, taxonomy, place), True)
+    return Found(None, False)
+
+
+def _replaced_path(workspace: Workspace, name: str, digest: str) -> Path:
+    return workspace.private / "replaced" / f"{name}-votes-{digest[:12]}.csv"
+
+
+def not_as_recorded(workspace: Workspace, cohort: Cohort) -> str:
+    """Return the message for votes that differ from what the ledger says."""
+    name = cohort.name
+    path = votes_path(workspace, name)
+    recorded = read_record(workspace, name).votes
+    what = f"recorded with {recorded[:12]}" if recorded else "never recorded"
+    digest = stored_digest(workspace, path, sealed=cohort.role is Role.HOLDOUT)
+    found = f"has sha256 {digest[:12]}" if digest else "is gone"
+    return (
+        f"{path} {found} and was {what} in the ledger. Restore it from version control "
+        "or a backup, or give the votes of all readers that shall count with "
+        f"`ranloop cohort votes {name} FILE --replace`."
+    )
+
+
+def write_votes(
+    workspace: Workspace,
+    cohort: Cohort,
+    made: tuple[Votes, Marks],
+    facts: Mapping[str, Any],
+    actor: Actor,
+) -> int:
+    """Write votes and reference, both or neither; return the version's number."""
+    votes, marks = made
+    raw, target = format_votes(votes), votes_path(workspace, cohort.name)
+    sealed = cohort.role is Role.HOLDOUT
+    before = _read_before(workspace, target, sealed=sealed)
+    if before is not None and before != raw:
+        place = _replaced_path(workspace, cohort.name, digest_bytes(before))
+        write_labels(workspace, place, before, sealed=sealed, mode=0o600)
+    write_labels(workspace, target, raw, sealed=sealed)
+    try:
+        return write_version(
+            workspace,
+            cohort,
+            format_reference(cohort.case_ids, votes.labels, marks),
+            reason=f"majority of {facts['need']} of {facts['readers']} readers",
+            actor=actor,
+            facts={"votes": digest_bytes(raw), **facts},
+        )
+    except LoopError:
+        if before is None:
+            remove_file(sealed_path(target) if sealed else target)
+        else:
+            write_labels(workspace, target, before, sealed=sealed)
+        raise
+
+
+def _read_before(workspace: Workspace, path: Path, *, sealed: bool) -> bytes | None:
+    """Return the votes that are there, or None."""
+    there = is_stored(path)
+    return read_labels(workspace, path, sealed=sealed) if there else None

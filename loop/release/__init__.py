@@ -1,0 +1,1 @@
+"""Freezing, signing, proving: what was released, on which evidence, and its history."""

@@ -1,0 +1,134 @@
+"""The whole audit of a workspace: every check, whatever the others found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from loop.core.ledger import GENESIS, Entry
+from loop.core.paths import Workspace
+from loop.release.audit.chain import check_chain, check_entries
+from loop.release.audit.cohorts import check_cohorts, check_protocol
+from loop.release.audit.evaluations import check_evaluations
+from loop.release.audit.findings import Finding, Severity, note
+from loop.release.audit.heads import KnownHead, check_heads
+from loop.release.audit.lines import Ledger, read_lines
+from loop.release.audit.openings import check_openings
+from loop.release.audit.releases import check_given, check_releases, known_heads
+from loop.release.audit.repairs import check_repairs
+from loop.release.audit.signatures import check_signatures
+from loop.release.audit.versions import check_aliases, check_versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What a ledger says, and what of it holds."""
+
+    ledger: Ledger
+    findings: tuple[Finding, ...]
+    """In order of the checks: the ledger itself first, then what it speaks of."""
+
+    time: str
+    """When it was made: UTC, ISO 8601 with seconds."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What can be read of the ledger, in file order."""
+        return self.ledger.entries
+
+    @property
+    def head(self) -> str:
+        """``SEQ:HASH`` of the last entry, to be written down elsewhere."""
+        last = self.ledger.last
+        return f"{last.seq}:{last.hash}" if last else f"0:{GENESIS}"
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing that was checked is broken."""
+        return self.counts[Severity.BROKEN] == 0
+
+    @property
+    def first_break(self) -> Finding | None:
+        """The first broken link of the chain, if it is broken."""
+        breaks = (
+            one
+            for one in self.findings
+            if one.check == "chain" and one.severity is Severity.BROKEN
+        )
+        return next(breaks, None)
+
+    @property
+    def counts(self) -> Mapping[Severity, int]:
+        """How many findings there are of each severity."""
+        return {
+            severity: sum(one.severity is severity for one in self.findings)
+            for severity in Severity
+        }
+
+
+def audit_workspace(
+    workspace: Workspace,
+    *,
+    releases: Sequence[Path] = (),
+    heads: Sequence[KnownHead] = (),
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Audit:
+    """Return everything the ledger says, held against everything it speaks of.
+
+    Nothing is recorded. Every check runs on what can be read, so that a broken chain
+    hides nothing else. Findings name files from the workspace on.
+
+    Parameters
+    ----------
+    releases
+        Release folders from elsewhere, whose ledger heads must be in this ledger.
+    heads
+        Heads that were written down elsewhere.
+
+    Raises
+    ------
+    DataError
+        The ledger is there and cannot be read at all.
+    """
+    time = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ledger = read_lines(workspace.ledger)
+    entries, given = ledger.entries, tuple(releases)
+    known = [*known_heads(workspace, given), *heads]
+    findings = (
+        *check_chain(ledger),
+        *check_entries(ledger, time),
+        *check_heads(workspace, entries, known),
+        *check_signatures(workspace, entries),
+        *check_protocol(workspace, entries),
+        *check_versions(workspace, entries),
+        *check_aliases(workspace, entries),
+        *check_cohorts(workspace, entries),
+        *check_evaluations(workspace, entries),
+        *check_openings(workspace, entries),
+        *check_given(given),
+        *check_releases(workspace, entries),
+        *check_repairs(ledger),
+        *_exceptions(entries),
+    )
+    root = f"{workspace.root}/"
+    told = tuple(_within(one, root) if root in repr(one) else one for one in findings)
+    return Audit(ledger=ledger, findings=told, time=time)
+
+
+def _within(finding: Finding, root: str) -> Finding:
+    """Return a finding without the place of the workspace on this machine."""
+    return replace(
+        finding,
+        what=finding.what.replace(root, ""),
+        where=finding.where.replace(root, ""),
+        todo=finding.todo.replace(root, ""),
+    )
+
+
+def _exceptions(entries: tuple[Entry, ...]) -> list[Finding]:
+    """Return what was decided against objections: part of any history."""
+    overrides = [one.subject for one in entries if one.action == "override"]
+    what = f"{len(overrides)} decided against objections: {', '.join(overrides)}"
+    return [note("overrides", what)] if overrides else []

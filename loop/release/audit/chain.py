@@ -1,0 +1,284 @@
+"""The chain of the ledger: every break by name, and what it implies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from loop.core.ledger import ACTIONS, GENESIS, Entry
+from loop.release.audit.findings import Finding, broken, note, ok, warning
+from loop.release.audit.lines import Ledger, Line, Trouble
+
+_CHECK = "chain"
+_RESTORE = "Restore the ledger from a backup or version control, and compare the two."
+
+
+class _Kind(NamedTuple):
+    """What a kind of break means."""
+
+    what: str
+    implies: str
+    todo: str = _RESTORE
+
+
+_OWN: Mapping[Trouble, _Kind] = {
+    Trouble.UNREADABLE: _Kind(
+        "is not an entry of a ledger",
+        "It was damaged or edited; what stood there cannot be known from this file.",
+    ),
+    Trouble.TORN: _Kind(
+        "is incomplete: torn, as after a power loss",
+        "Whoever wrote it was never told that it is recorded; all before it stands.",
+        "Move it aside with `ranloop audit --repair`: its bytes are kept, and recorded "
+        "as a repair.",
+    ),
+    Trouble.EDITED: _Kind(
+        "was edited after it was written: its hash is not that of its content",
+        "What it says now is not what was recorded; the entries after it still follow "
+        "the original.",
+    ),
+    Trouble.DOUBLED: _Kind(
+        "names a field twice",
+        "It was edited: a person and a program may read two different things in it.",
+    ),
+}
+
+
+def check_chain(ledger: Ledger) -> list[Finding]:
+    """Return every break of the chain in file order, or that it holds.
+
+    That the end was cut off, or that everything from some line on was written anew with
+    fitting hashes, a chain cannot show: see `loop.release.audit.heads` and
+    `loop.release.audit.signatures`.
+    """
+    breaks = list(_breaks(ledger))
+    spelled = list(_misspelled(ledger))
+    if breaks or spelled or not ledger.lines:
+        return [*breaks, *spelled]
+    count, last = len(ledger.lines), ledger.last
+    head = last.hash if last else GENESIS
+    return [ok(_CHECK, f"{count} entries, one chain from the first to {head[:12]}")]
+
+
+def _breaks(ledger: Ledger) -> Iterator[Finding]:
+    places: dict[str, int] = {}
+    for line in ledger.lines:
+        if line.entry:
+            places.setdefault(line.entry.hash, line.number)
+    followed = frozenset(line.entry.prev for line in ledger.lines if line.entry)
+    walk = _Walk(ledger, places, followed)
+    before: Line | None = None
+    for line in ledger.lines:
+        if line.trouble:
+            yield _finding(ledger, line, _OWN[line.trouble])
+        if line.entry is None:
+            continue
+        kind = walk.find_break(before, line, line.entry)
+        if kind is not None:
+            yield _finding(ledger, line, kind)
+        if places[line.entry.hash] == line.number:
+            before = line
+
+
+_FOREIGN = _Kind(
+    "follows an entry that is not in this file",
+    "It was put here from elsewhere, or what it follows was removed and the rest was "
+    "written anew.",
+)
+
+
+class _Walk(NamedTuple):
+    """The whole file, to say where a line that does not follow belongs."""
+
+    ledger: Ledger
+    places: Mapping[str, int]
+    """Hash to the first line that has it."""
+
+    followed: frozenset[str]
+    """Every hash that some line follows."""
+
+    def find_break(self, before: Line | None, line: Line, entry: Entry) -> _Kind | None:
+        """Return why `line` does not follow the readable line `before` it."""
+        first = self.places[entry.hash]
+        if first != line.number:
+            return _duplicated(first)
+        if before is None or before.entry is None:
+            return self._first(line, entry)
+        # Where only the stated hash was edited, that line is already reported.
+        if entry.prev in (before.entry.hash, before.content):
+            return self._numbered(before.entry, line, entry)
+        known = self.places.get(entry.prev)
+        if known is None:
+            foreign = before.entry.hash in self.followed
+            return _FOREIGN if foreign else _unknown(before, line, entry)
+        return self._elsewhere(known, line)
+
+    def _first(self, line: Line, entry: Entry) -> _Kind | None:
+        if entry.prev == GENESIS and entry.seq == line.number:
+            return None
+        if self.places.get(entry.prev):
+            return _reordered(self.places[entry.prev])
+        if line.number > 1 and entry.seq == line.number:
+            # The lines before it cannot be read and were reported as such.
+            return None
+        return _removed(1, entry.seq - 1)
+
+    def _numbered(self, before: Entry, line: Line, entry: Entry) -> _Kind | None:
+        gap = entry.seq - before.seq - 1
+        if gap == 0:
+            return None
+        return _Kind(
+            f"has number {entry.seq} after number {before.seq}, although its hash "
+            "follows",
+            "The chain was written anew with fitting hashes: nothing in it can be "
+            "trusted from here on.",
+        )
+
+    def _elsewhere(self, known: int, line: Line) -> _Kind:
+        """Say why a line follows another than the one before it."""
+        if known > line.number:
+            return _reordered(known)
+        between = self.ledger.lines[known : line.number - 1]
+        own = {one.entry.hash for one in between if one.entry}
+        later = self.ledger.lines[line.number :]
+        followed = any(one.entry and one.entry.prev in own for one in later)
+        return _reordered(known) if followed else _inserted(known, line.number)
+
+
+def _unknown(before: Line, line: Line, entry: Entry) -> _Kind | None:
+    """Say why a line follows an entry that is not in the file."""
+    previous = before.entry
+    if previous is None:
+        return None
+    unread = line.number - before.number - 1
+    missing = entry.seq - previous.seq - 1
+    if unread and missing == unread:
+        # It follows lines that cannot be read and were reported as such.
+        return None
+    if missing > 0:
+        return _removed(previous.seq + 1, entry.seq - 1)
+    if missing == 0:
+        return _Kind(
+            f"does not follow line {before.number}, which was replaced and given a "
+            "fitting hash",
+            f"Line {before.number}, and perhaps lines before it, say something else "
+            "than was recorded; this line still follows the original.",
+        )
+    return _FOREIGN
+
+
+def _duplicated(first: int) -> _Kind:
+    return _Kind(
+        f"repeats line {first}",
+        "A line was copied: nothing happened twice because it stands there twice.",
+    )
+
+
+def _reordered(known: int) -> _Kind:
+    return _Kind(
+        f"is out of order: it follows line {known}",
+        "Lines were moved: what stands first did not happen first.",
+    )
+
+
+def _inserted(known: int, number: int) -> _Kind:
+    one = known + 2 == number
+    between = (
+        f"line {known + 1} was" if one else f"lines {known + 1} to {number - 1} were"
+    )
+    return _Kind(
+        f"follows line {known}, not the line before it: {between} inserted",
+        "The inserted entries were never part of this history.",
+    )
+
+
+def _removed(first: int, last: int) -> _Kind:
+    entries = f"entry {first} is" if first == last else f"entries {first} to {last} are"
+    return _Kind(
+        f"does not follow the line before it: {entries} missing",
+        "They were removed: what they recorded is not in this history any more.",
+    )
+
+
+def _finding(ledger: Ledger, line: Line, kind: _Kind) -> Finding:
+    return broken(
+        _CHECK,
+        f"line {line.number} {kind.what}",
+        where=f"{ledger.path.name}, line {line.number}",
+        implies=kind.implies,
+        todo=kind.todo,
+        seq=line.entry.seq if line.entry else line.number,
+    )
+
+
+def _misspelled(ledger: Ledger) -> Iterator[Finding]:
+    """Yield what is written otherwise than ranloop writes it, and means the same."""
+    for line in ledger.lines:
+        if line.entry and not line.spelled and line.trouble is Trouble.NONE:
+            yield warning(
+                _CHECK,
+                f"line {line.number} is spelled otherwise than ranloop writes it",
+                where=f"{ledger.path.name}, line {line.number}",
+                implies="An editor or another program wrote it; it says the same.",
+                todo="Compare it with a backup, and find out who opened the file.",
+                seq=line.entry.seq if line.entry else line.number,
+            )
+    if ledger.lines and not ledger.ended and ledger.lines[-1].entry:
+        yield warning(
+            _CHECK,
+            "the last line has no line end",
+            where=f"{ledger.path.name}, line {len(ledger.lines)}",
+            implies="An editor took it, or the last write was cut short by one byte.",
+            todo="Nothing: the next entry puts it back.",
+            seq=len(ledger.lines),
+        )
+
+
+def check_entries(ledger: Ledger, now: str) -> list[Finding]:
+    """Return what is odd about entries that the chain holds: times, actions, reasons.
+
+    Parameters
+    ----------
+    now
+        UTC, ISO 8601 with seconds; an entry after it is from a clock that was wrong.
+    """
+    found = [*_times(ledger, now), *_forms(ledger)]
+    return found or [ok("entries", "times do not go back; every entry has a reason")]
+
+
+def _times(ledger: Ledger, now: str) -> Iterator[Finding]:
+    latest = ""
+    for line in ledger.lines:
+        entry = line.entry
+        if entry is None:
+            continue
+        if entry.time < latest:
+            yield _odd(ledger, line, f"is of {entry.time}, before the line above it")
+        elif entry.time > now > latest:
+            yield note(
+                "entries",
+                f"line {line.number} is of {entry.time}, which is not yet",
+                where=f"{ledger.path.name}, line {line.number}",
+                todo="Compare the clocks of the machines that write here.",
+            )
+        latest = max(latest, entry.time)
+
+
+def _forms(ledger: Ledger) -> Iterator[Finding]:
+    for line in ledger.lines:
+        entry = line.entry
+        if entry and entry.action not in ACTIONS:
+            yield _odd(ledger, line, "has an action that this ranloop does not know")
+        elif entry and not (entry.reason.strip() and entry.actor.strip()):
+            yield _odd(ledger, line, "does not say who, or why")
+
+
+def _odd(ledger: Ledger, line: Line, what: str) -> Finding:
+    return warning(
+        "entries",
+        f"line {line.number} {what}",
+        where=f"{ledger.path.name}, line {line.number}",
+        implies="A clock was wrong, another ranloop wrote it, or it was made by hand.",
+        todo="Ask whoever stands in the entry.",
+        seq=line.entry.seq if line.entry else line.number,
+    )

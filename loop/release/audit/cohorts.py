@@ -1,0 +1,195 @@
+"""The protocol, cohorts, references and votes held against the ledger."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from loop.core.digests import digest_text
+from loop.core.errors import DataError
+from loop.core.files import read_text
+from loop.core.ledger import Entry
+from loop.core.paths import Workspace
+from loop.labels.cohort import (
+    cohort_folder,
+    has_texts,
+    iter_items,
+    list_cohorts,
+    read_cohort,
+)
+from loop.labels.recorded import CohortRecord
+from loop.labels.reference import reference_path
+from loop.labels.sealing import sealed_path, stored_digest
+from loop.release.audit.findings import Finding, broken, note, ok, warning
+from loop.release.audit.lines import find_cohort, subjects
+
+_FILE = re.compile(r"v([1-9][0-9]*)\.csv(\.sealed)?")
+_RESTORE = "Restore the file from version control or a backup."
+
+
+def check_protocol(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+    """Return whether the protocol is the one that was registered last."""
+    digests = [
+        str(entry.payload.get("digest"))
+        for _, entry in subjects(entries, "protocol_set")
+    ]
+    try:
+        now = digest_text(read_text(workspace.protocol))
+    except DataError:
+        now = ""
+    if digests and now == digests[-1]:
+        return [ok("protocol", f"is the one registered last ({now[:12]})")]
+    if not digests:
+        return [note("protocol", "was never registered: nothing was evaluated yet")]
+    if now in digests:
+        return [note("protocol", f"is an earlier one that was registered ({now[:12]})")]
+    return [
+        warning(
+            "protocol",
+            "was changed since it was registered" if now else "is gone",
+            where=str(workspace.protocol),
+            implies="What was claimed and measured is under the registered one.",
+            todo="Restore it, or evaluate: that registers it as it is now.",
+        )
+    ]
+
+
+def check_cohorts(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+    """Return whether the cohorts are those that were imported.
+
+    What was recorded and is not on this machine is a note: a shipped history speaks of
+    cohorts that do not ship.
+    """
+    names = list(dict(subjects(entries, "cohort_added")))
+    here = [name for name in names if _is_here(workspace, name)]
+    found = [one for name in here for one in _check_cohort(workspace, name, entries)]
+    away = [name for name in names if name not in here]
+    if away:
+        found.append(
+            note("cohorts", f"recorded, and not on this machine: {', '.join(away)}")
+        )
+    for name in list_cohorts(workspace):
+        if name not in names:
+            found.append(_unrecorded(workspace, name))
+    return found
+
+
+def _is_here(workspace: Workspace, name: str) -> bool:
+    try:
+        return cohort_folder(workspace, name).is_dir()
+    except DataError:
+        return False
+
+
+def _check_cohort(
+    workspace: Workspace, name: str, entries: tuple[Entry, ...]
+) -> Iterator[Finding]:
+    record = find_cohort(entries, name)
+    if record is None:
+        return
+    yield from _check_cases(workspace, name, record)
+    yield from _check_references(workspace, name, record)
+    yield from _check_votes(workspace, name, record)
+
+
+def _check_cases(
+    workspace: Workspace, name: str, record: CohortRecord
+) -> Iterator[Finding]:
+    """Yield whether role, cases and texts are the recorded ones."""
+    try:
+        cohort = read_cohort(workspace, name, record=record)
+    except DataError as error:
+        yield _broken("cohorts", f"{name}: {error}", name)
+        return
+    yield ok("cohorts", f"{name}: role {cohort.role.value} and cases are as recorded")
+    if not has_texts(workspace, name):
+        yield note("cohorts", f"{name}: its texts are not on this machine")
+        return
+    try:
+        count = sum(1 for _ in iter_items(workspace, cohort))
+    except DataError as error:
+        yield _broken("cohorts", f"{name}: {error}", name)
+    else:
+        yield ok("cohorts", f"{name}: {count} texts have their digests")
+
+
+def _check_references(
+    workspace: Workspace, name: str, record: CohortRecord
+) -> Iterator[Finding]:
+    """Yield whether each recorded reference is there, and nothing else is."""
+    folder = cohort_folder(workspace, name) / "reference"
+    files = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    for number in record.references:
+        yield _check_reference(workspace, name, record, number)
+    for file in files:
+        match = _FILE.fullmatch(file)
+        if match and int(match[1]) not in record.references:
+            what = f"{name}: reference {file} is not in the ledger"
+            yield _broken("references", what, name)
+
+
+def _check_reference(
+    workspace: Workspace, name: str, record: CohortRecord, number: int
+) -> Finding:
+    path = reference_path(workspace, name, number)
+    recorded = str(record.references[number].get("digest"))
+    return _check_labels(workspace, path, f"{name}:ref{number}", record, recorded)
+
+
+def _check_votes(
+    workspace: Workspace, name: str, record: CohortRecord
+) -> Iterator[Finding]:
+    if record.votes is not None:
+        path = cohort_folder(workspace, name) / "votes.csv"
+        yield _check_labels(workspace, path, f"{name}: votes", record, record.votes)
+
+
+def _check_labels(
+    workspace: Workspace, path: Path, what: str, record: CohortRecord, recorded: str
+) -> Finding:
+    """Hold a file of labels, in plain or sealed, against its recorded digest."""
+    sealed = sealed_path(path).is_file()
+    if path.is_file() and record.is_holdout:
+        return _open(path, what, record.name)
+    try:
+        found = stored_digest(workspace, path, sealed=sealed)
+    except DataError as error:
+        return note("references", f"{what}: sealed, and not checked: {error}")
+    if found is None:
+        return _broken("references", f"{what}: recorded, and gone", record.name)
+    if found != recorded:
+        edited = f"{what}: edited after it was recorded"
+        return _broken("references", edited, record.name)
+    return ok("references", f"{what}: as recorded{', sealed' if sealed else ''}")
+
+
+def _open(path: Path, what: str, cohort: str) -> Finding:
+    return warning(
+        "references",
+        f"{what}: lies open, although {cohort} is a holdout",
+        where=f"labels/cohorts/{cohort}",
+        implies="Anyone may have read it; a claim on this cohort is worth less.",
+        todo=f"Seal it with `ranloop cohort seal {cohort} --why ...`.",
+    )
+
+
+def _unrecorded(workspace: Workspace, name: str) -> Finding:
+    return warning(
+        "cohorts",
+        f"{name} has no entry in the ledger",
+        where=str(workspace.cohorts / name),
+        implies="Nothing shows that its role and cases are those it was imported with; "
+        "no command uses it.",
+        todo="Import it again with --replace, or move the folder away.",
+    )
+
+
+def _broken(check: str, what: str, cohort: str) -> Finding:
+    return broken(
+        check,
+        what,
+        where=f"labels/cohorts/{cohort}",
+        implies="Numbers measured on it cannot be measured again from what is there.",
+        todo=_RESTORE,
+    )

@@ -1,0 +1,218 @@
+"""Recorded evaluations held against other entries, and counted again where possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from loop.core.digests import digest_bytes, digest_json
+from loop.core.errors import LoopError
+from loop.core.ledger import Entry
+from loop.core.paths import Workspace
+from loop.evaluate.measure import count_exclusions
+from loop.evaluate.pairs import align
+from loop.labels.cohort import read_cohort
+from loop.labels.marks import parse_reference
+from loop.labels.reference import Reference, reference_path
+from loop.labels.taxonomy import read_taxonomy
+from loop.release.audit.findings import Finding, broken, note, ok, warning
+from loop.release.audit.lines import find_cohort
+from loop.run.store import open_store, read_outcomes
+from loop.stats.confusion import Confusion, count_confusions
+
+_CHECK = "evaluations"
+_SCORED = ("evaluated", "gate_decided")
+
+
+def check_evaluations(
+    workspace: Workspace, entries: tuple[Entry, ...]
+) -> list[Finding]:
+    """Return whether recorded scores fit what else is recorded, and their counts.
+
+    Counts are made again from a run's outcomes and the reference where both are on
+    this machine; how many could not be is said.
+    """
+    scored = [entry for entry in entries if entry.action in _SCORED]
+    found = list(_check_entries(entries))
+    if scored and not found:
+        found = [ok(_CHECK, f"{len(scored)} entries fit what was recorded before them")]
+    return [*found, *_check_counts(workspace, entries, scored)]
+
+
+class _Known(NamedTuple):
+    """What was recorded so far."""
+
+    versions: dict[str, str]
+    """Version ref to digest."""
+
+    protocols: set[str]
+    references: dict[tuple[str, str], set[str]]
+    """Cohort and number to the digests it was recorded with."""
+
+
+def _check_entries(entries: tuple[Entry, ...]) -> Iterator[Finding]:
+    known = _Known({}, set(), {})
+    for entry in entries:
+        payload, digest = entry.payload, str(entry.payload.get("digest"))
+        if entry.action == "draft_committed":
+            known.versions[entry.subject] = digest
+        elif entry.action == "protocol_set":
+            known.protocols.add(digest)
+        elif entry.action == "reference_revised":
+            name = (str(payload.get("cohort")), str(payload.get("number")))
+            known.references.setdefault(name, set()).add(digest)
+        elif entry.action in _SCORED:
+            yield from _check_entry(entry, known)
+
+
+def _check_entry(entry: Entry, known: _Known) -> Iterator[Finding]:
+    """Yield which prompt, protocol or reference of a score was not recorded so."""
+    payload = entry.payload
+    committed = known.versions.get(entry.subject)
+    if committed not in (None, payload.get("prompt_digest")):
+        yield _broken(entry, f"{entry.subject} with another digest than its commit")
+    if committed is None and "@v" in entry.subject:
+        yield _odd(entry, f"{entry.subject}, which no entry before it committed")
+    if str(payload.get("protocol_digest")) not in known.protocols:
+        yield _odd(entry, "under a protocol that was not registered before")
+    name = (str(payload.get("cohort")), str(payload.get("reference")))
+    references = known.references.get(name)
+    if not references:
+        yield _odd(entry, "against a reference that was not recorded before")
+    elif str(payload.get("reference_digest")) not in references:
+        yield _broken(entry, "against another reference than the recorded one")
+
+
+def _broken(entry: Entry, what: str) -> Finding:
+    return broken(
+        _CHECK,
+        f"entry {entry.seq} scores {what}",
+        where=f"entry {entry.seq}, {entry.subject}",
+        implies="The score is not of what its name says.",
+        todo="Run and evaluate again, and compare the ledger with a backup.",
+        seq=entry.seq,
+    )
+
+
+def _odd(entry: Entry, what: str) -> Finding:
+    return warning(
+        _CHECK,
+        f"entry {entry.seq} scores {what}",
+        where=f"entry {entry.seq}, {entry.subject}",
+        implies="What it rests on cannot be shown from this ledger.",
+        todo="Evaluate again, or compare the ledger with a backup.",
+        seq=entry.seq,
+    )
+
+
+class _Scored(NamedTuple):
+    """One run scored on one reference, by one or two entries."""
+
+    run: str
+    cohort: str
+    number: int
+    reference_digest: str
+    counts_digest: str
+    seq: int
+
+
+def _check_counts(
+    workspace: Workspace, entries: tuple[Entry, ...], scored: list[Entry]
+) -> list[Finding]:
+    wanted = {_key(entry.payload): _scored(entry) for entry in scored}
+    if not wanted:
+        return []
+    if not workspace.store.is_file():
+        what = (
+            f"none of {len(wanted)} scored runs is on this machine: not counted again"
+        )
+        return [note(_CHECK, what)]
+    results = [_recount(workspace, entries, one) for one in wanted.values()]
+    wrong = [one for one in results if isinstance(one, Finding)]
+    done = sum(one is True for one in results)
+    away = sum(one is None for one in results)
+    more = (
+        f"; {away} could not be: run or reference not here, or sealed" if away else ""
+    )
+    account = f"{done} of {len(wanted)} scored runs give the recorded counts{more}"
+    return [*wrong, ok(_CHECK, account) if done else note(_CHECK, account)]
+
+
+def _key(payload: Mapping[str, Any]) -> str:
+    names = ("run", "cohort", "reference", "reference_digest", "counts_digest")
+    return digest_json([payload.get(name) for name in names])
+
+
+def _scored(entry: Entry) -> _Scored:
+    payload = entry.payload
+    number = payload.get("reference")
+    return _Scored(
+        run=str(payload.get("run")),
+        cohort=str(payload.get("cohort")),
+        number=number if isinstance(number, int) else 0,
+        reference_digest=str(payload.get("reference_digest")),
+        counts_digest=str(payload.get("counts_digest")),
+        seq=entry.seq,
+    )
+
+
+def _recount(
+    workspace: Workspace, entries: tuple[Entry, ...], one: _Scored
+) -> Finding | bool | None:
+    """Return True if the counts are the recorded ones, None if it cannot be known."""
+    try:
+        counted = _count(workspace, entries, one)
+    except (LoopError, OSError):
+        return None
+    if counted in (None, one.counts_digest):
+        return None if counted is None else True
+    return broken(
+        _CHECK,
+        f"run {one.run} on {one.cohort} gives other counts than entry {one.seq} says",
+        where=f"entry {one.seq}",
+        implies="The outcomes in the store, the taxonomy or the entry were changed.",
+        todo="Run the prompt again and evaluate it; answers come from the cache.",
+        seq=one.seq,
+    )
+
+
+def _count(
+    workspace: Workspace, entries: tuple[Entry, ...], one: _Scored
+) -> str | None:
+    """Return the digest of a run's counts; None where run or reference is not here."""
+    record = find_cohort(entries, one.cohort)
+    path = reference_path(workspace, one.cohort, one.number)
+    if record is None or not path.is_file():
+        return None
+    raw = path.read_bytes()
+    with open_store(workspace) as store:
+        runs = store.find_runs("id = ? AND finished IS NOT NULL", [one.run])
+        if not runs or digest_bytes(raw) != one.reference_digest:
+            return None
+        cohort = read_cohort(workspace, one.cohort, record=record)
+        if runs[0].spec.cohort_digest != cohort.digest:
+            return None
+        labels, case_ids, marks = parse_reference(raw, path)
+        reference = Reference(
+            cohort=one.cohort,
+            number=one.number,
+            digest=one.reference_digest,
+            case_ids=case_ids,
+            labels=labels,
+            marks=marks,
+        )
+        taxonomy = read_taxonomy(workspace.labels)
+        pairs = align(read_outcomes(store, one.run), reference, taxonomy)
+    tables = count_confusions(pairs.binary_reference, pairs.binary_predicted)
+    return digest_json(
+        {
+            label: {
+                **Confusion(*map(int, row))._asdict(),
+                **asdict(count_exclusions(pairs, column)),
+            }
+            for column, (label, row) in enumerate(
+                zip(pairs.labels, tables, strict=True)
+            )
+        }
+    )

@@ -1,0 +1,226 @@
+"""A candidate for release: one version, measured on a dev cohort, and what objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from loop.core.digests import digest_json
+from loop.core.errors import DataError
+from loop.core.ledger import Actor, Entry, read_ledger
+from loop.core.paths import Workspace
+from loop.evaluate.certify import Claim, certify_evaluation
+from loop.evaluate.evaluation import evaluate_run
+from loop.evaluate.gates import Verdict
+from loop.evaluate.protocol import find_registration, protocol_digest, register_protocol
+from loop.evaluate.recording import record_evaluation
+from loop.evaluate.results import Evaluation
+from loop.labels.cohort import Role, read_cohort
+from loop.labels.sealing import Opening
+from loop.prompts.catalog import read_version
+from loop.prompts.version import PromptVersion
+from loop.run.asking import Asking, HeldEngine
+from loop.run.manifest import read_manifest
+from loop.run.spec import RunSpec
+from loop.run.store import open_store
+from loop.run.task import Task, Watch, prepare_run, run_task
+
+Watching = Callable[[Task], Watch | None]
+"""A run that is to be made to what shows its progress; None for nothing."""
+
+APPROVERS = frozenset({"approver", "admin"})
+"""Roles whose approval a release needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreezeRequest:
+    """What somebody wants to release, and why."""
+
+    prompt: str
+    """Reference of a committed version, for example ``"extractor@v7"``."""
+
+    cohort: str
+    """Dev cohort it is measured on first."""
+
+    why: str
+    holdout: str = ""
+    """Holdout that is opened for it; empty: the release rests on development data."""
+
+    engine: str = "rules"
+    asking: Asking | None = None
+    meaning: str = "approval"
+    """What the actor's act means: authorship, review, approval or responsibility."""
+
+    override: str = ""
+    """Why it is released although something objects; empty to be stopped then."""
+
+    def __post_init__(self) -> None:
+        if not self.why.strip():
+            raise ValueError("a release needs a reason")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A version as it was measured on the dev cohort."""
+
+    version: PromptVersion
+    evaluation: Evaluation
+    """On the dev cohort."""
+
+    claim: Claim
+    """What the dev cohort would let it claim."""
+
+    objections: tuple[str, ...]
+    """Why it should not be released, as sentences; empty when nothing objects."""
+
+    manifest: Mapping[str, Any]
+    """Of the run on the dev cohort."""
+
+    @property
+    def engine(self) -> dict[str, Any]:
+        """The engine as a release names it, with the digest of all that it does."""
+        return engine_facts(self.manifest)
+
+    @property
+    def contract(self) -> str:
+        """Output contract and version of its parser."""
+        return str(self.manifest["spec"]["contract"])
+
+
+def engine_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the engine of a run's manifest: name, parameters, identity and digest."""
+    spec = manifest["spec"]
+    found = {
+        "name": str(spec["engine"]),
+        "parameters": dict(spec["parameters"]),
+        "identity": dict(manifest["engine_identity"]),
+    }
+    return {**found, "digest": digest_json(found)}
+
+
+def read_candidate(
+    workspace: Workspace,
+    request: FreezeRequest,
+    engine: HeldEngine,
+    actor: Actor,
+    watching: Watching,
+) -> Candidate:
+    """Return the version that `request` names, measured on its dev cohort.
+
+    A run of the same question that is in the store is taken; else it is asked now. The
+    evaluation goes into the ledger, once.
+
+    Raises
+    ------
+    DataError
+        The version is a draft or was edited, or the cohort is not a dev cohort.
+    EngineError
+        The engine cannot answer.
+    """
+    version = read_version(workspace, request.prompt)
+    if version.draft:
+        raise DataError(
+            f"{version.ref} is a draft, and only a committed version can be released. "
+            "Commit it with `ranloop draft commit` or `ranloop revise`."
+        )
+    cohort = read_cohort(workspace, request.cohort)
+    if cohort.role is not Role.DEV:
+        raise DataError(
+            f"cohort {cohort.name} has the role {cohort.role}. Name the dev cohort "
+            "with --cohort, and a holdout with --holdout."
+        )
+    register_protocol(workspace, actor)
+    late = _registered_late(workspace, version, request.cohort)
+    run_id = ask_or_find(workspace, version.ref, request.cohort, engine, watching)
+    evaluation = evaluate_run(workspace, run_id)
+    evaluation = record_evaluation(workspace, evaluation, actor)
+    return Candidate(
+        version=version,
+        evaluation=evaluation,
+        claim=certify_evaluation(evaluation),
+        objections=tuple(_objections(version, evaluation, actor, late)),
+        manifest=read_manifest(workspace, run_id),
+    )
+
+
+def ask_or_find(
+    workspace: Workspace,
+    prompt: str,
+    cohort: str | Opening,
+    engine: HeldEngine,
+    watching: Watching,
+) -> str:
+    """Return the id of a whole run of `prompt` over `cohort` by the engine as it is.
+
+    One that is in the store is taken if the engine has the same identity now; else the
+    cases are asked, and only those the store has no answers to.
+
+    Raises
+    ------
+    DataError
+        The version or the cohort cannot be used.
+    EngineError
+        The engine is not available.
+    """
+    task = prepare_run(workspace, prompt, cohort, engine=engine)
+    identity = dict(engine.identity())
+    with open_store(workspace) as store:
+        finished = store.find_runs("finished IS NOT NULL")
+    for run in finished:
+        if _same_question(run.spec, task.spec):
+            manifest = read_manifest(workspace, run.id)
+            if manifest.get("engine_identity") == identity:
+                return run.id
+    return run_task(workspace, task, watch=watching(task)).run_id
+
+
+def _same_question(one: RunSpec, other: RunSpec) -> bool:
+    """Whether two runs ask the same of the same engine; the labels do not matter."""
+    return _asked(one) == _asked(other)
+
+
+def _asked(spec: RunSpec) -> RunSpec:
+    return replace(spec, reference=None, reference_digest=None, protocol_digest=None)
+
+
+def _registered_late(workspace: Workspace, version: PromptVersion, cohort: str) -> bool:
+    """Whether the version was measured on the cohort before its claim was fixed."""
+    registered = find_registration(workspace, protocol_digest(workspace))
+    first = next(
+        (
+            entry
+            for entry in read_ledger(workspace.ledger)
+            if _is_measured(entry, version.digest, cohort)
+        ),
+        None,
+    )
+    if registered is None or first is None:
+        return False
+    return first.seq < registered.seq
+
+
+def _is_measured(entry: Entry, digest: str, cohort: str) -> bool:
+    payload = entry.payload
+    return (
+        entry.action == "evaluated"
+        and payload.get("prompt_digest") == digest
+        and payload.get("cohort") == cohort
+    )
+
+
+def _objections(
+    version: PromptVersion, evaluation: Evaluation, actor: Actor, late: bool
+) -> Iterator[str]:
+    name = evaluation.cohort.name
+    verdict = certify_evaluation(evaluation).verdict
+    if verdict is not Verdict.PASS:
+        tally = ", ".join(f"{evaluation.count(one)} {one.value}" for one in Verdict)
+        yield f"the gate on {name} says {verdict.value} ({tally})"
+    if late or evaluation.registered_late:
+        yield (
+            f"the protocol was registered after {version.ref} was measured on {name}: "
+            "the claim was not fixed before it was known"
+        )
+    if actor.name == version.author:
+        yield f"{actor.name} wrote {version.ref} and may not approve it alone"

@@ -1,0 +1,76 @@
+"""Which prompt version is exported: committed, or released and verified first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.engines.names import split_name
+from loop.prompts.catalog import list_prompts, read_version
+from loop.release.export.records import Asking, Origin
+from loop.release.load import RELEASE_NAME, load_release
+
+
+def find_origin(workspace: Workspace, name: str, model: str = "") -> Origin:
+    """Return the version that `name` names and how it is to be asked.
+
+    Parameters
+    ----------
+    name
+        Reference of a committed version, such as ``"extractor@v6"``, or the name of a
+        release, such as ``"extractor-v6"``, which is verified.
+    model
+        Name of the model to ask; empty for the one of the release, if it has one.
+
+    Raises
+    ------
+    DataError
+        There is no such version, it is a draft or was edited, or the release does not
+        verify.
+    """
+    if is_release(workspace, name):
+        origin = _released(workspace, name)
+    else:
+        origin = Origin(version=read_version(workspace, name), asking=Asking())
+    if origin.version.draft:
+        raise DataError(
+            f"{origin.version.ref} is a draft: it can still change, so nothing that is "
+            "deployed may hold it. Commit it first (`ranloop draft commit`)."
+        )
+    if not model:
+        return origin
+    return replace(origin, asking=replace(origin.asking, model=model))
+
+
+def is_release(workspace: Workspace, name: str) -> bool:
+    """Whether `name` is meant as a release: of its form, and no prompt is called so."""
+    return bool(RELEASE_NAME.fullmatch(name)) and name not in list_prompts(workspace)
+
+
+def _released(workspace: Workspace, name: str) -> Origin:
+    release = load_release(workspace, name)
+    engine = release.facts["engine"]
+    return Origin(
+        version=release.version,
+        asking=_asking(engine),
+        release=release.name,
+        engine=str(engine["name"]),
+    )
+
+
+def _asking(engine: Mapping[str, Any]) -> Asking:
+    """Return how the engine of a release was asked; `engine` is in its facts."""
+    scheme, _, rest = str(engine["name"]).partition(":")
+    named = split_name(rest) if scheme in ("openai", "vllm") else None
+    parameters = engine["parameters"]
+    plain = Asking()
+    return Asking(
+        model=(named.adapter or named.model) if named else "",
+        temperature=float(parameters.get("temperature", plain.temperature)),
+        max_tokens=int(parameters.get("max_tokens", plain.max_tokens)),
+        seed=int(parameters.get("seed", plain.seed)),
+        extra=engine["identity"].get("extra_body") or {},
+    )

@@ -1,0 +1,175 @@
+"""One request of a batch: a line of JSON that asks one call about one case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from loop.core.errors import DataError
+from loop.core.records import Item
+from loop.prompts.render import Call, Plan
+from loop.prompts.version import CallPlan, PromptVersion
+from loop.release.export.records import Asking, Target
+from loop.release.export.templates import template
+
+_MARKS = {"custom_id": "\ue000custom_id\ue001", "text": "\ue000text\ue001"}
+
+
+class RequestForm:
+    """Writes the requests of one prompt version in the form one target takes."""
+
+    def __init__(
+        self,
+        version: PromptVersion,
+        plan: Plan,
+        asking: Asking,
+        target: Target,
+    ) -> None:
+        if version.inputs != ("text",):
+            raise DataError(
+                f"{version.ref} takes {', '.join(version.inputs)}, and a batch is "
+                "written for prompts that take a text alone. Export it to jinja."
+            )
+        self.version = version
+        self.calls = plan.calls
+        self._asking = asking
+        self._target = target
+        self._fields = [self._call_fields(call) for call in plan.calls]
+
+    def custom_id(self, case_id: str, call: Call) -> str:
+        """Return the name of a request: the case id, with the label if one is asked."""
+        if self.version.plan is CallPlan.JOINT:
+            return case_id
+        return f"{case_id}::{call.frame.call}"
+
+    def line(self, number: int, item: Item) -> bytes:
+        r"""Return the request of call `number` about `item`, with its line end.
+
+        Raises
+        ------
+        DataError
+            The text is not Unicode (half of a surrogate pair).
+        """
+        call = self.calls[number]
+        request = self._request(number, self.custom_id(item.id, call), item)
+        try:
+            return request.encode("utf-8") + b"\n"
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"case {item.id!r}: the text holds half of a character pair (a lone "
+                "surrogate). Export the source again as UTF-8."
+            ) from error
+
+    def template(self, number: int) -> str:
+        """Return the request of a call as a template of ``custom_id`` and ``text``.
+
+        Raises
+        ------
+        DataError
+            The prompt itself holds the marks that this is done with.
+        """
+        item = Item(id="", variables={"text": _MARKS["text"]})
+        rest = self._request(number, _MARKS["custom_id"], item)
+        parts: list[tuple[str | None, str]] = []
+        expression = None
+        for name, mark in _MARKS.items():
+            before, found, rest = rest.partition(mark)
+            if not found or mark in rest:
+                raise DataError(
+                    f"{self.version.ref}: the prompt holds the characters U+E000 and "
+                    "U+E001, which mark the inputs. Take them out in a new version."
+                )
+            parts.append((expression, before))
+            expression = f"{{{{ ({name} | tojson)[1:-1] }}}}"
+        return template([*parts, (expression, rest)])
+
+    def read(self, line: bytes, number: int) -> Item | None:
+        """Return the case that a line asks call `number` about.
+
+        None when the line is not what `line` writes for any case.
+        """
+        frame, pieces = self.calls[number].frame, self.calls[number].pieces
+        before, after = frame.messages[-1].content, pieces[-1][1]
+        ending = self.custom_id("", self.calls[number])
+        try:
+            data = json.loads(line)
+            name, content = data["custom_id"], data["body"]["messages"][-1]["content"]
+            text = content[len(before) : len(content) - len(after)]
+            item = Item(
+                id=name.removesuffix(ending) if ending else name,
+                variables={"text": text},
+            )
+            return item if self.line(number, item) == line else None
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return None
+        except DataError:
+            return None
+
+    def _request(self, number: int, name: str, item: Item) -> str:
+        messages = self.calls[number].prompt(item).messages
+        body = {
+            **self._fields[number],
+            "messages": [{"role": role, "content": said} for role, said in messages],
+        }
+        request = {
+            "custom_id": name,
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": body,
+        }
+        return json.dumps(request, ensure_ascii=False, separators=(",", ":"))
+
+    def _call_fields(self, call: Call) -> dict[str, Any]:
+        """Return all fields of a request but its messages."""
+        openai = self._target is Target.OPENAI_BATCH
+        schema = accepted_schema(call.frame.schema) if openai else call.frame.schema
+        limit = "max_completion_tokens" if openai else "max_tokens"
+        fields = {
+            "model": self._asking.model,
+            limit: self._asking.max_tokens,
+            "temperature": self._asking.temperature,
+            "seed": self._asking.seed,
+            "response_format": response_format(schema),
+            **self._asking.extra,
+        }
+        kept = {name: value for name, value in fields.items() if value is not None}
+        return kept | self._mark()
+
+    def _mark(self) -> dict[str, Any]:
+        """Return the field that carries the prompt's digest in every request.
+
+        OpenAI refuses ``metadata`` unless it may store the conversation. What it has
+        for telling requests with one prefix from others takes 64 characters.
+        """
+        if self._target is Target.OPENAI_BATCH:
+            return {"prompt_cache_key": self.version.digest}
+        return {"metadata": batch_metadata(self.version)}
+
+
+def batch_metadata(version: PromptVersion) -> dict[str, str]:
+    """Return what says which prompt a batch was made from."""
+    return {"ranloop_prompt": version.ref, "ranloop_digest": version.digest}
+
+
+def response_format(schema: Mapping[str, object]) -> dict[str, object]:
+    """Return the field of a request that asks for an answer of this schema."""
+    answer = {"name": "answer", "schema": schema, "strict": True}
+    return {"type": "json_schema", "json_schema": answer}
+
+
+def accepted_schema(schema: Any) -> Any:
+    """Return `schema` without the bounds that OpenAI's strict mode does not know.
+
+    Only ``maxLength`` is left out: it bounds how long a quote may be and takes no
+    answer away.
+    """
+    if isinstance(schema, Mapping):
+        return {
+            key: accepted_schema(value)
+            for key, value in schema.items()
+            if key != "maxLength" or isinstance(value, Mapping)
+        }
+    if isinstance(schema, list):
+        return [accepted_schema(value) for value in schema]
+    return schema

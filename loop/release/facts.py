@@ -1,0 +1,161 @@
+"""The content of ``release.json``, gathered from everything that was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from loop.core.ledger import Actor, read_ledger
+from loop.core.paths import Workspace
+from loop.evaluate.selection import Selection, correct_optimism
+from loop.prompts.catalog import find_parent
+from loop.release.candidate import Candidate, FreezeRequest
+from loop.release.change import change_facts, find_base
+from loop.release.form import FORMAT
+from loop.release.measured import evaluation_facts
+from loop.release.opened import Holdout, opening_facts
+from loop.release.provenance import (
+    ceiling_facts,
+    cohort_facts,
+    compute_facts,
+    history_facts,
+    method_facts,
+    reading_facts,
+    selection_facts,
+)
+from loop.release.released import Released, release_name
+from loop.release.separation import Separation
+from loop.run.store import open_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a release rests on."""
+
+    request: FreezeRequest
+    candidate: Candidate
+    claim: Mapping[str, Any]
+    holdout: Holdout | None
+    """None for a release on development data only."""
+
+    separation: Separation
+    objections: tuple[str, ...]
+    """What an override answers; empty when nothing stood against it."""
+
+
+def release_facts(
+    workspace: Workspace, evidence: Evidence, actor: Actor, time: datetime
+) -> dict[str, Any]:
+    """Return the content of ``release.json``: numbers, digests and words, no case.
+
+    Raises
+    ------
+    DataError
+        Something the release rests on is no longer as it was measured.
+    LedgerError
+        The ledger is broken.
+    """
+    candidate, holdout = evidence.candidate, evidence.holdout
+    dev = candidate.evaluation
+    base = find_base(workspace, candidate.version)
+    head = read_ledger(workspace.ledger)[-1]
+    return {
+        "format": FORMAT,
+        "release": _release(workspace, candidate),
+        "frozen": _frozen(evidence, actor, time),
+        "supersedes": _supersedes(base.release),
+        "engine": candidate.engine,
+        "protocol": method_facts(dev),
+        "cohorts": [
+            cohort_facts(workspace, dev.cohort),
+            *([dict(holdout.cohort)] if holdout else []),
+        ],
+        "evaluations": [
+            evaluation_facts(dev),
+            *([dict(holdout.evaluation)] if holdout else []),
+        ],
+        "claim": dict(evidence.claim),
+        "selection": selection_facts(_select(workspace, candidate)),
+        "ceiling": ceiling_facts(workspace, dev),
+        "openings": opening_facts(workspace, evidence.request.holdout)
+        if holdout
+        else [],
+        "development_only": holdout is None,
+        "separation": {
+            "checked": list(evidence.separation.checked),
+            "remarks": list(evidence.separation.remarks),
+        },
+        "change": change_facts(workspace, candidate.version, base, dev.run.run_id),
+        "history": history_facts(workspace, candidate.version.name, dev.cohort.name),
+        "reading": reading_facts(workspace, dev.cohort),
+        "compute": compute_facts(candidate.manifest),
+        "ledger": {"seq": head.seq, "head": head.hash},
+        "tool": {"ranloop": _own_version()},
+    }
+
+
+def _release(workspace: Workspace, candidate: Candidate) -> dict[str, Any]:
+    made = candidate.version
+    parent = find_parent(workspace, made)
+    return {
+        "name": release_name(made.ref),
+        "prompt": made.name,
+        "version": made.number,
+        "ref": made.ref,
+        "digest": made.digest,
+        "parent": made.parent,
+        "parent_ref": parent.ref if parent else "",
+        "author": made.author,
+        "time": made.time,
+        "why": made.why,
+        "contract": candidate.contract,
+        "plan": made.plan.value,
+        "labels": list(made.labels),
+        "languages": [candidate.evaluation.cohort.language],
+    }
+
+
+def _frozen(evidence: Evidence, actor: Actor, time: datetime) -> dict[str, str]:
+    override = ""
+    if evidence.objections:
+        override = evidence.request.override.strip()
+    return {
+        "time": time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "actor": actor.name,
+        "role": actor.role,
+        "meaning": evidence.request.meaning,
+        "why": evidence.request.why.strip(),
+        "override": override,
+    }
+
+
+def _supersedes(release: Released | None) -> dict[str, str] | None:
+    if release is None:
+        return None
+    return {
+        "name": release.name,
+        "statement_sha256": release.statement,
+        "ref": release.ref,
+    }
+
+
+def _select(workspace: Workspace, candidate: Candidate) -> Selection:
+    """Correct the dev score for the versions tried on its cohort."""
+    evaluation = candidate.evaluation
+    with open_store(workspace) as store:
+        return correct_optimism(
+            workspace,
+            store,
+            evaluation.run.run_id,
+            reference=evaluation.cohort.reference,
+        )
+
+
+def _own_version() -> str:
+    try:
+        return version("ranloop")
+    except PackageNotFoundError:
+        return "unknown"

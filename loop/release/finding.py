@@ -1,0 +1,28 @@
+"""What one check of a release found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Finding(NamedTuple):
+    """One check of a release and how it came out."""
+
+    check: str
+    """What was checked, for example ``"files"``."""
+
+    holds: bool
+    detail: str
+    """What was found, in words; never case text."""
+
+
+def held(check: str, detail: str) -> Finding:
+    """Return the finding of a check that holds."""
+    return Finding(check, True, detail)
+
+
+def judged(check: str, problems: list[str], good: str) -> Finding:
+    """Return the finding of a check from its problems; `good` is said without any."""
+    shown = "; ".join(problems[:5])
+    more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+    return Finding(check, not problems, shown + more if problems else good)

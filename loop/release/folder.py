@@ -1,0 +1,152 @@
+"""The files of a release folder, read once and with suspicion."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from loop.core.errors import DataError
+from loop.core.printable import printable
+from loop.release.form import FACTS
+from loop.release.statement import ENVELOPE
+
+PROMPT = ("prompt.yaml", "guides.yaml", "system.jinja", "user.jinja")
+SCHEMA, LEDGER, TABLE = "schema.json", "ledger.jsonl", "evaluation.csv"
+DOCUMENTS = (
+    *("card.md", "card.html", TABLE),
+    *("mi-clear-llm.md", "tripod-llm.md", "change-record.md"),
+)
+
+REQUIRED = frozenset(
+    {
+        *(FACTS, SCHEMA, LEDGER, ENVELOPE, *DOCUMENTS),
+        *(f"prompt/{name}" for name in PROMPT),
+    }
+)
+"""Files every release has; those under ``rendered/`` depend on the prompt."""
+
+_FOLDERS = frozenset({"prompt", "rendered"})
+_RENDERED = re.compile(r"rendered/(?:[a-z][a-z0-9_-]*\.)?(?:system|user)\.txt")
+
+LARGEST = 64 * 2**20
+"""Most bytes of one file; a ledger of 10,000 entries has about ten million."""
+
+IN_ALL = 256 * 2**20
+"""Most bytes of all files together."""
+
+MOST = 1_000
+"""Most entries of a folder that are looked at."""
+
+
+class Contents(NamedTuple):
+    """What a release folder holds."""
+
+    files: Mapping[str, bytes]
+    """Name to bytes, of the files a release may have."""
+
+    problems: tuple[str, ...]
+    """What else lies there, or is missing, in words."""
+
+
+def read_contents(folder: Path) -> Contents:
+    """Return the files of a release folder; no link is followed, no device opened.
+
+    Raises
+    ------
+    DataError
+        `folder` is no folder, or a link to one.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        raise DataError(
+            f"{folder} is not a release folder. Name the folder that holds {ENVELOPE}."
+        )
+    files: dict[str, bytes] = {}
+    problems: list[str] = []
+    for name, kind in _walk(folder, problems):
+        if name not in REQUIRED and not _RENDERED.fullmatch(name):
+            problems.append(f"{shown(name)} does not belong to a release")
+        elif not stat.S_ISREG(kind):
+            problems.append(f"{name} is not a regular file")
+        else:
+            _take(folder, name, files, problems)
+    problems.extend(f"{name} is missing" for name in sorted(REQUIRED - set(files)))
+    return Contents(files, tuple(problems))
+
+
+def shown(name: str) -> str:
+    """Return a name from a stranger's folder as it may be printed, 80 characters."""
+    text = printable(name.encode("utf-8", "backslashreplace").decode())
+    return ascii(text)[1:-1][:80]
+
+
+def _walk(folder: Path, problems: list[str]) -> Iterator[tuple[str, int]]:
+    """Yield the names below `folder` with their modes, one level deep."""
+    for name, mode in _entries(folder, problems):
+        if name not in _FOLDERS:
+            yield name, mode
+        elif stat.S_ISDIR(mode):
+            for inner, kind in _entries(folder / name, problems):
+                yield f"{name}/{inner}", kind
+        else:
+            problems.append(f"{name} is not a folder")
+
+
+def _entries(folder: Path, problems: list[str]) -> list[tuple[str, int]]:
+    """Return name and mode of what lies in a folder, in the order of the names."""
+    found: list[tuple[str, int]] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if len(found) >= MOST:
+                    problems.append(f"{folder.name} holds more than {MOST:,} entries")
+                    break
+                mode = entry.stat(follow_symlinks=False).st_mode
+                found.append((entry.name, mode))
+    except OSError as error:
+        problems.append(f"{folder.name} cannot be read: {error.strerror}")
+    return sorted(found)
+
+
+def _take(
+    folder: Path, name: str, files: dict[str, bytes], problems: list[str]
+) -> None:
+    """Read one file, whatever it has become since its folder was listed."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(folder / name, flags)
+        with os.fdopen(handle, "rb") as stream:
+            facts = os.fstat(stream.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                problems.append(f"{name} is not a regular file")
+                return
+            limit = min(LARGEST, IN_ALL - sum(map(len, files.values())))
+            raw = b"" if facts.st_size > limit else stream.read(limit + 1)
+    except OSError as error:
+        problems.append(f"{name} cannot be read: {error.strerror}")
+        return
+    if max(facts.st_size, len(raw)) > limit:
+        problems.append(f"{name} is larger than {limit // 2**20} MiB")
+        return
+    files[name] = raw
+
+
+@contextmanager
+def unpacked(files: Mapping[str, bytes], *names: str) -> Iterator[Path]:
+    """Put some of `files` into a private temporary folder for the block.
+
+    What was read once is then what is checked, whatever happens to the release folder
+    meanwhile. Files that are missing are left out.
+    """
+    with TemporaryDirectory(prefix="ranloop-release-") as made:
+        for name in names:
+            if name in files:
+                target = Path(made, name)
+                target.parent.mkdir(exist_ok=True)
+                target.write_bytes(files[name])
+        yield Path(made)

@@ -1,0 +1,303 @@
+"""One command from a committed version to a signed release, or to the reason why not.
+
+The order is the promise: the claim is registered, the dev cohort is measured, whatever
+objects is said, only then is the holdout opened, once; the folder is written as a whole
+and the ledger has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.ledger import Actor, Entry, read_ledger
+from loop.core.paths import Workspace
+from loop.evaluate.gates import Verdict
+from loop.prompts.catalog import read_version, version_folder
+from loop.prompts.folder import FILES
+from loop.prompts.version import PromptVersion
+from loop.release.candidate import (
+    APPROVERS,
+    Candidate,
+    FreezeRequest,
+    Watching,
+    read_candidate,
+)
+from loop.release.facts import Evidence, release_facts
+from loop.release.form import FACTS, format_facts
+from loop.release.keys import PublicKey
+from loop.release.opened import Holdout, How, claim_facts, open_for
+from loop.release.publish import (
+    Step,
+    find_unrecorded,
+    freezing,
+    record_release,
+    unwatched,
+    write_release,
+)
+from loop.release.released import find_release, release_folder, release_name
+from loop.release.rendering import render_files
+from loop.release.separation import Separation, measure_separation
+from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
+from loop.run.asking import hold_engine
+
+Clock = Callable[[], datetime]
+Render = Callable[[Mapping[str, Any]], Mapping[str, bytes]]
+"""Facts of a release to its documents, file name to bytes."""
+
+MEANINGS = ("authorship", "review", "approval", "responsibility")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signing:
+    """Somebody who signs, and what it means."""
+
+    key: PublicKey
+    private: Ed25519PrivateKey
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """What a freeze came to."""
+
+    name: str
+    """For example ``"extractor-v7"``."""
+
+    folder: Path | None
+    """None where it was stopped: then nothing was released."""
+
+    objections: tuple[str, ...]
+    """What stood against it; answered by an override where there is a folder."""
+
+    claim: Mapping[str, Any]
+    """The claim that decided: on the holdout where one was opened, else on the dev
+    cohort."""
+
+    facts: Mapping[str, Any] | None = None
+    entry: Entry | None = None
+    completed: bool = False
+    """Whether a freeze that was killed before was only brought to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Where and how a freeze is done."""
+
+    workspace: Workspace
+    actor: Actor
+    signing: Sequence[Signing]
+    render: Render
+    now: Clock = lambda: datetime.now(UTC)
+    reached: Step = unwatched
+    watching: Watching = lambda task: None
+
+
+def freeze(desk: Desk, request: FreezeRequest) -> Frozen:
+    """Freeze a version for release, or say what stands against it.
+
+    Stopped by a gate, nothing is released, and the holdout stays closed unless the
+    gate was its own. The same call again, after a kill or with an override, goes on
+    from there: a holdout that was opened for this candidate is not opened twice. A
+    verdict of the holdout can be overridden only once it is known, by another call.
+
+    Raises
+    ------
+    DataError
+        The actor may not approve, nobody signs, the version is a draft or was released,
+        the holdout shares text or patients with what it was made from.
+    ConflictError
+        Another freeze is under way.
+    SealedError
+        The holdout's budget is used up.
+    WriteError
+        The workspace cannot be written; nothing was released.
+    """
+    _require_approver(desk, request)
+    workspace = desk.workspace
+    version = read_version(workspace, request.prompt)
+    name = release_name(version.ref)
+    with freezing(workspace) as staging:
+        unfinished = None if version.draft else find_unrecorded(workspace, name)
+        if unfinished is not None:
+            return _complete(desk, unfinished)
+        if not version.draft:
+            _refuse_released(workspace, version)
+        return _freeze(desk, request, staging, name)
+
+
+def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Frozen:
+    workspace, actor = desk.workspace, desk.actor
+    with hold_engine(workspace, request.engine, request.asking) as engine:
+        candidate = read_candidate(workspace, request, engine, actor, desk.watching)
+        desk.reached("measured")
+        separation = _require_separate(workspace, candidate, request.holdout)
+        dev_claim = claim_facts(candidate.claim, request.cohort)
+        if candidate.objections and not request.override.strip():
+            return Frozen(
+                name=name,
+                folder=None,
+                objections=candidate.objections,
+                claim=dev_claim,
+            )
+        holdout = None
+        if request.holdout:
+            how = How(actor, desk.now, desk.watching)
+            holdout = open_for(workspace, candidate, request, engine, how)
+            desk.reached("opened")
+    claim = holdout.claim if holdout else dev_claim
+    failed = _holdout_objections(holdout)
+    objections = (*candidate.objections, *failed)
+    # Whoever overrides a verdict knows it: one that is news stops the freeze.
+    news = bool(failed) and holdout is not None and holdout.fresh
+    if news or (objections and not request.override.strip()):
+        return Frozen(name=name, folder=None, objections=objections, claim=claim)
+    evidence = Evidence(
+        request=request,
+        candidate=candidate,
+        claim=claim,
+        holdout=holdout,
+        separation=separation,
+        objections=objections,
+    )
+    facts = release_facts(workspace, evidence, actor, desk.now())
+    files = _sign(desk, _make_files(desk, candidate.version, facts), facts)
+    desk.reached("signed")
+    folder = write_release(workspace, staging, name, files, desk.reached)
+    entry = record_release(workspace, facts, actor, now=desk.now, reached=desk.reached)
+    return Frozen(
+        name=name,
+        folder=folder,
+        objections=objections,
+        claim=claim,
+        facts=facts,
+        entry=entry,
+    )
+
+
+def _complete(desk: Desk, facts: Mapping[str, Any]) -> Frozen:
+    """Record a release whose folder a kill left behind, as who froze it meant it."""
+    name = facts["release"]["name"]
+    frozen = facts["frozen"]
+    if (frozen["actor"], frozen["role"]) != (desk.actor.name, desk.actor.role):
+        raise ConflictError(
+            f"{name} was frozen by {frozen['actor']} and not recorded, as after a "
+            f"kill. Let {frozen['actor']} freeze it again: that completes it."
+        )
+    entry = record_release(
+        desk.workspace, facts, desk.actor, now=desk.now, reached=desk.reached
+    )
+    return Frozen(
+        name=name,
+        folder=release_folder(desk.workspace, name),
+        objections=(),
+        claim=facts["claim"],
+        facts=facts,
+        entry=entry,
+        completed=True,
+    )
+
+
+def _require_approver(desk: Desk, request: FreezeRequest) -> None:
+    """Refuse a freeze that nobody who may approve signs."""
+    actor = desk.actor
+    if actor.role not in APPROVERS:
+        raise DataError(
+            f"a release takes an approver, and {actor.name} acts as {actor.role}. "
+            "Freeze with --role approver and a key of that role (`ranloop key new`)."
+        )
+    if request.meaning not in MEANINGS:
+        raise DataError(
+            f"a signature means {', '.join(MEANINGS)}, not {request.meaning[:40]!r}."
+        )
+    own = [
+        one
+        for one in desk.signing
+        if (one.key.name, one.key.role) == (actor.name, actor.role)
+    ]
+    if not own:
+        raise DataError(
+            f"no key of {actor.name} as {actor.role} signs. Make one with `ranloop key "
+            f"new {actor.name!r} --role {actor.role}`."
+        )
+    revoked = [one.key.name for one in desk.signing if one.key.revoked]
+    if revoked:
+        raise DataError(
+            f"the key of {', '.join(revoked)} was revoked. Sign with another one."
+        )
+
+
+def _refuse_released(workspace: Workspace, version: PromptVersion) -> None:
+    released = find_release(workspace, release_name(version.ref))
+    if released is not None:
+        raise ConflictError(
+            f"{version.ref} was released as {released.name} at {released.time} by "
+            f"{released.actor}, and a release is never changed. Commit a new version "
+            f"to supersede it, or take it back with `ranloop withdraw {released.name}`."
+        )
+
+
+def _require_separate(
+    workspace: Workspace, candidate: Candidate, holdout: str
+) -> Separation:
+    """Refuse a holdout that shares text or patients; no override helps there."""
+    if not holdout:
+        return Separation(checked=(), objections=(), remarks=())
+    found = measure_separation(workspace, candidate.version, holdout)
+    if found.objections:
+        raise DataError(
+            f"{candidate.version.ref} cannot be released on {holdout}: "
+            f"{' '.join(found.objections)} Nothing was opened."
+        )
+    return found
+
+
+def _holdout_objections(holdout: Holdout | None) -> tuple[str, ...]:
+    if holdout is None or holdout.claim["verdict"] == Verdict.PASS:
+        return ()
+    verdicts = [one["gate"]["verdict"] for one in holdout.evaluation["labels"]]
+    tally = ", ".join(f"{verdicts.count(one)} {one}" for one in Verdict)
+    cohort, verdict = holdout.evaluation["cohort"], holdout.claim["verdict"]
+    return (f"the gate on {cohort} says {verdict} ({tally})",)
+
+
+def _make_files(
+    desk: Desk, version: PromptVersion, facts: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """Return every file of the release but the envelope."""
+    source = version_folder(desk.workspace, version)
+    return {
+        FACTS: format_facts(facts),
+        **{f"prompt/{name}": (source / name).read_bytes() for name in FILES},
+        **render_files(version),
+        "ledger.jsonl": _ledger_until(desk.workspace, facts["ledger"]["seq"]),
+        **desk.render(facts),
+    }
+
+
+def _ledger_until(workspace: Workspace, seq: int) -> bytes:
+    """Return the lines of the ledger up to the head that the release names."""
+    read_ledger(workspace.ledger)
+    lines = workspace.ledger.read_bytes().splitlines(keepends=True)[:seq]
+    return b"".join(lines)
+
+
+def _sign(
+    desk: Desk, files: Mapping[str, bytes], facts: Mapping[str, Any]
+) -> Mapping[str, bytes]:
+    time = facts["frozen"]["time"]
+    signers = [
+        (
+            Approval(one.key.keyid, one.key.name, one.key.role, one.meaning, time),
+            one.private,
+        )
+        for one in desk.signing
+    ]
+    envelope = sign_release(files, predicate_of(facts), signers)
+    return {**files, ENVELOPE: envelope}

@@ -1,0 +1,337 @@
+"""Keys of people: made, kept private, used to sign, and revoked."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError, LedgerError
+from loop.core.files import locked, make_folder, write_atomic
+from loop.core.ledger import Actor, Entry, Event, Signer, append_event
+from loop.core.paths import Workspace
+from loop.core.signing import key_id, public_of, sign
+from loop.release.public_keys import (
+    PublicKey,
+    format_public_key,
+    key_file,
+    learn_key,
+    parse_public_key,
+    public_key_path,
+    read_public_key,
+    read_public_keys,
+    recorded_key,
+    signature_problem,
+)
+
+__all__ = [
+    "KeySigner",
+    "PublicKey",
+    "find_key",
+    "format_public_key",
+    "key_file",
+    "learn_key",
+    "load_private",
+    "make_key",
+    "private_key_path",
+    "public_key_path",
+    "read_public_key",
+    "read_public_keys",
+    "recorded_key",
+    "revoke_key",
+    "signature_problem",
+    "signer_for",
+]
+
+_PROTECTED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySigner:
+    """Signs ledger entries with a person's key."""
+
+    keyid: str
+    """Sha256 of the raw public key, 64 hex characters."""
+
+    private: Ed25519PrivateKey
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the 64-byte signature of `message`."""
+        return sign(self.private, message)
+
+
+def make_key(
+    workspace: Workspace,
+    name: str,
+    role: str,
+    actor: Actor,
+    *,
+    passphrase: str = "",
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> PublicKey:
+    """Make a key pair for `name`, record it in the ledger, and return the public one.
+
+    Parameters
+    ----------
+    name
+        The person, as they act: `signer_for` finds the key by it.
+    role
+        In which role they sign.
+    passphrase
+        Protects the private key. A key that has one signs only when it is asked for,
+        not every entry of the ledger.
+
+    Raises
+    ------
+    DataError
+        The person has a valid key already, or name or role is unusable.
+    LedgerError
+        The ledger is broken; no key was made.
+    WriteError
+        The workspace cannot be written.
+    """
+    private = Ed25519PrivateKey.generate()
+    public, created = public_of(private), _stamp(now)
+    key = PublicKey(key_id(public), name, role, public, created)
+    parse_public_key(format_public_key(key), f"the key of {name!r}")
+    with _key_lock(workspace):
+        _require_none(workspace, name)
+        _write_private(workspace, key.keyid, private, passphrase)
+        event = Event(
+            action="key_added",
+            subject=key.keyid,
+            reason=f"key of {name} as {role}",
+            payload={
+                "key": key_file(key),
+                "file": public_key_path(workspace, key).name,
+                "sha256": digest_bytes(format_public_key(key)),
+            },
+        )
+        append_event(workspace.ledger, event, actor, now=now)
+        _publish(workspace)
+    return key
+
+
+def revoke_key(
+    workspace: Workspace,
+    keyid: str,
+    actor: Actor,
+    why: str,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Entry:
+    """Record that a key must not be trusted any more, and return the entry.
+
+    What it signed before stays signed. The private file stays too: deleting it is for
+    whoever owns the machine.
+
+    Raises
+    ------
+    DataError
+        There is no such key, or it was revoked before.
+    LedgerError
+        The ledger is broken; nothing was revoked.
+    WriteError
+        The workspace cannot be written.
+    """
+    with _key_lock(workspace):
+        key = find_key(workspace, keyid)
+        if key.revoked:
+            _publish(workspace)
+            raise DataError(
+                f"the key {key.keyid[:16]} of {key.name} was revoked at {key.revoked} "
+                "already. There is nothing to do."
+            )
+        if actor.signer is not None and actor.signer.keyid == key.keyid:
+            actor = replace(actor, signer=None)
+        time = now()
+        revoked = key._replace(revoked=_stamp(lambda: time))
+        event = Event(
+            action="key_revoked",
+            subject=key.keyid,
+            reason=why,
+            payload={
+                "name": key.name,
+                "file": public_key_path(workspace, key).name,
+                "sha256": digest_bytes(format_public_key(revoked)),
+            },
+        )
+        entry = append_event(workspace.ledger, event, actor, now=lambda: time)
+        _publish(workspace)
+    return entry
+
+
+def find_key(workspace: Workspace, wanted: str) -> PublicKey:
+    """Return the recorded key that `wanted` names.
+
+    Parameters
+    ----------
+    wanted
+        A key id, the beginning of one (8 characters or more), or a person's name: then
+        the one of their keys that was not revoked, or the newest.
+
+    Raises
+    ------
+    DataError
+        There is none, or several ids begin so.
+    LedgerError
+        The ledger is broken.
+    """
+    keys = read_public_keys(workspace)
+    named = [key for key in keys.values() if key.name == wanted]
+    if named:
+        return next((key for key in named if not key.revoked), named[-1])
+    fits = [key for keyid, key in keys.items() if keyid.startswith(wanted)]
+    if len(fits) != 1 or len(wanted) < 8:
+        raise DataError(
+            f"{wanted!r} names no recorded key, or not one alone. Give a name or at "
+            "least 8 characters of a key id from `ranloop key list`."
+        )
+    return fits[0]
+
+
+def load_private(
+    workspace: Workspace, keyid: str, passphrase: str = ""
+) -> Ed25519PrivateKey:
+    """Return the private key with that id from this machine.
+
+    Raises
+    ------
+    DataError
+        It is not here, others may read it, or the passphrase is missing or wrong.
+    """
+    path = private_key_path(workspace, keyid)
+    raw = _read_private(path)
+    if raw is None:
+        raise DataError(
+            f"the private key {keyid[:16]} is not on this machine. Sign where it was "
+            "made, or make another one with `ranloop key new`."
+        )
+    if raw.startswith(_PROTECTED) and not passphrase:
+        raise DataError(
+            f"the private key {keyid[:16]} has a passphrase. Give it when asked, or as "
+            "RANLOOP_KEY_PASSPHRASE."
+        )
+    return _decrypt(raw, path, keyid, passphrase)
+
+
+def _decrypt(raw: bytes, path: Path, keyid: str, passphrase: str) -> Ed25519PrivateKey:
+    """Return the key of a PEM file after checking that it is the one asked for."""
+    secret = passphrase.encode("utf-8") if raw.startswith(_PROTECTED) else None
+    try:
+        private = load_pem_private_key(raw, secret)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        hint = "The passphrase is wrong, or the file" if secret else "The file"
+        raise DataError(
+            f"cannot open {path}. {hint} was damaged: try again, or restore it from "
+            "your backup."
+        ) from error
+    if isinstance(private, Ed25519PrivateKey) and key_id(public_of(private)) == keyid:
+        return private
+    raise DataError(
+        f"{path} holds another key than {keyid[:16]}. Restore it from your backup."
+    )
+
+
+def signer_for(workspace: Workspace, name: str) -> Signer | None:
+    """Return what signs the ledger entries of `name`; None if nothing here can.
+
+    That is a key of theirs that was not revoked, lies on this machine, and asks for no
+    passphrase.
+
+    Raises
+    ------
+    DataError
+        The private key is damaged, or others may read it.
+    """
+    if not any(workspace.keys.glob("*.pem")):
+        return None
+    try:
+        keys = read_public_keys(workspace)
+    except LedgerError:
+        # Nothing can be appended to a broken ledger: that says what to do.
+        return None
+    for key in keys.values():
+        raw = None
+        if key.name == name and not key.revoked:
+            raw = _read_private(private_key_path(workspace, key.keyid))
+        if raw is not None and not raw.startswith(_PROTECTED):
+            private = load_private(workspace, key.keyid)
+            return KeySigner(keyid=key.keyid, private=private)
+    return None
+
+
+def private_key_path(workspace: Workspace, keyid: str) -> Path:
+    """Return where the private key lies, on the machine that has it."""
+    return workspace.keys / f"{keyid[:16]}.pem"
+
+
+def _read_private(path: Path) -> bytes | None:
+    """Return the bytes of a private key file; None where there is none."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_IMODE(mode) & 0o077:
+            raise DataError(
+                f"{path} may be read by others. Make it yours alone with "
+                f"`chmod 600 {path}`; if others had access, revoke the key."
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(
+            f"cannot read {path}: {error.strerror}. Correct its permissions or owner."
+        ) from error
+
+
+def _write_private(
+    workspace: Workspace, keyid: str, private: Ed25519PrivateKey, passphrase: str
+) -> None:
+    lock: KeySerializationEncryption = NoEncryption()
+    if passphrase:
+        lock = BestAvailableEncryption(passphrase.encode("utf-8"))
+    raw = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock)
+    workspace.open_private()
+    make_folder(workspace.keys, mode=0o700)
+    write_atomic(private_key_path(workspace, keyid), raw, mode=0o600)
+
+
+def _publish(workspace: Workspace) -> None:
+    """Write the public files that are missing or do not know of a revocation yet."""
+    for key in read_public_keys(workspace).values():
+        path = public_key_path(workspace, key)
+        before = format_public_key(key._replace(revoked=""))
+        if not path.exists() or (key.revoked and path.read_bytes() == before):
+            write_atomic(path, format_public_key(key))
+
+
+def _require_none(workspace: Workspace, name: str) -> None:
+    """Refuse a second key for somebody who has one."""
+    for key in read_public_keys(workspace).values():
+        if key.name == name and not key.revoked:
+            raise DataError(
+                f"{name} has a key already: {key.keyid[:16]}, made {key.created}. Use "
+                "it, or take another one in its place with --replace --why."
+            )
+
+
+def _key_lock(workspace: Workspace) -> AbstractContextManager[None]:
+    return locked(workspace.open_private() / "locks" / "keys.lock")
+
+
+def _stamp(now: Callable[[], datetime]) -> str:
+    return now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

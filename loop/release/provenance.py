@@ -1,0 +1,176 @@
+"""What a release says of its origin: cohorts, versions tried, readers, history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from loop.core.paths import Workspace
+from loop.evaluate.ceiling import measure_ceiling
+from loop.evaluate.history import score_history
+from loop.evaluate.inputs import read_inputs
+from loop.evaluate.results import CohortFacts, Evaluation
+from loop.evaluate.selection import Selection
+from loop.labels.cohort import read_cohort
+from loop.labels.recorded import CohortRecord, read_record
+from loop.labels.taxonomy import read_taxonomy
+from loop.labels.votes import read_cohort_votes
+from loop.stats.intervals import Estimate
+
+
+def cohort_facts(workspace: Workspace, facts: CohortFacts) -> dict[str, Any]:
+    """Return what a release says of one cohort: names and digests, no case.
+
+    Raises
+    ------
+    DataError
+        The cohort is no longer as recorded.
+    """
+    cohort = read_cohort(workspace, facts.name)
+    payload = _reference_payload(read_record(workspace, facts.name), facts.reference)
+    return {
+        "name": facts.name,
+        "role": facts.role,
+        "source": facts.source,
+        "licence": facts.licence,
+        "citation": cohort.citation,
+        "language": facts.language,
+        "digest": facts.digest,
+        "cases": facts.cases,
+        "synthetic": facts.synthetic,
+        "patients_known": cohort.patients_known,
+        "reference": facts.reference,
+        "reference_digest": facts.reference_digest,
+        "readers": payload.get("readers"),
+        "need": payload.get("need"),
+        "not_coded": cohort.not_coded,
+    }
+
+
+def reading_facts(workspace: Workspace, facts: CohortFacts) -> dict[str, Any] | None:
+    """Return who read a cohort; None where its reference comes from no readers."""
+    payload = _reference_payload(read_record(workspace, facts.name), facts.reference)
+    readers = payload.get("readers")
+    if readers is None:
+        return None
+    return {
+        "readers": readers,
+        "blind": readers - len(payload.get("not_blind", ())),
+        "votes": None,
+        "kappa": None,
+    }
+
+
+def _reference_payload(record: CohortRecord, number: int) -> Mapping[str, Any]:
+    """Return what was recorded of a reference; a correction keeps the readers."""
+    payload = record.references.get(number, {})
+    if "readers" not in payload and "corrects" in payload:
+        return _reference_payload(record, int(payload["corrects"]))
+    return payload
+
+
+def ceiling_facts(
+    workspace: Workspace, evaluation: Evaluation
+) -> dict[str, Any] | None:
+    """Return the model beside the readers, on accuracy; None without readers' votes.
+
+    Each reader is held against the majority of the others, and so is the model.
+    """
+    inputs = read_inputs(
+        workspace, evaluation.run.run_id, reference=evaluation.cohort.reference
+    )
+    cohort = read_cohort(workspace, evaluation.cohort.name)
+    if read_record(workspace, cohort.name).votes is None:
+        return None
+    votes = read_cohort_votes(workspace, cohort, read_taxonomy(workspace.labels))
+    if len(votes.readers) < 2:
+        return None
+    found = measure_ceiling(
+        inputs.pairs, votes, inputs.taxonomy, patients=inputs.patients
+    )
+    return {
+        "readers": len(found.readers),
+        "labels": [
+            {
+                "label": row.label,
+                "readers": row.accuracy.reader.value,
+                "model": row.accuracy.model.value,
+                **_difference(row.accuracy.difference),
+            }
+            for row in found.labels
+        ],
+        "note": " ".join(found.warnings),
+    }
+
+
+def _difference(found: Estimate) -> dict[str, float | None]:
+    return {"difference": found.value, "low": found.low, "high": found.high}
+
+
+def selection_facts(selection: Selection | None) -> dict[str, Any] | None:
+    """Return how many versions were tried, and the macro-F1 corrected for that."""
+    if selection is None:
+        return None
+    score = selection.score
+    return {
+        "tried": selection.k,
+        "apparent": score.apparent,
+        "corrected": score.corrected,
+        "low": score.low,
+        "high": score.high,
+        "expected_drop": selection.expected_drop,
+        "note": score.note,
+    }
+
+
+def history_facts(
+    workspace: Workspace, prompt: str, cohort: str
+) -> list[dict[str, Any]]:
+    """Return every version and draft of `prompt` with its score on a dev cohort."""
+    return [
+        {
+            "ref": row.ref,
+            "digest": row.digest,
+            "time": row.when,
+            "author": row.who,
+            "why": row.why,
+            "verdicts": row.verdicts,
+            "status": row.status.value,
+            "macro_f1": row.macro_f1,
+        }
+        for row in score_history(workspace, prompt, cohort)
+    ]
+
+
+def compute_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the run took, from its manifest; null where nobody counted."""
+    account = manifest.get("engine_account") or {}
+    tokens = [account.get(f"{kind}_tokens") for kind in ("prompt", "completion")]
+    packages = {k: v for k, v in manifest["packages"].items() if v is not None}
+    return {
+        "seconds": _seconds(manifest),
+        "tokens": sum(t for t in tokens if t) if any(tokens) else None,
+        "platform": manifest["platform"],
+        "python": manifest["python"],
+        "packages": packages,
+    }
+
+
+def _seconds(manifest: Mapping[str, Any]) -> float | None:
+    try:
+        ended = datetime.fromisoformat(manifest["finished"])
+        began = datetime.fromisoformat(manifest["created"])
+    except (TypeError, ValueError):
+        return None
+    return round((ended - began).total_seconds(), 3)
+
+
+def method_facts(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the protocol an evaluation was judged by, and when it was registered."""
+    return {
+        "digest": evaluation.protocol_digest,
+        "registered": evaluation.registered,
+        "late": evaluation.registered_late,
+        "content": evaluation.protocol.model_dump(mode="json"),
+    }

@@ -1,0 +1,195 @@
+"""A release appears as a whole: staged in private, moved by one rename, recorded.
+
+Killed before the rename there is no release; killed after it, the folder is complete
+and signed, and the next freeze writes the ledger entry that is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from loop.core.digests import digest_bytes
+from loop.core.errors import ConflictError, DataError
+from loop.core.files import (
+    locked,
+    make_folder,
+    sync_folder,
+    write_atomic,
+    write_error,
+)
+from loop.core.git import commit_paths, tag
+from loop.core.ledger import Actor, Entry, Event, append_events
+from loop.core.paths import Workspace
+from loop.release.keys import read_public_keys
+from loop.release.records import frozen_payload
+from loop.release.released import find_release, release_folder
+from loop.release.statement import ENVELOPE
+from loop.release.verify import verify_folder
+
+Step = Callable[[str], None]
+"""Told the name of every step as it is reached; a test stops the process there."""
+
+
+def unwatched(step: str) -> None:
+    """Do nothing at a step."""
+
+
+@contextmanager
+def freezing(workspace: Workspace) -> Iterator[Path]:
+    """Hold the only freeze of a workspace, and give an empty folder to stage it in.
+
+    What a freeze that was killed left there is removed.
+
+    Raises
+    ------
+    ConflictError
+        Another freeze is under way.
+    """
+    private = workspace.open_private()
+    with locked(private / "locks" / "freeze.lock", wait=False):
+        staging = private / "freezing"
+        shutil.rmtree(staging, ignore_errors=True)
+        make_folder(staging, mode=0o700)
+        try:
+            yield staging
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_release(
+    workspace: Workspace,
+    staging: Path,
+    name: str,
+    files: Mapping[str, bytes],
+    reached: Step = unwatched,
+) -> Path:
+    """Write the files of release `name`, all of them or none, and return the folder.
+
+    Raises
+    ------
+    ConflictError
+        There is such a folder: a release is never changed.
+    WriteError
+        It cannot be written; nothing was released.
+    """
+    folder = release_folder(workspace, name)
+    building = staging / name
+    for place, raw in sorted(files.items()):
+        write_atomic(building / place, raw, mode=0o644)
+    for inside in (building, *(one for one in building.iterdir() if one.is_dir())):
+        inside.chmod(0o755)
+        sync_folder(inside)
+    reached("staged")
+    if folder.exists():
+        raise ConflictError(
+            f"{folder} exists already, and a release is never changed. Commit a new "
+            "version and release that."
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(building, folder)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise write_error(folder, error) from error
+    reached("published")
+    return folder
+
+
+def record_release(
+    workspace: Workspace,
+    facts: Mapping[str, Any],
+    actor: Actor,
+    *,
+    now: Callable[[], datetime],
+    reached: Step = unwatched,
+) -> Entry:
+    """Write a release whose folder stands there into the ledger, and into git.
+
+    An override is an entry of its own, in the same write.
+
+    Raises
+    ------
+    WriteError
+        The ledger cannot be written; freezing again goes on from here.
+    """
+    frozen, release = facts["frozen"], facts["release"]
+    folder = release_folder(workspace, release["name"])
+    payload = frozen_payload(facts, digest_bytes((folder / ENVELOPE).read_bytes()))
+    events = [
+        Event(
+            action="frozen",
+            subject=release["ref"],
+            reason=frozen["why"],
+            meaning=frozen["meaning"],
+            payload=payload,
+        )
+    ]
+    if frozen["override"]:
+        events.insert(
+            0,
+            Event(
+                action="override",
+                subject=release["ref"],
+                reason=frozen["override"],
+                meaning=frozen["meaning"],
+                payload={
+                    "release": release["name"],
+                    "verdict": facts["claim"]["verdict"],
+                },
+            ),
+        )
+    entry = append_events(workspace.ledger, events, actor, now=now)[-1]
+    reached("recorded")
+    keep_in_git(workspace, facts, actor)
+    return entry
+
+
+def keep_in_git(
+    workspace: Workspace, facts: Mapping[str, Any], actor: Actor
+) -> str | None:
+    """Commit and tag a release where the workspace is a repository; None elsewhere."""
+    name = facts["release"]["name"]
+    paths = [workspace.releases / name, workspace.ledger]
+    keys = workspace.releases / "keys"
+    if keys.is_dir():
+        paths.append(keys)
+    message = f"Release {name}\n\n{facts['frozen']['why']}"
+    revision = commit_paths(workspace.root, paths, message, actor.name)
+    if revision is None:
+        return None
+    return tag(
+        workspace.root,
+        f"release/{name}",
+        message,
+        revision=revision,
+        tagger=actor.name,
+    )
+
+
+def find_unrecorded(workspace: Workspace, name: str) -> Mapping[str, Any] | None:
+    """Return the facts of a release that a kill left without its ledger entry.
+
+    None where there is no such folder, or it is recorded.
+
+    Raises
+    ------
+    DataError
+        There is such a folder and it is no release made here: a check fails.
+    """
+    folder = release_folder(workspace, name)
+    if not folder.exists() or find_release(workspace, name) is not None:
+        return None
+    found = verify_folder(folder, read_public_keys(workspace))
+    if not found.holds or found.facts is None:
+        what = "; ".join(f"{one.check}: {one.detail}" for one in found.broken)
+        raise DataError(
+            f"{folder} is not in the ledger, and it is no release that can be "
+            f"completed: {what}. Move it away and freeze again."
+        )
+    return found.facts

@@ -1,0 +1,225 @@
+"""Whether a candidate and a holdout are separate: what a release must not rest on.
+
+Text of a holdout in a prompt, or a patient on both sides, would make the final claim a
+claim about cases that were seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from loop.core.errors import DataError, LedgerError
+from loop.core.ledger import read_ledger
+from loop.core.paths import Workspace
+from loop.labels.cohort import (
+    Cohort,
+    Role,
+    has_texts,
+    iter_items,
+    list_cohorts,
+    read_cohort,
+)
+from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
+from loop.labels.texts import SHINGLE, fold_text, shingles, words
+from loop.prompts.version import PromptVersion
+from loop.review.copied import REFUSED_RUN, Copy, Wording, find_copies, find_windows
+
+_PATIENTS = "patients:"
+"""How `check_cohorts` begins what it says of patients that are not known."""
+
+_SHOWN = 5
+"""Case ids named in a sentence."""
+
+
+class Separation(NamedTuple):
+    """What was looked for between a candidate and a holdout, and what was found."""
+
+    checked: tuple[str, ...]
+    """What was compared, as sentences."""
+
+    objections: tuple[str, ...]
+    """What stands against a release: overlap, and what could not be compared."""
+
+    remarks: tuple[str, ...]
+    """What a reader of the release must know: patients that are not known."""
+
+
+def check_separation(
+    workspace: Workspace, version: PromptVersion, holdout: str
+) -> tuple[str, ...]:
+    """Return what stands against a release of `version` on `holdout`, in words.
+
+    Raises
+    ------
+    DataError
+        A cohort does not exist or was changed after its import.
+    """
+    return measure_separation(workspace, version, holdout).objections
+
+
+def measure_separation(
+    workspace: Workspace, version: PromptVersion, holdout: str
+) -> Separation:
+    """Return whether wording of `version` or cases of other roles stand in `holdout`.
+
+    An exemplar is refused when its text is a near-duplicate of a holdout text, or, as
+    any wording, when `REFUSED_RUN` consecutive words of it stand in one. Messages name
+    cases and places, never text.
+
+    Raises
+    ------
+    DataError
+        A cohort does not exist or was changed after its import.
+    """
+    cohort = read_cohort(workspace, holdout)
+    wording = list(_wording(version))
+    checked = [_describe(version, wording, holdout)]
+    objections = list(_once_open(workspace, cohort))
+    if has_texts(workspace, holdout):
+        objections += _copied(workspace, cohort, wording)
+        objections += _alike(workspace, cohort, version)
+    else:
+        objections.append(
+            f"the wording of {version.ref} could not be compared with holdout "
+            f"{holdout}: its texts are not on this machine"
+        )
+    remarks: list[str] = []
+    pairs, unread = _pairs(workspace, cohort)
+    objections += unread
+    for pair in pairs:
+        other = pair.second if pair.first == holdout else pair.first
+        checked.append(
+            f"Cases, patients and texts of {holdout} were compared with those of "
+            f"{other}; texts are near-duplicates when four fifths of their runs of "
+            f"{SHINGLE} words are the same."
+        )
+        objections += _shared(pair)
+        for reason in pair.not_checked:
+            known = objections if not reason.startswith(_PATIENTS) else remarks
+            known.append(f"{holdout} and {other} were not compared by {reason}")
+    return Separation(tuple(checked), tuple(objections), tuple(remarks))
+
+
+def _describe(version: PromptVersion, wording: Sequence[Wording], holdout: str) -> str:
+    exemplars = sum(len(guide.exemplars) for guide in version.guides)
+    return (
+        f"{exemplars} exemplars and {len(wording)} wordings of {version.ref} were "
+        f"compared with the texts of {holdout}: no {REFUSED_RUN} consecutive words may "
+        "be the same."
+    )
+
+
+def _wording(version: PromptVersion) -> Iterator[Wording]:
+    """Yield whatever of a version may have been copied from a case."""
+    for guide in version.guides:
+        for where, texts in (
+            ("definition", (guide.definition,)),
+            ("term", guide.terms),
+            ("exclusion", guide.exclusions),
+            ("clarification", [rule.phrase for rule in guide.clarifications]),
+            ("clarification", [rule.note for rule in guide.clarifications]),
+            ("exemplar", [one.text for one in guide.exemplars]),
+            ("exemplar", [one.evidence for one in guide.exemplars]),
+            ("exemplar", [one.why for one in guide.exemplars]),
+        ):
+            for text in texts:
+                yield Wording(f"{guide.label}, {where}", text)
+    for file, source in (
+        ("system.jinja", version.system),
+        ("user.jinja", version.user),
+    ):
+        yield Wording(file, source)
+
+
+def _copied(
+    workspace: Workspace, cohort: Cohort, wording: Sequence[Wording]
+) -> Iterator[str]:
+    long = [one for one in wording if find_windows(one.text, REFUSED_RUN)]
+    texts = (
+        (item.id, item.variables["text"]) for item in iter_items(workspace, cohort)
+    )
+    for copy in find_copies(long, texts, REFUSED_RUN, cohort.name):
+        yield _copy(copy)
+
+
+def _copy(copy: Copy) -> str:
+    return (
+        f"{copy.where}: {REFUSED_RUN} or more consecutive words also stand in case "
+        f"{copy.case_id} of holdout {copy.cohort}"
+    )
+
+
+def _alike(
+    workspace: Workspace, cohort: Cohort, version: PromptVersion
+) -> Iterator[str]:
+    """Yield each exemplar whose text is equal to, or nearly, that of a case."""
+    texts = {
+        f"{guide.label}, exemplar {number}": one.text
+        for guide in version.guides
+        for number, one in enumerate(guide.exemplars, 1)
+        if words(one.text)
+    }
+    folded = {fold_text(text): where for where, text in texts.items()}
+    sets = {where: shingles(text) for where, text in texts.items()}
+    equal: list[tuple[str, str]] = []
+
+    def cases() -> Iterator[tuple[str, frozenset[int]]]:
+        for item in iter_items(workspace, cohort):
+            text = item.variables["text"]
+            if fold_text(text) in folded:
+                equal.append((folded[fold_text(text)], item.id))
+            yield item.id, shingles(text)
+
+    found = {*near_duplicates(sets, cases()), *equal}
+    for where, case_id in sorted(found):
+        yield (
+            f"{where}: its text is that of case {case_id} of holdout {cohort.name}, or "
+            "nearly so"
+        )
+
+
+def _pairs(workspace: Workspace, cohort: Cohort) -> tuple[list[PairReport], list[str]]:
+    """Return what the holdout shares with other roles, and what could not be read."""
+    pairs: list[PairReport] = []
+    unread: list[str] = []
+    for name in list_cohorts(workspace):
+        if name == cohort.name:
+            continue
+        try:
+            pairs += check_cohorts(workspace, [name, cohort.name]).pairs
+        except LedgerError:
+            raise
+        except DataError:
+            unread.append(
+                f"{cohort.name} and {name} could not be compared: {name} is not as "
+                "recorded"
+            )
+    return pairs, unread
+
+
+def _shared(pair: PairReport) -> Iterator[str]:
+    for shared in pair.shared:
+        ids = ", ".join(
+            " = ".join(dict.fromkeys(both)) for both in shared.examples[:_SHOWN]
+        )
+        several = "" if shared.number == 1 else "s"
+        yield (
+            f"{pair.first} and {pair.second} share {shared.number} "
+            f"{shared.kind.value}{several}: {ids}"
+        )
+
+
+def _once_open(workspace: Workspace, cohort: Cohort) -> Iterator[str]:
+    """Yield the entries that say that these cases had another role."""
+    for entry in read_ledger(workspace.ledger):
+        payload = entry.payload
+        if payload.get("cohort_digest") != cohort.digest:
+            continue
+        added = entry.action == "cohort_added" and payload.get("role") != Role.HOLDOUT
+        if added or entry.action == "holdout_retired":
+            yield (
+                f"the cases of holdout {cohort.name} were open before: entry "
+                f"{entry.seq} of the ledger has them as {entry.subject}, "
+                f"{payload.get('role')}"
+            )

@@ -1,0 +1,74 @@
+"""An audit as data and as a table: what was recorded, and what of it holds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from loop.core.ledger import Entry
+from loop.release.audit.audit import Audit
+from loop.release.audit.findings import Finding, Severity
+from loop.report.evaluation_text import neutralise
+
+_COLUMNS = (
+    *("row", "seq", "time", "actor", "role", "action", "subject", "reason", "meaning"),
+    *("keyid", "hash", "payload", "severity", "check", "what", "where", "implies"),
+    "todo",
+)
+
+
+def audit_data(audit: Audit) -> dict[str, Any]:
+    """Return the audit as JSON data, its numbers plain and its entries whole."""
+    first = audit.first_break
+    return {
+        "holds": audit.holds,
+        "time": audit.time,
+        "head": audit.head,
+        "counts": {str(severity): count for severity, count in audit.counts.items()},
+        "first_break": asdict(first) if first else None,
+        "findings": [asdict(one) for one in audit.findings],
+        "entries": [asdict(entry) for entry in audit.entries],
+    }
+
+
+def render_audit_csv(audit: Audit) -> str:
+    """Return one row per entry, then one per finding, as CSV that no spreadsheet runs.
+
+    An entry that something is broken about says so in its own row too.
+    """
+    doubts = {
+        one.seq: one
+        for one in reversed(audit.findings)
+        if one.seq and one.severity in (Severity.BROKEN, Severity.WARNING)
+    }
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, _COLUMNS, lineterminator="\r\n")
+    writer.writeheader()
+    for entry in audit.entries:
+        writer.writerow(dict(_entry(entry, doubts.get(entry.seq))))
+    for one in audit.findings:
+        writer.writerow(dict(_finding(one)))
+    return stream.getvalue()
+
+
+def _entry(entry: Entry, doubt: Finding | None) -> Iterator[tuple[str, str]]:
+    yield "row", "entry"
+    for name in _COLUMNS[1:11]:
+        yield name, neutralise(getattr(entry, name))
+    payload = json.dumps(entry.payload, ensure_ascii=False, sort_keys=True)
+    yield "payload", neutralise(payload)
+    if doubt:
+        yield "severity", doubt.severity.value
+        yield "what", neutralise(doubt.what)
+
+
+def _finding(one: Finding) -> Iterator[tuple[str, str]]:
+    yield "row", "finding"
+    yield "seq", str(one.seq) if one.seq else ""
+    yield "severity", one.severity.value
+    for name in ("check", "what", "where", "implies", "todo"):
+        yield name, neutralise(getattr(one, name))

@@ -1,0 +1,155 @@
+"""The change record of a release against the one before it."""
+
+from __future__ import annotations
+
+from loop.report.numbers import share
+from loop.report.release.card_evidence import label_list, signature_section
+from loop.report.release.card_sections import labels_changed, worse_section
+from loop.report.release.phrases import Facts, claimed, objections, rate, told
+from loop.report.release.section import Document, Line, Section, fact, table
+
+_CLASSES = {
+    "R1": "terms and synonyms",
+    "R2": "clarification of vague wording",
+    "R3": "exemplars",
+    "template": "the templates around the guides",
+    "plan": "which labels are asked in one call",
+}
+
+
+def change_record(facts: Facts) -> Document:
+    """Return what was modified, by which protocol, and what it did, in that order.
+
+    References
+    ----------
+    FDA. Marketing submission recommendations for a predetermined change control plan
+    for artificial intelligence-enabled device software functions; December 2024: its
+    three parts give the headings.
+    """
+    release = facts["release"]
+    before = told(facts["change"]["previous"]) or told(facts["change"]["from_ref"])
+    return Document(
+        title=f"Change record of {told(release['name'])}",
+        subtitle=f"Against {before}" if before else "First release: no earlier one",
+        intro=(
+            "Ordered as a predetermined change control plan is: description of "
+            "modifications, modification protocol, impact assessment. It helps prepare "
+            "such a plan and is none by itself.",
+        ),
+        sections=(
+            _identity(facts),
+            _modifications(facts),
+            _protocol(facts),
+            _evidence(facts),
+            *_impact(facts),
+            _rollback(facts),
+            signature_section(facts),
+        ),
+    )
+
+
+def _identity(facts: Facts) -> Section:
+    change, supersedes = facts["change"], facts["supersedes"] or {}
+    return Section(
+        key="identity",
+        title="Identity",
+        lines=(
+            fact("Release", facts["release"]["name"]),
+            fact("Digest of the prompt", facts["release"]["digest"]),
+            fact("Previous release", change["previous"] or "none"),
+            fact("Compared with", change["from_ref"] or "nothing"),
+            fact("Statement of the previous", supersedes.get("statement_sha256")),
+        ),
+    )
+
+
+def _modifications(facts: Facts) -> Section:
+    change = facts["change"]
+    classes = [
+        f"{told(one)} ({_CLASSES[one]})" if one in _CLASSES else told(one)
+        for one in change["classes"] or ()
+    ]
+    return Section(
+        key="modifications",
+        title="Description of modifications",
+        lines=(
+            fact("Classes of edits", ", ".join(classes) or "none"),
+            fact("Why", facts["release"]["why"]),
+            fact("Digest of the difference", change["diff_digest"]),
+        ),
+        tables=table("Label|Added|Removed|Changed", labels_changed(facts)),
+    )
+
+
+def _protocol(facts: Facts) -> Section:
+    protocol = facts["protocol"]
+    return Section(
+        key="protocol",
+        title="Modification protocol",
+        lines=(
+            fact("Protocol", protocol["digest"]),
+            fact("Registered in the ledger", protocol["registered"]),
+            Line("Before the runs", "no" if protocol["late"] else "yes"),
+            fact("Gates and margins", protocol["content"]),
+            Line(
+                "Edits outside the allowed classes",
+                author="which classes were allowed; others need a new protocol",
+            ),
+        ),
+    )
+
+
+def _evidence(facts: Facts) -> Section:
+    selection = facts["selection"] or {}
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{told(one['cohort'])} ({told(one['role'])})",
+            told(one["verdict"]),
+            rate(one["macro"]),
+            told(one["run"]),
+        )
+        for one in facts["evaluations"] or ()
+    ]
+    corrected = share(selection.get("corrected"))
+    return Section(
+        key="evidence",
+        title="Evidence",
+        lead=() if rows else ("No evaluation is recorded.",),
+        lines=(
+            Line("Development, corrected for the choice of a version", corrected),
+            fact("Openings of the holdout", len(facts["openings"] or ())),
+        ),
+        tables=table("Cohort|Verdict|#Macro-F1|Run", rows),
+    )
+
+
+def _impact(facts: Facts) -> tuple[Section, ...]:
+    change, evaluation = facts["change"], claimed(facts)
+    assessment = Section(
+        key="impact",
+        title="Impact assessment",
+        lines=(
+            Line("Labels improved", label_list(facts, change["improved"])),
+            Line("Labels unchanged", label_list(facts, change["unchanged"])),
+            Line(
+                "Labels worse",
+                label_list(facts, [one["label"] for one in change["worse"] or ()]),
+            ),
+            Line("Affected users", author="who uses these labels, and what they see"),
+            Line("Known limits", author="beside those listed here and on the card"),
+        ),
+        notes=tuple(objections(evaluation)) if evaluation else (),
+    )
+    return (assessment, worse_section(facts))
+
+
+def _rollback(facts: Facts) -> Section:
+    target = told(facts["change"]["rollback"])
+    return Section(
+        key="rollback",
+        title="Rollback",
+        lines=(
+            Line("Target", target or "none: no earlier version"),
+            Line("When", author="what would make the site go back, and who decides"),
+        ),
+    )

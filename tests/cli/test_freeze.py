@@ -1,0 +1,87 @@
+"""The verbs ``freeze`` and ``withdraw`` as people type them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from tests.release.ready import make_ready
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def ready(workspace, tmp_path):
+    """Make a workspace whose version passes on both cohorts."""
+    return make_ready(workspace, tmp_path)
+
+
+def call(ready, *words, code=0, env=None):
+    """Run a command in the workspace and return what it printed."""
+    done = CliRunner().invoke(
+        app, [*words, "--workspace", str(ready.workspace.root)], env=env
+    )
+    assert done.exit_code == code, done.output
+    return done
+
+
+FREEZE = (
+    *("freeze", "tiny", "--cohort", "dev", "--holdout", "held"),
+    *("--why", "first release", "--actor", "Dr Approver"),
+)
+
+
+def test_freeze_then_verify_then_withdraw(ready):
+    """What was released holds, and after its withdrawal is not in force."""
+    said = call(ready, *FREEZE).stdout
+    assert "claim (subset) on held: PASS, 2 of 21 labels certified" in said
+    assert "holdout opening 1 of 3" in said
+    assert "released tiny@v1 as tiny-v1" in said
+    assert "tiny-v1: holds" in call(ready, "verify", "tiny-v1").stdout
+    told = call(ready, "history", "tiny").stdout
+    assert "frozen by Dr Approver: first release" in told
+    words = ("withdraw", "tiny-v1", "--why", "misread", "--actor", "Dr Approver")
+    assert "tiny-v1 is withdrawn" in call(ready, *words).stdout
+    assert "misread" in call(ready, "verify", "tiny-v1", code=100).stdout
+    assert "withdrawn by Dr Approver: misread" in call(ready, "history", "tiny").stdout
+
+
+def test_a_gate_exits_with_100_and_says_what_to_do(workspace, tmp_path):
+    """In words and as JSON; nothing is released."""
+    ready = make_ready(workspace, tmp_path, wrong=(60, 0))
+    workspace.protocol.write_text("accuracy: 0.95\nkappa: 0.8\n")
+    done = call(ready, *FREEZE, code=100)
+    assert "objection: the gate on dev says FAIL" in done.stdout
+    assert "--override REASON" in done.stdout
+    data = json.loads(call(ready, *FREEZE, "--json", code=100).stdout)
+    assert data["released"] is False
+    assert data["claim"]["verdict"] == "FAIL"
+    assert not (workspace.releases / "tiny-v1").exists()
+
+
+def test_a_passphrase_is_taken_from_the_environment_only_where_nobody_can_type(ready):
+    """And is asked for by name when it is missing."""
+    env = {"RANLOOP_KEY_PASSPHRASE": "long and secret words"}
+    words = ("key", "new", "Dr Approver", "--role", "approver", "--replace")
+    call(ready, *words, "--why", "a passphrase", env=env)
+    refused = call(ready, *FREEZE, code=1)
+    assert "the key of Dr Approver has a passphrase" in str(refused.exception)
+    assert "secret" not in refused.output + str(refused.exception)
+    assert "released tiny@v1" in call(ready, *FREEZE, env=env).stdout
+
+
+def test_a_second_signer_is_named_with_what_it_means(ready):
+    """``--sign`` takes a name and a meaning."""
+    call(ready, "key", "new", "Dr Reviewer", "--role", "reviewer")
+    done = call(ready, *FREEZE, "--sign", "Dr Reviewer", code=2)
+    assert "NAME:MEANING" in done.output
+    call(ready, *FREEZE, "--sign", "Dr Reviewer:review")
+    said = call(ready, "verify", "tiny-v1").stdout
+    assert "Dr Reviewer (reviewer), review" in said
+
+
+def test_a_release_needs_a_reason(ready):
+    """An empty one is a mistake of typing, not of the workspace."""
+    done = call(ready, *FREEZE, "--why", " ", code=2)
+    assert "--why needs a reason" in done.output

@@ -1,0 +1,243 @@
+"""Git as a copy of the record: what is committed, by whom, and what never happens."""
+
+import logging
+import os
+import stat
+import subprocess
+
+import pytest
+
+from loop.core import git as module
+from loop.core.git import commit_paths, read_git, tag
+
+HOME_VARIABLES = ("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "EMAIL")
+
+
+@pytest.fixture
+def git(tmp_path, monkeypatch):
+    """Return a function that runs git in an empty repository, without any settings."""
+    for name in HOME_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    root = tmp_path / "repository"
+    root.mkdir()
+
+    def run(*arguments):
+        command = ["git", "-C", str(root), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    run("init", "-q", "-b", "main")
+    run.root = root
+    return run
+
+
+@pytest.fixture
+def mine(git):
+    """Return the repository with an identity and one commit."""
+    git("config", "user.name", "Dr. Ayşe Kaya")
+    git("config", "user.email", "kaya@example.org")
+    write(git.root / "first", "1")
+    git("add", "first")
+    git("commit", "-qm", "first")
+    return git
+
+
+def write(path, text):
+    """Write a file and its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def files_of(git, revision="HEAD"):
+    """Return the files a commit touched."""
+    shown = git("show", "--format=", "--name-only", "-z", revision)
+    return {name for name in shown.split("\0") if name}
+
+
+def test_git_revision_and_dirty_flag(git):
+    """A number measured on edited files must say so."""
+    assert read_git(git.root) == (None, None)
+    write(git.root / "file", "a")
+    commit = commit_paths(git.root, [git.root / "file"], "one", "Dr A")
+    assert read_git(git.root) == (commit, False)
+    write(git.root / "file", "b")
+    assert read_git(git.root) == (commit, True)
+
+
+def test_without_git_or_a_repository_nothing_happens(tmp_path, monkeypatch, caplog):
+    """Neither is needed, and nobody is told that they are."""
+    file = write(tmp_path / "file", "a")
+    for path in (os.environ["PATH"], ""):
+        monkeypatch.setenv("PATH", path)
+        assert read_git(tmp_path) == (None, None)
+        assert commit_paths(tmp_path, [file], "one", "Dr A") is None
+        assert tag(tmp_path, "v1", "one") is None
+    assert not caplog.records
+
+
+def test_a_commit_holds_its_files_and_no_others(mine):
+    """What else is changed, staged or new stays as it is."""
+    for name in ("staged", "changed"):
+        write(mine.root / name, "1")
+    mine("add", ".")
+    mine("commit", "-qm", "second")
+    write(mine.root / "staged", "2")
+    mine("add", "staged")
+    write(mine.root / "changed", "2")
+    write(mine.root / "new", "1")
+    write(mine.root / "prompts" / "v2" / "prompt.yaml", "a")
+    write(mine.root / "prompts" / "ledger.jsonl", "b")
+    paths = [mine.root / "prompts" / "v2", mine.root / "prompts" / "ledger.jsonl"]
+    commit = commit_paths(mine.root, paths, "p@v2\n\nbecause", "Dr A")
+    assert commit == mine("rev-parse", "HEAD")
+    assert files_of(mine) == {"prompts/v2/prompt.yaml", "prompts/ledger.jsonl"}
+    assert mine("status", "--porcelain").splitlines() == [
+        "M changed",
+        "M  staged",
+        "?? new",
+    ]
+    assert mine("log", "-1", "--format=%B") == "p@v2\n\nbecause"
+
+
+def test_the_author_is_who_acts_and_the_committer_whose_machine_it_is(mine):
+    """Git keeps both; an address is never made up."""
+    file = write(mine.root / "ledger", "a")
+    commit_paths(mine.root, [file], "one", "Dr. Böse <x@y>\n")
+    shown = mine("log", "-1", "--format=%an|%ae|%cn|%ce")
+    assert shown == "Dr. Böse  x@y||Dr. Ayşe Kaya|kaya@example.org"
+    write(file, "b")
+    commit_paths(mine.root, [file], "two", "Dr. Ayşe Kaya")
+    assert mine("log", "-1", "--format=%ae") == "kaya@example.org"
+
+
+def test_without_an_identity_the_person_is_the_committer(git):
+    """A fresh machine must not lose the commit."""
+    file = write(git.root / "ledger", "a")
+    assert commit_paths(git.root, [file], "one", "Dr A")
+    assert git("log", "-1", "--format=%an|%cn|%ce") == "Dr A|Dr A|"
+    assert tag(git.root, "extractor-v1", "a release", tagger="Dr A") == "extractor-v1"
+    assert git("cat-file", "-t", "extractor-v1") == "tag"
+
+
+def test_what_is_unchanged_is_not_committed_again(mine):
+    """An act that is finished after a kill makes no second commit."""
+    file = write(mine.root / "ledger", "a")
+    first = commit_paths(mine.root, [file], "one", "Dr A")
+    assert commit_paths(mine.root, [file], "one", "Dr A") == first
+
+
+def test_what_git_ignores_is_left_alone(mine, caplog):
+    """Somebody decided that these files are not for git."""
+    write(mine.root / ".gitignore", "prompts/\n")
+    file = write(mine.root / "prompts" / "ledger.jsonl", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A") is None
+    assert not caplog.records
+
+
+def test_git_can_be_switched_off(mine):
+    """One word in the settings of the machine."""
+    write(mine.root / ".ranloop" / "config.yaml", "git: off\n")
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A") is None
+    assert tag(mine.root, "v1", "one") is None
+    assert mine("log", "-1", "--format=%s") == "first"
+
+
+def test_hooks_and_signatures_are_left_out(mine):
+    """A hook may change files or ask; a signature may ask for a passphrase."""
+    for name in ("pre-commit", "commit-msg", "prepare-commit-msg", "post-commit"):
+        hook = write(mine.root / ".git" / "hooks" / name, "#!/bin/sh\nexit 1\n")
+        hook.chmod(0o755)
+    mine("config", "commit.gpgSign", "true")
+    mine("config", "tag.gpgSign", "true")
+    mine("config", "gpg.program", "/nonexistent")
+    mine("config", "core.editor", "/nonexistent")
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "# one", "Dr A")
+    assert mine("log", "-1", "--format=%B") == "# one"
+    assert tag(mine.root, "v1", "# one") == "v1"
+
+
+def test_a_failure_is_a_remark_with_a_way_out(mine, caplog):
+    """Another git holds the index: the act is done all the same."""
+    write(mine.root / ".git" / "index.lock", "")
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A") is None
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "stands in the ledger" in record.getMessage()
+    assert "git: off" in record.getMessage()
+
+
+def test_in_the_middle_of_a_merge_nothing_is_committed(mine, caplog):
+    """The merge is somebody's work that is not finished."""
+    write(mine.root / ".git" / "MERGE_HEAD", mine("rev-parse", "HEAD") + "\n")
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A") is None
+    assert "git commit failed" in caplog.text
+    assert mine("log", "-1", "--format=%s") == "first"
+
+
+def test_a_broken_setting_of_the_machine_is_a_remark(mine, caplog):
+    """The act came before: its caller must not learn of a failure."""
+    write(mine.root / ".ranloop" / "config.yaml", "git: maybe\n")
+    file = write(mine.root / "ledger", "a")
+    assert commit_paths(mine.root, [file], "one", "Dr A") is None
+    assert "config.yaml does not have the expected form" in caplog.text
+
+
+def test_a_git_that_hangs_is_stopped(tmp_path, monkeypatch):
+    """Nobody waits for ever, and no process stays behind."""
+    slow = write(tmp_path / "bin" / "git", "#!/bin/sh\necho $$ > pid\nexec sleep 60\n")
+    slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(module, "_GIT_S", 0.2)
+    monkeypatch.chdir(tmp_path)
+    file = write(tmp_path / "ledger", "a")
+    assert commit_paths(tmp_path, [file], "one", "Dr A") is None
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_names_are_names_and_no_patterns(mine):
+    """A folder may be called as git spells a pattern."""
+    odd = write(mine.root / ":(glob)*", "a")
+    write(mine.root / "other", "a")
+    assert commit_paths(mine.root, [odd], "one", "Dr A")
+    assert files_of(mine) == {":(glob)*"}
+
+
+def test_a_git_that_runs_us_does_not_name_our_repository(mine, tmp_path, monkeypatch):
+    """Inside a hook of another repository git points everybody at that one."""
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    file = write(mine.root / "ledger", "a")
+    commit = commit_paths(mine.root, [file], "one", "Dr A")
+    monkeypatch.undo()
+    assert commit == mine("rev-parse", "HEAD")
+
+
+def test_a_tag_is_made_once(mine, caplog):
+    """The same release is tagged again without a word; another one is refused."""
+    first = mine("rev-parse", "HEAD")
+    assert tag(mine.root, "extractor-v1", "a release") == "extractor-v1"
+    assert tag(mine.root, "extractor-v1", "a release") == "extractor-v1"
+    assert mine("rev-parse", "extractor-v1^{commit}") == first
+    file = write(mine.root / "ledger", "a")
+    second = commit_paths(mine.root, [file], "one", "Dr A")
+    assert tag(mine.root, "extractor-v1", "again", revision=second) is None
+    assert "already exists" in caplog.text
+    assert tag(mine.root, "older", "x", revision=first) == "older"
+    assert mine("rev-parse", "older^{commit}") == first
+
+
+def test_a_workspace_in_a_folder_of_the_repository_is_found(mine):
+    """Many keep a workspace beside their code."""
+    root = mine.root / "clinic" / "ws"
+    file = write(root / "prompts" / "ledger.jsonl", "a")
+    assert commit_paths(root, [file], "one", "Dr A") == mine("rev-parse", "HEAD")
+    assert files_of(mine) == {"clinic/ws/prompts/ledger.jsonl"}

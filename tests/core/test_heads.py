@@ -1,0 +1,150 @@
+"""The newest head this machine has seen: what going back to yesterday leaves behind."""
+
+import json
+import os
+import shutil
+import stat
+from datetime import UTC, datetime
+
+import pytest
+
+from loop.core.heads import find_rollback
+from loop.core.ledger import Actor, Event, append_event, append_events
+from loop.core.paths import Workspace
+
+ACTOR = Actor(name="Dr A")
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Return a workspace with two entries, and a place for what the machine keeps."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = Workspace(tmp_path / "ws")
+    made.prompts.mkdir(parents=True)
+    made.open_private()
+    append(made, 2)
+    return made
+
+
+def append(place, count=1):
+    """Append so many entries."""
+    events = [Event(action="evaluated", subject="x@v1", reason="r")] * count
+    return append_events(place.ledger, events, ACTOR, now=lambda: NOON)
+
+
+def record(tmp_path):
+    """Return the one file that the machine keeps."""
+    [path] = (tmp_path / "state" / "ranloop" / "heads").iterdir()
+    return path
+
+
+def test_a_ledger_that_only_grew_is_no_rollback(place, tmp_path):
+    """Every append is remembered, in one private file outside the workspace."""
+    assert find_rollback(place) is None
+    last = append(place)[-1]
+    assert find_rollback(place) is None
+    data = json.loads(record(tmp_path).read_text())
+    assert (data["seq"], data["hash"], data["time"]) == (3, last.hash, last.time)
+    assert stat.S_IMODE(record(tmp_path).stat().st_mode) == 0o600
+
+
+def test_yesterday_s_workspace_is_noticed(place, tmp_path):
+    """Everything rolled back at once is a valid chain; only its end is missing."""
+    shutil.copytree(place.root, tmp_path / "yesterday")
+    last = append(place)[-1]
+    shutil.rmtree(place.root)
+    shutil.copytree(tmp_path / "yesterday", place.root)
+    found = find_rollback(place)
+    assert (found.seq, found.hash, found.found) == (3, last.hash, 2)
+    assert found.time == "2026-01-02T12:00:00Z"
+    assert found.record == record(tmp_path)
+
+
+def test_going_on_after_a_rollback_does_not_hide_it(place):
+    """The lost head stays remembered beside the new ones."""
+    before = place.ledger.read_bytes()
+    lost = append(place)[-1]
+    place.ledger.write_bytes(before)
+    events = [Event(action="evaluated", subject="y@v1", reason="r")] * 3
+    for event in events:
+        append_event(place.ledger, event, ACTOR)
+        assert find_rollback(place).hash == lost.hash
+
+
+def test_bringing_back_what_was_lost_ends_it(place):
+    """A restore by mistake, taken back."""
+    before = place.ledger.read_bytes()
+    append(place)
+    after = place.ledger.read_bytes()
+    place.ledger.write_bytes(before)
+    assert find_rollback(place)
+    place.ledger.write_bytes(after)
+    assert find_rollback(place) is None
+    append(place)
+    assert find_rollback(place) is None
+
+
+def test_a_chain_written_anew_is_noticed(place):
+    """As long as before and valid, but of other hashes."""
+    place.ledger.unlink()
+    append_event(
+        place.ledger, Event(action="frozen", subject="x@v1", reason="r"), ACTOR
+    )
+    append(place)
+    assert find_rollback(place).seq == 2
+
+
+def test_a_removed_ledger_is_noticed(place):
+    """Nothing left is a rollback to before the first day."""
+    place.ledger.unlink()
+    assert find_rollback(place).found == 0
+
+
+def test_a_broken_ledger_can_be_asked_too(place):
+    """An audit wants every finding, not the first."""
+    place.ledger.write_bytes(b"[1]\n{\n")
+    assert find_rollback(place).seq == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "7", '{"seq": "2"}', '{"lost": 1}'])
+def test_what_was_garbled_is_nothing_remembered(place, tmp_path, content):
+    """A damaged second look must not stop the work."""
+    record(tmp_path).write_text(content)
+    assert find_rollback(place) is None
+    append(place)
+    assert json.loads(record(tmp_path).read_text())["seq"] == 3
+
+
+def test_without_a_private_folder_nothing_is_remembered(tmp_path, monkeypatch):
+    """A ledger alone, as in a release, is nobody's workspace."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    place = Workspace(tmp_path / "ws")
+    place.prompts.mkdir(parents=True)
+    append(place)
+    assert find_rollback(place) is None
+    assert not (tmp_path / "state").exists()
+    assert not place.private.exists()
+
+
+@pytest.mark.parametrize("state", ["/proc/nowhere", "relative", ""])
+def test_nowhere_to_remember_is_no_error(tmp_path, monkeypatch, state):
+    """A read-only home, or none: the ledger is written all the same."""
+    monkeypatch.setenv("XDG_STATE_HOME", state)
+    monkeypatch.setenv("HOME", "/proc/nowhere")
+    place = Workspace(tmp_path / "ws")
+    place.prompts.mkdir(parents=True)
+    place.open_private()
+    assert append(place)[0].seq == 1
+    assert find_rollback(place) is None
+    assert "relative" not in os.listdir()
+
+
+@pytest.mark.parametrize("name", ["../../x", "short", "", "é" * 32])
+def test_an_id_that_is_none_is_made_anew(place, tmp_path, name):
+    """Nothing in a workspace decides where on the machine a file goes."""
+    path = place.private / "workspace-id"
+    path.write_text(name)
+    append(place)
+    assert len(path.read_text().strip()) == 32
+    assert len(list((tmp_path / "state" / "ranloop" / "heads").iterdir())) == 2

@@ -1,0 +1,91 @@
+"""Tables printed honestly raise no alarm, however they were rounded."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loop.evaluate.published.audit import audit_tables
+from loop.evaluate.published.finding import Standing
+from loop.evaluate.published.limits import METHODS
+from loop.evaluate.published.reading import Grid
+from loop.evaluate.published.table import make_table
+from tests.evaluate.published.honest import (
+    Manner,
+    before_after,
+    systems,
+    with_intervals,
+)
+
+MANNERS = st.builds(
+    Manner,
+    places=st.integers(2, 4),
+    half_up=st.booleans(),
+    percent=st.booleans(),
+    method=st.sampled_from(list(METHODS)),
+    from_rounded=st.booleans(),
+)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def audited(rows, caption="", n=None):
+    """Return the audit of rows of text."""
+    header, *body = (tuple(row) for row in rows)
+    grid = Grid("T", caption, header, tuple(body), 0)
+    return audit_tables([make_table(grid, n=n)])
+
+
+def alarms(audit):
+    """Return what does not hold."""
+    return [one for one in audit.findings if one.standing is Standing.FAILS]
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(SEEDS, MANNERS, st.integers(20, 900), st.integers(3, 21), st.booleans())
+def test_a_table_before_and_after_raises_no_alarm(seed, manner, n, labels, stated):
+    """Shares, averages, differences and reference positives, n stated or not."""
+    rows = before_after(seed, manner, n=n, labels=labels)
+    assert alarms(audited(rows, n=n if stated else None)) == []
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(SEEDS, MANNERS, st.integers(20, 2000), st.integers(3, 21), st.booleans())
+def test_a_table_of_intervals_raises_no_alarm(seed, manner, n, labels, stated):
+    """All five methods, at the stated number of cases or at none."""
+    rows = with_intervals(seed, manner, n=n, labels=labels)
+    audit = audited(rows, "Accuracy (95% CI)", n=n if stated else None)
+    assert alarms(audit) == []
+    if stated:
+        (found,) = audit.about("interval method")
+        assert found.standing is Standing.HOLDS
+        assert found.numbers["matched"][manner.method] == labels * 3
+
+
+@settings(max_examples=60)
+@given(SEEDS, MANNERS, st.integers(100, 5000), st.integers(2, 9), st.booleans())
+def test_a_table_of_systems_raises_no_alarm(seed, manner, n, models, stated):
+    """One reference set, so one share of positives, whatever each system does."""
+    rows = systems(seed, manner, n=n, models=models)
+    assert alarms(audited(rows, n=n if stated else None)) == []
+
+
+def test_one_changed_digit_in_an_honest_table_is_found():
+    """The other side: a table is not passed because nothing is ever refused."""
+    rows = before_after(7, Manner(), n=300, labels=12)
+    cell = rows[4][9]
+    rows[4][9] = f"{float(cell) - 0.004:.3f}"
+    checks = {one.check for one in alarms(audited(rows, n=300))}
+    assert {"F1 from P and R", "difference"} <= checks
+
+
+def test_intervals_of_another_level_are_recognised():
+    """The caption says 90 %, and the limits are those of 90 %."""
+    rows = [["Label", "Accuracy (90% CI)"]]
+    rows += [[f"L{k}", f"{k / 200:.3f} ({low}-{high})"] for k, low, high in NINETY]
+    (found,) = audited(rows, n=200).about("interval method")
+    assert found.standing is Standing.HOLDS
+    assert found.numbers["method"] == "Clopper-Pearson"
+
+
+NINETY = ((190, "0.917", "0.973"), (180, "0.858", "0.933"), (100, "0.440", "0.560"))

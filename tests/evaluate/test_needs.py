@@ -1,0 +1,151 @@
+"""What a label needs: obstacles, remedies and sizes that can be checked by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.evaluate.needs import (
+    Counted,
+    Goal,
+    accuracy_for_kappa,
+    need_alone,
+    plan_labels,
+)
+from loop.evaluate.protocol import Protocol
+from loop.stats.agreement import cohen_kappa
+from loop.stats.confusion import Confusion
+from loop.stats.power import Bar, Size
+
+LOWER = Protocol(rule="lower", min_positives=14)
+SUBSET = LOWER.model_copy(update={"claim": "subset"})
+GOAL = Goal(Bar(0.95), Bar(0.80))
+FAMILY = Goal(Bar(0.95, 1 - 0.05 / 21), Bar(0.80))
+STRICT = Goal(Bar(0.95), Bar(0.90))
+
+
+def one(cases, positives, observed=None):
+    """Return what is known of a label."""
+    return Counted("rare", "Rare", cases, positives, observed)
+
+
+def planned(counted, protocol=LOWER, goal=GOAL, candidates=(0.99, 0.98, 0.97)):
+    """Return the plan of one label."""
+    return plan_labels([counted], protocol, goal, candidates)[0]
+
+
+def test_a_rare_label_needs_29_chosen_positives_or_1450_random_cases():
+    """Prevalence 2 %, sensitivity above 0.90: 23 beside the 6 of 300, 1,150 cases."""
+    plan = planned(one(300, 6), goal=STRICT)
+    assert plan.obstacles == ("6 of at least 29 positives",)
+    assert plan.remedy == "23 chosen positives, or about 1,150 more random cases"
+
+
+def test_a_cohort_that_is_too_small_says_how_many_cases_it_lacks():
+    """59 flawless cases are the fewest; 14 of them positive, 10 negative."""
+    plan = planned(one(40, 10))
+    assert plan.obstacles == (
+        "40 of at least 59 cases",
+        "10 of at least 14 positives",
+    )
+    assert plan.remedy == (
+        "4 chosen positives and 15 other cases, or about 19 more random cases"
+    )
+
+
+def test_a_label_that_lacks_only_cases_needs_no_choosing():
+    """20 of 50 are positive: nine more of any kind."""
+    assert planned(one(50, 20)).remedy == "9 more cases"
+
+
+def test_a_side_that_was_never_seen_has_no_random_number():
+    """Its prevalence is unknown, and so is every size that rests on it."""
+    plan = planned(one(300, 0))
+    assert plan.obstacles == ("0 of at least 14 positives",)
+    assert plan.remedy == (
+        "14 chosen positives; none has been seen, so random cases cannot be counted on"
+    )
+    assert plan.collect is None and plan.kappa_asks is None
+    assert {size for need in plan.candidates for size in need.both} == {
+        Size(None, None)
+    }
+
+
+@pytest.mark.parametrize(("cases", "possible"), [(117, False), (118, True)])
+def test_one_label_out_of_21_needs_118_flawless_cases(cases, possible):
+    """Where the others can never be certified the first step of Holm decides."""
+    family = [one(cases, 40), *[one(5, 2)] * 20]
+    plan = plan_labels(family, SUBSET, FAMILY, (0.98,))[0]
+    assert (plan.obstacles == ()) is possible
+
+
+def test_holm_lets_labels_that_are_all_flawless_pass_with_fewer_than_118():
+    """The last of 21 is compared with alpha itself, but only if the others hold."""
+    assert plan_labels([one(59, 20)] * 21, SUBSET, FAMILY, (0.98,))[0].obstacles
+    family = [*[one(300, 60)] * 20, one(59, 20)]
+    assert not plan_labels(family, SUBSET, FAMILY, (0.98,))[-1].obstacles
+
+
+def test_what_is_observed_is_planned_with_its_own_rates():
+    """2 of 40 positives missed and 3 false alarms: sensitivity 0.95, not 0.9833."""
+    plan = planned(one(300, 40, Confusion(38, 3, 2, 257)))
+    assert plan.observed.accuracy == pytest.approx(295 / 300)
+    assert plan.observed.sensitivity == pytest.approx(0.95)
+    assert plan.observed.cases == need_alone(295 / 300, GOAL).cases
+    assert plan.observed.positives == need_alone(0.95, GOAL).positives
+
+
+@pytest.mark.parametrize("counts", [(0, 3, 0, 297), (300, 0, 0, 0), (0, 0, 0, 0)])
+def test_a_run_that_scored_one_side_only_has_no_rates(counts):
+    """Without positives there is no sensitivity to plan with."""
+    assert planned(one(300, 40, Confusion(*counts))).observed is None
+
+
+def test_a_flawless_run_does_not_shorten_what_to_collect():
+    """No error seen is not none there: the middle candidate asks for more."""
+    perfect = planned(one(300, 18, Confusion(18, 0, 0, 282)))
+    assert perfect.collect == planned(one(300, 18)).collect
+    assert perfect.collect.accuracy == 0.98
+
+
+def test_enough_cases_need_nothing_more():
+    """At 0.98 a label with 100 positives of 1,000 is past every size."""
+    assert planned(one(1000, 100)).collect == (0.98, 0, 0, 0)
+
+
+def test_what_to_collect_covers_the_protocols_minimum():
+    """A protocol may ask for more positives than the sensitivity does."""
+    many = LOWER.model_copy(update={"min_positives": 200})
+    add = planned(one(1000, 100), many).collect
+    assert (add.random, add.positives) == (1000, 100)
+
+
+@given(st.integers(1, 2000), st.integers(0, 2000))
+def test_random_cases_bring_the_power_and_chosen_positives_too(cases, positives):
+    """The random number ends at the size for both; chosen ones at the sizes alone."""
+    positives = min(positives, cases)
+    plan = planned(one(cases, positives), candidates=(0.98,))
+    add = plan.collect
+    if add is None or not add.random:
+        return
+    need = plan.candidates[0]
+    assert cases + add.random >= need.both[0].safe
+    if add.positives:
+        assert positives + add.positives >= need.positives[1].safe
+        assert cases + add.positives + add.others >= need.cases[1].safe
+        assert add.positives + add.others < add.random
+
+
+@pytest.mark.parametrize(
+    "counts", [(80, 10, 10, 900), (16, 4, 4, 976), (250, 50, 50, 650)]
+)
+def test_kappa_asks_for_the_accuracy_of_an_even_table(counts):
+    """As many misses as false alarms: the formula is Cohen's kappa turned round."""
+    table = Confusion(*counts)
+    kappa = cohen_kappa(table).value
+    prevalence = table.positives / table.n
+    assert accuracy_for_kappa(prevalence, kappa) == pytest.approx(table.accuracy)
+
+
+def test_a_rare_label_needs_more_accuracy_for_its_kappa_than_the_protocol_says():
+    """At 2 %, kappa 0.80 asks for 0.992: an accuracy of 0.98 has a kappa near 0.5."""
+    assert planned(one(300, 6)).kappa_asks == pytest.approx(0.99216)

@@ -1,0 +1,295 @@
+"""Every edit of the ledger is found, named, and said what it implies."""
+
+import json
+from dataclasses import replace
+from time import monotonic
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loop.core.errors import DataError
+from loop.core.ledger import TornLedgerError, quarantine_torn_line, read_ledger
+from loop.release.audit.chain import check_chain
+from loop.release.audit.findings import is_clean
+from loop.release.audit.heads import KnownHead
+from loop.release.audit.lines import Trouble, read_line, read_lines
+from loop.release.keys import make_key, signer_for
+from tests.release.audit.scenes import ACTOR, clock, make_history, rehashed
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Return a fresh history."""
+    return make_history(tmp_path / "ws")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Return a history, partly signed, whose ledger each example writes anew."""
+    made = make_history(tmp_path_factory.mktemp("ws") / "ws")
+    make_key(made.workspace, ACTOR.name, "approver", ACTOR, now=clock(10))
+    signer = replace(ACTOR, signer=signer_for(made.workspace, ACTOR.name))
+    for ref in ("tiny@v1", "tiny@v2"):
+        payload = {"alias": ref[-2:] + "x", "before": None}
+        made.record("alias_moved", ref, payload, actor=signer, at=11)
+    return made, made.path.read_bytes()
+
+
+def edit(lines):
+    """Change a reason."""
+    lines[2] = lines[2].replace(b'"why"', b'"hmm"')
+
+
+def edit_hash(lines):
+    """Change a hash only."""
+    data = json.loads(lines[2])
+    data["hash"] = "0" * 64
+    lines[2] = json.dumps(data, sort_keys=True).encode() + b"\n"
+
+
+def delete(lines):
+    """Remove two entries."""
+    del lines[2:4]
+
+
+def delete_first(lines):
+    """Remove the beginning."""
+    del lines[:2]
+
+
+def reorder(lines):
+    """Swap two entries."""
+    lines[2], lines[3] = lines[3], lines[2]
+
+
+def duplicate(lines):
+    """Write an entry twice."""
+    lines.insert(4, lines[2])
+
+
+def insert(lines):
+    """Put an entry that follows properly between two others."""
+    entry = read_line(lines[2], 3).entry
+    forged = [read_line(line, n).entry for n, line in enumerate(lines[:2], 1)]
+    forged.append(replace(entry, reason="forged"))
+    lines.insert(2, rehashed(forged, 3)[2])
+
+
+def insert_foreign(lines):
+    """Put an entry of another ledger between two others."""
+    entry = replace(read_line(lines[2], 3).entry, prev="f" * 64)
+    lines.insert(2, rehashed([entry], 1)[0].replace(b'"seq": 1', b'"seq": 3'))
+
+
+def garble(lines):
+    """Overwrite a line."""
+    lines[2] = b"\x00\xff" * 20 + b"\n"
+
+
+def blank(lines):
+    """Leave a blank line."""
+    lines.insert(2, b"\n")
+
+
+def tear(lines):
+    """Cut the last line in half."""
+    lines[-1] = lines[-1][: len(lines[-1]) // 2]
+
+
+def double(lines):
+    """Give a line two reasons, of which a program reads the second."""
+    lines[2] = lines[2].replace(b'"reason"', b'"reason": "x", "reason"', 1)
+
+
+def rewrite(lines):
+    """Edit an entry and give it a fitting hash."""
+    entries = [read_line(line, n).entry for n, line in enumerate(lines, 1)]
+    entries[2] = replace(entries[2], reason="another reason")
+    lines[2] = rehashed(entries[:3], 3)[2]
+
+
+@pytest.mark.parametrize(
+    ("act", "line", "words"),
+    [
+        (edit, 3, "line 3 was edited after it was written"),
+        (edit_hash, 3, "line 3 was edited after it was written"),
+        (delete, 3, "entries 3 to 4 are missing"),
+        (delete_first, 1, "entries 1 to 2 are missing"),
+        (reorder, 3, "line 3 is out of order: it follows line 4"),
+        (duplicate, 5, "line 5 repeats line 3"),
+        (insert, 4, "follows line 2, not the line before it: line 3 was inserted"),
+        (insert_foreign, 3, "line 3 was edited"),
+        (garble, 3, "line 3 is not an entry of a ledger"),
+        (blank, 3, "line 3 is not an entry of a ledger"),
+        (tear, 6, "line 6 is incomplete: torn, as after a power loss"),
+        (double, 3, "line 3 names a field twice"),
+        (rewrite, 4, "does not follow line 3, which was replaced"),
+    ],
+)
+def test_the_first_broken_link_is_named(history, act, line, words):
+    """An auditor is told where to look first, and what it means."""
+    lines = history.lines()
+    act(lines)
+    history.write(lines)
+    audit = history.audit()
+    assert not audit.holds
+    assert words in audit.first_break.what
+    assert audit.first_break.where == f"ledger.jsonl, line {line}"
+    assert audit.first_break.implies and audit.first_break.todo
+
+
+def test_a_whole_chain_holds(history):
+    """No alarm without a cause."""
+    audit = history.audit()
+    assert audit.holds
+    assert audit.first_break is None
+    assert is_clean(audit.findings)
+
+
+def test_one_edit_is_one_break(history):
+    """The lines after an edited one still follow the original: they are not blamed."""
+    lines = history.lines()
+    edit_hash(lines)
+    history.write(lines)
+    assert len([check for check, _ in history.broken() if check == "chain"]) == 1
+
+
+def test_other_spelling_is_reported_and_not_called_broken(history):
+    """A ledger that an editor saved says the same, and someone opened it."""
+    lines = history.lines()
+    lines[1] = lines[1].replace(b'": ', b'":  ', 1)
+    lines[-1] = lines[-1].rstrip(b"\n")
+    history.write(lines)
+    found = check_chain(read_lines(history.path))
+    assert [one.severity for one in found] == ["warning", "warning"]
+    assert "spelled otherwise" in found[0].what
+    assert "no line end" in found[1].what
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"text"',
+        b"{}",
+        b"[" * 100_000,
+        b'{"seq": NaN}',
+        b"\xef\xbb\xbf{}",
+        '{"seq": 1}'.encode("utf-16"),
+        b'{"reason": "\\ud800"}',
+    ],
+)
+def test_whatever_stands_in_a_line_is_only_unreadable(raw):
+    """The reader of a hostile file never fails itself."""
+    assert read_line(raw, 1).trouble is Trouble.UNREADABLE
+
+
+def test_a_true_is_no_line_number(history):
+    """JSON's true equals 1 in Python, and must not stand for it."""
+    line = history.lines()[0].replace(b'"seq": 1', b'"seq": true')
+    assert read_line(line.rstrip(b"\n"), 1).trouble is Trouble.UNREADABLE
+
+
+def test_a_missing_ledger_beside_versions_is_broken(history):
+    """A history that is gone is not an empty one."""
+    history.path.unlink()
+    refs = [what.split()[0] for check, what in history.broken() if check == "versions"]
+    assert refs == ["tiny@v1", "tiny@v2", "tiny@v3"]
+
+
+def test_a_ledger_that_cannot_be_read_says_so(history):
+    """A folder in its place is an error with a way out, not an empty history."""
+    history.path.unlink()
+    history.path.mkdir()
+    with pytest.raises(DataError, match="cannot read"):
+        history.audit()
+
+
+def test_a_torn_line_is_moved_aside_and_stays_on_record(history):
+    """After a repair the chain holds again, and the audit tells of it."""
+    lines = history.lines()
+    tear(lines)
+    history.write(lines)
+    with pytest.raises(TornLedgerError):
+        read_ledger(history.path)
+    quarantine_torn_line(history.path, ACTOR, now=clock(30))
+    audit = history.audit()
+    repairs = [one.what for one in audit.findings if one.check == "repairs"]
+    assert audit.first_break is None
+    assert len(repairs) == 1 and "its bytes are kept" in repairs[0]
+    next(history.path.parent.glob("*.bin")).write_bytes(b"")
+    (repair,) = (one for one in history.audit().findings if one.check == "repairs")
+    assert repair.severity == "warning"
+
+
+def test_time_going_back_is_a_warning(history):
+    """A wrong clock is no forgery, and worth a look."""
+    history.record("alias_moved", "tiny@v3", {"alias": "p"}, at=-5)
+    whats = [one.what for one in history.audit().findings if one.check == "entries"]
+    assert whats == ["line 7 is of 2026-01-05T08:55:00Z, before the line above it"]
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(data=st.data())
+def test_any_edit_of_the_bytes_is_reported(shared, data):
+    """Random edits of a valid ledger: every one is found when the head is known."""
+    history, raw = shared
+    start = data.draw(st.integers(0, len(raw) - 1))
+    end = data.draw(st.integers(start, min(len(raw), start + 400)))
+    put = data.draw(st.binary(max_size=8) | st.sampled_from([b"\n", b" ", raw[:300]]))
+    edited = raw[:start] + put + raw[end:]
+    history.path.write_bytes(edited)
+    assert (edited == raw) == (_reported(history, raw) == [])
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(data=st.data())
+def test_any_rearrangement_of_the_lines_is_reported(shared, data):
+    """Lines dropped, repeated or reordered at random are found as well."""
+    history, raw = shared
+    lines = raw.splitlines(keepends=True)
+    chosen = data.draw(st.lists(st.integers(0, len(lines) - 1), max_size=8))
+    edited = b"".join(lines[index] for index in chosen)
+    history.path.write_bytes(edited)
+    assert (edited == raw) == (_reported(history, raw) == [])
+
+
+@pytest.mark.parametrize("start", [1, 2, 4, 6])
+def test_a_chain_made_anew_is_found_by_a_head_known_elsewhere(shared, start):
+    """With fitting hashes the chain holds; the head somebody wrote down does not."""
+    history, raw = shared
+    history.path.write_bytes(raw)
+    entries = history.entries()
+    entries[start - 1] = replace(entries[start - 1], reason="another reason")
+    history.write(rehashed(entries, start))
+    assert history.audit().first_break is None
+    assert "heads" in [one.check for one in _reported(history, raw)]
+
+
+def _reported(history, raw):
+    """Return the warnings and breaks of an audit that knows the true head."""
+    last = json.loads(raw.splitlines()[-1])
+    known = KnownHead(last["seq"], last["hash"], "a note on paper")
+    found = history.audit(heads=[known]).findings
+    return [one for one in found if one.severity in ("warning", "broken")]
+
+
+@pytest.mark.slow
+def test_ten_thousand_entries_take_seconds(history):
+    """An audit is something people run every day."""
+    first = history.entries()
+    scores = {"cohort": "dev", "reference": 1, "prompt_digest": "x"}
+    many = [
+        replace(first[3], action="evaluated", payload={**scores, "run": str(n)})
+        for n in range(10_000)
+    ]
+    history.write(rehashed([*first, *many], 7))
+    began = monotonic()
+    audit = history.audit()
+    assert monotonic() - began < 10
+    assert len(audit.entries) == 10_006

@@ -1,0 +1,122 @@
+"""Signatures of entries against the keys that were valid when they were made."""
+
+import base64
+from dataclasses import replace
+
+import pytest
+
+from loop.core.ledger import Actor
+from loop.release.keys import make_key, revoke_key, signer_for
+from tests.release.audit.scenes import ACTOR, clock, make_history, rehashed
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Return a history in which Dr A. Example has a key and has signed with it."""
+    made = make_history(tmp_path / "ws")
+    admin = Actor(name="Admin", role="admin")
+    make_key(made.workspace, ACTOR.name, "approver", admin, now=clock(10))
+    sign(made)
+    return made
+
+
+def signer(history):
+    """Return the person with their key."""
+    return replace(ACTOR, signer=signer_for(history.workspace, ACTOR.name))
+
+
+def sign(history, *, actor=None, at=11):
+    """Append a signed entry."""
+    payload = {"alias": f"a{at}", "before": None}
+    who = actor or signer(history)
+    return history.record("alias_moved", "tiny@v1", payload, actor=who, at=at)
+
+
+def told(history, severity="broken"):
+    """Return what is said of signatures."""
+    return [
+        one.what
+        for one in history.audit().findings
+        if one.check == "signatures" and one.severity == severity
+    ]
+
+
+def test_a_signed_entry_holds(history):
+    """What the key signed is counted; what came before it is not blamed."""
+    assert told(history) == []
+    assert told(history, "ok") == ["1 of 8 entries are signed"]
+
+
+def test_a_chain_made_anew_cannot_be_signed_anew(history):
+    """Whoever rewrites the ledger has the hashes, and not the key."""
+    entries = history.entries()
+    entries[0] = replace(entries[0], reason="another reason")
+    history.write(rehashed(entries, 1))
+    audit = history.audit()
+    assert audit.first_break is None
+    assert ["was not made with the key" in what for what in told(history)] == [True]
+
+
+def test_a_signature_taken_off_is_missed(history):
+    """Stripping the signature and hashing anew leaves an entry that should have one."""
+    sign(history, at=12)
+    entries = history.entries()
+    entries[8] = replace(entries[8], keyid="", signature="")
+    history.write(rehashed(entries, 9))
+    assert told(history) == []
+    (what,) = told(history, "warning")
+    assert "entry 9 is not signed, although Dr A. Example has a key" in what
+
+
+def test_a_key_of_somebody_else_does_not_speak_for_them(history):
+    """A signature must be of the person the entry names."""
+    sign(history, actor=replace(signer(history), name="Dr B"), at=12)
+    assert ["of Dr A. Example, not of Dr B" in what for what in told(history)] == [True]
+
+
+def test_a_revoked_key_signs_nothing_more(history):
+    """What it signed before stays signed."""
+    kept = signer(history)
+    who = Actor(name="Admin", role="admin")
+    revoke_key(history.workspace, kept.signer.keyid, who, "lost", now=clock(12))
+    assert told(history) == []
+    sign(history, actor=kept, at=13)
+    assert ["which was revoked at" in what for what in told(history)] == [True]
+
+
+def test_a_key_that_no_entry_adds_is_unknown(history):
+    """The files of keys prove nothing by themselves."""
+    entries = [one for one in history.entries() if one.action != "key_added"]
+    history.write(rehashed(entries, 7))
+    assert ["was not recorded by then" in what for what in told(history)] == [True]
+    (what,) = told(history, "warning")
+    assert "is not a key that the ledger records" in what
+
+
+def test_an_edited_signature_is_found(history):
+    """The signature is no part of the hash: it must be checked by itself."""
+    lines = history.lines()
+    entry = history.entries()[-1]
+    other = base64.b64encode(bytes(64)).decode()
+    lines[-1] = lines[-1].replace(entry.signature.encode(), other.encode())
+    history.write(lines)
+    assert len(told(history)) == 1
+
+
+def test_a_signature_has_one_spelling(history):
+    """Base64 of 64 bytes leaves four bits open: no byte of a ledger may be free."""
+    whole = history.lines()
+    signature = history.entries()[-1].signature.encode()
+    head, last = signature[:-3], signature[-3:-2]
+    letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    place = letters.index(last)
+    for other in range(place - place % 16, place - place % 16 + 16):
+        if other == place:
+            continue
+        loose = head + letters[other : other + 1] + b"=="
+        assert base64.b64decode(loose) == base64.b64decode(signature)
+        history.write([*whole[:-1], whole[-1].replace(signature, loose)])
+        assert "is not an entry" in history.audit().first_break.what
+    for loose in (b"", b"!!!!", signature + b"!", b"\xc3\xa9"):
+        history.write([*whole[:-1], whole[-1].replace(signature, loose)])
+        assert "is not an entry" in history.audit().first_break.what

@@ -1,0 +1,271 @@
+"""Cohorts, protocol, runs, openings and releases are held against the ledger."""
+
+import shutil
+import sqlite3
+
+import pytest
+
+from loop.core.ledger import Event, append_event
+from loop.release.audit.audit import audit_workspace
+from loop.release.audit.releases import release_head
+from tests.evaluate.tried_scenes import EDITOR, Trials
+from tests.release.small import freeze_small
+
+
+@pytest.fixture
+def trials(workspace, tmp_path):
+    """Return a workspace with a cohort and a version that was run and scored."""
+    made = Trials(workspace, tmp_path)
+    made.cohort()
+    made.commit(made.version(1, "effusion"))
+    made.evaluate(made.run("tiny@v1"))
+    return made
+
+
+def found(workspace, severity="broken", **options):
+    """Return what an audit found, as (check, what)."""
+    findings = audit_workspace(workspace, **options).findings
+    return [(one.check, one.what) for one in findings if one.severity == severity]
+
+
+def test_everything_that_can_be_checked_is_and_holds(trials):
+    """The account says of each kind of thing how many were looked at."""
+    assert found(trials.workspace) == []
+    assert found(trials.workspace, "warning") == []
+    held = dict(found(trials.workspace, "ok"))
+    assert held["evaluations"] == "1 of 1 scored runs give the recorded counts"
+    assert held["references"] == "dev:ref1: as recorded"
+    assert held["cohorts"] == "dev: 20 texts have their digests"
+    assert held["protocol"].startswith("is the one registered last")
+
+
+def test_an_audit_writes_nothing(trials):
+    """Whoever looks must leave no trace in what they look at."""
+    shutil.rmtree(trials.workspace.private)
+    files = trials.workspace.root.rglob("*")
+    before = {path: path.stat().st_mtime_ns for path in files}
+    found(trials.workspace)
+    files = trials.workspace.root.rglob("*")
+    assert {path: path.stat().st_mtime_ns for path in files} == before
+
+
+def test_a_broken_chain_hides_no_other_check(trials):
+    """One edited line must not keep an auditor from learning the rest."""
+    path = trials.workspace.ledger
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([b"{}\n", *lines[1:]]))
+    reference = trials.workspace.cohorts / "dev" / "reference" / "v1.csv"
+    reference.write_bytes(reference.read_bytes().replace(b"absent", b"present", 1))
+    checks = [check for check, _ in found(trials.workspace)]
+    assert checks == ["chain", "versions", "references"]
+    reference.unlink()
+    assert "references" in [check for check, _ in found(trials.workspace)]
+
+
+def test_counts_are_made_again_even_beside_a_broken_chain(trials):
+    """The runs are in the store, whatever happened to the ledger."""
+    path = trials.workspace.ledger
+    path.write_bytes(path.read_bytes() + b"{}\n")
+    held = dict(found(trials.workspace, "ok"))
+    assert held["evaluations"] == "1 of 1 scored runs give the recorded counts"
+
+
+def test_outcomes_changed_in_the_store_give_other_counts(trials):
+    """Private answers are no part of the ledger; the counts they give are."""
+    with sqlite3.connect(trials.workspace.store) as connection:
+        rows = connection.execute(
+            "UPDATE outcomes SET fields = (SELECT fields FROM outcomes WHERE "
+            "item_id = 'n0') WHERE item_id = 'e0'"
+        )
+        assert rows.rowcount
+    connection.close()
+    ((check, what),) = found(trials.workspace)
+    assert check == "evaluations"
+    assert "gives other counts than entry" in what
+
+
+def test_what_is_not_on_this_machine_is_a_note(trials):
+    """Texts and runs are private: a checkout without them is no broken history."""
+    shutil.rmtree(trials.workspace.private)
+    assert found(trials.workspace) == []
+    notes = dict(found(trials.workspace, "note"))
+    assert notes["cohorts"] == "dev: its texts are not on this machine"
+    assert "none of 1 scored runs is on this machine" in notes["evaluations"]
+    shutil.rmtree(trials.workspace.cohorts / "dev")
+    assert found(trials.workspace) == []
+    notes = dict(found(trials.workspace, "note"))
+    assert notes["cohorts"] == "recorded, and not on this machine: dev"
+
+
+@pytest.mark.parametrize(
+    ("file", "check"),
+    [
+        ("cases.csv", "cohorts"),
+        ("cohort.yaml", "cohorts"),
+        ("reference/v1.csv", "references"),
+    ],
+)
+def test_an_edited_file_of_a_cohort_is_found(trials, file, check):
+    """Numbers cannot be measured again on other cases or marks."""
+    path = trials.workspace.cohorts / "dev" / file
+    path.write_bytes(path.read_bytes().replace(b"e0", b"e9").replace(b"dev", b"xyz"))
+    assert found(trials.workspace)[0][0] == check
+
+
+def test_a_reference_that_nobody_recorded_is_found(trials):
+    """A second reference beside the first could be scored against."""
+    path = trials.workspace.cohorts / "dev" / "reference" / "v1.csv"
+    shutil.copy(path, path.with_name("v2.csv"))
+    assert ("references", "dev: reference v2.csv is not in the ledger") in found(
+        trials.workspace
+    )
+
+
+def test_an_edited_text_is_found_without_being_shown(trials):
+    """What a finding says goes into documents: a case's text must not."""
+    path = trials.workspace.private / "cases" / "dev.jsonl"
+    path.write_text(path.read_text().replace("Clear lungs", "Plain lungs", 1))
+    ((check, what),) = found(trials.workspace)
+    assert check == "cohorts"
+    assert "lungs" not in what.casefold()
+    assert ".ranloop/cases/dev.jsonl" in what
+    assert str(trials.workspace.root) not in what
+
+
+def test_a_changed_protocol_is_to_be_looked_at(trials):
+    """A claim changed after it was measured is another claim."""
+    path = trials.workspace.protocol
+    before = path.read_text()
+    path.write_text(before + "# less\n")
+    assert found(trials.workspace, "warning") == [
+        ("protocol", "was changed since it was registered")
+    ]
+    path.unlink()
+    assert ("protocol", "is gone") in found(trials.workspace, "warning")
+
+
+def test_scores_of_something_else_than_recorded_are_found(trials):
+    """Prompt, protocol and reference of a score must have been there before it."""
+    payload = {
+        "run": "r", "cohort": "dev", "reference": 1, "counts_digest": "c",
+        "prompt_digest": "p", "reference_digest": "q", "protocol_digest": "o",
+    }  # fmt: skip
+    record(trials, "evaluated", "tiny@v1", payload)
+    record(trials, "evaluated", "tiny@v5", {**payload, "reference": 7})
+    assert [what for _, what in found(trials.workspace)] == [
+        "entry 8 scores tiny@v1 with another digest than its commit",
+        "entry 8 scores against another reference than the recorded one",
+    ]
+    odd = [what for _, what in found(trials.workspace, "warning")]
+    assert "entry 9 scores tiny@v5, which no entry before it committed" in odd
+    assert "entry 9 scores against a reference that was not recorded before" in odd
+
+
+def record(trials, action, subject, payload):
+    """Append an entry."""
+    event = Event(action=action, subject=subject, reason="why", payload=payload)
+    append_event(trials.workspace.ledger, event, EDITOR)
+
+
+def test_openings_are_counted_against_the_budget(trials):
+    """A holdout opened more often than was allowed is no holdout."""
+    record(trials, "cohort_added", "held", {"role": "holdout"})
+    record(trials, "gate_decided", "tiny@v1", {"cohort": "held"})
+    for number in (1, 2, 2):
+        payload = {"cohort": "held", "number": number, "budget": 2}
+        record(trials, "holdout_opened", "held", payload)
+    record(trials, "holdout_opened", "dev", {"cohort": "dev"})
+    whats = [what for check, what in found(trials.workspace) if check == "openings"]
+    assert whats == [
+        "entry 9 scores holdout held, which was not opened before",
+        "entry 12 says it is opening 2 of held; it is 3",
+        "entry 12 is opening 3 of held, and 2 are allowed",
+        "entry 13 opens dev, which was no holdout then",
+    ]
+
+
+def test_a_holdout_that_lies_open_is_to_be_looked_at(trials):
+    """Labels anyone may have read do not make an unseen test."""
+    path = trials.workspace.cohorts / "dev" / "cohort.yaml"
+    path.write_text(path.read_text().replace("role: dev", "role: holdout"))
+    entry = next(
+        one
+        for one in audit_workspace(trials.workspace).entries
+        if one.action == "cohort_added"
+    )
+    record(trials, "cohort_added", "dev", {**entry.payload, "role": "holdout"})
+    payload = {"cohort": "dev", "number": 1, "digest": "x"}
+    record(trials, "reference_revised", "dev:ref1", payload)
+    whats = [what for _, what in found(trials.workspace, "warning")]
+    assert "dev:ref1: lies open, although dev is a holdout" in whats
+
+
+@pytest.fixture
+def release(workspace):
+    """Return a workspace with a release, and nothing else in its history."""
+    workspace.ledger.unlink()
+    shutil.rmtree(workspace.prompts / "extractor")
+    return workspace, freeze_small(workspace)
+
+
+def test_a_release_verifies_and_names_who_signed(release):
+    """The audit says of each release what `verify` says."""
+    workspace, small = release
+    assert [one for one in found(workspace) if one[0] == "releases"] == []
+    held = [what for check, what in found(workspace, "ok") if check == "releases"]
+    assert len(held) == 1 and held[0].startswith("tiny-v1 (entry ")
+    assert "A. Author, B. Approver" in held[0]
+    heads = [what for check, what in found(workspace, "ok") if check == "heads"]
+    assert heads[0].endswith("is the one that release tiny-v1 names")
+    assert release_head(small.folder) is not None
+
+
+def test_an_edited_release_is_found(release):
+    """Every file of a release is under its signature."""
+    workspace, small = release
+    path = small.folder / "schema.json"
+    path.write_bytes(path.read_bytes() + b"\n")
+    whats = [what for check, what in found(workspace) if check == "releases"]
+    assert any("tiny-v1 does not verify" in what for what in whats)
+
+
+def test_another_statement_than_the_recorded_one_is_found(release):
+    """Signed again with a true key, it is still not what was frozen."""
+    workspace, small = release
+    path = small.folder / "release.dsse.json"
+    path.write_bytes(path.read_bytes().rstrip())
+    whats = [what for check, what in found(workspace) if check == "releases"]
+    assert "tiny-v1 has another signed statement than the recorded one" in whats
+
+
+def test_a_release_that_is_gone_or_was_never_frozen_is_found(release):
+    """Folder and entry belong together."""
+    workspace, small = release
+    small.folder.rename(small.folder.with_name("tiny-v2"))
+    (workspace.releases / ".tiny-v3.x").mkdir()
+    whats = [what for check, what in found(workspace) if check == "releases"]
+    assert whats == [
+        "tiny-v1 was frozen, and its folder is gone",
+        "tiny-v2 has no entry in the ledger",
+    ]
+    notes = dict(found(workspace, "note"))
+    assert "left from a freeze that did not end" in notes["releases"]
+
+
+def test_a_release_from_elsewhere_shows_that_the_end_was_cut_off(release, tmp_path):
+    """Whoever keeps a copy of a release can tell a shorter history."""
+    workspace, small = release
+    copy = tmp_path / "copy" / small.folder.name
+    shutil.copytree(small.folder, copy)
+    shutil.rmtree(small.folder)
+    first = workspace.ledger.read_bytes().splitlines(keepends=True)[0]
+    workspace.ledger.write_bytes(first)
+    heads = [w for c, w in found(workspace, releases=[copy]) if c == "heads"]
+    assert heads[0] == "the ledger ends at 1; release tiny-v1 has seen entry 7"
+
+
+def test_a_folder_that_is_no_release_is_said_to_be_none(release, tmp_path):
+    """A wrong path must not pass for a check."""
+    workspace, _ = release
+    whats = [what for _, what in found(workspace, releases=[tmp_path / "none"])]
+    assert "none names no head of a ledger" in whats

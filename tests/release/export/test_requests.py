@@ -1,0 +1,194 @@
+"""Requests of a batch: what the services take, and answers that come back."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from jinja2 import Environment
+
+from loop.core.errors import DataError
+from loop.core.records import Item
+from loop.engines.vllm.batch_files import read_results
+from loop.outputs.base import get_contract
+from loop.prompts.render import plan_prompts
+from loop.release.export.records import Target
+from loop.release.export.requests import RequestForm, accepted_schema
+from tests.release.export.scenes import ASKING, PER_LABEL, TEXTS, VERSION, items
+
+BATCHES = (Target.OPENAI_BATCH, Target.VLLM_BATCH)
+
+
+def form(target, version=VERSION, asking=ASKING):
+    """Return what writes the requests of a version."""
+    plan = plan_prompts(version, get_contract(version.contract).schema)
+    return RequestForm(version, plan, asking, target)
+
+
+@pytest.mark.parametrize("target", BATCHES)
+@pytest.mark.parametrize("item", items(), ids=lambda item: item.id)
+def test_a_request_holds_exactly_the_messages_of_the_prompt(target, item):
+    """One line each, whatever the text holds."""
+    made = form(target)
+    line = made.line(0, item)
+    assert line.count(b"\n") == 1
+    data = json.loads(line)
+    assert (data["custom_id"], data["method"]) == (item.id, "POST")
+    assert data["url"] == "/v1/chat/completions"
+    expected = [message._asdict() for message in made.calls[0].prompt(item).messages]
+    assert data["body"]["messages"] == expected
+
+
+def test_a_request_to_vllm_is_what_our_engine_sends_and_names_the_prompt():
+    """The same fields as were measured; vLLM leaves alone what it does not know."""
+    made = form(Target.VLLM_BATCH)
+    body = json.loads(made.line(0, items()[0]))["body"]
+    assert body["metadata"]["ranloop_digest"] == VERSION.digest
+    answer = body["response_format"]["json_schema"]
+    assert (body["response_format"]["type"], answer["strict"]) == ("json_schema", True)
+    assert answer["schema"] == made.calls[0].frame.schema
+    asked = [body[name] for name in ("model", "max_tokens", "temperature", "seed")]
+    assert asked == ["Some/Model", 300, 0.0, 7]
+
+
+def test_a_request_to_openai_asks_for_nothing_to_be_stored():
+    """It refuses metadata without `store`, and a key of more than 64 characters."""
+    body = json.loads(form(Target.OPENAI_BATCH).line(0, items()[0]))["body"]
+    assert not {"metadata", "store", "max_tokens"} & body.keys()
+    assert body["prompt_cache_key"] == VERSION.digest
+    assert len(body["prompt_cache_key"]) <= 64
+    assert body["max_completion_tokens"] == 300
+
+
+def test_openais_schema_has_only_what_strict_mode_takes():
+    """Nothing else is taken away, nor a label that is called like a keyword."""
+    schema = get_contract("label_values").schema(["edema", "maxLength"])
+    made = accepted_schema(schema)
+    assert list(made["properties"]) == ["edema", "maxLength"]
+    assert '"maxLength": 120' not in json.dumps(made)
+    entry = made["properties"]["edema"]["anyOf"][1]
+    assert entry["required"] == ["value", "evidence"]
+    assert entry["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("target", BATCHES)
+@pytest.mark.parametrize("version", [VERSION, PER_LABEL])
+def test_a_template_renders_to_the_request(target, version):
+    """So that a system can make requests of its own cases."""
+    made = form(target, version)
+    for number, call in enumerate(made.calls):
+        source = Environment().from_string(made.template(number))
+        for item in items():
+            name = made.custom_id(item.id, call)
+            line = source.render(custom_id=name, text=item.variables["text"])
+            assert json.loads(line) == json.loads(made.line(number, item))
+
+
+@pytest.mark.parametrize("target", BATCHES)
+@pytest.mark.parametrize("version", [VERSION, PER_LABEL])
+def test_a_request_is_read_back_to_its_case(target, version):
+    """And nothing else is."""
+    made = form(target, version)
+    for number in range(len(made.calls)):
+        for item in items():
+            line = made.line(number, item)
+            assert made.read(line, number) == item
+            assert made.read(line.replace(b"absent", b"ABSENT", 1), number) is None
+    for bad in (b"", b"\n", b"[]\n", b'{"custom_id":1}\n', b"\xff\n", b"[" * 99_999):
+        assert made.read(bad, 0) is None
+
+
+def test_requests_of_one_call_a_label_have_names_of_their_own():
+    """Services refuse a file in which a name stands twice."""
+    made = form(Target.OPENAI_BATCH, PER_LABEL)
+    names = [
+        made.custom_id(item.id, call)
+        for item in items({**TEXTS, "c": "x"})
+        for call in made.calls
+    ]
+    assert len(set(names)) == len(names) == 8
+    assert names[:2] == ["a::edema", "a::fracture"]
+
+
+def test_settings_of_the_release_take_fields_away_and_add_some():
+    """As the engine that was measured did."""
+    extra = {"temperature": None, "chat_template_kwargs": {"enable_thinking": False}}
+    made = form(Target.VLLM_BATCH, asking=replace(ASKING, extra=extra))
+    body = json.loads(made.line(0, items()[0]))["body"]
+    assert "temperature" not in body
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_half_of_a_character_pair_is_refused_by_case_id():
+    """It is no text; the message does not show it."""
+    item = Item(id="c9", variables={"text": "zebra \ud800"})
+    with pytest.raises(DataError, match=r"case 'c9'.*UTF-8") as caught:
+        form(Target.VLLM_BATCH).line(0, item)
+    assert "zebra" not in str(caught.value)
+
+
+def test_a_prompt_of_other_inputs_is_refused_with_the_way_out():
+    """A cohort has texts alone."""
+    pair = replace(VERSION, inputs=("text", "other"), user="{{ text }}{{ other }}")
+    with pytest.raises(DataError, match=r"takes text, other.*jinja"):
+        form(Target.VLLM_BATCH, pair)
+
+
+def test_marks_in_the_prompt_are_refused():
+    """The template would be cut at the wrong place."""
+    odd = replace(VERSION, system="\ue000text\ue001")
+    with pytest.raises(DataError, match="U\\+E000"):
+        form(Target.VLLM_BATCH, odd).template(0)
+
+
+OPENAI_ANSWER = {
+    "id": "batch_req_123",
+    "custom_id": "a",
+    "response": {
+        "status_code": 200,
+        "request_id": "0af1",
+        "body": {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1724858089,
+            "model": "some-model",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {
+                        "role": "assistant",
+                        "content": '{"edema":{"value":"absent","evidence":"No edema"},'
+                        '"fracture":"absent"}',
+                        "refusal": None,
+                    },
+                    "logprobs": None,
+                    "finish_reason": "stop",
+                }
+            ],
+            "usage": {"prompt_tokens": 24, "completion_tokens": 8, "total_tokens": 32},
+            "system_fingerprint": "fp_f33667828e",
+        },
+    },
+    "error": None,
+}
+VLLM_ANSWER = {
+    **OPENAI_ANSWER,
+    "id": "vllm-abc",
+    "response": {**OPENAI_ANSWER["response"], "request_id": "vllm-batch-abc"},
+}
+
+
+@pytest.mark.parametrize("answer", [OPENAI_ANSWER, VLLM_ANSWER])
+def test_answers_of_a_batch_are_read_by_the_contract(answer, tmp_path):
+    """As both services write them; the name is the case id, in any order."""
+    path = tmp_path / "answers.jsonl"
+    refused = {**answer, "custom_id": "b 2", "response": {"status_code": 400}}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (refused, answer)))
+    bad, good = read_results(path, checks=False)
+    assert (bad.name, bad.completion.finish_reason) == ("b 2", "error")
+    item = next(item for item in items() if item.id == good.name)
+    reading = get_contract("label_values").read(
+        good.completion.text, VERSION.labels, item
+    )
+    assert reading.fields["edema"].value == "absent"
+    (span,) = reading.fields["edema"].spans
+    assert TEXTS["a"][slice(*span)] == "No edema"

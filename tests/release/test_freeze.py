@@ -1,0 +1,376 @@
+"""A version becomes a signed release, or nothing at all."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from threading import Barrier, Thread
+
+import pytest
+
+from loop.core.errors import ConflictError, DataError, SealedError
+from loop.core.ledger import Actor, read_ledger
+from loop.release.freeze import freeze
+from loop.release.keys import make_key, read_public_keys, revoke_key
+from loop.release.load import load_release, verify_release
+from loop.release.publish import find_unrecorded
+from loop.release.released import current_release, find_release, list_releases
+from loop.release.verify import verify_folder
+from loop.release.withdraw import withdraw_release
+from loop.run.manifest import find_run
+from tests.release.ready import APPROVER, AUTHOR, TINY, make_ready
+
+pytestmark = pytest.mark.slow
+
+STEPS = ("measured", "opened", "signed", "staged", "published", "recorded")
+
+
+@pytest.fixture
+def ready(workspace, tmp_path):
+    """Make a workspace whose version passes on both cohorts."""
+    return make_ready(workspace, tmp_path)
+
+
+def actions(workspace):
+    """Return what the ledger has, in order."""
+    return [entry.action for entry in read_ledger(workspace.ledger)]
+
+
+def test_a_version_that_passes_is_released_signed_and_holds(ready):
+    """The folder verifies with the public key alone; the ledger has its digest."""
+    found = ready.freeze()
+    assert found.name == "tiny-v1"
+    assert found.objections == ()
+    assert found.claim["verdict"] == "PASS"
+    assert tuple(ready.steps) == STEPS
+    alone = verify_folder(found.folder, {ready.key.keyid: ready.key})
+    assert alone.holds, alone.broken
+    assert load_release(ready.workspace, "tiny-v1").version.digest == TINY.digest
+    assert actions(ready.workspace)[-1] == "frozen"
+    released = find_release(ready.workspace, "tiny-v1")
+    assert (released.ref, released.actor) == ("tiny@v1", "Dr Approver")
+    assert not released.development_only
+
+
+def test_a_release_tells_what_it_rests_on(ready):
+    """Both cohorts, the one opening, and a claim on the holdout."""
+    facts = ready.freeze().facts
+    assert [one["cohort"] for one in facts["evaluations"]] == ["dev", "held"]
+    assert facts["claim"]["cohort"] == "held"
+    certified = {one["label"] for one in facts["claim"]["labels"] if one["certified"]}
+    assert certified == {"pleural_effusion", "cardiomegaly"}
+    (opening,) = facts["openings"]
+    assert (opening["number"], opening["budget"]) == (1, 3)
+    assert opening["actor"] == "Dr Approver"
+    assert facts["frozen"]["override"] == ""
+
+
+def test_the_run_over_the_holdout_is_nobodys_latest(ready):
+    """What one does next with the newest run is about the dev cohort."""
+    ready.freeze()
+    assert find_run(ready.workspace, "latest").spec.cohort == "dev"
+    assert find_run(ready.workspace, "latest:tiny").spec.cohort == "dev"
+    assert find_run(ready.workspace, "latest:tiny:held").spec.cohort == "held"
+
+
+def test_no_text_of_a_case_is_in_a_release(ready):
+    """Nor the id of one."""
+    folder = ready.freeze().folder
+    for path in folder.rglob("*"):
+        if path.is_file():
+            raw = path.read_bytes()
+            assert b"There is" not in raw and b"helde1" not in raw, path.name
+
+
+def test_without_a_holdout_it_says_so_in_large_letters(ready):
+    """And carries the estimate corrected for the versions tried."""
+    found = ready.freeze(holdout="")
+    assert found.facts["development_only"] is True
+    assert "DEVELOPMENT DATA ONLY" in (found.folder / "card.md").read_text()
+    assert "holdout_opened" not in actions(ready.workspace)
+    assert found.facts["selection"]["tried"] == 1
+    assert find_release(ready.workspace, "tiny-v1").development_only
+
+
+def test_a_gate_on_the_dev_cohort_stops_it_before_the_holdout_is_opened(
+    workspace, tmp_path
+):
+    """An opening is not spent on a version that fails where everybody may look."""
+    ready = make_ready(workspace, tmp_path, wrong=(60, 0))
+    # Nothing of effusion is found; the other label alone must not carry the claim.
+    ready.workspace.protocol.write_text("accuracy: 0.95\nkappa: 0.8\n")
+    found = ready.freeze()
+    assert found.folder is None
+    assert "the gate on dev says FAIL" in found.objections[0]
+    assert "holdout_opened" not in actions(workspace)
+    assert list_releases(workspace) == ()
+    assert not (workspace.releases / "tiny-v1").exists()
+
+
+def test_a_verdict_of_the_holdout_is_overridden_only_once_it_is_known(
+    workspace, tmp_path
+):
+    """An override given before cannot have meant it; the reason stays on the card."""
+    ready = make_ready(workspace, tmp_path, wrong=(0, 60))
+    workspace.protocol.write_text("accuracy: 0.95\nkappa: 0.8\nmin_positives: 10\n")
+    first = ready.freeze(override="the site accepts it")
+    assert first.folder is None
+    assert any("the gate on held says" in one for one in first.objections)
+    second = ready.freeze(override="the site accepts it, knowing this")
+    assert second.folder is not None
+    assert actions(workspace).count("holdout_opened") == 1
+    assert "the site accepts it, knowing this" in (
+        second.folder / "card.md"
+    ).read_text().replace("\\", "")
+    assert "override" in actions(workspace)
+    assert verify_release(workspace, "tiny-v1").holds
+
+
+def test_a_protocol_that_came_after_the_measurement_objects(ready):
+    """A claim chosen when the numbers were known is no claim."""
+    ready.freeze(holdout="", prompt="tiny@v1")
+    ready.commit(replace(TINY, number=2, parent=TINY.digest, system="Read it.\n"))
+    late = "# later\nrule: lower\nclaim: subset\nmin_positives: 14\n"
+    measure(ready, "tiny@v2")
+    ready.workspace.protocol.write_text(late)
+    found = ready.freeze(prompt="tiny@v2")
+    assert found.folder is None
+    assert any("registered after" in one for one in found.objections)
+
+
+def measure(ready, prompt):
+    """Run and score a version on the dev cohort."""
+    from loop.evaluate.evaluation import evaluate_run
+    from loop.evaluate.recording import record_evaluation
+    from loop.run.task import run_prompt
+
+    run = run_prompt(ready.workspace, prompt, "dev").run_id
+    record_evaluation(ready.workspace, evaluate_run(ready.workspace, run), AUTHOR)
+
+
+def test_whoever_wrote_a_version_does_not_approve_it_alone(ready):
+    """The key of an approver is not enough."""
+    actor = Actor(name=AUTHOR.name, role="approver")
+    key = make_key(ready.workspace, actor.name, actor.role, AUTHOR)
+    found = freeze(ready.desk(actor, key), ready.request())
+    assert found.folder is None
+    assert "Dr Author wrote tiny@v1 and may not approve it alone" in found.objections
+
+
+@pytest.mark.parametrize(
+    ("actor", "what"),
+    [
+        (Actor(name="Dr Approver", role="editor"), "acts as editor"),
+        (Actor(name="Somebody", role="approver"), "no key of Somebody as approver"),
+        (Actor(name="Dr Approver", role="admin"), "no key of Dr Approver as admin"),
+    ],
+)
+def test_who_may_not_approve_gets_no_further(ready, actor, what):
+    """Role and name are those of the key, not those that were typed."""
+    with pytest.raises(DataError, match=what):
+        freeze(ready.desk(actor), ready.request())
+    assert "evaluated" not in actions(ready.workspace)
+
+
+def test_a_revoked_key_signs_nothing(ready):
+    """The key as the ledger has it now."""
+    revoke_key(ready.workspace, ready.key.keyid, AUTHOR, "lost")
+    key = read_public_keys(ready.workspace)[ready.key.keyid]
+    with pytest.raises(DataError, match="was revoked"):
+        freeze(ready.desk(key=key), ready.request())
+
+
+def test_an_exemplar_taken_from_the_holdout_refuses_the_freeze(ready):
+    """No override helps: the claim would be about a case that was seen."""
+    from loop.core.records import Exemplar, Value
+
+    text = "There is small pleural effusion in held 7."
+    guide = replace(
+        TINY.guides[0],
+        exemplars=(Exemplar(text=text, value=Value.PRESENT, evidence="effusion"),),
+    )
+    ready.commit(replace(TINY, number=2, parent=TINY.digest, guides=(guide,)))
+    with pytest.raises(DataError, match="cannot be released on held") as caught:
+        ready.freeze(prompt="tiny@v2", override="we want it")
+    assert text not in str(caught.value)
+    assert "holdout_opened" not in actions(ready.workspace)
+
+
+def test_a_version_is_released_once(ready):
+    """A release is never changed, only superseded or withdrawn."""
+    folder = ready.freeze().folder
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(ConflictError, match="was released as tiny-v1"):
+        ready.freeze(why="again")
+    assert all(path.read_bytes() == raw for path, raw in before.items())
+
+
+def test_the_next_release_supersedes_and_names_the_last(ready):
+    """With what changed since, and where to go back to."""
+    first = ready.freeze()
+    guide = replace(TINY.guides[0], terms=("pleural effusion", "fluid at the base"))
+    second = replace(TINY, number=2, parent=TINY.digest, guides=(guide, TINY.guides[1]))
+    ready.commit(second)
+    found = ready.freeze(prompt="tiny@v2", why="a second term")
+    assert found.folder is not None
+    assert found.facts["supersedes"]["name"] == first.name
+    assert found.facts["change"]["classes"] == ["R1"]
+    assert found.facts["change"]["rollback"] == "tiny-v1"
+    assert len(found.facts["openings"]) == 2
+    assert find_release(ready.workspace, "tiny-v1").superseded_by == "tiny-v2"
+    assert verify_release(ready.workspace, "tiny-v2").holds
+    assert verify_release(ready.workspace, "tiny-v1").holds
+
+
+def test_a_withdrawn_release_is_not_loaded_any_more(ready):
+    """It stays what it was, and what was before it comes back."""
+    ready.freeze()
+    withdraw_release(ready.workspace, "tiny-v1", APPROVER, "a label was misread")
+    with pytest.raises(DataError, match="a label was misread"):
+        load_release(ready.workspace, "tiny-v1")
+    assert current_release(ready.workspace, "tiny") is None
+    with pytest.raises(ConflictError, match="withdrawn already"):
+        withdraw_release(ready.workspace, "tiny-v1", APPROVER, "twice")
+    with pytest.raises(DataError, match="there is no release"):
+        withdraw_release(ready.workspace, "tiny-v9", APPROVER, "none")
+
+
+def test_the_budget_of_openings_ends(ready):
+    """The fourth candidate is refused, whoever asks."""
+    before = TINY
+    for number in range(2, 5):
+        version = replace(
+            TINY, number=number, parent=before.digest, system=f"Read it, {number}.\n"
+        )
+        ready.commit(version)
+        assert ready.freeze(prompt=version.ref).folder is not None
+        before = version
+    last = replace(TINY, number=5, parent=before.digest, system="Read it, five.\n")
+    ready.commit(last)
+    with pytest.raises(SealedError, match="3 times"):
+        ready.freeze(prompt=last.ref)
+    assert find_release(ready.workspace, "tiny-v5") is None
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+from loop.release.freeze import freeze
+from loop.release.keys import find_key
+from tests.release.ready import Ready
+ready = Ready(Workspace(Path(sys.argv[1])), Path(sys.argv[1]))
+ready.key = find_key(ready.workspace, "Dr Approver")
+def reached(step):
+    if step == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+freeze(ready.desk(reached=reached), ready.request())
+"""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_any_step_there_is_no_release_or_a_complete_one(ready, step):
+    """And freezing again ends what was begun, with the one opening."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILL, str(ready.workspace.root), step],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    folder = ready.workspace.releases / "tiny-v1"
+    assert folder.exists() == (step in ("published", "recorded"))
+    if folder.exists():
+        assert verify_folder(folder, {ready.key.keyid: ready.key}).holds
+    if step == "recorded":
+        with pytest.raises(ConflictError, match="was released"):
+            ready.freeze()
+    else:
+        found = ready.freeze()
+        assert found.folder is not None
+        assert found.completed == (step == "published")
+    assert verify_release(ready.workspace, "tiny-v1").holds
+    assert actions(ready.workspace).count("holdout_opened") == 1
+    assert actions(ready.workspace).count("frozen") == 1
+    assert not (ready.workspace.private / "freezing").exists()
+
+
+def test_of_two_freezes_at_once_one_is_told_to_wait(ready):
+    """Neither is lost, and the release is there once."""
+    barrier, seen = Barrier(2), []
+
+    def reached(step):
+        if step == "measured":
+            barrier.wait(timeout=60)
+            barrier.wait(timeout=60)
+
+    first = Thread(
+        target=lambda: seen.append(freeze(ready.desk(reached=reached), ready.request()))
+    )
+    first.start()
+    barrier.wait(timeout=60)
+    with pytest.raises(ConflictError, match="held by another"):
+        ready.freeze()
+    barrier.wait(timeout=60)
+    first.join(timeout=120)
+    assert seen[0].folder is not None
+    assert actions(ready.workspace).count("frozen") == 1
+
+
+def test_a_folder_nobody_froze_is_not_taken_for_an_unfinished_release(ready):
+    """Otherwise whoever can write a folder could release."""
+    folder = ready.workspace.releases / "tiny-v1"
+    folder.mkdir(parents=True)
+    (folder / "release.json").write_text("{}\n")
+    with pytest.raises(DataError, match="no release that can be completed"):
+        ready.freeze()
+    assert find_release(ready.workspace, "tiny-v1") is None
+
+
+def test_an_unfinished_release_is_completed_by_who_froze_it(ready):
+    """Not by the next person, whose name would stand in the ledger."""
+    found = ready.freeze()
+    lines = ready.workspace.ledger.read_bytes().splitlines(keepends=True)
+    ready.workspace.ledger.write_bytes(b"".join(lines[:-1]))
+    assert find_unrecorded(ready.workspace, "tiny-v1") == json.loads(
+        (found.folder / "release.json").read_text()
+    )
+    other = Actor(name="Dr Other", role="approver")
+    key = make_key(ready.workspace, other.name, other.role, AUTHOR)
+    with pytest.raises(ConflictError, match="Let Dr Approver freeze it again"):
+        freeze(ready.desk(other, key), ready.request())
+
+
+def test_a_draft_is_not_released(ready):
+    """Only what was committed, with its entry in the ledger."""
+    from loop.prompts.catalog import drafts_folder
+    from loop.prompts.folder import write_folder
+
+    draft = replace(TINY, number=0, draft="d1", parent=TINY.digest)
+    write_folder(drafts_folder(ready.workspace, "tiny") / "d1", draft)
+    with pytest.raises(DataError, match="is a draft"):
+        ready.freeze(prompt="tiny@draft:d1")
+
+
+def test_two_people_may_sign_each_with_their_meaning(ready):
+    """Both names, roles and meanings stand in the statement and are checked."""
+    from loop.release.freeze import Signing
+    from loop.release.keys import load_private
+
+    reviewer = make_key(ready.workspace, "Dr Reviewer", "reviewer", AUTHOR)
+    desk = ready.desk()
+    second = Signing(
+        key=reviewer,
+        private=load_private(ready.workspace, reviewer.keyid),
+        meaning="review",
+    )
+    found = freeze(replace(desk, signing=(*desk.signing, second)), ready.request())
+    keys = read_public_keys(ready.workspace)
+    checked = verify_folder(found.folder, keys)
+    assert checked.holds
+    assert [(one.name, one.meaning) for one in checked.approvals] == [
+        ("Dr Approver", "approval"),
+        ("Dr Reviewer", "review"),
+    ]

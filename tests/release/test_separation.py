@@ -1,0 +1,155 @@
+"""A prompt must hold no text of the holdout, and no patient be on both sides."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from loop.core.ledger import Actor
+from loop.core.records import Clarification, Exemplar, Guide, Value
+from loop.labels.cohort import texts_path
+from loop.labels.holdout import retire_holdout
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.prompts.version import PromptVersion
+from loop.release.separation import check_separation, measure_separation
+
+ACTOR = Actor(name="Dr. Example")
+LONG = (
+    "The lungs are hyperinflated with coarse interstitial markings at both bases and "
+    "a small effusion on the left side that has grown since the earlier film."
+)
+HELD = [("h1", LONG, "P1"), ("h2", "Heart size is normal.", "P2")]
+DEV = [("d1", "Quite another thing was seen here today.", "P8")]
+
+
+def version(*, exemplar="", phrase="", definition="Fluid."):
+    """Return a version whose guide holds these wordings."""
+    worked = Exemplar(text=exemplar or "-", value=Value.PRESENT, evidence="", why="")
+    rule = Clarification(phrase=phrase or "-", value=Value.ABSENT, note="")
+    guide = Guide(
+        label="edema",
+        name="Edema",
+        definition=definition,
+        clarifications=(rule,) if phrase else (),
+        exemplars=(worked,) if exemplar else (),
+    )
+    return PromptVersion(
+        name="tiny", number=1, system="Read.\n", user="{{ text }}\n", guides=(guide,)
+    )
+
+
+@pytest.fixture
+def add(workspace, tmp_path):
+    """Return a function that imports rows of (id, text, patient) as a cohort."""
+
+    def run(name, role, rows, **options):
+        path = tmp_path / f"{name}.csv"
+        header = ["case_id", "text", "patient"][: len(rows[0])]
+        with path.open("w", newline="") as stream:
+            csv.writer(stream).writerows([header, *rows])
+        wanted = ImportOptions(name=name, role=role, **options)
+        import_cohort(workspace, path, wanted, actor=ACTOR)
+
+    return run
+
+
+@pytest.fixture
+def place(workspace, add):
+    """Make a workspace with a holdout and a development cohort that are separate."""
+    add("held", "holdout", HELD)
+    add("dev", "dev", DEV)
+    return workspace
+
+
+def test_separate_cohorts_and_own_words_leave_nothing_to_object(place):
+    """What was compared is said all the same."""
+    found = measure_separation(place, version(exemplar="Own words."), "held")
+    assert (found.objections, found.remarks) == ((), ())
+    assert any("1 exemplars" in one for one in found.checked)
+    assert any("those of dev" in one for one in found.checked)
+
+
+@pytest.mark.parametrize(
+    "exemplar",
+    [
+        LONG,
+        LONG.upper().replace(" ", "  "),
+        LONG.replace("film", "one"),
+        "seen: coarse interstitial markings at both bases and more",
+        "Heart size is normal!",
+    ],
+)
+def test_an_exemplar_from_the_holdout_is_objected_to(place, exemplar):
+    """Equal, in other spelling, nearly equal, a piece of it, or short and equal."""
+    found = check_separation(place, version(exemplar=exemplar), "held")
+    assert any("edema, exemplar" in one and "holdout held" in one for one in found)
+    assert not any("interstitial" in one or "Heart" in one for one in found)
+
+
+@pytest.mark.parametrize("where", ["phrase", "definition"])
+def test_any_wording_of_six_words_counts(place, where):
+    """A clarified phrase may come from a case as well as an exemplar."""
+    copied = version(**{where: "a small effusion on the left side"})
+    (found,) = check_separation(place, copied, "held")
+    assert "case h1 of holdout held" in found
+
+
+def test_a_template_that_quotes_a_case_is_objected_to(place):
+    """Templates are wording too."""
+    quoting = replace(version(), system=f"For example: {LONG}\n")
+    assert any(
+        "system.jinja" in one for one in check_separation(place, quoting, "held")
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        (("h1", "Something else altogether here.", "P9"), "case"),
+        (("d2", "Something else altogether here.", "P1"), "patient"),
+        (("d2", LONG, "P9"), "text"),
+        (("d2", LONG.replace("film", "one"), "P9"), "near-duplicate text"),
+    ],
+)
+def test_what_another_role_shares_is_objected_to(place, add, row, kind):
+    """A case, a patient, a text, or one that is nearly the same."""
+    add("more", "external", [row])
+    found = check_separation(place, version(), "held")
+    assert [one for one in found if f"share 1 {kind}:" in one and "more" in one]
+
+
+def test_unknown_patients_are_a_remark(place, add):
+    """Many sources name none; the release says so."""
+    add("bare", "dev", [("b1", "No patient is named for this one.")])
+    found = measure_separation(place, version(), "held")
+    assert found.objections == ()
+    assert found.remarks == (
+        "held and bare were not compared by patients: in bare not named for every case",
+    )
+
+
+def test_missing_texts_are_an_objection(place):
+    """What could not be compared may be the same."""
+    texts_path(place, "dev").unlink()
+    assert any(
+        "similar texts" in one for one in check_separation(place, version(), "held")
+    )
+    texts_path(place, "held").unlink()
+    found = check_separation(place, version(), "held")
+    assert any("not on this machine" in one and "wording" in one for one in found)
+
+
+def test_a_damaged_cohort_is_an_objection(place):
+    """It may hold what the holdout holds."""
+    (place.cohorts / "dev" / "cases.csv").write_text("case_id,patient,sha256\n")
+    found = check_separation(place, version(), "held")
+    assert found == ("held and dev could not be compared: dev is not as recorded",)
+
+
+def test_cases_that_were_open_before_are_objected_to(place, add):
+    """Once retired, or once for development: somebody may have read them."""
+    retire_holdout(place, "held", ACTOR, "given up")
+    add("held", "holdout", HELD, replace=True)
+    found = check_separation(place, version(), "held")
+    assert any("were open before: entry" in one for one in found)
