@@ -115,9 +115,7 @@ def _show(audit: Audit) -> None:
     from loop.report.published_text import ORDER, sections
 
     for section in sections(audit):
-        title = section.table.caption or section.table.name
-        named = title.casefold().startswith(section.table.name.casefold())
-        say(title if named else f"{section.table.name}. {title}")
+        say(section.title)
         say(f"  {section.read}")
         for one in section.findings:
             say(f"  {one.standing.value:<17}  {one.check}, {one.subject}: {one.text}")

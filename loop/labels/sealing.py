@@ -54,6 +54,25 @@ def vault_key(workspace: Workspace) -> Path:
     return workspace.keys / "vault.key"
 
 
+def open_key(workspace: Workspace) -> bytes:
+    """Return the key of the vault; it is made on first use, mode 0600.
+
+    Raises
+    ------
+    DataError
+        The key is damaged.
+    WriteError
+        It cannot be written.
+    """
+    workspace.open_private()
+    make_folder(workspace.keys, mode=0o700)
+    with locked(workspace.private / "locks" / "vault.lock"):
+        if not vault_key(workspace).exists():
+            text = secrets.token_hex(_KEY_BYTES) + "\n"
+            write_atomic(vault_key(workspace), text, mode=0o600)
+        return _read_key(workspace)
+
+
 def sealed_path(path: Path) -> Path:
     """File in which what belongs into `path` lies sealed."""
     return path.with_name(path.name + SUFFIX)
@@ -89,7 +108,7 @@ def write_labels(
     if not sealed:
         write_atomic(path, raw, mode=mode)
         return
-    key = _make_key(workspace)
+    key = open_key(workspace)
     nonce = secrets.token_bytes(_NONCE_BYTES)
     head = _head(key)
     text = AESGCM(key).encrypt(nonce, _pad(raw), _associate(workspace, path, head))
@@ -327,17 +346,6 @@ def _require_head(workspace: Workspace, path: Path, data: bytes, key: bytes) -> 
             "the labels are lost, and the cohort must be imported again."
         )
     return head
-
-
-def _make_key(workspace: Workspace) -> bytes:
-    """Return the key of the vault; it is made on first use, mode 0600."""
-    workspace.open_private()
-    make_folder(workspace.keys, mode=0o700)
-    with locked(workspace.private / "locks" / "vault.lock"):
-        if not vault_key(workspace).exists():
-            text = secrets.token_hex(_KEY_BYTES) + "\n"
-            write_atomic(vault_key(workspace), text, mode=0o600)
-        return _read_key(workspace)
 
 
 def _read_key(workspace: Workspace) -> bytes:

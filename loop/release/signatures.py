@@ -108,7 +108,10 @@ def _key_problems(key: PublicKey, approval: Approval) -> list[str]:
     if (key.name, key.role) != (approval.name, approval.role):
         problems.append(f"the key is that of {shown(key.name)} ({shown(key.role)})")
     if key.revoked:
-        problems.append(f"the key was revoked ({shown(key.revoked)})")
+        problems.append(
+            f"the key was revoked, at {shown(key.revoked)}; whether the release is "
+            "older, only the ledger of its workspace can tell"
+        )
     if approval.time < key.created:
         problems.append(f"the key was made after it, at {shown(key.created)}")
     if key.valid_to and approval.time >= key.valid_to:

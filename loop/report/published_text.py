@@ -24,6 +24,14 @@ class Section(NamedTuple):
     """How the table was understood, as a sentence."""
     findings: tuple[Finding, ...]
 
+    @property
+    def title(self) -> str:
+        """The caption, after the table's name unless it begins with it."""
+        name, caption = self.table.name, self.table.caption
+        if not caption or caption.casefold().startswith(name.casefold()):
+            return caption or name
+        return f"{name}: {caption}"
+
 
 def render_markdown(
     audit: Audit, sources: Sequence[str], *, templates: Path | None = None
@@ -97,14 +105,11 @@ def sections(audit: Audit) -> list[Section]:
 
 def read_as(table: Table) -> str:
     """Return how a table was understood, so that a misreading is seen."""
-    named = [column for column in table.values() if column.measure]
-    measures = dict.fromkeys(column.measure for column in named)
+    measures = dict.fromkeys(c.measure for c in table.values() if c.measure)
     cases = f"n = {table.n}" if table.n else "n not stated for the whole table"
-    side = "systems" if table.rows_are_systems else "labels or categories"
-    return (
-        f"{len(table.results)} rows ({side}), {len(named)} columns read as "
-        f"{', '.join(measures) or 'no measure'}; {cases}."
-    )
+    side = "system" if table.rows_are_systems else "label or category"
+    what = f"columns of {', '.join(measures)}" if measures else "no column of a measure"
+    return f"{len(table.results)} x {side}, {what}; {cases}."
 
 
 def _render(

@@ -85,6 +85,7 @@ def test_documents_are_written_with_all_text_escaped(tmp_path):
     assert "&lt;img src=x> &#124; b" in out.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_writing_is_the_same_twice(tmp_path):
     """No clock, no order of a set: the same file gives the same bytes."""
     (path,) = write_article(tmp_path, markdown=True)

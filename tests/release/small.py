@@ -1,55 +1,32 @@
 """A release of a tiny prompt, small enough to change every byte of."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loop.core.digests import digest_bytes, digest_json, digest_text
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import Workspace
-from loop.core.records import Guide
 from loop.core.signing import key_id, public_of
-from loop.evaluate.gates import Verdict, judge_all
-from loop.evaluate.protocol import Protocol
 from loop.prompts.folder import file_digests, write_folder
-from loop.prompts.version import PromptVersion
 from loop.release.form import FACTS, format_facts
 from loop.release.keys import PublicKey, load_private, make_key
-from loop.release.recompute import digest_counts, judge_again
 from loop.release.records import frozen_payload
 from loop.release.rendering import render_files
 from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
 from loop.report.release.table import evaluation_table
-from loop.stats.agreement import cohen_kappa
-from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
-from loop.stats.intervals import clopper_pearson
 from loop.stats.paired import holm
 from loop.stats.power import exact_p
+from tests.release.small_numbers import COUNTS as COUNTS
+from tests.release.small_numbers import ENGINE, PROTOCOL_DIGEST, cohort
+from tests.release.small_numbers import PROTOCOL as PROTOCOL
+from tests.release.small_numbers import VERSION as VERSION
+from tests.release.small_numbers import evaluation as evaluation
 
 NAME = "tiny-v1"
-PROTOCOL = Protocol(min_cases=20)
-PROTOCOL_DIGEST = digest_text("a protocol")
-ENGINE = {"name": "rules", "parameters": {}, "identity": {"engine": "rules"}}
-COUNTS = (Confusion(12, 0, 0, 48), Confusion(20, 1, 0, 39))
-
-VERSION = PromptVersion(
-    name="tiny",
-    number=1,
-    system="{% for guide in guides %}\n- {{ guide.name }}\n{% endfor %}\n",
-    user="Text: {{ text }}\n",
-    guides=(
-        Guide(label="fracture", name="Fracture", definition="A broken bone."),
-        Guide(label="pneumothorax", name="Pneumothorax", definition="Pleural air."),
-    ),
-    author="A. Author",
-    time="2026-02-01T08:00:00Z",
-    why="first",
-)
 
 Person = tuple[Approval, Ed25519PrivateKey]
 
@@ -279,96 +256,6 @@ def _claim(tested: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def cohort(name: str, role: str) -> dict[str, Any]:
-    """Return the facts of a cohort."""
-    return {
-        "name": name,
-        "role": role,
-        "source": "made up",
-        "licence": "none",
-        "citation": "",
-        "language": "en",
-        "digest": digest_text(name),
-        "cases": 62,
-        "synthetic": True,
-        "patients_known": True,
-        "reference": 1,
-        "reference_digest": digest_text(f"{name} reference"),
-        "readers": None,
-        "need": None,
-        "not_coded": 0,
-    }
-
-
-def evaluation(name: str, role: str) -> dict[str, Any]:
-    """Return an evaluation that says what its counts say."""
-    pairs = zip(VERSION.guides, COUNTS, strict=True)
-    labels = [label_facts(guide, counts) for guide, counts in pairs]
-    verdict = judge_all(Verdict(one["gate"]["verdict"]) for one in labels)
-    counts = np.array(COUNTS)
-    limits = {"low": 0.9, "high": 1.0, "labels": int(effective_labels(counts))}
-    macro, micro = float(average_f1(counts)), float(micro_f1(counts))
-    return {
-        "cohort": name,
-        "role": role,
-        "run": f"20260301-100000-{name}",
-        "created": "2026-03-01T10:00:00+00:00",
-        "cases": 62,
-        "not_run": 0,
-        "statuses": {"answered": 61, "unparsed": 0, "engine_failed": 1},
-        "policy": "ran",
-        "verdict": verdict.value,
-        "registered_late": False,
-        "labels": labels,
-        "macro": {"name": "macro-F1", "value": macro, **limits},
-        "supported": {"name": "macro-F1, supported", "value": macro, **limits},
-        "micro": {"name": "micro-F1", "value": micro, **limits},
-        "method": {
-            "unit": "patient",
-            "units": 62,
-            "known": 62,
-            "resamples": 2000,
-            "seed": 0,
-        },
-        "signature": "acc+f1|tiny@v1",
-        "counts_digest": digest_counts(labels),
-        "notes": [],
-    }
-
-
-def label_facts(guide: Guide, counts: Confusion) -> dict[str, Any]:
-    """Return the facts of one label, made from its counts."""
-    level = PROTOCOL.confidence
-    kappa = cohen_kappa(counts, confidence=level)._asdict()
-    names = ("no_majority", "missing", "uncertain_predicted", "unparsed", "not_asked")
-    none = dict.fromkeys(names, 0)
-    found = {
-        "label": guide.label,
-        "name": guide.name,
-        **counts._asdict(),
-        "n": counts.n,
-        "not_coded": 0,
-        "f1": counts.f1,
-        "excluded": {**none, "uncertain_reference": 62 - counts.n, "failed": 0},
-        "accuracy": rate(counts.correct, counts.n, level),
-        "sensitivity": rate(counts.tp, counts.positives, level),
-        "specificity": rate(counts.tn, counts.negatives, level),
-        "kappa": kappa,
-        "kappa_bootstrap": kappa,
-    }
-    gate = judge_again(found, PROTOCOL, cohen_kappa(counts, confidence=level))
-    said = {"reasons": list(gate.reasons), "needs": gate.needs}
-    return found | {"gate": {"verdict": gate.verdict.value, **said}}
-
-
-def rate(part: int, whole: int, level: float) -> dict[str, float | None]:
-    """Return a share with its exact interval; nothing without a denominator."""
-    if not whole:
-        return {"value": None, "low": None, "high": None}
-    limits = clopper_pearson(part, whole, confidence=level)
-    return {"value": part / whole, **limits._asdict()}
-
-
 def _record(
     version: Path, ledger: Path, evaluations: Sequence[Mapping[str, Any]]
 ) -> None:
@@ -408,4 +295,4 @@ def _record(
         gates[1],
     )
     for event in events:
-        append_event(ledger, event, replace(actor), now=lambda: at(9))
+        append_event(ledger, event, actor, now=lambda: at(9))

@@ -9,13 +9,14 @@ from loop.release.form import format_facts, parse_facts
 from loop.release.recompute import check_numbers
 from loop.release.verify import verify_folder
 from tests.release.small import (
+    APPROVER,
     AUTHOR,
     COUNTS,
     PROTOCOL,
     evaluation,
     make_facts,
     make_files,
-    make_small,
+    public_key,
     sign,
 )
 
@@ -36,9 +37,8 @@ def told(tmp_path, path, value):
     facts = changed(honest, path, value)
     assert facts != honest
     files = make_files(facts, tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")
-    signers = make_small(tmp_path / "other").signers
-    sign(tmp_path / "release", files, facts, signers)
-    trusted = make_small(tmp_path / "third").trusted
+    sign(tmp_path / "release", files, facts, (AUTHOR, APPROVER))
+    trusted = {one[0].keyid: public_key(one) for one in (AUTHOR, APPROVER)}
     return verify_folder(tmp_path / "release", trusted)
 
 

@@ -19,12 +19,12 @@ from loop.evaluate.published.reading import Grid
 from loop.evaluate.published.values import Cell, Number, decimal_commas, read_cell
 
 _MEAN_ROW = re.compile(
-    r"(?:macro[- ]?)?(?:average|avg|mean)\b(?!.*\b(?:micro|weighted|pooled|sd)\b)",
+    r"(?:the )?(?:macro[- ]?)?(?:average|avg\.?|mean|macro)(?: (?:of|over) all\b.*)?",
     re.IGNORECASE,
 )
 _POOLED_ROW = re.compile(
     r"(?:micro|weighted|pooled|overall|total|all|sum|median|sd|std|standard deviation|"
-    r"range|average|avg|mean|macro)\b",
+    r"range|average|avg|mean|macro|samples avg|accuracy|f1|kappa)\b",
     re.IGNORECASE,
 )
 _SYSTEM_HEADER = re.compile(
@@ -129,7 +129,7 @@ def make_table(grid: Grid, *, n: int | None = None, measure: str = "") -> Table:
     grid = _upright(grid)
     keys = _count_keys(grid)
     comma = decimal_commas([cell for row in grid.rows for cell in row[keys:]])
-    rows = tuple(_row(cells, keys, comma) for cells in grid.rows)
+    rows = _one_mean([_row(cells, keys, comma) for cells in grid.rows])
     named = measure or measure_in(grid.caption)
     columns = tuple(
         _finished(column, rows, named) for column in read_columns(grid.header, keys)
@@ -176,8 +176,15 @@ def _row(cells: Sequence[str], keys: int, comma: bool) -> Row:
         for index, cell in enumerate(cells)
     )
     kind = "pooled" if _POOLED_ROW.match(name) else ""
-    return Row(
-        name, tuple(cells[:keys]), read, "mean" if _MEAN_ROW.match(name) else kind
+    kind = "mean" if keys == 1 and _MEAN_ROW.fullmatch(name.strip()) else kind
+    return Row(name, tuple(cells[:keys]), read, kind)
+
+
+def _one_mean(rows: list[Row]) -> tuple[Row, ...]:
+    """Leave averages alone where there are several: each is over a part of the rows."""
+    several = sum(row.kind == "mean" for row in rows) > 1
+    return tuple(
+        row._replace(kind="pooled") if several and row.kind else row for row in rows
     )
 
 
@@ -231,4 +238,8 @@ def _remarks(grid: Grid, rows: Sequence[Row]) -> tuple[str, ...]:
     twice = sorted({row.name for row in rows if names.count(row.name.casefold()) > 1})
     if twice:
         remarks.append(f"rows that occur twice: {', '.join(twice[:5])}")
+    if apart := [row.name for row in rows if row.kind == "pooled"]:
+        remarks.append(
+            f"rows taken for summaries and not checked: {'; '.join(apart[:5])}"
+        )
     return tuple(remarks)

@@ -17,11 +17,8 @@ from loop.report.release.section import Line, Section, fact, table
 def claim_sentence(facts: Facts) -> str:
     """Return the claim and how it is judged, as one sentence."""
     content: Facts = facts["protocol"]["content"] or {}
-    of = (
-        "every label"
-        if facts["claim"]["kind"] == "all"
-        else "each label it is shown for"
-    )
+    every = facts["claim"]["kind"] == "all"
+    of = "every label" if every else "each label it is shown for"
     judged = {
         "lower": f"judged by lower {percent(content.get('confidence'), 0)} limits",
         "point": "judged by the observed values, which shows no lower limit",

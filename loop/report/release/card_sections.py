@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from loop.report.numbers import share
 from loop.report.release.phrases import (
     NO_MODEL,
@@ -196,32 +198,12 @@ def _worse_lead(facts: Facts, before: str, labels: int) -> str:
 
 def limits_section(facts: Facts) -> Section:
     """Return what the numbers do not show, as far as the facts tell."""
-    notes = []
-    protocol = facts["protocol"]
-    evaluations = facts["evaluations"] or ()
-    late = protocol["late"] or any(one["registered_late"] for one in evaluations)
-    if late or not protocol["registered"]:
-        notes.append(
-            "The protocol was not registered before every run it judges: what is "
-            "claimed may have been fixed after the numbers were known."
-        )
-    for evaluation in evaluations:
-        where = f"On {told(evaluation['cohort'])}"
-        notes.append(f"{where}: {outcomes(evaluation) or 'outcomes not recorded'}.")
-        notes += [f"{where}: {told(note)}" for note in evaluation["notes"] or ()]
-        without = [
-            *labels_with(evaluation, "FAIL"),
-            *labels_with(evaluation, "INSUFFICIENT"),
-        ]
-        if without:
-            notes.append(f"{where}, labels without a pass: {', '.join(without)}.")
-    unknown = [one for one in facts["cohorts"] or () if not one["patients_known"]]
-    notes += [
-        f"The patients of {told(one['name'])} are not known: its intervals take every "
-        "case for a patient of its own."
-        for one in unknown
+    notes = [
+        *_late(facts),
+        *(note for one in facts["evaluations"] or () for note in _measured(one)),
+        *_unknown_patients(facts),
+        *map(told, facts["separation"]["remarks"] or ()),
     ]
-    notes += map(told, facts["separation"]["remarks"] or ())
     return Section(
         key="limits",
         title="Limits",
@@ -237,6 +219,39 @@ def limits_section(facts: Facts) -> Section:
         ),
         notes=tuple(filter(None, notes)),
     )
+
+
+def _late(facts: Facts) -> Iterator[str]:
+    protocol, evaluations = facts["protocol"], facts["evaluations"] or ()
+    late = protocol["late"] or any(one["registered_late"] for one in evaluations)
+    if late or not protocol["registered"]:
+        yield (
+            "The protocol was not registered before every run it judges: what is "
+            "claimed may have been fixed after the numbers were known."
+        )
+
+
+def _measured(evaluation: Facts) -> Iterator[str]:
+    """Yield what must be known of the numbers of one evaluation."""
+    where = f"On {told(evaluation['cohort'])}"
+    yield f"{where}: {outcomes(evaluation) or 'outcomes not recorded'}."
+    for note in evaluation["notes"] or ():
+        yield f"{where}: {told(note)}"
+    without = [
+        *labels_with(evaluation, "FAIL"),
+        *labels_with(evaluation, "INSUFFICIENT"),
+    ]
+    if without:
+        yield f"{where}, labels without a pass: {', '.join(without)}."
+
+
+def _unknown_patients(facts: Facts) -> Iterator[str]:
+    for one in facts["cohorts"] or ():
+        if not one["patients_known"]:
+            yield (
+                f"The patients of {told(one['name'])} are not known: its intervals "
+                "take every case for a patient of its own."
+            )
 
 
 def separation_section(facts: Facts) -> Section:

@@ -1,4 +1,7 @@
-"""Answers of readers in the private store: appended, the last one counts."""
+"""Answers of readers in the private store: appended, the last one counts.
+
+Those on a holdout are sealed one by one: they are what its reference is made of.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ def answer_many(
     wanted = {case: _by_id(assignment, said) for case, said in answers.items()}
     with store.writing() as connection:
         rows = [
-            (assignment.key, who, case_id, label, value or "", stamp(now()))
+            _row(assignment, (who, case_id, label), value, now)
             for case_id, values in wanted.items()
             for label, value in _changes(connection, assignment, who, case_id, values)
         ]
@@ -114,7 +117,7 @@ def complete_case(
     with store.writing() as connection:
         known = _standing(connection, assignment, who, case_id)
         rows = [
-            (assignment.key, who, case_id, label, rest.value, stamp(now()))
+            _row(assignment, (who, case_id, label), rest, now)
             for label in assignment.labels
             if not known.get(label)
         ]
@@ -164,14 +167,16 @@ def read_answers(
     StoreError
         The store cannot be read, or a row was changed by something else.
     """
-    where, values = "AND reader = ?", [assignment.key, check_reader(reader)]
+    who = check_reader(reader)
+    where, values = "AND reader = ?", [assignment.key, who]
     if case_id is not None:
         where, values = f"{where} AND case_id = ?", [*values, case_id]
     asked = frozenset(assignment.labels)
     found: dict[str, dict[str, Value]] = {}
     for _, case, label, value, _, _ in store.read(LATEST.format(where=where), values):
         if value and label in asked:
-            found.setdefault(case, {})[label] = _value(value, case)
+            word = _open(assignment, (who, case, label), value)
+            found.setdefault(case, {})[label] = _value(word, case)
     return found
 
 
@@ -224,4 +229,25 @@ def _standing(
         LATEST.format(where="AND reader = ? AND case_id = ?"),
         [assignment.key, reader, case_id],
     )
-    return {label: value for _, _, label, value, _, _ in rows}
+    return {
+        label: _open(assignment, (reader, case_id, label), value)
+        for _, _, label, value, _, _ in rows
+        if label
+    }
+
+
+def _row(
+    assignment: Assignment, pair: tuple[str, str, str], value: Value | None, now: Clock
+) -> tuple[str, ...]:
+    """Return the row of an answer; `pair` is reader, case and label."""
+    word = value.value if value else ""
+    if assignment.words:
+        word = assignment.words.close(word, (assignment.key, *pair))
+    return assignment.key, *pair, word, stamp(now())
+
+
+def _open(assignment: Assignment, pair: tuple[str, str, str], kept: str) -> str:
+    """Return the word of a row, sealed or not."""
+    if not assignment.words:
+        return kept
+    return assignment.words.open(kept, (assignment.key, *pair))

@@ -13,6 +13,8 @@ from loop.core.digests import framed
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.paths import Workspace
 from loop.labels.cohort import Cohort, read_cohort
+from loop.labels.recorded import read_record
+from loop.labels.sealed_words import WordSeal, open_words
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 
 Clock = Callable[[], datetime]
@@ -32,6 +34,8 @@ class Assignment:
 
     cohort: Cohort
     taxonomy: Taxonomy
+    words: WordSeal | None = None
+    """What seals the answers in the store; None where they need no seal."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -56,9 +60,13 @@ def read_assignment(workspace: Workspace, cohort_name: str) -> Assignment:
     DataError
         There is no such cohort, or its files are not those recorded.
     """
+    record = read_record(workspace, cohort_name)
+    # What was sealed before a holdout was retired stays so.
+    sealed = record.is_holdout or record.retired
     return Assignment(
-        cohort=read_cohort(workspace, cohort_name),
+        cohort=read_cohort(workspace, cohort_name, record=record),
         taxonomy=read_taxonomy(workspace.labels),
+        words=open_words(workspace) if sealed else None,
     )
 
 

@@ -10,12 +10,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from loop.core.digests import digest_text
-from loop.core.errors import DataError
+from loop.core.errors import DataError, SealedError
 from loop.core.paths import Workspace
 from loop.core.records import Value
-from loop.labels.cohort import Cohort, texts_path
+from loop.labels.cohort import Cohort, Role, texts_path
+from loop.labels.kept_votes import read_turnout
 from loop.review.reading.answers import read_answers
 from loop.review.reading.assignment import Assignment, positions, require_cases
+from loop.review.reading.foreseen import voted_cases
 from loop.run.store import Store
 
 
@@ -45,6 +47,8 @@ def open_sheet(
 
     Raises
     ------
+    SealedError
+        The case is of a holdout, and the reader's answers are votes already.
     DataError
         The case is unknown, its text is not on this machine or not the pinned one.
     StoreError
@@ -53,12 +57,23 @@ def open_sheet(
     require_cases(assignment, [case_id])
     text = _read_text(workspace, assignment.cohort, case_id)
     answers = read_answers(store, assignment, reader, case_id).get(case_id, {})
-    return Sheet(
-        case_id=case_id,
-        text=text,
-        answers=answers,
-        open_labels=tuple(n for n in assignment.labels if n not in answers),
-    )
+    open_labels = tuple(n for n in assignment.labels if n not in answers)
+    if assignment.cohort.role is Role.HOLDOUT and not open_labels:
+        _refuse_published(workspace, assignment, reader, case_id)
+    return Sheet(case_id=case_id, text=text, answers=answers, open_labels=open_labels)
+
+
+def _refuse_published(
+    workspace: Workspace, assignment: Assignment, reader: str, case_id: str
+) -> None:
+    """Refuse a case whose votes are sealed: nobody looks at them again."""
+    turnout = read_turnout(workspace, assignment.cohort, assignment.taxonomy)
+    if case_id in voted_cases(workspace, turnout, reader):
+        raise SealedError(
+            f"the answers of {reader!r} on case {case_id!r} of holdout "
+            f"{assignment.cohort.name!r} are votes now, and sealed. Go on with the "
+            "next case."
+        )
 
 
 def _read_text(workspace: Workspace, cohort: Cohort, case_id: str) -> str:

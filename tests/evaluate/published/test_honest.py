@@ -1,8 +1,12 @@
 """Tables printed honestly raise no alarm, however they were rounded."""
 
+import re
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import classification_report
 
 from loop.evaluate.published.audit import audit_tables
 from loop.evaluate.published.finding import Standing
@@ -67,6 +71,22 @@ def test_a_table_of_intervals_raises_no_alarm(seed, manner, n, labels, stated):
 def test_a_table_of_systems_raises_no_alarm(seed, manner, n, models, stated):
     """One reference set, so one share of positives, whatever each system does."""
     rows = systems(seed, manner, n=n, models=models)
+    assert alarms(audited(rows, n=n if stated else None)) == []
+
+
+@given(SEEDS, st.integers(30, 400), st.integers(2, 6), st.booleans())
+@settings(max_examples=30)
+def test_a_classification_summary_raises_no_alarm(seed, n, classes, stated):
+    """The table everybody prints, with rows of accuracy, macro and weighted averages."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, n)
+    guess = np.where(rng.random(n) < 0.7, truth, rng.integers(0, classes, n))
+    text = classification_report(truth, guess, digits=3, zero_division=0)
+    rows = [["Class", "precision", "recall", "f1-score", "support"]]
+    for line in text.splitlines()[2:]:
+        if line.strip():
+            name, *cells = re.split(r"\s{2,}", line.strip())
+            rows.append([name, *[""] * (4 - len(cells)), *cells])
     assert alarms(audited(rows, n=n if stated else None)) == []
 
 

@@ -111,6 +111,35 @@ def test_ragged_and_repeated_rows_are_said(tmp_path):
     assert "occur twice: B" in found.text
 
 
+def test_averages_over_parts_of_the_rows_are_not_judged(tmp_path):
+    """Which rows each is over is not known, so it is said and left alone."""
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "Label,F1\nA,0.1\nB,0.3\nAverage,0.2\nC,0.9\nMean (all),0.5\nAverage,0.9\n",
+        "utf-8",
+    )
+    audit = audit_tables(read_tables([path], Notes()))
+    assert audit.about("column mean") == []
+    (found,) = audit.about("file")
+    assert "not checked: Average; Mean (all); Average" in found.text
+
+
+def test_rows_of_label_and_model_are_read(tmp_path):
+    """A long table: two columns of names, and cases per row."""
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "Label,Model,n,Accuracy,Precision,Recall\n"
+        "A,X,100,0.900,0.500,0.500\nA,Y,100,0.850,0.333,0.500\n"
+        "B,X,100,0.900,0.900,0.900\nB,Y,100,0.800,0.800,0.800\n"
+        "Average,X,,0.500,0.500,0.500\n",
+        "utf-8",
+    )
+    audit = audit_tables(read_tables([path], Notes()))
+    shares = {one.subject: one.standing for one in audit.about("share of positives")}
+    assert shares == {"results A": Standing.HOLDS, "results B": Standing.HOLDS}
+    assert audit.about("column mean") == []
+
+
 def test_markup_in_a_cell_stays_text(tmp_path):
     """A script in a name is a name."""
     path = tmp_path / "t.md"
