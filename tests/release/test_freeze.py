@@ -257,6 +257,7 @@ def test_the_budget_of_openings_ends(ready):
 KILL = """
 import os, signal, sys
 from pathlib import Path
+from loop.core.paths import Workspace
 from loop.release.freeze import freeze
 from loop.release.keys import find_key
 from tests.release.ready import Ready

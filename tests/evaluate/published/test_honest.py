@@ -77,7 +77,7 @@ def test_a_table_of_systems_raises_no_alarm(seed, manner, n, models, stated):
 @given(SEEDS, st.integers(30, 400), st.integers(2, 6), st.booleans())
 @settings(max_examples=30)
 def test_a_classification_summary_raises_no_alarm(seed, n, classes, stated):
-    """The table everybody prints, with rows of accuracy, macro and weighted averages."""
+    """The table everybody prints: rows of accuracy, macro and weighted averages."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, n)
     guess = np.where(rng.random(n) < 0.7, truth, rng.integers(0, classes, n))
@@ -109,3 +109,43 @@ def test_intervals_of_another_level_are_recognised():
 
 
 NINETY = ((190, "0.917", "0.973"), (180, "0.858", "0.933"), (100, "0.440", "0.560"))
+
+
+def test_one_interval_among_many_that_was_mistyped_is_named():
+    """Ten of eleven are exact limits, so the odd one is wrong and not the method."""
+    rows = with_intervals(3, Manner(), n=300, labels=11, models=1)
+    value = rows[5][1].partition(" ")[0]
+    rows[5][1] = f"{value} [{float(value) - 0.001:.3f}, {float(value) + 0.001:.3f}]"
+    (found,) = audited(rows, "Accuracy", n=300).about("interval method")
+    assert found.standing is Standing.FAILS
+    assert found.numbers["odd"] == ["Label 4, Model A"]
+
+
+def test_intervals_that_no_method_gives_are_left_undecided():
+    """A bootstrap interval is no mistake."""
+    rows = [["Label", "Accuracy (95% CI)"]]
+    rows += [[f"L{k}", f"{k / 300:.3f} ({k / 301:.3f}-{k / 299:.3f})"] for k in NINE]
+    (found,) = audited(rows, n=300).about("interval method")
+    assert found.standing is Standing.OPEN
+    assert "bootstrap" in found.text
+
+
+NINE = (150, 200, 210, 220, 230, 240, 250, 260, 270)
+
+
+def test_an_average_beside_its_values_is_checked_row_by_row():
+    """0.85 and 0.95 average to 0.90; the second row does not."""
+    rows = [
+        ["Label", "A accuracy", "B accuracy", "Average"],
+        ["x", "0.850", "0.950", "0.900"], ["y", "0.850", "0.950", "0.950"],
+        ["z", "0.500", "0.600", "0.550"],
+    ]  # fmt: skip
+    (found,) = audited(rows).about("row mean")
+    assert found.numbers["wrong"] == ["y: 0.9000"]
+
+
+def test_an_interval_beside_its_value_is_seen():
+    """Limits that do not hold their value between them."""
+    rows = [["Label", "F1", "F1 lower", "F1 upper"], ["x", "0.80", "0.82", "0.90"]]
+    (found,) = audited(rows).about("interval order")
+    assert found.numbers["outside"] == ["x, F1"]
