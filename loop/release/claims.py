@@ -52,6 +52,8 @@ def _form_problems(facts: Facts, claim: Facts, protocol: Protocol) -> Iterator[s
         yield "its level is not the protocol's"
     if claim["verdict"] != Verdict.PASS and not facts["frozen"]["override"].strip():
         yield "its gate does not pass, and no override says why it was released"
+    if facts["frozen"]["objections"] and not facts["frozen"]["override"].strip():
+        yield "something stood against it, and no override says why it was released"
     roles = {one["cohort"]: one["role"] for one in facts["evaluations"]}
     if not facts["development_only"] and roles.get(claim["cohort"]) != "holdout":
         yield "a holdout was evaluated, and it is not about the holdout"

@@ -118,7 +118,7 @@ def _release(workspace: Workspace, candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _frozen(evidence: Evidence, actor: Actor, time: datetime) -> dict[str, str]:
+def _frozen(evidence: Evidence, actor: Actor, time: datetime) -> dict[str, Any]:
     override = ""
     if evidence.objections:
         override = evidence.request.override.strip()
@@ -128,6 +128,7 @@ def _frozen(evidence: Evidence, actor: Actor, time: datetime) -> dict[str, str]:
         "role": actor.role,
         "meaning": evidence.request.meaning,
         "why": evidence.request.why.strip(),
+        "objections": list(evidence.objections),
         "override": override,
     }
 

@@ -49,6 +49,7 @@ class _Frozen(_Form):
     role: str
     meaning: str
     why: str
+    objections: list[str]
     override: str
 
 

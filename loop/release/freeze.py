@@ -45,6 +45,7 @@ from loop.release.released import find_release, release_folder, release_name
 from loop.release.rendering import render_files
 from loop.release.separation import Separation, measure_separation
 from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
+from loop.release.vault import find_earlier_looks
 from loop.run.asking import hold_engine
 
 Clock = Callable[[], datetime]
@@ -139,12 +140,10 @@ def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Fro
         desk.reached("measured")
         separation = _require_separate(workspace, candidate, request.holdout)
         dev_claim = claim_facts(candidate.claim, request.cohort)
-        if candidate.objections and not request.override.strip():
+        objections = (*candidate.objections, *_earlier_looks(workspace, request))
+        if objections and not request.override.strip():
             return Frozen(
-                name=name,
-                folder=None,
-                objections=candidate.objections,
-                claim=dev_claim,
+                name=name, folder=None, objections=objections, claim=dev_claim
             )
         holdout = None
         if request.holdout:
@@ -153,7 +152,7 @@ def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Fro
             desk.reached("opened")
     claim = holdout.claim if holdout else dev_claim
     failed = _holdout_objections(holdout)
-    objections = (*candidate.objections, *failed)
+    objections = (*objections, *failed)
     # Whoever overrides a verdict knows it: one that is news stops the freeze.
     news = bool(failed) and holdout is not None and holdout.fresh
     if news or (objections and not request.override.strip()):
@@ -256,6 +255,12 @@ def _require_separate(
             f"{' '.join(found.objections)} Nothing was opened."
         )
     return found
+
+
+def _earlier_looks(workspace: Workspace, request: FreezeRequest) -> tuple[str, ...]:
+    """Return that the holdout's cases were measured on before, if they were."""
+    looks = find_earlier_looks(workspace, request.holdout) if request.holdout else ""
+    return (looks,) if looks else ()
 
 
 def _holdout_objections(holdout: Holdout | None) -> tuple[str, ...]:

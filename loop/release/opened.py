@@ -130,7 +130,14 @@ def open_for(
     kept = read_result(workspace, claimant)
     fresh = kept is None
     if kept is None:
-        opening = open_holdout(workspace, claimant, how.actor, request.why, now=how.now)
+        opening = open_holdout(
+            workspace,
+            claimant,
+            how.actor,
+            request.why,
+            seen=bool(request.override.strip()),
+            now=how.now,
+        )
         ref = candidate.version.ref
         run_id = ask_or_find(workspace, ref, opening, engine, how.watching)
         evaluation = evaluate_run(workspace, run_id, opening=opening)

@@ -23,6 +23,7 @@ from loop.labels.cohort import (
 from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
 from loop.labels.texts import SHINGLE, fold_text, shingles, words
 from loop.prompts.version import PromptVersion
+from loop.release.vault import was_open
 from loop.review.copied import REFUSED_RUN, Copy, Wording, find_copies, find_windows
 
 _PATIENTS = "patients:"
@@ -211,15 +212,15 @@ def _shared(pair: PairReport) -> Iterator[str]:
 
 
 def _once_open(workspace: Workspace, cohort: Cohort) -> Iterator[str]:
-    """Yield the entries that say that these cases had another role."""
+    """Yield the entries that say that prompts could be made from these cases.
+
+    An external cohort was measured on and never revised on: `find_earlier_looks` tells
+    of it, and whoever approves decides.
+    """
     for entry in read_ledger(workspace.ledger):
-        payload = entry.payload
-        if payload.get("cohort_digest") != cohort.digest:
-            continue
-        added = entry.action == "cohort_added" and payload.get("role") != Role.HOLDOUT
-        if added or entry.action == "holdout_retired":
+        role = entry.payload.get("role")
+        if was_open(entry, cohort.digest) and role != Role.EXTERNAL:
             yield (
                 f"the cases of holdout {cohort.name} were open before: entry "
-                f"{entry.seq} of the ledger has them as {entry.subject}, "
-                f"{payload.get('role')}"
+                f"{entry.seq} of the ledger has them as {entry.subject}, {role}"
             )

@@ -117,12 +117,19 @@ def open_holdout(
     actor: Actor,
     why: str,
     *,
+    seen: bool = False,
     now: Clock = _utc_now,
 ) -> Opening:
     """Open a holdout for `candidate`, and return what lets its labels be read.
 
     The same candidate once more gets the opening that it had; nothing is added then.
     Nothing is decrypted here.
+
+    Parameters
+    ----------
+    seen
+        Whether cases that were measured on before may be opened all the same; see
+        `find_earlier_looks`.
 
     Raises
     ------
@@ -143,6 +150,7 @@ def open_holdout(
         for facts in known:
             if facts.candidate == candidate.key:
                 return _opening(candidate, facts.seq, facts.hash)
+        _refuse_once_open(workspace, candidate, seen=seen)
         event = _opened(workspace, candidate, why.strip(), known)
         entry = append_event(workspace.ledger, event, actor, now=now)
     return _opening(candidate, entry.seq, entry.hash)
@@ -278,7 +286,6 @@ def _opened(
 
     A budget that stood when the holdout was opened before cannot be raised later.
     """
-    _refuse_once_open(workspace, candidate)
     allowed = read_protocol(workspace).holdout_openings
     budget = min([allowed, *(facts.budget for facts in known)])
     if len(known) >= budget:
@@ -301,19 +308,60 @@ def _opened(
     )
 
 
-def _refuse_once_open(workspace: Workspace, candidate: Candidate) -> None:
-    """Refuse cases that were a cohort of another role before: they were seen."""
+def find_earlier_looks(workspace: Workspace, holdout: str) -> str:
+    """Return how the cases of a holdout were seen before, as a sentence.
+
+    Empty for cases that were never anything but a holdout.
+
+    Raises
+    ------
+    DataError
+        There is no such cohort.
+    LedgerError
+        The ledger is broken.
+    """
+    digest = read_cohort(workspace, holdout).digest
+    entries = read_ledger(workspace.ledger)
+    added = [entry for entry in entries if was_open(entry, digest)]
+    if not added:
+        return ""
+    names = {entry.subject for entry in added}
+    ours = [e for e in entries if e.action == "cohort_added" and e.subject == holdout]
+    looks = [
+        entry.seq
+        for entry in entries
+        if entry.action == "evaluated"
+        and entry.payload.get("cohort") in names
+        and entry.seq < ours[-1].seq
+    ]
+    where = ", ".join(f"entry {entry.seq}" for entry in added)
+    return (
+        f"the cases of {holdout} are no longer unseen: they were an open cohort before "
+        f"({where}), and versions were measured on them {len(looks)} times"
+    )
+
+
+def was_open(entry: Entry, digest: str) -> bool:
+    """Whether an entry says that the cases with that digest were no holdout then."""
+    if entry.payload.get("cohort_digest") != digest:
+        return False
+    added = entry.action == "cohort_added" and entry.payload.get("role") != Role.HOLDOUT
+    return added or entry.action == "holdout_retired"
+
+
+def _refuse_once_open(
+    workspace: Workspace, candidate: Candidate, *, seen: bool
+) -> None:
+    """Refuse cases that were open before; those only measured on, unless `seen`."""
     for entry in read_ledger(workspace.ledger):
-        payload = entry.payload
-        if payload.get("cohort_digest") != candidate.cohort_digest:
+        if not was_open(entry, candidate.cohort_digest):
             continue
-        added = entry.action == "cohort_added" and payload.get("role") != Role.HOLDOUT
-        if added or entry.action == "holdout_retired":
-            raise SealedError(
-                f"the cases of holdout {candidate.cohort!r} were open before: see "
-                f"entry {entry.seq} of the ledger. Make the claim on a holdout with "
-                "other cases."
-            )
+        if seen and entry.payload.get("role") == Role.EXTERNAL:
+            continue
+        raise SealedError(
+            f"the cases of holdout {candidate.cohort!r} were open before: see entry "
+            f"{entry.seq} of the ledger. Make the claim on a holdout with other cases."
+        )
 
 
 def _facts(entry: Entry, entries: tuple[Entry, ...]) -> OpeningFacts:

@@ -288,7 +288,7 @@ def test_failures_of_a_holdout_are_refused(call, place, tmp_path):
         name="dev", role="holdout", source="-", licence="-", replace=True
     )
     import_cohort(place, tmp_path / "dev.csv", options, actor=EDITOR)
-    result = call("failures")
+    result = call("failures", "latest:tiny:dev")
     assert isinstance(result.exception, DataError)
     assert "failing cases stay unseen" in str(result.exception)
 

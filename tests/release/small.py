@@ -175,6 +175,7 @@ def make_facts(version: Path, ledger: Path) -> dict[str, Any]:
             "role": "approver",
             "meaning": "approval",
             "why": "a small release",
+            "objections": [],
             "override": "",
         },
         "engine": ENGINE | {"digest": digest_json(ENGINE)},

@@ -12,6 +12,10 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError, SealedError
 from loop.core.ledger import Actor, read_ledger
+from loop.evaluate.evaluation import evaluate_run
+from loop.evaluate.recording import record_evaluation
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
 from loop.release.freeze import freeze
 from loop.release.keys import make_key, read_public_keys, revoke_key
 from loop.release.load import load_release, verify_release
@@ -20,7 +24,8 @@ from loop.release.released import current_release, find_release, list_releases
 from loop.release.verify import verify_folder
 from loop.release.withdraw import withdraw_release
 from loop.run.manifest import find_run
-from tests.release.ready import APPROVER, AUTHOR, TINY, make_ready
+from loop.run.task import run_prompt
+from tests.release.ready import APPROVER, AUTHOR, TINY, make_ready, rows
 
 pytestmark = pytest.mark.slow
 
@@ -142,10 +147,6 @@ def test_a_protocol_that_came_after_the_measurement_objects(ready):
 
 def measure(ready, prompt):
     """Run and score a version on the dev cohort."""
-    from loop.evaluate.evaluation import evaluate_run
-    from loop.evaluate.recording import record_evaluation
-    from loop.run.task import run_prompt
-
     run = run_prompt(ready.workspace, prompt, "dev").run_id
     record_evaluation(ready.workspace, evaluate_run(ready.workspace, run), AUTHOR)
 
@@ -195,6 +196,38 @@ def test_an_exemplar_taken_from_the_holdout_refuses_the_freeze(ready):
     with pytest.raises(DataError, match="cannot be released on held") as caught:
         ready.freeze(prompt="tiny@v2", override="we want it")
     assert text not in str(caught.value)
+    assert "holdout_opened" not in actions(ready.workspace)
+
+
+def test_cases_that_were_measured_on_before_are_told_of_for_ever(ready):
+    """An external cohort made a holdout: somebody saw its numbers, and says so."""
+    ready.add_cohort("site", "external", rows("site"))
+    run = run_prompt(ready.workspace, "tiny", "site").run_id
+    record_evaluation(ready.workspace, evaluate_run(ready.workspace, run), AUTHOR)
+    path = ready.folder / "site.csv"
+    options = ImportOptions(
+        name="site", role="holdout", source="-", licence="-", replace=True
+    )
+    import_cohort(ready.workspace, path, options, actor=AUTHOR)
+    first = ready.freeze(holdout="site")
+    assert first.folder is None
+    (objection,) = first.objections
+    assert "no longer unseen" in objection
+    assert "measured on them 1 times" in objection
+    assert "holdout_opened" not in actions(ready.workspace)
+    found = ready.freeze(holdout="site", override="no other cases can be had")
+    assert found.facts["frozen"]["objections"] == [objection]
+    assert "no longer unseen" in (found.folder / "card.html").read_text()
+    assert verify_release(ready.workspace, "tiny-v1").holds
+
+
+def test_cases_that_prompts_were_revised_on_are_never_a_holdout(ready):
+    """No override helps: the prompt was made from them."""
+    path = ready.folder / "dev.csv"
+    options = ImportOptions(name="seen", role="holdout", source="-", licence="-")
+    import_cohort(ready.workspace, path, options, actor=AUTHOR)
+    with pytest.raises(DataError, match="cannot be released on seen"):
+        ready.freeze(holdout="seen", override="we want to")
     assert "holdout_opened" not in actions(ready.workspace)
 
 

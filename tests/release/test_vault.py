@@ -144,9 +144,7 @@ def test_the_budget_is_the_protocols(place):
     set_budget(place, 2)
     for number in (1, 2):
         open_holdout(place, candidate(place, number), ACTOR, "release")
-    with pytest.raises(
-        SealedError, match=r"opened 2 times, .*cohort retire held"
-    ):
+    with pytest.raises(SealedError, match=r"opened 2 times, .*cohort retire held"):
         open_holdout(place, candidate(place, 3), ACTOR, "release")
     assert [facts.number for facts in find_openings(place, "held")] == [1, 2]
 

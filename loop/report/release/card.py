@@ -92,11 +92,13 @@ def _banners(facts: Facts) -> list[Banner]:
     override = told(facts["frozen"]["override"])
     verdict = told(facts["claim"]["verdict"]) or "not decided"
     if override:
+        against = "; ".join(told(one) for one in facts["frozen"]["objections"] or ())
         banners.append(
             Banner(
                 "OVERRIDE",
-                f"Frozen by override (verdict of the claim: {verdict}). Reason given "
-                f"by {told(facts['frozen']['actor'])}: {override}",
+                f"Frozen by override (verdict of the claim: {verdict}). "
+                + (f"Against: {against}. " if against else "")
+                + f"Reason given by {told(facts['frozen']['actor'])}: {override}",
             )
         )
     if facts["development_only"]:

@@ -265,6 +265,7 @@ def full_facts() -> dict[str, Any]:
             "role": "approver",
             "meaning": "approval",
             "why": "second release for the registry",
+            "objections": ["the gate on openi_test says FAIL (20 PASS, 1 FAIL)"],
             "override": "atelectasis is not used by the registry",
         },
         "supersedes": {
@@ -350,7 +351,7 @@ def minimal_facts() -> dict[str, Any]:
     """Return a first release on development data, with every null and empty list."""
     facts = full_facts()
     facts["release"] |= {"parent": None, "parent_ref": "", "languages": []}
-    facts["frozen"] |= {"override": "", "meaning": "", "why": ""}
+    facts["frozen"] |= {"objections": [], "override": "", "meaning": "", "why": ""}
     facts["engine"] = {
         "name": "rules",
         "parameters": {},

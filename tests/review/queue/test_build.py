@@ -146,7 +146,7 @@ def test_a_holdout_has_no_queue(place, store, tmp_path):
     """Whoever has read its failing cases has used it up."""
     add_cohort(place, tmp_path, ROWS, role="holdout", replace=True)
     with pytest.raises(DataError, match="failing cases stay unseen"):
-        build_queue(place, store, "latest")
+        build_queue(place, store, "latest:tiny:dev")
 
 
 def marked(place, store, queue, reserved=()):
