@@ -59,6 +59,9 @@ def build_app(desk: Desk) -> ASGIApp:
     """
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     os.environ["GRADIO_TEMP_DIR"] = str(open_inbox(desk.workspace))
+    # Beside the building, and done before anybody is let in.
+    warming = Thread(target=warm, args=(desk,), name="warm", daemon=True)
+    warming.start()
     blocks = build_workbench(desk).blocks
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     add_downloads(app, desk)
@@ -76,7 +79,7 @@ def build_app(desk: Desk) -> ASGIApp:
         css=css(),
         head=head(),
     )
-    Thread(target=warm, args=(desk,), name="warm", daemon=True).start()
+    warming.join()
     return build_gate(app, desk.access)
 
 

@@ -199,8 +199,8 @@ def test_concurrency_falls_in_a_storm_and_recovers(store):
     with FaultServer() as server:
         server.hooks.append(crowded)
         engine = make_engine(server.url, retries=30)
-        summary, account = run_cases(engine, store, range(2500))
-    assert summary.answered == 2500
+        summary, account = run_cases(engine, store, range(4000))
+    assert summary.answered == 4000
     check_accounts(server, account)
     stormy = [now for calm, now in under_way if not calm]
     calm = [now for calm, now in under_way if calm]

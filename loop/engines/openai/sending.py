@@ -103,7 +103,7 @@ class Sender:
         try:
             if self._same.doubtful:
                 await self._same.check()
-            reply = await self._wire.ask(body)
+            reply = await self._wire.ask(body, fresh=job.sends > 1)
         except LinkError as error:
             return await self._after_failure(job, error, sent)
         self._patience.heard()

@@ -79,6 +79,7 @@ class Wire:
         self._hosts = tuple(hosts)
         self._chat = URL(endpoint.url + "/chat/completions")
         self._session: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
         self._limit = TimeLimit(endpoint.serving.timeout_s)
 
     async def open(self) -> None:
@@ -90,6 +91,11 @@ class Wire:
             The server has an address that is not allowed.
         """
         check_literal(self.endpoint.host, self._hosts)
+        self._session = self._make_session(keep=True)
+        self._fresh = self._make_session(keep=False)
+
+    def _make_session(self, *, keep: bool) -> aiohttp.ClientSession:
+        """Return a session; without `keep` each request has a connection of its own."""
         serving, key = self.endpoint.serving, self.endpoint.key
         headers = {
             "Accept": "application/json",
@@ -99,10 +105,11 @@ class Wire:
         }
         if key:
             headers["Authorization"] = f"Bearer {key}"
-        self._session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
-                keepalive_timeout=_KEEP_S,
+                keepalive_timeout=_KEEP_S if keep else None,
+                force_close=not keep,
                 resolver=GuardedResolver(self._hosts),
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -117,11 +124,18 @@ class Wire:
     async def close(self) -> None:
         """Close all connections; harmless when there are none."""
         self._limit.close()
-        if self._session is not None:
-            await self._session.close()
+        for session in (self._session, self._fresh):
+            if session is not None:
+                await session.close()
 
-    async def ask(self, body: bytes) -> Reply:
+    async def ask(self, body: bytes, *, fresh: bool = False) -> Reply:
         """Return the response to a chat completion request.
+
+        Parameters
+        ----------
+        fresh
+            Whether to make a connection for it: one that is kept may be closed by the
+            server at the moment it is used again.
 
         Raises
         ------
@@ -131,16 +145,21 @@ class Wire:
             The guard or the TLS layer refuses the server.
         """
         data = body if len(body) <= _RAW_BYTES else io.BytesIO(body)
-        return await self._send("POST", self._chat, data)
+        session = self._fresh if fresh else self._session
+        return await self._send(session, "POST", self._chat, data)
 
     async def get(self, url: str) -> Reply:
         """Return the response to a GET; raises as `ask` does."""
-        return await self._send("GET", URL(url), None)
+        return await self._send(self._session, "GET", URL(url), None)
 
     async def _send(
-        self, method: str, url: URL, data: bytes | io.BytesIO | None
+        self,
+        session: aiohttp.ClientSession | None,
+        method: str,
+        url: URL,
+        data: bytes | io.BytesIO | None,
     ) -> Reply:
-        session, heard = self._session, False
+        heard = False
         if session is None:
             raise ValueError("the connections are not open")
         task = self._limit.begin()

@@ -13,6 +13,8 @@ from loop.core.files import read_text
 from loop.evaluate.published.values import clean_text, read_cell
 
 _LARGEST = 5_000_000
+_LONGEST = 100_000
+"""Characters of one cell."""
 """Bytes of a file; a table in an article has thousands."""
 
 _MOST_ROWS, _MOST_COLUMNS, _MOST_TABLES = 1_000, 100, 50
@@ -88,6 +90,11 @@ def _csv_blocks(text: str, path: Path) -> list[Block]:
     caption, rows = "", list[list[str]]()
     try:
         for row in [*csv.reader(io.StringIO(text), delimiter=_delimiter(text)), []]:
+            if any(len(cell) > _LONGEST for cell in row):
+                raise DataError(
+                    f"{path} is not CSV (a cell of more than {_LONGEST:,} characters). "
+                    "Look for a quote that is never closed."
+                )
             filled = [cell for cell in row if cell.strip()]
             if not rows and len(filled) == 1:
                 caption = f"{caption} {filled[0].strip()}".strip()
