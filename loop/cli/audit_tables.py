@@ -54,6 +54,7 @@ def audit_tables(
 
     Exits with 100 when something does not hold.
     """
+    from loop.core.errors import DataError
     from loop.evaluate.published import audit as published
     from loop.evaluate.published.columns import RATES
     from loop.evaluate.published.finding import Standing
@@ -70,6 +71,12 @@ def audit_tables(
         _spare(path, files)
     tables = published.read_tables(files, known, n=n, measure=measure)
     audit = published.audit_tables(tables, known)
+    if not any(audit.count(standing) for standing in Standing):
+        raise DataError(
+            f"nothing in {', '.join(path.name for path in files)} could be checked: no "
+            "column was read as a measure. Name measures in the headers or with "
+            "--measure, and write intervals as 0.98 (0.95-0.99)."
+        )
     names = [path.name for path in files]
     if html is not None:
         _write(html, render_html(audit, names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,9 +28,8 @@ from loop.core.errors import DataError
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
     from loop.release.freeze import Frozen, Signing
+    from loop.release.keys import PublicKey
     from loop.run.task import Task, Watch
-
-_PASSPHRASE = "RANLOOP_KEY_PASSPHRASE"
 
 
 def register(app: typer.Typer) -> None:
@@ -123,7 +123,7 @@ def freeze(
     if as_json:
         print_json(_data(found))
     else:
-        _show(found)
+        _show(found, holdout)
     if found.folder is None:
         raise typer.Exit(GATE_EXIT)
 
@@ -150,7 +150,7 @@ def withdraw(
 def _signing(place: Workspace, wanted: list[str]) -> list[Signing]:
     """Return the keys of everyone who signs, asking for a passphrase where needed."""
     from loop.release.freeze import Signing
-    from loop.release.keys import find_key, load_private, private_key_path
+    from loop.release.keys import find_key, load_private
 
     found = []
     for one in wanted:
@@ -158,23 +158,24 @@ def _signing(place: Workspace, wanted: list[str]) -> list[Signing]:
         if not name:
             raise typer.BadParameter(f"--sign {one!r} is not NAME:MEANING")
         key = find_key(place, name)
-        secret = _passphrase(private_key_path(place, key.keyid), key.name)
+        secret = _passphrase(place, key)
         private = load_private(place, key.keyid, secret)
         found.append(Signing(key=key, private=private, meaning=meaning))
     return found
 
 
-def _passphrase(path: Any, name: str) -> str:
+def _passphrase(place: Workspace, key: PublicKey) -> str:
     """Return the passphrase of a protected key: from the environment, or asked for."""
-    protected = path.is_file() and b"ENCRYPTED" in path.read_bytes()[:64]
-    if not protected or _PASSPHRASE in os.environ:
-        return os.environ.get(_PASSPHRASE, "")
+    from loop.release.keys import PASSPHRASE, needs_passphrase
+
+    if not needs_passphrase(place, key.keyid) or PASSPHRASE in os.environ:
+        return os.environ.get(PASSPHRASE, "")
     if not sys.stdin.isatty():
         raise DataError(
-            f"the key of {name} has a passphrase, and there is no terminal to ask for "
-            f"it. Set {_PASSPHRASE}."
+            f"the key of {key.name} has a passphrase, and there is no terminal to ask "
+            f"for it. Set {PASSPHRASE}."
         )
-    return str(typer.prompt(f"Passphrase of {name}", hide_input=True, err=True))
+    return str(typer.prompt(f"Passphrase of {key.name}", hide_input=True, err=True))
 
 
 def _progress(task: Task, *, quiet: bool) -> Watch:
@@ -184,21 +185,31 @@ def _progress(task: Task, *, quiet: bool) -> Watch:
     return Progress(title, total=task.total, quiet=quiet).track
 
 
-def _show(found: Frozen) -> None:
+def _claimed(claim: Mapping[str, Any]) -> str:
+    """Return the verdict on a claim, and for how many labels one on some is shown."""
+    if claim["kind"] == "all":
+        return str(claim["verdict"])
+    labels = claim["labels"]
+    certified = sum(bool(one["certified"]) for one in labels)
+    return f"{claim['verdict']}, {certified} of {len(labels)} labels certified"
+
+
+def _show(found: Frozen, holdout: str) -> None:
     for objection in found.objections:
         say(f"objection: {objection}")
     claim = found.claim
-    labels = claim["labels"]
-    certified = sum(bool(one["certified"]) for one in labels)
-    say(
-        f"claim ({claim['kind']}) on {claim['cohort']}: {claim['verdict']}, "
-        f"{certified} of {len(labels)} labels certified"
-    )
+    say(f"claim ({claim['kind']}) on {claim['cohort']}: {_claimed(claim)}")
     if found.folder is None or found.facts is None:
         say()
+        if claim["cohort"] == holdout:
+            say(
+                f"{holdout} has been opened for {found.name}, and that counts. What it "
+                "showed is kept: the same command does not open it again."
+            )
         say(
             f"{found.name} was not released. Improve the version, or release it "
-            "against this with --override REASON, which stays on its card."
+            "against this by the same command with --override REASON, which stays on "
+            "its card."
         )
         return
     facts = found.facts

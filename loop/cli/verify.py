@@ -33,7 +33,9 @@ def verify(
     ],
     key: Annotated[
         list[Path] | None,
-        typer.Option("--key", help="Public key file of somebody you trust; again."),
+        typer.Option(
+            "--key", help="Public key file of somebody you trust; may be repeated."
+        ),
     ] = None,
     keys: Annotated[
         Path | None, typer.Option("--keys", help="Folder of such files.")
@@ -64,7 +66,7 @@ def verify(
 
 def _is_name(release: str) -> bool:
     """Whether `release` names one of the workspace: a folder comes first."""
-    from loop.release.load import RELEASE_NAME
+    from loop.release.released import RELEASE_NAME
 
     named = RELEASE_NAME.fullmatch(release) is not None
     return named and not Path(release).exists()

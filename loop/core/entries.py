@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from loop.core.digests import digest_json
@@ -145,7 +145,7 @@ def signed_bytes(entry_hash: str) -> bytes:
 
 def format_entry(entry: Entry) -> bytes:
     """Return the line of an entry, with its line end."""
-    data = asdict(entry)
+    data = {one.name: getattr(entry, one.name) for one in fields(entry)}
     if not entry.keyid:
         del data["keyid"], data["signature"]
     text = json.dumps(data, ensure_ascii=False, sort_keys=True) + "\n"
@@ -165,11 +165,24 @@ def parse_entry(line: bytes) -> tuple[Entry, str]:
     """
     try:
         data = json.loads(line, object_pairs_hook=_unique)
-        entry = Entry(**data)
-        _check_form(entry, data)
-        return entry, entry_hash(data)
+        return make_entry(data), entry_hash(data)
     except (TypeError, RecursionError) as error:
         raise ValueError("not a ledger entry") from error
+
+
+def make_entry(data: Mapping[str, Any]) -> Entry:
+    """Return the entry with these fields, after checking the form of each.
+
+    Raises
+    ------
+    ValueError
+        A field is of another kind, or the form of the signature is wrong.
+    TypeError
+        A field is missing or unknown.
+    """
+    entry = Entry(**data)
+    _check_form(entry, data)
+    return entry
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 
 from loop.core.digests import digest_bytes
@@ -25,10 +24,11 @@ from loop.core.entries import (
     chain_event,
     entry_hash,
     format_entry,
+    make_entry,
     parse_entry,
     signed_bytes,
 )
-from loop.core.errors import LedgerError, WriteError
+from loop.core.errors import DataError, LedgerError, WriteError
 from loop.core.files import locked, sync_folder, write_atomic, write_error
 from loop.core.heads import record_head
 
@@ -44,10 +44,15 @@ __all__ = [
     "append_events",
     "entry_hash",
     "format_entry",
+    "make_entry",
     "quarantine_torn_line",
     "read_ledger",
     "signed_bytes",
 ]
+
+
+_MOST_CHECKED = 2
+"""Ledgers whose entries are remembered."""
 
 
 class TornLedgerError(LedgerError):
@@ -57,7 +62,7 @@ class TornLedgerError(LedgerError):
 def read_ledger(path: Path) -> tuple[Entry, ...]:
     """Return all entries after checking the chain; empty when there is no file.
 
-    A command may ask as often as it likes: the same bytes are checked only once.
+    A command may ask as often as it likes: the same line is checked only once.
     Whether a signature has the right form is checked, not whose it is: keys are
     recorded in the ledger itself, and revoked there.
 
@@ -100,17 +105,29 @@ def _read_bytes(path: Path) -> bytes:
         ) from error
 
 
-@lru_cache(maxsize=2)
+_checked: dict[Path, tuple[bytes, tuple[Entry, ...]]] = {}
+"""The whole lines of the ledgers read last, and their entries."""
+
+
 def _read_entries(raw: bytes, path: Path) -> tuple[Entry, ...]:
-    """Return the entries of a ledger's bytes; `path` is named in errors."""
-    lines = raw.split(b"\n")
-    last = lines.pop()
-    entries: list[Entry] = []
-    for number, line in enumerate(lines, 1):
-        entries.append(_read_line(line, number, path, entries))
-    if last:
-        entries.append(_read_last(last, path, entries))
-    return tuple(entries)
+    """Return the entries of a ledger's bytes; `path` is named in errors.
+
+    Lines that were checked before, byte for byte, are not checked again.
+    """
+    before, known = _checked.get(path, (b"", ()))
+    if not raw.startswith(before):
+        before, known = b"", ()
+    *lines, last = raw[len(before) :].split(b"\n")
+    if lines:
+        entries = list(known)
+        for number, line in enumerate(lines, len(known) + 1):
+            entries.append(_read_line(line, number, path, entries))
+        known = tuple(entries)
+        _checked.pop(path, None)
+        _checked[path] = (raw[: len(raw) - len(last)], known)
+        if len(_checked) > _MOST_CHECKED:
+            _checked.pop(next(iter(_checked)), None)
+    return (*known, _read_last(last, path, known)) if last else known
 
 
 def _read_last(line: bytes, path: Path, before: Sequence[Entry]) -> Entry:
@@ -182,6 +199,8 @@ def append_events(
     ------
     LedgerError
         The existing chain is broken: nothing is appended to it.
+    DataError
+        A word of an event is not Unicode text; nothing is appended.
     WriteError
         The file cannot be written.
     """
@@ -190,11 +209,22 @@ def append_events(
         time = _timestamp(now)
         chain = list(known)
         for event in events:
-            chain.append(chain_event(event, actor, time, chain[-1] if chain else None))
+            chain.append(_follow(event, actor, time, chain))
         added = tuple(chain[len(known) :])
         _append_lines(path, b"".join(map(format_entry, added)))
         _remember(path, chain)
     return added
+
+
+def _follow(event: Event, actor: Actor, time: str, chain: Sequence[Entry]) -> Entry:
+    """Return the entry that follows `chain`."""
+    try:
+        return chain_event(event, actor, time, chain[-1] if chain else None)
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{event.action} of {event.subject!a}: a word holds half of a character "
+            "pair or bytes that are not UTF-8. Type it again; nothing was recorded."
+        ) from error
 
 
 def _timestamp(now: Callable[[], datetime]) -> str:

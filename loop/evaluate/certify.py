@@ -68,8 +68,24 @@ class Claim:
         return tuple(one for one in self.labels if one.certified)
 
 
-def certify(labels: Sequence[LabelResult], protocol: Protocol) -> Claim:
-    """Return what `labels` certify under `protocol`.
+class Decision(NamedTuple):
+    """How a claim is decided from gates and p-values."""
+
+    verdict: Verdict
+    p_holm: tuple[float, ...]
+    """Adjusted p-values, in the order of the labels."""
+
+    certified: tuple[bool, ...]
+
+
+def decide_claim(
+    gates: Sequence[Verdict],
+    p_values: Sequence[float],
+    protocol: Protocol,
+    *,
+    whole: bool = True,
+) -> Decision:
+    """Return what labels certify whose gates and exact p-values are known.
 
     A claim on all labels is an intersection-union test: every label is judged at
     ``1 - confidence``, and either all are certified or none. A claim on a subset takes
@@ -77,25 +93,46 @@ def certify(labels: Sequence[LabelResult], protocol: Protocol) -> Claim:
     not, and certifies a label when that is at most ``alpha`` and its gate passes as
     well.
 
+    Parameters
+    ----------
+    whole
+        False where cases of the cohort were not run: then no label is certified and
+        the claim does not pass.
+
     References
     ----------
     Berger RL. Technometrics 1982;24:295-300. Holm S. Scand J Stat 1979;6:65-70.
     """
-    p_values = [_p_value(result, protocol) for result in labels]
-    tests = list(zip(labels, p_values, holm(p_values), strict=True))
+    adjusted, certifies = holm(p_values), whole and protocol.rule == "lower"
     if protocol.claim == "subset":
-        kept = [_is_kept(result, p, protocol) for result, _, p in tests]
-        verdict = _any_kept(kept, labels)
+        kept = [
+            certifies and gate is Verdict.PASS and p <= protocol.alpha
+            for gate, p in zip(gates, adjusted, strict=True)
+        ]
+        verdict = _any_kept(kept, gates)
     else:
-        verdict = judge_all(result.gate.verdict for result in labels)
-        kept = [verdict is Verdict.PASS and protocol.rule == "lower"] * len(labels)
+        verdict = judge_all(gates)
+        kept = [certifies and verdict is Verdict.PASS] * len(gates)
+    if verdict is Verdict.PASS and not whole:
+        verdict = Verdict.INSUFFICIENT
+    return Decision(verdict, tuple(adjusted), tuple(kept))
+
+
+def certify(
+    labels: Sequence[LabelResult], protocol: Protocol, *, whole: bool = True
+) -> Claim:
+    """Return what `labels` certify under `protocol`; see `decide_claim`."""
+    p_values = [_p_value(result, protocol) for result in labels]
+    gates = [result.gate.verdict for result in labels]
+    decided = decide_claim(gates, p_values, protocol, whole=whole)
+    rows = zip(labels, p_values, decided.p_holm, decided.certified, strict=True)
     return Claim(
         kind=protocol.claim,
-        alpha=_level(protocol),
-        verdict=verdict,
+        alpha=claim_level(protocol),
+        verdict=decided.verdict,
         labels=tuple(
             LabelClaim(result.label, result.name, p, adjusted, certified)
-            for (result, p, adjusted), certified in zip(tests, kept, strict=True)
+            for result, p, adjusted, certified in rows
         ),
         note=POINT_RULE if protocol.rule == "point" else "",
     )
@@ -107,17 +144,11 @@ def certify_evaluation(evaluation: Evaluation) -> Claim:
     Where cases of the cohort were not run, no label is certified and the claim does
     not pass.
     """
-    claim = certify(evaluation.labels, evaluation.protocol)
-    if evaluation.not_run:
-        failed = claim.verdict is Verdict.FAIL
-        return replace(
-            claim,
-            verdict=Verdict.FAIL if failed else Verdict.INSUFFICIENT,
-            labels=tuple(one._replace(certified=False) for one in claim.labels),
-            note=claim.note or NOT_ALL_RUN,
-        )
+    whole = not evaluation.not_run
+    claim = certify(evaluation.labels, evaluation.protocol, whole=whole)
     repeated = evaluation.method.units < evaluation.cases
-    return replace(claim, note=claim.note or (REPEATED if repeated else ""))
+    weakness = REPEATED if repeated else ""
+    return replace(claim, note=claim.note or (weakness if whole else NOT_ALL_RUN))
 
 
 def _p_value(result: LabelResult, protocol: Protocol) -> float:
@@ -125,24 +156,18 @@ def _p_value(result: LabelResult, protocol: Protocol) -> float:
     return exact_p(counts.correct, counts.n, protocol.accuracy)
 
 
-def _is_kept(result: LabelResult, p_holm: float, protocol: Protocol) -> bool:
-    return (
-        protocol.rule == "lower"
-        and result.gate.verdict is Verdict.PASS
-        and p_holm <= protocol.alpha
-    )
-
-
-def _any_kept(kept: Sequence[bool], labels: Sequence[LabelResult]) -> Verdict:
+def _any_kept(kept: Sequence[bool], gates: Sequence[Verdict]) -> Verdict:
     """Return the verdict on a subset: it fails only where every label does."""
     if any(kept):
         return Verdict.PASS
-    verdicts = {result.gate.verdict for result in labels}
-    return Verdict.FAIL if verdicts == {Verdict.FAIL} else Verdict.INSUFFICIENT
+    return Verdict.FAIL if set(gates) == {Verdict.FAIL} else Verdict.INSUFFICIENT
 
 
-def _level(protocol: Protocol) -> float:
-    """Return the level as written: one minus 0.95 is not 0.05 in binary."""
+def claim_level(protocol: Protocol) -> float:
+    """Return the level of the protocol's claim: alpha, or that of every gate.
+
+    As written: one minus 0.95 is not 0.05 in binary.
+    """
     if protocol.claim == "subset":
         return protocol.alpha
     return round(1 - protocol.confidence, 12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.protocol import register_protocol
-from loop.evaluate.results import Evaluation
+from loop.evaluate.results import Evaluation, Exclusions
+from loop.stats.confusion import Confusion
 
 
 def record_evaluation(
@@ -97,10 +98,17 @@ def counts_digest(evaluation: Evaluation) -> str:
 
     Two evaluations with this digest rest on the same numbers.
     """
+    return digest_counts(
+        (one.label, one.confusion, one.excluded) for one in evaluation.labels
+    )
+
+
+def digest_counts(rows: Iterable[tuple[str, Confusion, Exclusions]]) -> str:
+    """Sha256 over label, counts and exclusions of each of `rows`, in any order."""
     return digest_json(
         {
-            result.label: {**result.confusion._asdict(), **asdict(result.excluded)}
-            for result in evaluation.labels
+            label: {**counts._asdict(), **asdict(excluded)}
+            for label, counts, excluded in rows
         }
     )
 

@@ -124,8 +124,7 @@ def versions_tried(
     ledger = read_ledger(workspace.ledger)
     entries = [entry for entry in ledger if _name(entry.subject) == name]
     standings = _standings(entries)
-    start = _cohort_since(ledger, cohort, digest)
-    claims = [one for one in _claims(entries, cohort) if one.seq > start]
+    claims = [one for one in _claims(ledger, cohort, digest) if _name(one.ref) == name]
     attempts = _scorable(found, like, standings)
     engine = like.spec.engine if like else ""
     known = {run.id for run in finished}
@@ -211,7 +210,7 @@ def _unrecorded(ref: str) -> Standing:
 class _Claim(NamedTuple):
     """What an entry of the ledger says was tried."""
 
-    seq: int
+    cohort: str
     digest: str
     ref: str
     engine: str
@@ -220,35 +219,41 @@ class _Claim(NamedTuple):
     runs: frozenset[str]
 
 
-def _claims(entries: Iterable[Entry], cohort: str) -> Iterator[_Claim]:
-    """Yield what was tried on all cases of `cohort`, by the ledger."""
+def _claims(entries: Iterable[Entry], cohort: str, digest: str) -> Iterator[_Claim]:
+    """Yield what was tried on all cases with that digest, by the ledger.
+
+    They may have been imported under another name than `cohort` then.
+    """
+    held = {cohort: digest}
     for entry in entries:
-        if entry.action in ("draft_rejected", "draft_committed"):
-            claim = _checked(entry, cohort)
+        claim = None
+        if entry.action == "cohort_added":
+            held[entry.subject] = str(entry.payload.get("cohort_digest"))
+        elif entry.action in ("draft_rejected", "draft_committed"):
+            claim = _checked(entry)
         elif entry.action == "evaluated":
-            claim = _evaluated(entry, cohort)
-        else:
-            claim = None
-        if claim is not None:
+            claim = _evaluated(entry)
+        if claim is not None and held.get(claim.cohort) == digest:
             yield claim
 
 
-def _checked(entry: Entry, cohort: str) -> _Claim | None:
+def _checked(entry: Entry) -> _Claim | None:
     """Return the draft that was run for a check; None when lint stopped it before."""
     check = entry.payload.get("check") or {}
     runs = frozenset(map(str, check.get("runs", ())))
-    if not runs or check.get("cohort") != cohort:
+    if not runs:
         return None
     digest, engine = entry.payload.get("digest"), check.get("engine", "")
-    return _Claim(entry.seq, str(digest), entry.subject, str(engine), runs)
+    cohort = str(check.get("cohort"))
+    return _Claim(cohort, str(digest), entry.subject, str(engine), runs)
 
 
-def _evaluated(entry: Entry, cohort: str) -> _Claim | None:
+def _evaluated(entry: Entry) -> _Claim | None:
     payload = entry.payload
-    if payload.get("cohort") != cohort or payload.get("not_run"):
+    if payload.get("not_run"):
         return None
     return _Claim(
-        entry.seq,
+        str(payload.get("cohort")),
         str(payload.get("prompt_digest")),
         entry.subject,
         signed_engine(str(payload.get("signature", ""))),
@@ -260,18 +265,6 @@ def signed_engine(signature: str) -> str:
     """Return the engine that a signature names, or nothing where it names none."""
     parts = signature.split("|")
     return parts[2] if len(parts) > 3 else ""
-
-
-def _cohort_since(entries: Sequence[Entry], cohort: str, digest: str) -> int:
-    """Return the entry since which `cohort` has held the cases it holds now."""
-    since, before = 0, ""
-    for entry in entries:
-        if entry.action == "cohort_added" and entry.subject == cohort:
-            now = str(entry.payload.get("cohort_digest"))
-            if now == digest != before:
-                since = entry.seq
-            before = now
-    return since
 
 
 def _name(ref: str) -> str:

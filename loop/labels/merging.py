@@ -39,7 +39,12 @@ class Merged(NamedTuple):
 
 
 def merge_votes(
-    kept: Votes | None, new: Votes, taxonomy: Taxonomy, *, replace: bool = False
+    kept: Votes | None,
+    new: Votes,
+    taxonomy: Taxonomy,
+    *,
+    replace: bool = False,
+    sealed: bool = False,
 ) -> Merged:
     """Return the votes of `new` and those of all other readers in `kept`.
 
@@ -51,11 +56,14 @@ def merge_votes(
         Votes of the same cohort, or None without any.
     replace
         Let the new votes of a reader take the place of all that were kept of them.
+    sealed
+        Never tell the same votes from others: a guess would be told right or wrong.
 
     Raises
     ------
     DataError
-        A reader has other votes in `kept`, and `replace` is not set.
+        A reader has other votes in `kept`, or any where these are sealed, and
+        `replace` is not set.
     """
     if kept is None:
         return Merged(new, ())
@@ -63,9 +71,9 @@ def merge_votes(
     labels = tuple(n for n in taxonomy.ids if n in {*kept.labels, *new.labels})
     old, young = _spread(kept, labels), _spread(new, labels)
     again = [r for r in new.readers if r in kept.readers]
-    changed = [r for r in again if (_of(old, r) != _of(young, r)).any()]
+    changed = [r for r in again if sealed or (_of(old, r) != _of(young, r)).any()]
     if changed and not replace:
-        raise DataError(_already_voted(changed))
+        raise DataError(_already_voted(changed, sealed=sealed))
     others = [r for r in kept.readers if r not in new.readers]
     readers = tuple(sorted((*others, *new.readers)))
     source = [young if r in new.readers else old for r in readers]
@@ -80,11 +88,12 @@ def merge_votes(
     return Merged(_without_empty_labels(merged), replaced)
 
 
-def _already_voted(readers: Sequence[str]) -> str:
+def _already_voted(readers: Sequence[str], *, sealed: bool) -> str:
     names = ", ".join(repr(name[:40]) for name in readers[:SHOWN])
     more = " and others" if len(readers) > SHOWN else ""
+    how = "" if sealed else ", and otherwise than in this file"
     return (
-        f"{names}{more} already voted, and otherwise than in this file. Leave these "
+        f"{names}{more} already voted{how}. Leave these "
         "readers out of the file (the votes of all others are kept as they are), or "
         "give all their votes and replace the earlier ones with --replace."
     )

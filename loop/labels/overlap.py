@@ -226,7 +226,7 @@ def _share(
 def _unknown_patients(first: Cohort, second: Cohort) -> Iterator[str]:
     unknown = [c.name for c in (first, second) if not c.patients_known]
     if unknown:
-        yield f"patients: in {' and '.join(unknown)} not named for every case"
+        yield f"patients: not named for every case of {' and '.join(unknown)}"
     elif first.pseudonym_key != second.pseudonym_key:
         yield "patients: the cohorts were pseudonymised with different keys"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,7 +61,7 @@ def open_key(workspace: Workspace) -> bytes:
     Raises
     ------
     DataError
-        The key is damaged.
+        The key is damaged, or others may read it.
     WriteError
         It cannot be written.
     """
@@ -351,6 +352,7 @@ def _require_head(workspace: Workspace, path: Path, data: bytes, key: bytes) -> 
 def _read_key(workspace: Workspace) -> bytes:
     path = vault_key(workspace)
     try:
+        _require_private(path)
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except FileNotFoundError as error:
         raise DataError(
@@ -366,6 +368,15 @@ def _read_key(workspace: Workspace) -> bytes:
             "it from your backup."
         )
     return key
+
+
+def _require_private(path: Path) -> None:
+    """Refuse a key that others may read, as the keys of people are refused."""
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise DataError(
+            f"{path} may be read by others. Make it yours alone with `chmod 600 "
+            f"{path}`; if others had access, they may know what is sealed with it."
+        )
 
 
 def _read(path: Path) -> bytes:

@@ -200,13 +200,15 @@ def take_votes(
         if not kept.sound and not how.discard:
             raise DataError(not_as_recorded(workspace, cohort))
         _refuse_second_name(kept.votes, how)
-        votes, replaced = merge_votes(kept.votes, new, taxonomy, replace=how.replace)
+        sealed, superseded = cohort.role is Role.HOLDOUT, None
+        votes, replaced = merge_votes(
+            kept.votes, new, taxonomy, replace=how.replace, sealed=sealed
+        )
         _refuse_loss(replaced, how)
         marks, need = majority(votes, need=how.need), check_need(votes, how.need)
         decided = keep_decisions(
             workspace, (kept.votes, votes), marks, taxonomy, cohort.name
         )
-        sealed, superseded = cohort.role is Role.HOLDOUT, None
         if not sealed:
             superseded = compare_with_newest(
                 workspace, cohort, votes.labels, decided.marks

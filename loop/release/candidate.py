@@ -135,11 +135,15 @@ def read_candidate(
     run_id = ask_or_find(workspace, version.ref, request.cohort, engine, watching)
     evaluation = evaluate_run(workspace, run_id)
     evaluation = record_evaluation(workspace, evaluation, actor)
+    claim = certify_evaluation(evaluation)
     return Candidate(
         version=version,
         evaluation=evaluation,
-        claim=certify_evaluation(evaluation),
-        objections=tuple(_objections(version, evaluation, actor, late)),
+        claim=claim,
+        objections=(
+            *_gate_objections(evaluation, claim),
+            *_objections(version, evaluation, actor, late),
+        ),
         manifest=read_manifest(workspace, run_id),
     )
 
@@ -209,14 +213,18 @@ def _is_measured(entry: Entry, digest: str, cohort: str) -> bool:
     )
 
 
+def _gate_objections(evaluation: Evaluation, claim: Claim) -> Iterator[str]:
+    if claim.verdict is not Verdict.PASS:
+        tally = ", ".join(f"{evaluation.count(one)} {one.value}" for one in Verdict)
+        yield (
+            f"the gate on {evaluation.cohort.name} says {claim.verdict.value} ({tally})"
+        )
+
+
 def _objections(
     version: PromptVersion, evaluation: Evaluation, actor: Actor, late: bool
 ) -> Iterator[str]:
     name = evaluation.cohort.name
-    verdict = certify_evaluation(evaluation).verdict
-    if verdict is not Verdict.PASS:
-        tally = ", ".join(f"{evaluation.count(one)} {one.value}" for one in Verdict)
-        yield f"the gate on {name} says {verdict.value} ({tally})"
     if late or evaluation.registered_late:
         yield (
             f"the protocol was registered after {version.ref} was measured on {name}: "

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
-from loop.evaluate.gates import Verdict, judge_all
+from loop.evaluate.certify import claim_level, decide_claim
+from loop.evaluate.gates import Verdict
 from loop.evaluate.protocol import Protocol
 from loop.release.finding import Finding, judged
 from loop.release.folder import shown
 from loop.release.recompute import differs, read_confusion
-from loop.stats.paired import holm
 from loop.stats.power import exact_p
 
 Facts = Mapping[str, Any]
@@ -45,10 +45,7 @@ def _form_problems(facts: Facts, claim: Facts, protocol: Protocol) -> Iterator[s
     """Compare the claim with the protocol, and with why it was released."""
     if claim["kind"] != protocol.claim:
         yield "it is another claim than the protocol's"
-    levels = [protocol.alpha]
-    if protocol.claim == "all":
-        levels.append(1 - protocol.confidence)
-    if all(differs(claim["alpha"], level) for level in levels):
+    if differs(claim["alpha"], claim_level(protocol)):
         yield "its level is not the protocol's"
     if claim["verdict"] != Verdict.PASS and not facts["frozen"]["override"].strip():
         yield "its gate does not pass, and no override says why it was released"
@@ -72,10 +69,11 @@ def _number_problems(
         return
     counts = [read_confusion(label) for label in labels]
     p_values = [exact_p(one.correct, one.n, protocol.accuracy) for one in counts]
-    adjusted = holm(p_values) if p_values else []
-    kept = _certified(labels, adjusted, evaluation, protocol)
+    gates = [Verdict(label["gate"]["verdict"]) for label in labels]
+    whole = not evaluation["not_run"]
+    made = decide_claim(gates, p_values, protocol, whole=whole)
     for one, p, p_holm, certified in zip(
-        claim["labels"], p_values, adjusted, kept, strict=False
+        claim["labels"], p_values, made.p_holm, made.certified, strict=False
     ):
         name = shown(one["label"])
         if one["p"] is not None and differs(one["p"], p):
@@ -84,41 +82,5 @@ def _number_problems(
             yield f"{name}: the adjusted p is not what the counts give"
         if one["certified"] not in (None, certified):
             yield f"{name}: whether it is certified is not what the counts give"
-    verdict = _verdict(labels, kept, evaluation, protocol)
-    if claim["verdict"] != verdict:
-        yield f"its verdict is {claim['verdict']}, the gates give {verdict}"
-
-
-def _certified(
-    labels: Sequence[Facts],
-    adjusted: Sequence[float],
-    evaluation: Facts,
-    protocol: Protocol,
-) -> list[bool]:
-    """Return which labels are certified; none under ``point`` or of a part."""
-    passed = [label["gate"]["verdict"] == Verdict.PASS for label in labels]
-    certifies = protocol.rule == "lower" and not evaluation["not_run"]
-    if protocol.claim == "all":
-        return [certifies and all(passed)] * len(labels)
-    return [
-        certifies and one and p <= protocol.alpha
-        for one, p in zip(passed, adjusted, strict=True)
-    ]
-
-
-def _verdict(
-    labels: Sequence[Facts],
-    kept: Sequence[bool],
-    evaluation: Facts,
-    protocol: Protocol,
-) -> Verdict:
-    """Return the verdict on the claim, as `certify_evaluation` decides it."""
-    gates = [Verdict(label["gate"]["verdict"]) for label in labels]
-    verdict = judge_all(gates)
-    if protocol.claim == "subset":
-        all_fail = set(gates) == {Verdict.FAIL}
-        verdict = Verdict.FAIL if all_fail else Verdict.INSUFFICIENT
-        verdict = Verdict.PASS if any(kept) else verdict
-    if verdict is Verdict.PASS and evaluation["not_run"]:
-        return Verdict.INSUFFICIENT
-    return verdict
+    if claim["verdict"] != made.verdict:
+        yield f"its verdict is {claim['verdict']}, the gates give {made.verdict}"

@@ -97,6 +97,11 @@ def release_facts(
     }
 
 
+def format_time(time: datetime) -> str:
+    """Return `time` as a release has it: UTC, ISO 8601 with seconds."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _release(workspace: Workspace, candidate: Candidate) -> dict[str, Any]:
     made = candidate.version
     parent = find_parent(workspace, made)
@@ -123,7 +128,7 @@ def _frozen(evidence: Evidence, actor: Actor, time: datetime) -> dict[str, Any]:
     if evidence.objections:
         override = evidence.request.override.strip()
     return {
-        "time": time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": format_time(time),
         "actor": actor.name,
         "role": actor.role,
         "meaning": evidence.request.meaning,

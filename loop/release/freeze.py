@@ -16,6 +16,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loop.core.errors import ConflictError, DataError
+from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, Entry, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.gates import Verdict
@@ -29,7 +30,7 @@ from loop.release.candidate import (
     Watching,
     read_candidate,
 )
-from loop.release.facts import Evidence, release_facts
+from loop.release.facts import Evidence, format_time, release_facts
 from loop.release.form import FACTS, format_facts
 from loop.release.keys import PublicKey
 from loop.release.opened import Holdout, How, claim_facts, open_for
@@ -140,7 +141,11 @@ def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Fro
         desk.reached("measured")
         separation = _require_separate(workspace, candidate, request.holdout)
         dev_claim = claim_facts(candidate.claim, request.cohort)
-        objections = (*candidate.objections, *_earlier_looks(workspace, request))
+        objections = (
+            *candidate.objections,
+            *_rolled_back(workspace),
+            *_earlier_looks(workspace, request),
+        )
         if objections and not request.override.strip():
             return Frozen(
                 name=name, folder=None, objections=objections, claim=dev_claim
@@ -165,16 +170,25 @@ def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Fro
         separation=separation,
         objections=objections,
     )
-    facts = release_facts(workspace, evidence, actor, desk.now())
-    files = _sign(desk, _make_files(desk, candidate.version, facts), facts)
+    return _release(desk, staging, evidence)
+
+
+def _release(desk: Desk, staging: Path, evidence: Evidence) -> Frozen:
+    """Sign and write what was decided, and give the ledger the last word."""
+    workspace, version = desk.workspace, evidence.candidate.version
+    name = release_name(version.ref)
+    facts = release_facts(workspace, evidence, desk.actor, desk.now())
+    files = _sign(desk, _make_files(desk, version, facts), facts)
     desk.reached("signed")
     folder = write_release(workspace, staging, name, files, desk.reached)
-    entry = record_release(workspace, facts, actor, now=desk.now, reached=desk.reached)
+    entry = record_release(
+        workspace, facts, desk.actor, now=desk.now, reached=desk.reached
+    )
     return Frozen(
         name=name,
         folder=folder,
-        objections=objections,
-        claim=claim,
+        objections=evidence.objections,
+        claim=evidence.claim,
         facts=facts,
         entry=entry,
     )
@@ -195,7 +209,7 @@ def _complete(desk: Desk, facts: Mapping[str, Any]) -> Frozen:
     return Frozen(
         name=name,
         folder=release_folder(desk.workspace, name),
-        objections=(),
+        objections=tuple(frozen["objections"]),
         claim=facts["claim"],
         facts=facts,
         entry=entry,
@@ -211,10 +225,24 @@ def _require_approver(desk: Desk, request: FreezeRequest) -> None:
             f"a release takes an approver, and {actor.name} acts as {actor.role}. "
             "Freeze with --role approver and a key of that role (`ranloop key new`)."
         )
-    if request.meaning not in MEANINGS:
+    for meaning in (request.meaning, *(one.meaning for one in desk.signing)):
+        if meaning not in MEANINGS:
+            raise DataError(
+                f"a signature means {', '.join(MEANINGS)}, not {meaning[:40]!r}."
+            )
+    try:
+        "".join((request.why, request.override)).encode("utf-8")
+    except UnicodeEncodeError as error:
         raise DataError(
-            f"a signature means {', '.join(MEANINGS)}, not {request.meaning[:40]!r}."
-        )
+            "a reason holds half of a character pair or bytes that are not UTF-8. Type "
+            "it again."
+        ) from error
+    _require_keys(desk)
+
+
+def _require_keys(desk: Desk) -> None:
+    """Refuse keys whose signatures nobody could accept."""
+    actor = desk.actor
     own = [
         one
         for one in desk.signing
@@ -225,10 +253,22 @@ def _require_approver(desk: Desk, request: FreezeRequest) -> None:
             f"no key of {actor.name} as {actor.role} signs. Make one with `ranloop key "
             f"new {actor.name!r} --role {actor.role}`."
         )
+    if len({one.key.keyid for one in desk.signing}) != len(desk.signing):
+        raise DataError(
+            "somebody signs twice. Name everyone who signs besides once, with --sign."
+        )
     revoked = [one.key.name for one in desk.signing if one.key.revoked]
     if revoked:
         raise DataError(
             f"the key of {', '.join(revoked)} was revoked. Sign with another one."
+        )
+    time = format_time(desk.now())
+    unfit = [one.key.name for one in desk.signing if not one.key.is_valid(time)]
+    if unfit:
+        raise DataError(
+            f"the key of {', '.join(unfit)} does not count at {time}, the time of this "
+            "machine: it was made later, or has ended. Set the clock, or sign with "
+            "another one."
         )
 
 
@@ -236,9 +276,10 @@ def _refuse_released(workspace: Workspace, version: PromptVersion) -> None:
     released = find_release(workspace, release_name(version.ref))
     if released is not None:
         raise ConflictError(
-            f"{version.ref} was released as {released.name} at {released.time} by "
-            f"{released.actor}, and a release is never changed. Commit a new version "
-            f"to supersede it, or take it back with `ranloop withdraw {released.name}`."
+            f"{version.ref} was released as {released.name} at {released.entry.time} "
+            f"by {released.entry.actor}, and a release is never changed. Commit a new "
+            "version to supersede it, or take it back with `ranloop withdraw "
+            f"{released.name}`."
         )
 
 
@@ -252,9 +293,22 @@ def _require_separate(
     if found.objections:
         raise DataError(
             f"{candidate.version.ref} cannot be released on {holdout}: "
-            f"{' '.join(found.objections)} Nothing was opened."
+            f"{'; '.join(found.objections)}. No override helps there, and nothing was "
+            "opened. Import the holdout anew without these cases (--replace "
+            "--exclude), or take another one; copied wording takes a new version."
         )
     return found
+
+
+def _rolled_back(workspace: Workspace) -> tuple[str, ...]:
+    """Return that the ledger lacks what this machine has seen in it, if it does."""
+    lost = find_rollback(workspace)
+    if lost is None:
+        return ()
+    return (
+        f"the ledger lacks entry {lost.seq} of {lost.time} ({lost.hash[:12]}), which "
+        "this machine has seen: what was measured or opened then is not known",
+    )
 
 
 def _earlier_looks(workspace: Workspace, request: FreezeRequest) -> tuple[str, ...]:
@@ -277,12 +331,18 @@ def _make_files(
 ) -> dict[str, bytes]:
     """Return every file of the release but the envelope."""
     source = version_folder(desk.workspace, version)
+    # The documents name whoever signs; release.json is what they sign.
+    signers = [
+        {"name": one.key.name, "role": one.key.role, "meaning": one.meaning}
+        for one in desk.signing
+    ]
+    shown = {**facts, "frozen": {**facts["frozen"], "signers": signers}}
     return {
         FACTS: format_facts(facts),
         **{f"prompt/{name}": (source / name).read_bytes() for name in FILES},
         **render_files(version),
         "ledger.jsonl": _ledger_until(desk.workspace, facts["ledger"]["seq"]),
-        **desk.render(facts),
+        **desk.render(shown),
     }
 
 

@@ -30,6 +30,7 @@ from loop.release.public_keys import (
     PublicKey,
     format_public_key,
     key_file,
+    keys_when,
     learn_key,
     parse_public_key,
     public_key_path,
@@ -40,14 +41,17 @@ from loop.release.public_keys import (
 )
 
 __all__ = [
+    "PASSPHRASE",
     "KeySigner",
     "PublicKey",
     "find_key",
     "format_public_key",
     "key_file",
+    "keys_when",
     "learn_key",
     "load_private",
     "make_key",
+    "needs_passphrase",
     "private_key_path",
     "public_key_path",
     "read_public_key",
@@ -57,6 +61,9 @@ __all__ = [
     "signature_problem",
     "signer_for",
 ]
+
+PASSPHRASE = "RANLOOP_KEY_PASSPHRASE"
+"""Environment variable with the passphrase of a private key."""
 
 _PROTECTED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
@@ -196,10 +203,17 @@ def find_key(workspace: Workspace, wanted: str) -> PublicKey:
     if named:
         return next((key for key in named if not key.revoked), named[-1])
     fits = [key for keyid, key in keys.items() if keyid.startswith(wanted)]
-    if len(fits) != 1 or len(wanted) < 8:
+    if not fits or len(wanted) < 8:
+        known = ", ".join(sorted({key.name for key in keys.values()})) or "none"
         raise DataError(
-            f"{wanted!r} names no recorded key, or not one alone. Give a name or at "
-            "least 8 characters of a key id from `ranloop key list`."
+            f"{wanted!r} names no recorded key (there are keys of: {known}). Make one "
+            "with `ranloop key new NAME --role ROLE`, or give a name or at least 8 "
+            "characters of a key id from `ranloop key list`."
+        )
+    if len(fits) > 1:
+        raise DataError(
+            f"{wanted!r} begins the ids of {len(fits)} keys. Give more characters, as "
+            "in `ranloop key list`."
         )
     return fits[0]
 
@@ -224,7 +238,7 @@ def load_private(
     if raw.startswith(_PROTECTED) and not passphrase:
         raise DataError(
             f"the private key {keyid[:16]} has a passphrase. Give it when asked, or as "
-            "RANLOOP_KEY_PASSPHRASE."
+            f"{PASSPHRASE}."
         )
     return _decrypt(raw, path, keyid, passphrase)
 
@@ -245,6 +259,18 @@ def _decrypt(raw: bytes, path: Path, keyid: str, passphrase: str) -> Ed25519Priv
     raise DataError(
         f"{path} holds another key than {keyid[:16]}. Restore it from your backup."
     )
+
+
+def needs_passphrase(workspace: Workspace, keyid: str) -> bool:
+    """Whether the private key with that id is on this machine and has a passphrase.
+
+    Raises
+    ------
+    DataError
+        Others may read the private key.
+    """
+    raw = _read_private(private_key_path(workspace, keyid))
+    return raw is not None and raw.startswith(_PROTECTED)
 
 
 def signer_for(workspace: Workspace, name: str) -> Signer | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,14 +11,19 @@ from loop.core.ledger import Entry, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.version import PromptVersion
 from loop.release.finding import Finding, judged
-from loop.release.keys import read_public_keys
-from loop.release.records import find_frozen, find_withdrawal, keys_when
+from loop.release.keys import keys_when, read_public_keys
+from loop.release.released import (
+    Released,
+    find_in,
+    find_release,
+    holds_head,
+    release_folder,
+    replay_releases,
+    unknown_release,
+)
 from loop.release.rendering import read_prompt
 from loop.release.statement import ENVELOPE
 from loop.release.verify import Verification, verify_folder
-
-RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]*")
-"""What a release is called: its prompt and its version."""
 
 
 class Release(NamedTuple):
@@ -47,6 +51,14 @@ def load_release(workspace: Workspace, name: str) -> Release:
         The ledger is broken.
     """
     found = verify_release(workspace, name)
+    released = find_release(workspace, name)
+    if released and released.withdrawal:
+        ended = released.withdrawal
+        raise DataError(
+            f"the release {name} was withdrawn by {ended.actor} at {ended.time}: "
+            f"{ended.reason}. Use another release; `ranloop history` shows what came "
+            "after it."
+        )
     if not found.holds or found.facts is None:
         what = "\n".join(f"  {one.check}: {one.detail}" for one in found.broken)
         raise DataError(
@@ -69,76 +81,49 @@ def verify_release(workspace: Workspace, name: str) -> Verification:
     LedgerError
         The ledger is broken.
     """
-    if not RELEASE_NAME.fullmatch(name):
-        raise DataError(
-            f"{name!r} is not the name of a release. Write PROMPT-vN, for example "
-            "extractor-v7."
-        )
-    folder = workspace.releases / name
-    if not folder.is_dir():
-        raise DataError(
-            f"there is no release {name} (known: {_known(workspace)}). Make one with "
-            "`ranloop freeze`."
-        )
+    folder = release_folder(workspace, name)
     entries = read_ledger(workspace.ledger)
-    frozen = find_frozen(entries, name)
+    releases = replay_releases(entries)
+    if not folder.is_dir():
+        raise unknown_release(name, releases)
+    released = find_in(releases, name)
     keys = read_public_keys(workspace)
-    trusted = keys_when(entries, keys, frozen.seq) if frozen else keys
+    trusted = keys_when(entries, keys, released.entry.seq) if released else keys
     found = verify_folder(folder, trusted)
-    recorded = _check_recorded(entries, name, found)
+    recorded = _check_recorded(entries, released, found)
     return found._replace(findings=(*found.findings, *recorded))
 
 
-def list_releases(workspace: Workspace) -> tuple[str, ...]:
-    """Return the names of the release folders of a workspace, sorted."""
-    if not workspace.releases.is_dir():
-        return ()
-    return tuple(
-        sorted(
-            path.name
-            for path in workspace.releases.iterdir()
-            if RELEASE_NAME.fullmatch(path.name) and path.is_dir()
-        )
-    )
-
-
-def _known(workspace: Workspace) -> str:
-    return ", ".join(list_releases(workspace)) or "none"
-
-
 def _check_recorded(
-    entries: Sequence[Entry], name: str, found: Verification
+    entries: Sequence[Entry], released: Released | None, found: Verification
 ) -> tuple[Finding, ...]:
     """Return whether the workspace's ledger knows the release, and as it is."""
-    withdrawn = find_withdrawal(entries, name)
-    why = (
-        f"{withdrawn.time}, {withdrawn.actor}: {withdrawn.reason}" if withdrawn else ""
-    )
+    if released is None:
+        unknown = "the workspace's ledger knows of no such release"
+        return (Finding("recorded", False, unknown),)
+    ended = released.withdrawal
+    why = f"withdrawn at {ended.time} by {ended.actor}: {ended.reason}" if ended else ""
+    problems = _record_problems(entries, released, found)
     return (
-        judged("recorded", _record_problems(entries, name, found), "as it was frozen"),
-        Finding("in force", withdrawn is None, why or "not withdrawn"),
+        judged("recorded", problems, "as it was frozen"),
+        Finding("in force", ended is None, why or "not withdrawn"),
     )
 
 
 def _record_problems(
-    entries: Sequence[Entry], name: str, found: Verification
+    entries: Sequence[Entry], released: Released, found: Verification
 ) -> list[str]:
-    frozen = find_frozen(entries, name)
-    if frozen is None:
-        return ["the workspace's ledger knows of no such release"]
     problems = []
-    if digest_bytes(found.files.get(ENVELOPE, b"")) != frozen.payload.get(
-        "statement_sha256"
-    ):
+    if digest_bytes(found.files.get(ENVELOPE, b"")) != released.statement:
         problems.append(f"{ENVELOPE} is not the one that the ledger recorded")
     if found.facts is None:
         return problems
-    release, head = found.facts["release"], found.facts["ledger"]
-    if release["name"] != name:
+    release = found.facts["release"]
+    if release["name"] != released.name:
         problems.append(f"the folder holds the release {release['name']}")
-    if release["digest"] != frozen.payload.get("digest"):
+    if release["digest"] != released.digest:
         problems.append("its prompt is not the one that the ledger recorded")
-    at_head = entries[head["seq"] - 1 : head["seq"]]
-    if [entry.hash for entry in at_head] != [head["head"]] or head["seq"] >= frozen.seq:
+    older = entries[: released.entry.seq - 1]
+    if not holds_head(older, found.facts):
         problems.append("the ledger it ships is not a part of the workspace's")
     return problems

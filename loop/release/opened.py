@@ -24,9 +24,7 @@ from loop.release.candidate import (
 from loop.release.measured import evaluation_facts
 from loop.release.provenance import cohort_facts
 from loop.release.vault import (
-    Candidate as Claimant,
-)
-from loop.release.vault import (
+    Claimant,
     find_openings,
     keep_result,
     open_holdout,

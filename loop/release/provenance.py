@@ -109,10 +109,20 @@ def _difference(found: Estimate) -> dict[str, float | None]:
 
 
 def selection_facts(selection: Selection | None) -> dict[str, Any] | None:
-    """Return how many versions were tried, and the macro-F1 corrected for that."""
+    """Return how many versions were tried, and the macro-F1 corrected for that.
+
+    Where others were tried and none can be scored again, nothing is corrected.
+    """
     if selection is None:
         return None
-    score = selection.score
+    score, unscored = selection.score, selection.unscored
+    note = score.note
+    if selection.rescored == 1 < selection.k:
+        score = score._replace(corrected=None, low=None, high=None)
+        note = "not corrected"
+    if unscored:
+        left = f"no run can be scored here of {', '.join(unscored)}"
+        note = "; ".join(filter(None, [note, left]))
     return {
         "tried": selection.k,
         "apparent": score.apparent,
@@ -120,7 +130,7 @@ def selection_facts(selection: Selection | None) -> dict[str, Any] | None:
         "low": score.low,
         "high": score.high,
         "expected_drop": selection.expected_drop,
-        "note": score.note,
+        "note": note,
     }
 
 

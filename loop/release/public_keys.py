@@ -12,7 +12,7 @@ import binascii
 import json
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -138,6 +138,8 @@ def parse_public_key(raw: bytes, source: str) -> PublicKey:
         data = json.loads(raw) if len(raw) <= _LARGEST else None
     except (ValueError, RecursionError) as error:
         raise wrong from error
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise wrong
     form = check_model(data, _KeyFile, source)
     try:
         public = base64.b64decode(form.public, validate=True)
@@ -200,6 +202,24 @@ def learn_key(keys: dict[str, PublicKey], entry: Entry) -> None:
             return
     elif entry.action == "key_revoked" and known and not known.revoked:
         keys[known.keyid] = known._replace(revoked=entry.time)
+
+
+def keys_when(
+    entries: Iterable[Entry], keys: Mapping[str, PublicKey], seq: int
+) -> dict[str, PublicKey]:
+    """Return `keys` as they stood at entry `seq`: later revocations do not count.
+
+    The ledger knows which came first; the time that a signature names does not.
+    """
+    before = {
+        entry.subject
+        for entry in entries
+        if entry.action == "key_revoked" and entry.seq <= seq
+    }
+    return {
+        keyid: key if keyid in before else key._replace(revoked="")
+        for keyid, key in keys.items()
+    }
 
 
 def signature_problem(entry: Entry, keys: Mapping[str, PublicKey]) -> str:

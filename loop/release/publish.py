@@ -24,11 +24,16 @@ from loop.core.files import (
     write_error,
 )
 from loop.core.git import commit_paths, tag
-from loop.core.ledger import Actor, Entry, Event, append_events
+from loop.core.ledger import Actor, Entry, Event, append_events, read_ledger
 from loop.core.paths import Workspace
 from loop.release.keys import read_public_keys
-from loop.release.records import frozen_payload
-from loop.release.released import find_release, release_folder
+from loop.release.released import (
+    find_in,
+    frozen_payload,
+    holds_head,
+    release_folder,
+    replay_releases,
+)
 from loop.release.statement import ENVELOPE
 from loop.release.verify import verify_folder
 
@@ -75,6 +80,8 @@ def write_release(
     ------
     ConflictError
         There is such a folder: a release is never changed.
+    DataError
+        The release would not pass its own checks; nothing was released.
     WriteError
         It cannot be written; nothing was released.
     """
@@ -86,7 +93,8 @@ def write_release(
         inside.chmod(0o755)
         sync_folder(inside)
     reached("staged")
-    if folder.exists():
+    _require_sound(workspace, building)
+    if os.path.lexists(folder):
         raise ConflictError(
             f"{folder} exists already, and a release is never changed. Commit a new "
             "version and release that."
@@ -99,6 +107,20 @@ def write_release(
         raise write_error(folder, error) from error
     reached("published")
     return folder
+
+
+def _require_sound(workspace: Workspace, building: Path) -> None:
+    """Refuse what whoever is handed it would refuse: it could never be corrected."""
+    try:
+        found = verify_folder(building, read_public_keys(workspace))
+    except OSError as error:
+        raise write_error(building, error) from error
+    if not found.holds:
+        what = "; ".join(f"{one.check}: {one.detail}" for one in found.broken)
+        raise DataError(
+            f"{building.name} would not pass its own checks: {what}. Correct that and "
+            "freeze again; nothing was released."
+        )
 
 
 def record_release(
@@ -183,11 +205,15 @@ def find_unrecorded(workspace: Workspace, name: str) -> Mapping[str, Any] | None
         There is such a folder and it is no release made here: a check fails.
     """
     folder = release_folder(workspace, name)
-    if not folder.exists() or find_release(workspace, name) is not None:
+    entries = read_ledger(workspace.ledger)
+    if not folder.exists() or find_in(replay_releases(entries), name) is not None:
         return None
     found = verify_folder(folder, read_public_keys(workspace))
-    if not found.holds or found.facts is None:
-        what = "; ".join(f"{one.check}: {one.detail}" for one in found.broken)
+    problems = [f"{one.check}: {one.detail}" for one in found.broken]
+    if found.facts is not None and not holds_head(entries, found.facts):
+        problems.append("the ledger it ships is not a part of the workspace's")
+    if problems or found.facts is None:
+        what = "; ".join(problems)
         raise DataError(
             f"{folder} is not in the ledger, and it is no release that can be "
             f"completed: {what}. Move it away and freeze again."

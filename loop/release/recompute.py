@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
 from loop.evaluate.gates import Evidence, Gate, Verdict, judge_all, judge_label
 from loop.evaluate.protocol import Protocol
+from loop.evaluate.recording import digest_counts
+from loop.evaluate.results import Exclusions
 from loop.release.finding import Finding, judged
 from loop.release.folder import shown
 from loop.stats.agreement import cohen_kappa
@@ -156,20 +157,15 @@ def _whole_problems(evaluation: Facts) -> Iterator[str]:
         verdict = Verdict.INSUFFICIENT
     if evaluation["verdict"] != verdict:
         yield f"the verdict is {evaluation['verdict']}, its gates give {verdict}"
-    if evaluation["counts_digest"] != digest_counts(labels):
+    if evaluation["counts_digest"] != shipped_digest(labels):
         yield "the digest of the counts is not theirs"
 
 
-def digest_counts(labels: Sequence[Facts]) -> str:
+def shipped_digest(labels: Sequence[Facts]) -> str:
     """Sha256 over the counts of every label, as the ledger records it."""
-    return digest_json(
-        {
-            label["label"]: {
-                **{name: label[name] for name in ("tp", "fp", "fn", "tn")},
-                **label["excluded"],
-            }
-            for label in labels
-        }
+    return digest_counts(
+        (label["label"], read_confusion(label), Exclusions(**label["excluded"]))
+        for label in labels
     )
 
 

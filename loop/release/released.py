@@ -1,17 +1,19 @@
-"""The releases of a workspace, as its ledger tells them."""
+"""The releases of a workspace: what the ledger records of one, and what it tells."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from loop.core.errors import DataError
 from loop.core.ledger import Entry, read_ledger
 from loop.core.paths import Workspace
 
-_NAME = re.compile(r"([a-z][a-z0-9_-]{0,63})-v([1-9][0-9]{0,8})")
+RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
+"""What a release is called: its prompt and its version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,33 +23,29 @@ class Released:
     name: str
     """For example ``"extractor-v7"``."""
 
-    ref: str
-    """The version it froze, for example ``"extractor@v7"``."""
+    entry: Entry
+    """The one that froze it; a release is frozen once, and of two the first counts."""
 
-    digest: str
-    """Digest of that version."""
-
-    statement: str
-    """Sha256 of the signed statement."""
-
-    time: str
-    actor: str
-    why: str
-    override: str
-    """Why it was released against its gates; empty when it passed them."""
-
-    development_only: bool
-    supersedes: str
-    """Name of the release it takes the place of; may be empty."""
+    withdrawal: Entry | None = None
+    """The one that withdrew it; None while it may be used."""
 
     superseded_by: str = ""
-    withdrawn: str = ""
-    """Why it was withdrawn; empty while it may be used."""
+    """Name of the release that took its place; may be empty."""
 
     @property
-    def in_use(self) -> bool:
-        """Whether nothing has taken its place and nobody withdrew it."""
-        return not self.superseded_by and not self.withdrawn
+    def ref(self) -> str:
+        """The version it froze, for example ``"extractor@v7"``."""
+        return self.entry.subject
+
+    @property
+    def digest(self) -> str:
+        """Digest of that version; empty where none is recorded."""
+        return str(self.entry.payload.get("digest", ""))
+
+    @property
+    def statement(self) -> str:
+        """Sha256 of the signed statement; empty where none is recorded."""
+        return str(self.entry.payload.get("statement_sha256", ""))
 
 
 def release_name(ref: str) -> str:
@@ -61,6 +59,11 @@ def release_name(ref: str) -> str:
     return ref.replace("@", "-")
 
 
+def name_in(entry: Entry) -> str:
+    """Return the name of the release that an entry is about."""
+    return str(entry.payload.get("release", release_name(entry.subject)))
+
+
 def release_folder(workspace: Workspace, name: str) -> Path:
     """Folder of release `name`.
 
@@ -69,12 +72,34 @@ def release_folder(workspace: Workspace, name: str) -> Path:
     DataError
         It cannot be the name of a release.
     """
-    if _NAME.fullmatch(name) is None:
+    if RELEASE_NAME.fullmatch(name) is None:
         raise DataError(
-            f"{name[:80]!r} cannot be the name of a release. A release is named as its "
-            "version, for example extractor-v7."
+            f"{name[:80]!r} is not the name of a release. Write PROMPT-vN, for example "
+            "extractor-v7."
         )
     return workspace.releases / name
+
+
+def frozen_payload(facts: Mapping[str, Any], statement_sha256: str) -> dict[str, Any]:
+    """Return what the ledger records of a release, its subject being the version.
+
+    Parameters
+    ----------
+    facts
+        The content of its ``release.json``.
+    statement_sha256
+        Digest of the bytes of its ``release.dsse.json``.
+    """
+    return {
+        "release": facts["release"]["name"],
+        "digest": facts["release"]["digest"],
+        "statement_sha256": statement_sha256,
+        "head": facts["ledger"]["head"],
+        "verdict": facts["claim"]["verdict"],
+        "override": facts["frozen"]["override"],
+        "development_only": facts["development_only"],
+        "supersedes": (facts["supersedes"] or {}).get("name", ""),
+    }
 
 
 def list_releases(workspace: Workspace) -> tuple[Released, ...]:
@@ -88,20 +113,28 @@ def list_releases(workspace: Workspace) -> tuple[Released, ...]:
     return replay_releases(read_ledger(workspace.ledger))
 
 
-def replay_releases(entries: Sequence[Entry]) -> tuple[Released, ...]:
-    """Return the releases that `entries` tell of, oldest first."""
+def replay_releases(entries: Iterable[Entry]) -> tuple[Released, ...]:
+    """Return the releases that `entries` tell of, oldest first.
+
+    They may be of a broken ledger: what withdraws no release is passed over.
+    """
     found: dict[str, Released] = {}
     for entry in entries:
-        name = str(entry.payload.get("release", ""))
-        if entry.action == "frozen":
-            made = _read(entry, name)
-            before = found.get(made.supersedes)
+        name = name_in(entry)
+        known = found.get(name)
+        if entry.action == "frozen" and known is None:
+            before = found.get(str(entry.payload.get("supersedes", "")))
             if before is not None:
                 found[before.name] = replace(before, superseded_by=name)
-            found[name] = made
-        elif entry.action == "withdrawn" and name in found:
-            found[name] = replace(found[name], withdrawn=entry.reason)
+            found[name] = Released(name=name, entry=entry)
+        elif entry.action == "withdrawn" and known and known.withdrawal is None:
+            found[name] = replace(known, withdrawal=entry)
     return tuple(found.values())
+
+
+def find_in(releases: Iterable[Released], name: str) -> Released | None:
+    """Return release `name`; None when it is not among `releases`."""
+    return next((one for one in releases if one.name == name), None)
 
 
 def find_release(workspace: Workspace, name: str) -> Released | None:
@@ -112,7 +145,22 @@ def find_release(workspace: Workspace, name: str) -> Released | None:
     LedgerError
         The ledger is broken.
     """
-    return next((one for one in list_releases(workspace) if one.name == name), None)
+    return find_in(list_releases(workspace), name)
+
+
+def unknown_release(name: str, releases: Sequence[Released]) -> DataError:
+    """Return the error that there is no release `name`; it names those there are."""
+    known = ", ".join(one.name for one in releases) or "none"
+    return DataError(
+        f"there is no release {name[:80]} (known: {known}). Correct the name, or make "
+        "one with `ranloop freeze`."
+    )
+
+
+def holds_head(entries: Sequence[Entry], facts: Mapping[str, Any]) -> bool:
+    """Whether `entries` hold the head of the ledger that a release names."""
+    seq, head = facts["ledger"]["seq"], facts["ledger"]["head"]
+    return [entry.hash for entry in entries[seq - 1 : seq]] == [head]
 
 
 def current_release(workspace: Workspace, prompt: str) -> Released | None:
@@ -126,22 +174,6 @@ def current_release(workspace: Workspace, prompt: str) -> Released | None:
     of_prompt = (
         one
         for one in reversed(list_releases(workspace))
-        if one.ref.partition("@")[0] == prompt and not one.withdrawn
+        if one.ref.partition("@")[0] == prompt and one.withdrawal is None
     )
     return next(of_prompt, None)
-
-
-def _read(entry: Entry, name: str) -> Released:
-    payload = entry.payload
-    return Released(
-        name=name,
-        ref=entry.subject,
-        digest=str(payload["digest"]),
-        statement=str(payload["statement_sha256"]),
-        time=entry.time,
-        actor=entry.actor,
-        why=entry.reason,
-        override=str(payload.get("override", "")),
-        development_only=bool(payload.get("development_only")),
-        supersedes=str(payload.get("supersedes", "")),
-    )

@@ -7,6 +7,7 @@ claim about cases that were seen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from loop.core.errors import DataError, LedgerError
@@ -19,6 +20,7 @@ from loop.labels.cohort import (
     iter_items,
     list_cohorts,
     read_cohort,
+    read_cohort_file,
 )
 from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
 from loop.labels.texts import SHINGLE, fold_text, shingles, words
@@ -43,20 +45,8 @@ class Separation(NamedTuple):
     """What stands against a release: overlap, and what could not be compared."""
 
     remarks: tuple[str, ...]
-    """What a reader of the release must know: patients that are not known."""
-
-
-def check_separation(
-    workspace: Workspace, version: PromptVersion, holdout: str
-) -> tuple[str, ...]:
-    """Return what stands against a release of `version` on `holdout`, in words.
-
-    Raises
-    ------
-    DataError
-        A cohort does not exist or was changed after its import.
-    """
-    return measure_separation(workspace, version, holdout).objections
+    """What a reader of the release must know: patients that are not known, cohorts
+    that are not here any more."""
 
 
 def measure_separation(
@@ -85,19 +75,20 @@ def measure_separation(
             f"the wording of {version.ref} could not be compared with holdout "
             f"{holdout}: its texts are not on this machine"
         )
-    remarks: list[str] = []
+    remarks = list(_gone(workspace))
     pairs, unread = _pairs(workspace, cohort)
     objections += unread
     for pair in pairs:
         other = pair.second if pair.first == holdout else pair.first
+        no_patients = [one for one in pair.not_checked if one.startswith(_PATIENTS)]
         checked.append(
-            f"Cases, patients and texts of {holdout} were compared with those of "
-            f"{other}; texts are near-duplicates when four fifths of their runs of "
-            f"{SHINGLE} words are the same."
+            f"Cases{'' if no_patients else ', patients'} and texts of {holdout} were "
+            f"compared with those of {other}; texts are near-duplicates when four "
+            f"fifths of their runs of {SHINGLE} words are the same."
         )
         objections += _shared(pair)
         for reason in pair.not_checked:
-            known = objections if not reason.startswith(_PATIENTS) else remarks
+            known = remarks if reason in no_patients else objections
             known.append(f"{holdout} and {other} were not compared by {reason}")
     return Separation(tuple(checked), tuple(objections), tuple(remarks))
 
@@ -197,6 +188,23 @@ def _pairs(workspace: Workspace, cohort: Cohort) -> tuple[list[PairReport], list
                 "recorded"
             )
     return pairs, unread
+
+
+def _gone(workspace: Workspace) -> Iterator[str]:
+    """Yield that cohorts the ledger knows cannot be compared: nobody has them here."""
+    here: set[object] = set()
+    for name in list_cohorts(workspace):
+        with suppress(DataError):
+            here.add(read_cohort_file(workspace, name).digest)
+    gone = {
+        (entry.subject, entry.payload.get("cohort_digest")): entry.seq
+        for entry in read_ledger(workspace.ledger)
+        if entry.action == "cohort_added"
+        and entry.payload.get("cohort_digest") not in here
+    }
+    if gone:
+        names = ", ".join(f"{name} (entry {seq})" for (name, _), seq in gone.items())
+        yield f"cases that are not here any more were not compared: {names}"
 
 
 def _shared(pair: PairReport) -> Iterator[str]:

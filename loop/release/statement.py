@@ -31,7 +31,11 @@ _STATEMENT = "https://in-toto.io/Statement/v1"
 _PREDICATE = "https://ranloop.org/release/v1"
 
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+Time = Annotated[
+    str,
+    Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"),
+]
+"""UTC, ISO 8601 with seconds; compared as text, so in ASCII digits only."""
 
 
 class Approval(NamedTuple):

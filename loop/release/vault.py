@@ -41,7 +41,7 @@ def _utc_now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Claimant:
     """What a holdout is opened for: everything that its result depends on."""
 
     prompt: str
@@ -113,7 +113,7 @@ def find_openings(workspace: Workspace, cohort: str) -> tuple[OpeningFacts, ...]
 
 def open_holdout(
     workspace: Workspace,
-    candidate: Candidate,
+    candidate: Claimant,
     actor: Actor,
     why: str,
     *,
@@ -206,7 +206,7 @@ def keep_result(
         append_event(workspace.ledger, event, who, now=now)
 
 
-def read_result(workspace: Workspace, candidate: Candidate) -> Mapping[str, Any] | None:
+def read_result(workspace: Workspace, candidate: Claimant) -> Mapping[str, Any] | None:
     """Return what the opening for `candidate` showed; None when none is over yet.
 
     Raises
@@ -238,7 +238,7 @@ def _read_result(workspace: Workspace, facts: OpeningFacts) -> Mapping[str, Any]
     return result
 
 
-def _require_candidate(workspace: Workspace, candidate: Candidate) -> None:
+def _require_candidate(workspace: Workspace, candidate: Claimant) -> None:
     """Refuse a candidate that is not what the workspace holds, or cannot be opened."""
     version = read_version(workspace, candidate.prompt)
     if version.draft:
@@ -278,7 +278,7 @@ def _require_candidate(workspace: Workspace, candidate: Candidate) -> None:
 
 def _opened(
     workspace: Workspace,
-    candidate: Candidate,
+    candidate: Claimant,
     why: str,
     known: tuple[OpeningFacts, ...],
 ) -> Event:
@@ -334,10 +334,11 @@ def find_earlier_looks(workspace: Workspace, holdout: str) -> str:
         and entry.payload.get("cohort") in names
         and entry.seq < ours[-1].seq
     ]
-    where = ", ".join(f"entry {entry.seq}" for entry in added)
+    where = ", ".join(f"{entry.subject}, entry {entry.seq}" for entry in added)
+    times = "once" if len(looks) == 1 else f"{len(looks)} times"
     return (
         f"the cases of {holdout} are no longer unseen: they were an open cohort before "
-        f"({where}), and versions were measured on them {len(looks)} times"
+        f"({where} of the ledger), and versions were measured on them {times}"
     )
 
 
@@ -349,9 +350,7 @@ def was_open(entry: Entry, digest: str) -> bool:
     return added or entry.action == "holdout_retired"
 
 
-def _refuse_once_open(
-    workspace: Workspace, candidate: Candidate, *, seen: bool
-) -> None:
+def _refuse_once_open(workspace: Workspace, candidate: Claimant, *, seen: bool) -> None:
     """Refuse cases that were open before; those only measured on, unless `seen`."""
     for entry in read_ledger(workspace.ledger):
         if not was_open(entry, candidate.cohort_digest):
@@ -380,7 +379,7 @@ def _facts(entry: Entry, entries: tuple[Entry, ...]) -> OpeningFacts:
     )
 
 
-def _opening(candidate: Candidate, seq: int, hash_: str) -> Opening:
+def _opening(candidate: Claimant, seq: int, hash_: str) -> Opening:
     return Opening(candidate.cohort, seq, hash_, candidate.key)
 
 

@@ -10,7 +10,7 @@ from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Entry, Event, append_event
 from loop.core.paths import Workspace
 from loop.release.candidate import APPROVERS
-from loop.release.released import find_release, list_releases
+from loop.release.released import find_in, list_releases, unknown_release
 
 
 def withdraw_release(
@@ -41,12 +41,14 @@ def withdraw_release(
             f"withdrawing takes an approver, and {actor.name} acts as {actor.role}. "
             "Use --role approver."
         )
-    release = find_release(workspace, name)
+    releases = list_releases(workspace)
+    release = find_in(releases, name)
     if release is None:
-        known = ", ".join(one.name for one in list_releases(workspace)) or "none"
-        raise DataError(f"there is no release {name[:80]!r} (there: {known}).")
-    if release.withdrawn:
-        raise ConflictError(f"{name} was withdrawn already: {release.withdrawn}")
+        raise unknown_release(name, releases)
+    if release.withdrawal:
+        raise ConflictError(
+            f"{name} was withdrawn already: {release.withdrawal.reason}"
+        )
     event = Event(
         action="withdrawn",
         subject=release.ref,

@@ -43,6 +43,16 @@ def test_exits_with_100_when_something_does_not_hold(tmp_path):
     assert "printed 0.700, from P and R 0.6667" in done.stdout
 
 
+def test_a_table_of_which_nothing_could_be_read_does_not_pass(tmp_path):
+    """No finding is not the same as nothing wrong."""
+    path = tmp_path / "odd.csv"
+    path.write_text("Label,System X\nA,good\nB,better\n", "utf-8")
+    done = call(path)
+    assert isinstance(done.exception, DataError)
+    assert "nothing in odd.csv could be checked" in str(done.exception)
+    assert "--measure" in str(done.exception)
+
+
 def test_prints_one_json_object(honest):
     """Findings with their numbers, and how each column was read."""
     data = json.loads(call(honest, "--json").stdout)

@@ -49,7 +49,7 @@ def test_templates_are_written_and_the_digest_is_shown(call, tmp_path, workspace
     assert result.exit_code == 0
     assert loaded.prompt_digest in result.stdout
     assert "system.jinja" in result.stdout
-    assert "is not released" in result.stdout
+    assert "is exported as a version" in result.stdout
     assert read_ledger(workspace.ledger)[-1].actor == "Dr A. Example"
 
 

@@ -60,6 +60,18 @@ def test_a_gate_exits_with_100_and_says_what_to_do(workspace, tmp_path):
     assert not (workspace.releases / "tiny-v1").exists()
 
 
+def test_a_holdout_that_was_opened_in_vain_is_told_of(workspace, tmp_path):
+    """An opening is spent; the way on spends no other."""
+    ready = make_ready(workspace, tmp_path, wrong=(0, 60))
+    workspace.protocol.write_text("accuracy: 0.95\nkappa: 0.8\nmin_positives: 10\n")
+    said = call(ready, *FREEZE, "--override", "go on", code=100).stdout
+    assert "held has been opened for tiny-v1, and that counts" in said
+    assert "the same command with --override REASON" in said
+    assert "claim (all) on held: FAIL\n" in said
+    again = call(ready, *FREEZE, "--override", "knowing this").stdout
+    assert "holdout opening 1 of 3" in again
+
+
 def test_a_passphrase_is_taken_from_the_environment_only_where_nobody_can_type(ready):
     """And is asked for by name when it is missing."""
     env = {"RANLOOP_KEY_PASSPHRASE": "long and secret words"}
@@ -79,6 +91,9 @@ def test_a_second_signer_is_named_with_what_it_means(ready):
     call(ready, *FREEZE, "--sign", "Dr Reviewer:review")
     said = call(ready, "verify", "tiny-v1").stdout
     assert "Dr Reviewer (reviewer), review" in said
+    card = (ready.workspace.releases / "tiny-v1/card.md").read_text()
+    assert "| Dr Approver | approver | approval |" in card
+    assert "| Dr Reviewer | reviewer | review |" in card
 
 
 def test_a_release_needs_a_reason(ready):

@@ -151,3 +151,12 @@ def test_the_verb_stands_alone(workspace):
     verb.register(app)
     result = CliRunner().invoke(app, ["key", "list", "-w", str(workspace.root)])
     assert "no keys. Make the first" in result.stdout
+
+
+def test_a_name_without_a_key_says_who_has_one_and_how_to_make_one(call):
+    """Who freezes for the first time has none."""
+    new(call)
+    nobody = ("key", "revoke", "Dr. Nobody", "--why", "x")
+    said = str(call(*nobody, ok=False).exception)
+    assert "Dr. Ayşe Kaya" in said
+    assert "ranloop key new" in said

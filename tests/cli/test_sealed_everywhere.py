@@ -19,7 +19,7 @@ from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace
 from loop.evaluate.protocol import protocol_digest, register_protocol
 from loop.labels.recorded import read_record
-from loop.release.vault import Candidate, open_holdout
+from loop.release.vault import Claimant, open_holdout
 from loop.run.task import prepare_run, run_task
 from tests.conftest import keep_first_version
 from tests.review.scenes import add_cohort, add_prompt
@@ -205,7 +205,7 @@ def _candidate(place):
     from loop.prompts.catalog import read_version
 
     record = read_record(place, "held")
-    return Candidate(
+    return Claimant(
         prompt="tiny@v1",
         prompt_digest=read_version(place, "tiny@v1").digest,
         engine_digest="e" * 64,

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loop.core.digests import digest_bytes, digest_json
-from loop.core.errors import LedgerError, WriteError
+from loop.core.errors import DataError, LedgerError, WriteError
 from loop.core.files import locked
 from loop.core.ledger import (
     Actor,
@@ -65,6 +65,22 @@ def test_hash_agrees_with_a_published_vector():
     }
     two = "586f65b6a6b57613c06297fae9dc7ae279d41f6b867ebbbac9a82c366466211f"
     assert entry_hash(second) == two
+
+
+def test_a_line_edited_after_it_was_read_is_noticed_by_the_next_append(tmp_path):
+    """Only lines that are the same to the byte are not checked again."""
+    path = tmp_path / "ledger.jsonl"
+    for number in range(1, 4):
+        append_event(path, event(f"extractor@v{number}"), ACTOR)
+    assert len(read_ledger(path)) == 3
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(b"extractor@v1", b"extractor@v7"))
+    with pytest.raises(LedgerError, match="line 1: was edited"):
+        append_event(path, event("extractor@v4"), ACTOR)
+    path.write_bytes(raw)
+    append_event(path, event("extractor@v4"), ACTOR)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    assert len(read_ledger(path)) == 1
 
 
 def test_entries_come_back_as_they_were_written(tmp_path):
@@ -165,6 +181,15 @@ def test_event_without_a_reason_is_refused():
     """Every act has a why."""
     with pytest.raises(ValueError, match="needs a reason"):
         Event(action="override", subject="extractor@v1", reason="  ")
+
+
+def test_words_that_are_no_unicode_are_refused_and_nothing_is_appended(tmp_path):
+    """A shell hands over any bytes; the chain is over text."""
+    path = tmp_path / "ledger.jsonl"
+    wrong = Event(action="override", subject="x", reason="caf\udce9")
+    with pytest.raises(DataError, match="nothing was recorded"):
+        append_events(path, [event(), wrong], ACTOR)
+    assert not path.exists()
 
 
 def test_unknown_action_is_refused():

@@ -3,7 +3,10 @@
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.ledger import Actor
 from loop.evaluate.tried import Standing, versions_tried
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
 from loop.run.store import open_store
 from tests.evaluate.tried_scenes import tried_check
 
@@ -91,6 +94,17 @@ def test_the_ledger_alone_tells_what_was_evaluated_elsewhere(trials):
     trials.workspace.store.unlink()
     tried = count(trials)
     assert (tried.count, tried.gone, tried.engine) == (1, ("tiny@v1",), "")
+
+
+def test_the_same_cases_under_another_name_are_no_fresh_start(trials):
+    """The choice was made on the cases, whatever their cohort was called."""
+    trials.version(1, "effusion")
+    trials.evaluate(trials.run("tiny@v1"))
+    trials.workspace.store.unlink()
+    options = ImportOptions(name="again", role="dev", source="Synthetic", licence="-")
+    path = trials.folder / "dev.csv"
+    import_cohort(trials.workspace, path, options, actor=Actor(name="Dr A. Example"))
+    assert count(trials, cohort="again").gone == ("tiny@v1",)
 
 
 def test_a_missing_cohort_is_named(trials):

@@ -95,7 +95,7 @@ def test_unknown_patients_are_said_to_be_unchecked(
     make_cohort([("a1", "Lungs are clear.")], "one", role="dev")
     make_cohort([("b1", "There is an effusion.")], "two", role="holdout")
     (pair,) = check_cohorts(workspace).pairs
-    assert "patients: in one and two not named" in pair.not_checked[0]
+    assert "patients: not named for every case of one and two" in pair.not_checked[0]
 
 
 def test_equal_texts_are_found_without_having_them(

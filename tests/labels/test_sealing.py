@@ -97,6 +97,13 @@ def test_the_key_is_for_its_owner_alone(workspace, held):
     assert stat.S_IMODE(vault_key(workspace).parent.stat().st_mode) & 0o077 == 0
 
 
+def test_a_key_that_others_may_read_opens_nothing(workspace, held):
+    """What it seals may be known by now: whoever goes on must know that."""
+    vault_key(workspace).chmod(0o640)
+    with pytest.raises(DataError, match="may be read by others"):
+        unseal(workspace, reference_path(workspace, "held", 1))
+
+
 def test_nothing_reads_a_holdout_without_an_opening(workspace, held, vote, taxonomy):
     """One refusal, whatever is asked for."""
     vote(*ballots("A", "present"))
@@ -196,7 +203,24 @@ def test_replaced_votes_are_kept_sealed(workspace, held, vote):
 def test_the_same_votes_again_make_no_version(workspace, held, vote):
     """A command that was killed can be given again."""
     first = vote(*ballots("A", "present"))
-    assert vote(*ballots("A", "present")).reference == first.reference
+    again = vote(*ballots("A", "present"), do=replace_votes)
+    assert again.reference == first.reference
+
+
+def test_a_guess_of_sealed_votes_is_not_told_right_or_wrong(
+    workspace, held, vote, write_csv
+):
+    """A refusal leaves no trace: guesses could be tried until one is not refused."""
+    vote(*ballots("A", "present"))
+    said = set()
+    for word in ("present", "absent"):
+        path = write_csv([*VOTES, *ballots("A", word)], "try.csv")
+        with pytest.raises(DataError, match="'A' already voted") as refused:
+            vote(*ballots("A", word))
+        file = VotesFile("held", path, None, replace=True)
+        report = rehearse_votes(workspace, file, actor=ACTOR)
+        said.add((str(refused.value), report.replaced))
+    assert len(said) == 1
 
 
 def test_a_rehearsal_does_not_tell_whether_the_majority_would_change(
@@ -373,7 +397,7 @@ def test_a_retirement_that_was_killed_can_be_ended(workspace, held):
         made.write_bytes(raw)
     path.unlink()
     entries = len(read_ledger(workspace.ledger))
-    with pytest.raises(DataError, match="cohort retire .* --why REASON` again"):
+    with pytest.raises(DataError, match=r"cohort retire .* --why REASON` again"):
         read_reference(workspace, "held")
     retire_holdout(workspace, "held", ACTOR, "used up")
     assert read_reference(workspace, "held").number == 1

@@ -14,7 +14,7 @@ from loop.core.signing import key_id, public_of
 from loop.prompts.folder import file_digests, write_folder
 from loop.release.form import FACTS, format_facts
 from loop.release.keys import PublicKey, load_private, make_key
-from loop.release.records import frozen_payload
+from loop.release.released import frozen_payload
 from loop.release.rendering import render_files
 from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
 from loop.report.release.table import evaluation_table

@@ -9,7 +9,7 @@ from loop.core.records import Guide
 from loop.evaluate.gates import Verdict, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.prompts.version import PromptVersion
-from loop.release.recompute import digest_counts, judge_again
+from loop.release.recompute import judge_again, shipped_digest
 from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
 from loop.stats.intervals import clopper_pearson
@@ -86,7 +86,7 @@ def evaluation(name: str, role: str) -> dict[str, Any]:
             "seed": 0,
         },
         "signature": "acc+f1|tiny@v1",
-        "counts_digest": digest_counts(labels),
+        "counts_digest": shipped_digest(labels),
         "notes": [],
     }
 

@@ -2,15 +2,18 @@
 
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from threading import Barrier, Thread
 
 import pytest
 
-from loop.core.errors import ConflictError, DataError, SealedError
+from loop.core.errors import ConflictError, DataError, SealedError, WriteError
 from loop.core.ledger import Actor, read_ledger
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.recording import record_evaluation
@@ -55,8 +58,8 @@ def test_a_version_that_passes_is_released_signed_and_holds(ready):
     assert load_release(ready.workspace, "tiny-v1").version.digest == TINY.digest
     assert actions(ready.workspace)[-1] == "frozen"
     released = find_release(ready.workspace, "tiny-v1")
-    assert (released.ref, released.actor) == ("tiny@v1", "Dr Approver")
-    assert not released.development_only
+    assert (released.ref, released.entry.actor) == ("tiny@v1", "Dr Approver")
+    assert not released.entry.payload["development_only"]
 
 
 def test_a_release_tells_what_it_rests_on(ready):
@@ -96,7 +99,8 @@ def test_without_a_holdout_it_says_so_in_large_letters(ready):
     assert "DEVELOPMENT DATA ONLY" in (found.folder / "card.md").read_text()
     assert "holdout_opened" not in actions(ready.workspace)
     assert found.facts["selection"]["tried"] == 1
-    assert find_release(ready.workspace, "tiny-v1").development_only
+    released = find_release(ready.workspace, "tiny-v1")
+    assert released.entry.payload["development_only"]
 
 
 def test_a_gate_on_the_dev_cohort_stops_it_before_the_holdout_is_opened(
@@ -183,6 +187,58 @@ def test_a_revoked_key_signs_nothing(ready):
         freeze(ready.desk(key=key), ready.request())
 
 
+def test_a_clock_at_which_the_key_does_not_count_stops_it_at_the_start(ready):
+    """A release dated before its key could never be verified, nor corrected."""
+    desk = replace(ready.desk(), now=lambda: datetime(2020, 1, 1, tzinfo=UTC))
+    with pytest.raises(DataError, match="at 2020-01-01T00:00:00Z, the time of this"):
+        freeze(desk, ready.request())
+    assert "evaluated" not in actions(ready.workspace)
+
+
+def test_nobody_signs_twice(ready):
+    """Said before anything is measured: a holdout must not be opened in vain."""
+    desk = ready.desk()
+    desk = replace(desk, signing=(*desk.signing, *desk.signing))
+    with pytest.raises(DataError, match="somebody signs twice"):
+        freeze(desk, ready.request())
+    assert "evaluated" not in actions(ready.workspace)
+
+
+@pytest.mark.parametrize("where", ["why", "override"])
+def test_a_reason_that_is_no_text_stops_it_at_the_start(ready, where):
+    """A shell hands over any bytes, and the reason is signed."""
+    with pytest.raises(DataError, match="not UTF-8"):
+        ready.freeze(**{where: "caf\udce9"})
+    assert "evaluated" not in actions(ready.workspace)
+
+
+def test_what_would_not_verify_is_not_released(ready):
+    """A release is never changed: what is wrong with it must show before."""
+    desk = ready.desk()
+    render = desk.render
+    desk = replace(desk, render=lambda facts: {**render(facts), "more.md": b""})
+    with pytest.raises(DataError, match="tiny-v1 would not pass its own checks: names"):
+        freeze(desk, ready.request())
+    assert not (ready.workspace.releases / "tiny-v1").exists()
+    assert ready.freeze().folder is not None
+    assert actions(ready.workspace).count("holdout_opened") == 1
+
+
+def test_a_ledger_that_was_set_back_objects(ready, monkeypatch, tmp_path):
+    """Else a holdout is opened anew after a look at it, from yesterday's copy."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    yesterday = ready.workspace.ledger.read_bytes()
+    assert ready.freeze().folder is not None
+    ready.workspace.ledger.write_bytes(yesterday)
+    for folder in (ready.workspace.releases / "tiny-v1", ready.workspace.private):
+        shutil.rmtree(folder / "openings" if folder.name == ".ranloop" else folder)
+    stopped = ready.freeze()
+    assert stopped.folder is None
+    assert "which this machine has seen" in stopped.objections[0]
+    assert "holdout_opened" not in actions(ready.workspace)
+    assert ready.freeze(override="a restored backup").facts["frozen"]["objections"]
+
+
 def test_an_exemplar_taken_from_the_holdout_refuses_the_freeze(ready):
     """No override helps: the claim would be about a case that was seen."""
     from loop.core.records import Exemplar, Value
@@ -196,6 +252,7 @@ def test_an_exemplar_taken_from_the_holdout_refuses_the_freeze(ready):
     with pytest.raises(DataError, match="cannot be released on held") as caught:
         ready.freeze(prompt="tiny@v2", override="we want it")
     assert text not in str(caught.value)
+    assert "copied wording takes a new version" in str(caught.value)
     assert "holdout_opened" not in actions(ready.workspace)
 
 
@@ -213,7 +270,7 @@ def test_cases_that_were_measured_on_before_are_told_of_for_ever(ready):
     assert first.folder is None
     (objection,) = first.objections
     assert "no longer unseen" in objection
-    assert "measured on them 1 times" in objection
+    assert "measured on them once" in objection
     assert "holdout_opened" not in actions(ready.workspace)
     found = ready.freeze(holdout="site", override="no other cases can be had")
     assert found.facts["frozen"]["objections"] == [objection]
@@ -331,6 +388,26 @@ def test_killed_at_any_step_there_is_no_release_or_a_complete_one(ready, step):
     assert not (ready.workspace.private / "freezing").exists()
 
 
+@pytest.mark.parametrize("step", ["signed", "staged", "published"])
+def test_on_a_full_disk_there_is_no_release_or_one_to_be_completed(ready, step):
+    """As after a kill; here no file can grow from a step on."""
+    free = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(reached):
+        if reached == step:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1, free[1]))
+
+    try:
+        with pytest.raises(WriteError, match="File too large"):
+            freeze(ready.desk(reached=fill), ready.request())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, free)
+    there = (ready.workspace.releases / "tiny-v1").exists()
+    assert there == (step == "published")
+    assert verify_release(ready.workspace, ready.freeze().name).holds
+    assert actions(ready.workspace).count("holdout_opened") == 1
+
+
 def test_of_two_freezes_at_once_one_is_told_to_wait(ready):
     """Neither is lost, and the release is there once."""
     barrier, seen = Barrier(2), []
@@ -361,6 +438,15 @@ def test_a_folder_nobody_froze_is_not_taken_for_an_unfinished_release(ready):
     with pytest.raises(DataError, match="no release that can be completed"):
         ready.freeze()
     assert find_release(ready.workspace, "tiny-v1") is None
+
+
+def test_a_release_of_another_history_is_not_completed(ready):
+    """It could never be loaded: its head is no entry of this ledger."""
+    ready.freeze()
+    lines = ready.workspace.ledger.read_bytes().splitlines(keepends=True)
+    ready.workspace.ledger.write_bytes(b"".join(lines[:-3]))
+    with pytest.raises(DataError, match="is not a part of the workspace's"):
+        find_unrecorded(ready.workspace, "tiny-v1")
 
 
 def test_an_unfinished_release_is_completed_by_who_froze_it(ready):

@@ -352,3 +352,13 @@ def test_a_public_key_file_is_a_file(tmp_path):
     for name in ("pipe", ".", "missing", "a\0b"):
         with pytest.raises(DataError):
             read_public_key(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": "ranloop-release/1"}', "x"])
+def test_another_file_in_place_of_a_key_is_named_as_such(tmp_path, text):
+    """Release and key lie side by side; no word is about how the code reads them."""
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match="is not a public key as ranloop writes") as no:
+        read_public_key(path)
+    assert "_KeyFile" not in str(no.value)

@@ -7,7 +7,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event
 from loop.release.keys import load_private, read_public_keys, revoke_key
-from loop.release.load import list_releases, load_release, verify_release
+from loop.release.load import load_release, verify_release
 from loop.release.statement import ENVELOPE
 from tests.release.small import NAME, VERSION, at, freeze_small, read_files, sign
 
@@ -27,7 +27,6 @@ def test_a_release_that_holds_is_loaded_by_its_digest(frozen):
     assert release.version.digest == VERSION.digest
     assert release.facts["release"]["name"] == NAME
     assert release.verification.holds
-    assert list_releases(frozen) == (NAME,)
 
 
 def test_an_edited_version_folder_does_not_change_a_release(frozen):
@@ -54,7 +53,7 @@ def test_a_withdrawn_release_is_refused(frozen):
         payload={"release": NAME},
     )
     append_event(frozen.ledger, event, ACTOR)
-    with pytest.raises(DataError, match=r"in force: .*misses rib fractures"):
+    with pytest.raises(DataError, match=r"by C\. Other.*misses rib fractures\. Use"):
         load_release(frozen, NAME)
 
 

@@ -116,6 +116,22 @@ def test_what_the_counts_do_not_say_is_found(tmp_path, path, value, check):
     ) or path[0] == "frozen"
 
 
+def test_the_level_of_a_claim_on_all_is_that_of_its_gates(tmp_path):
+    """The family-wise level of a claim on some labels says nothing of it."""
+    facts = dict(make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl"))
+    content = PROTOCOL.model_copy(update={"alpha": 0.4}).model_dump(mode="json")
+    facts["protocol"] = {**facts["protocol"], "content": content}
+    assert "level" not in detail(tmp_path, facts, "claim")
+    facts["claim"] = {**facts["claim"], "alpha": 0.4}
+    assert "its level is not the protocol's" in detail(tmp_path, facts, "claim")
+
+
+def detail(folder, facts, check):
+    """Return what one check says of facts."""
+    found = {one.check: one.detail for one in check_all(folder, facts).findings}
+    return found[check]
+
+
 @pytest.mark.parametrize("digits", [3, 8])
 def test_rounded_numbers_are_not_those_of_the_counts(tmp_path, digits):
     """Numbers are shipped in full; a rounded one could hide another count."""

@@ -1,6 +1,7 @@
 """A prompt must hold no text of the holdout, and no patient be on both sides."""
 
 import csv
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from loop.labels.holdout import retire_holdout
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.version import PromptVersion
-from loop.release.separation import check_separation, measure_separation
+from loop.release.separation import measure_separation
 
 ACTOR = Actor(name="Dr. Example")
 LONG = (
@@ -62,6 +63,11 @@ def place(workspace, add):
     return workspace
 
 
+def objections(place, made, holdout):
+    """Return what stands against releasing a version on a holdout."""
+    return measure_separation(place, made, holdout).objections
+
+
 def test_separate_cohorts_and_own_words_leave_nothing_to_object(place):
     """What was compared is said all the same."""
     found = measure_separation(place, version(exemplar="Own words."), "held")
@@ -82,7 +88,7 @@ def test_separate_cohorts_and_own_words_leave_nothing_to_object(place):
 )
 def test_an_exemplar_from_the_holdout_is_objected_to(place, exemplar):
     """Equal, in other spelling, nearly equal, a piece of it, or short and equal."""
-    found = check_separation(place, version(exemplar=exemplar), "held")
+    found = objections(place, version(exemplar=exemplar), "held")
     assert any("edema, exemplar" in one and "holdout held" in one for one in found)
     assert not any("interstitial" in one or "Heart" in one for one in found)
 
@@ -91,16 +97,14 @@ def test_an_exemplar_from_the_holdout_is_objected_to(place, exemplar):
 def test_any_wording_of_six_words_counts(place, where):
     """A clarified phrase may come from a case as well as an exemplar."""
     copied = version(**{where: "a small effusion on the left side"})
-    (found,) = check_separation(place, copied, "held")
+    (found,) = objections(place, copied, "held")
     assert "case h1 of holdout held" in found
 
 
 def test_a_template_that_quotes_a_case_is_objected_to(place):
     """Templates are wording too."""
     quoting = replace(version(), system=f"For example: {LONG}\n")
-    assert any(
-        "system.jinja" in one for one in check_separation(place, quoting, "held")
-    )
+    assert any("system.jinja" in one for one in objections(place, quoting, "held"))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_a_template_that_quotes_a_case_is_objected_to(place):
 def test_what_another_role_shares_is_objected_to(place, add, row, kind):
     """A case, a patient, a text, or one that is nearly the same."""
     add("more", "external", [row])
-    found = check_separation(place, version(), "held")
+    found = objections(place, version(), "held")
     assert [one for one in found if f"share 1 {kind}:" in one and "more" in one]
 
 
@@ -125,25 +129,39 @@ def test_unknown_patients_are_a_remark(place, add):
     found = measure_separation(place, version(), "held")
     assert found.objections == ()
     assert found.remarks == (
-        "held and bare were not compared by patients: in bare not named for every case",
+        "held and bare were not compared by patients: not named for every case of bare",
+    )
+    said = next(one for one in found.checked if "those of bare" in one)
+    assert said.startswith("Cases and texts of held were compared")
+    known = next(one for one in found.checked if "those of dev" in one)
+    assert known.startswith("Cases, patients and texts of held were compared")
+
+
+def test_cases_that_are_gone_are_told_of(place, add):
+    """A holdout of nearly the same cases could take the place of a used one."""
+    add("held", "holdout", [*HELD, DEV[0]], replace=True)
+    add("used", "holdout", [["u1", "Something else."]])
+    shutil.rmtree(place.cohorts / "used")
+    remarks = measure_separation(place, version(), "held").remarks
+    assert remarks[0] == (
+        "cases that are not here any more were not compared: held (entry 2), used "
+        "(entry 5)"
     )
 
 
 def test_missing_texts_are_an_objection(place):
     """What could not be compared may be the same."""
     texts_path(place, "dev").unlink()
-    assert any(
-        "similar texts" in one for one in check_separation(place, version(), "held")
-    )
+    assert any("similar texts" in one for one in objections(place, version(), "held"))
     texts_path(place, "held").unlink()
-    found = check_separation(place, version(), "held")
+    found = objections(place, version(), "held")
     assert any("not on this machine" in one and "wording" in one for one in found)
 
 
 def test_a_damaged_cohort_is_an_objection(place):
     """It may hold what the holdout holds."""
     (place.cohorts / "dev" / "cases.csv").write_text("case_id,patient,sha256\n")
-    found = check_separation(place, version(), "held")
+    found = objections(place, version(), "held")
     assert found == ("held and dev could not be compared: dev is not as recorded",)
 
 
@@ -151,5 +169,5 @@ def test_cases_that_were_open_before_are_objected_to(place, add):
     """Once retired, or once for development: somebody may have read them."""
     retire_holdout(place, "held", ACTOR, "given up")
     add("held", "holdout", HELD, replace=True)
-    found = check_separation(place, version(), "held")
+    found = objections(place, version(), "held")
     assert any("were open before: entry" in one for one in found)

@@ -19,7 +19,7 @@ from loop.labels.sealing import sealed_path, unseal, vault_key
 from loop.prompts.catalog import read_version
 from loop.release import vault
 from loop.release.vault import (
-    Candidate,
+    Claimant,
     find_openings,
     keep_result,
     open_holdout,
@@ -59,7 +59,7 @@ def candidate(workspace, number=1, **changes):
         "cohort_digest": str(record.added["cohort_digest"]),
         "reference_digest": str(record.newest_digest),
     }
-    return Candidate(**(fields | changes))
+    return Claimant(**(fields | changes))
 
 
 def openings(workspace):

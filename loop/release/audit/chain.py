@@ -65,8 +65,8 @@ def _breaks(ledger: Ledger) -> Iterator[Finding]:
     for line in ledger.lines:
         if line.entry:
             places.setdefault(line.entry.hash, line.number)
-    followed = frozenset(line.entry.prev for line in ledger.lines if line.entry)
-    walk = _Walk(ledger, places, followed)
+    followers = {one.entry.prev: one.number for one in ledger.lines if one.entry}
+    walk = _Walk(ledger, places, followers)
     before: Line | None = None
     for line in ledger.lines:
         if line.trouble:
@@ -94,8 +94,8 @@ class _Walk(NamedTuple):
     places: Mapping[str, int]
     """Hash to the first line that has it."""
 
-    followed: frozenset[str]
-    """Every hash that some line follows."""
+    followers: Mapping[str, int]
+    """Hash to the last line that follows it."""
 
     def find_break(self, before: Line | None, line: Line, entry: Entry) -> _Kind | None:
         """Return why `line` does not follow the readable line `before` it."""
@@ -109,7 +109,7 @@ class _Walk(NamedTuple):
             return self._numbered(before.entry, line, entry)
         known = self.places.get(entry.prev)
         if known is None:
-            foreign = before.entry.hash in self.followed
+            foreign = before.entry.hash in self.followers
             return _FOREIGN if foreign else _unknown(before, line, entry)
         return self._elsewhere(known, line)
 
@@ -138,10 +138,11 @@ class _Walk(NamedTuple):
         """Say why a line follows another than the one before it."""
         if known > line.number:
             return _reordered(known)
-        between = self.ledger.lines[known : line.number - 1]
-        own = {one.entry.hash for one in between if one.entry}
-        later = self.ledger.lines[line.number :]
-        followed = any(one.entry and one.entry.prev in own for one in later)
+        between = (self.ledger.lines[i] for i in range(known, line.number - 1))
+        followed = any(
+            one.entry and self.followers.get(one.entry.hash, 0) > line.number
+            for one in between
+        )
         return _reordered(known) if followed else _inserted(known, line.number)
 
 

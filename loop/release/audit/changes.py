@@ -16,8 +16,8 @@ from loop.prompts.version import PromptVersion
 from loop.release.audit.audit import Audit
 from loop.release.audit.findings import Severity
 from loop.release.audit.openings import cohort_of
-from loop.release.audit.releases import release_name
 from loop.release.audit.signatures import find_keys
+from loop.release.released import name_in
 
 _ACTS = {
     "draft_committed": "Version committed",
@@ -142,7 +142,7 @@ def concerns(entry: Entry, prompt: str) -> bool:
     if entry.action == "protocol_set":
         return True
     subjects = (entry.subject, str(entry.payload.get("prompt", "")))
-    release = release_name(entry) if entry.action in ("frozen", "withdrawn") else ""
+    release = name_in(entry) if entry.action in ("frozen", "withdrawn") else ""
     return any(one.partition("@")[0] == prompt for one in subjects) or (
         release.rpartition("-v")[0] == prompt
     )
@@ -292,7 +292,7 @@ def _objections(entry: Entry) -> tuple[str, ...]:
 def _verdicts(entry: Entry) -> Iterator[str]:
     verdicts = entry.payload.get("verdicts")
     if isinstance(verdicts, list) and verdicts:
-        yield f"{len(verdicts)} verdicts of clinicians"
+        yield f"{len(verdicts)} verdict{'' if len(verdicts) == 1 else 's'}"
 
 
 def _checked(payload: Mapping[str, Any]) -> Iterator[str]:
@@ -330,7 +330,7 @@ def _plain(entry: Entry) -> Iterator[str]:
         count = f", opening {number} of {budget}" if number and budget else ""
         yield f"{cohort_of(entry)}{count}"
     elif entry.action in ("frozen", "withdrawn"):
-        yield f"release {release_name(entry)}"
+        yield f"release {name_in(entry)}"
     elif entry.action == "protocol_set":
         named = ("rule", "accuracy", "kappa")
         yield ", ".join(f"{key} {payload[key]}" for key in named if key in payload)

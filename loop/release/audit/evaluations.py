@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from loop.core.digests import digest_bytes, digest_json
-from loop.core.errors import LoopError
+from loop.core.errors import LoopError, StoreError, WriteError
 from loop.core.ledger import Entry
 from loop.core.paths import Workspace
 from loop.evaluate.measure import count_exclusions
 from loop.evaluate.pairs import align
+from loop.evaluate.recording import digest_counts
 from loop.labels.cohort import read_cohort
 from loop.labels.marks import parse_reference
+from loop.labels.recorded import CohortRecord
 from loop.labels.reference import Reference, reference_path
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.audit.findings import Finding, broken, note, ok, warning
 from loop.release.audit.lines import find_cohort
-from loop.run.store import open_store, read_outcomes
+from loop.run.store import Store, open_store, read_outcomes
 from loop.stats.confusion import Confusion, count_confusions
 
 _CHECK = "evaluations"
@@ -128,7 +129,7 @@ def _check_counts(
             f"none of {len(wanted)} scored runs is on this machine: not counted again"
         )
         return [note(_CHECK, what)]
-    results = [_recount(workspace, entries, one) for one in wanted.values()]
+    results = _recount_all(workspace, entries, list(wanted.values()))
     wrong = [one for one in results if isinstance(one, Finding)]
     done = sum(one is True for one in results)
     away = sum(one is None for one in results)
@@ -157,12 +158,27 @@ def _scored(entry: Entry) -> _Scored:
     )
 
 
+def _recount_all(
+    workspace: Workspace, entries: tuple[Entry, ...], wanted: list[_Scored]
+) -> list[Finding | bool | None]:
+    """Return of each run what `_recount` does; all is None without a store."""
+    names = {one.cohort for one in wanted}
+    records = {name: find_cohort(entries, name) for name in names}
+    try:
+        with open_store(workspace) as store:
+            return [
+                _recount(workspace, store, one, records[one.cohort]) for one in wanted
+            ]
+    except (StoreError, WriteError):
+        return [None] * len(wanted)
+
+
 def _recount(
-    workspace: Workspace, entries: tuple[Entry, ...], one: _Scored
+    workspace: Workspace, store: Store, one: _Scored, record: CohortRecord | None
 ) -> Finding | bool | None:
     """Return True if the counts are the recorded ones, None if it cannot be known."""
     try:
-        counted = _count(workspace, entries, one)
+        counted = _count(workspace, store, one, record)
     except (LoopError, OSError):
         return None
     if counted in (None, one.counts_digest):
@@ -178,41 +194,32 @@ def _recount(
 
 
 def _count(
-    workspace: Workspace, entries: tuple[Entry, ...], one: _Scored
+    workspace: Workspace, store: Store, one: _Scored, record: CohortRecord | None
 ) -> str | None:
     """Return the digest of a run's counts; None where run or reference is not here."""
-    record = find_cohort(entries, one.cohort)
     path = reference_path(workspace, one.cohort, one.number)
-    if record is None or not path.is_file():
+    runs = store.find_runs("id = ? AND finished IS NOT NULL", [one.run])
+    if record is None or not runs or not path.is_file():
         return None
     raw = path.read_bytes()
-    with open_store(workspace) as store:
-        runs = store.find_runs("id = ? AND finished IS NOT NULL", [one.run])
-        if not runs or digest_bytes(raw) != one.reference_digest:
-            return None
-        cohort = read_cohort(workspace, one.cohort, record=record)
-        if runs[0].spec.cohort_digest != cohort.digest:
-            return None
-        labels, case_ids, marks = parse_reference(raw, path)
-        reference = Reference(
-            cohort=one.cohort,
-            number=one.number,
-            digest=one.reference_digest,
-            case_ids=case_ids,
-            labels=labels,
-            marks=marks,
-        )
-        taxonomy = read_taxonomy(workspace.labels)
-        pairs = align(read_outcomes(store, one.run), reference, taxonomy)
+    if digest_bytes(raw) != one.reference_digest:
+        return None
+    cohort = read_cohort(workspace, one.cohort, record=record)
+    if runs[0].spec.cohort_digest != cohort.digest:
+        return None
+    labels, case_ids, marks = parse_reference(raw, path)
+    reference = Reference(
+        cohort=one.cohort,
+        number=one.number,
+        digest=one.reference_digest,
+        case_ids=case_ids,
+        labels=labels,
+        marks=marks,
+    )
+    taxonomy = read_taxonomy(workspace.labels)
+    pairs = align(read_outcomes(store, one.run), reference, taxonomy)
     tables = count_confusions(pairs.binary_reference, pairs.binary_predicted)
-    return digest_json(
-        {
-            label: {
-                **Confusion(*map(int, row))._asdict(),
-                **asdict(count_exclusions(pairs, column)),
-            }
-            for column, (label, row) in enumerate(
-                zip(pairs.labels, tables, strict=True)
-            )
-        }
+    return digest_counts(
+        (label, Confusion(*map(int, row)), count_exclusions(pairs, column))
+        for column, (label, row) in enumerate(zip(pairs.labels, tables, strict=True))
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -87,8 +86,3 @@ def broken(
         todo=todo,
         seq=seq,
     )
-
-
-def is_clean(findings: Iterable[Finding]) -> bool:
-    """Whether nothing among `findings` is a warning or broken."""
-    return all(one.severity in (Severity.OK, Severity.NOTE) for one in findings)

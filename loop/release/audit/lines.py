@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from enum import StrEnum
@@ -10,16 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loop.core.errors import DataError
-from loop.core.ledger import Entry, entry_hash, format_entry
-from loop.core.signing import SIGNATURE_BYTES
+from loop.core.ledger import Entry, entry_hash, format_entry, make_entry
 from loop.labels.recorded import CohortRecord, find_record
-
-_TEXTS = frozenset(
-    {
-        *("time", "actor", "role", "action", "subject", "reason", "meaning"),
-        *("prev", "hash", "keyid", "signature"),
-    }
-)
 
 
 class Trouble(StrEnum):
@@ -103,7 +94,7 @@ def read_line(raw: bytes, number: int) -> Line:
     try:
         text = raw.decode("utf-8")
         data = json.loads(text)
-        entry, content = _entry(data), entry_hash(data)
+        entry, content = make_entry(data), entry_hash(data)
         spelled = raw + b"\n" == format_entry(entry)
     except (ValueError, TypeError, RecursionError):
         return Line(number, None, "", Trouble.UNREADABLE, False)
@@ -120,28 +111,6 @@ def _read_last(raw: bytes, number: int) -> Line:
     line = read_line(raw, number)
     torn = line.entry is None
     return line._replace(trouble=Trouble.TORN) if torn else line
-
-
-def _entry(data: dict[str, Any]) -> Entry:
-    """Return the entry, refusing values of another kind: true is no line number."""
-    entry = Entry(**data)
-    if type(entry.seq) is not int or not isinstance(entry.payload, dict):
-        raise TypeError("seq or payload")
-    if not all(isinstance(data[name], str) for name in _TEXTS & data.keys()):
-        raise TypeError("a field that is no text")
-    if {"keyid", "signature"} & data.keys() and not _is_signed(entry):
-        raise TypeError("a key without a signature, or the other way round")
-    return entry
-
-
-def _is_signed(entry: Entry) -> bool:
-    """Whether key and signature have their form, in the one spelling of base64."""
-    try:
-        raw = base64.b64decode(entry.signature, validate=True)
-    except ValueError:
-        return False
-    spelled = base64.b64encode(raw).decode("ascii") == entry.signature
-    return bool(entry.keyid) and len(raw) == SIGNATURE_BYTES and spelled
 
 
 def _is_doubled(text: str) -> bool:

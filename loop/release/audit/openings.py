@@ -10,6 +10,7 @@ from loop.core.digests import digest_bytes
 from loop.core.ledger import Entry
 from loop.core.paths import Workspace
 from loop.labels.recorded import HOLDOUT, RETIRED
+from loop.labels.sealing import list_openings
 from loop.release.audit.findings import Finding, broken, note, ok
 
 _CHECK = "openings"
@@ -25,14 +26,14 @@ def _count(entries: tuple[Entry, ...]) -> list[Finding]:
     opened: Counter[str] = Counter()
     budgets: dict[str, int] = {}
     found: list[Finding] = []
-    for entry in entries:
+    for at, entry in enumerate(entries, 1):
         if entry.action == "cohort_added":
             roles[entry.subject] = str(entry.payload.get("role"))
         elif entry.action == "holdout_retired":
             roles[entry.subject] = RETIRED
         elif entry.action == "holdout_opened":
             name = cohort_of(entry)
-            opened[name] += 1
+            opened[name] = _count_looks(entries[:at], entry)
             budgets[name] = _number(entry, "budget", budgets.get(name, 0))
             found += _check_opening(entry, opened[name], roles.get(name))
         elif entry.action in ("evaluated", "gate_decided"):
@@ -43,6 +44,12 @@ def _count(entries: tuple[Entry, ...]) -> list[Finding]:
 def cohort_of(entry: Entry) -> str:
     """Return the cohort that an entry about a holdout is about."""
     return str(entry.payload.get("cohort", entry.subject))
+
+
+def _count_looks(entries: tuple[Entry, ...], entry: Entry) -> int:
+    """Count the openings so far of the same cases, under whatever name."""
+    digest = str(entry.payload.get("cohort_digest"))
+    return len(list_openings(entries, cohort_of(entry), digest))
 
 
 def _number(entry: Entry, name: str, default: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,41 +16,30 @@ from loop.release.audit.heads import KnownHead
 from loop.release.audit.lines import subjects
 from loop.release.audit.signatures import find_keys
 from loop.release.audit.versions import find_commits
-from loop.release.records import keys_when
+from loop.release.folder import LARGEST
+from loop.release.form import FACTS
+from loop.release.public_keys import PublicKey, keys_when
+from loop.release.released import (
+    RELEASE_NAME,
+    Released,
+    name_in,
+    replay_releases,
+)
+from loop.release.statement import ENVELOPE
 from loop.release.verify import verify_folder
 
 _CHECK = "releases"
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
-_LARGEST = 64 * 1024 * 1024
-"""No file of a release is larger, bytes."""
 
 
-class Frozen(NamedTuple):
-    """A release as the ledger records it."""
+class _Recorded(NamedTuple):
+    """What every release is held against, gathered once."""
 
-    name: str
-    """Folder under ``reports/releases``, ``"extractor-v7"``."""
+    entries: tuple[Entry, ...]
+    keys: Mapping[str, PublicKey]
+    commits: Mapping[str, Entry]
+    """Version ref to the entry that committed it."""
 
-    entry: Entry
-    withdrawn: Entry | None
-
-
-def find_releases(entries: tuple[Entry, ...]) -> tuple[Frozen, ...]:
-    """Return every release that `entries` record, in order; the first entry counts."""
-    withdrawn = {
-        release_name(entry): entry for _, entry in subjects(entries, "withdrawn")
-    }
-    found: dict[str, Entry] = {}
-    for _, entry in subjects(entries, "frozen"):
-        found.setdefault(release_name(entry), entry)
-    return tuple(
-        Frozen(name, entry, withdrawn.get(name)) for name, entry in found.items()
-    )
-
-
-def release_name(entry: Entry) -> str:
-    """Return the name of the release that an entry is about."""
-    return str(entry.payload.get("release", entry.subject)).replace("@", "-")
+    hashes: frozenset[str]
 
 
 def check_releases(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
@@ -59,16 +47,22 @@ def check_releases(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Fin
 
     A folder that no entry speaks of is no release, whatever it looks like.
     """
-    releases = find_releases(entries)
+    releases = replay_releases(entries)
+    known = _Recorded(
+        entries,
+        find_keys(entries),
+        find_commits(entries),
+        frozenset(entry.hash for entry in entries),
+    )
     found = [
         finding
         for release in releases
-        for finding in _check_release(workspace, release, entries)
+        for finding in _check_release(workspace, release, known)
     ]
-    known = {release.name for release in releases}
+    names = {release.name for release in releases}
     found += _twice(entries)
     for path in _folders(workspace):
-        if path.name not in known:
+        if path.name not in names:
             found.append(_unrecorded(path))
     return found
 
@@ -77,9 +71,9 @@ def _twice(entries: tuple[Entry, ...]) -> Iterator[Finding]:
     """Yield releases that were frozen a second time under one name."""
     known: set[str] = set()
     for _, entry in subjects(entries, "frozen"):
-        name = release_name(entry)
+        name = name_in(entry)
         if name in known:
-            again = Frozen(name, entry, None)
+            again = Released(name=name, entry=entry)
             yield _broken(again, f"was frozen again by entry {entry.seq}")
         known.add(name)
 
@@ -109,18 +103,18 @@ def _unrecorded(path: Path) -> Finding:
 
 
 def _check_release(
-    workspace: Workspace, release: Frozen, entries: tuple[Entry, ...]
+    workspace: Workspace, release: Released, known: _Recorded
 ) -> Iterator[Finding]:
     name, entry = release.name, release.entry
-    if release.withdrawn:
-        yield note(_CHECK, f"{name} was withdrawn at {release.withdrawn.time}")
+    if release.withdrawal:
+        yield note(_CHECK, f"{name} was withdrawn at {release.withdrawal.time}")
     folder = workspace.releases / name
-    if not _NAME.fullmatch(name) or not folder.is_dir():
+    if not RELEASE_NAME.fullmatch(name) or not folder.is_dir():
         yield _broken(release, "was frozen, and its folder is gone")
         return
-    before = list(_compare(folder, release, entries))
+    before = list(_compare(folder, release, known))
     yield from before
-    trusted = keys_when(entries, find_keys(entries), entry.seq)
+    trusted = keys_when(known.entries, known.keys, entry.seq)
     try:
         verification = verify_folder(folder, trusted)
     except (LoopError, OSError) as error:
@@ -136,29 +130,25 @@ def _check_release(
         )
 
 
-def _compare(
-    folder: Path, release: Frozen, entries: tuple[Entry, ...]
-) -> Iterator[Finding]:
+def _compare(folder: Path, release: Released, known: _Recorded) -> Iterator[Finding]:
     """Yield where a folder differs from its ledger entry and its version."""
-    payload = release.entry.payload
-    statement = _read(folder / "release.dsse.json")
-    recorded = payload.get("statement_sha256")
-    if statement is None or recorded != digest_bytes(statement):
+    statement = _read(folder / ENVELOPE)
+    if statement is None or release.statement != digest_bytes(statement):
         yield _broken(release, "has another signed statement than the recorded one")
     facts = read_facts(folder).get("release")
     facts = facts if isinstance(facts, Mapping) else {}
-    commit = find_commits(entries).get(release.entry.subject)
+    commit = known.commits.get(release.ref)
     digest = commit.payload.get("digest") if commit else None
-    if digest is None or {digest} != {payload.get("digest"), facts.get("digest")}:
+    if digest is None or {digest} != {release.digest, facts.get("digest")}:
         yield _broken(release, "is of a version that was not committed so")
-    if payload.get("head") not in {one.hash for one in entries}:
+    if release.entry.payload.get("head") not in known.hashes:
         yield _broken(release, "names a head that is not in this ledger")
 
 
 def read_facts(folder: Path) -> Mapping[str, Any]:
     """Return ``release.json`` of a folder, unchecked; empty where it cannot be read."""
     try:
-        data = json.loads(_read(folder / "release.json") or b"{}")
+        data = json.loads(_read(folder / FACTS) or b"{}")
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
@@ -167,7 +157,7 @@ def read_facts(folder: Path) -> Mapping[str, Any]:
 def _read(path: Path) -> bytes | None:
     """Return a regular file of usual size, or None."""
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > _LARGEST:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
             return None
         return path.read_bytes()
     except OSError:
@@ -207,7 +197,7 @@ def check_given(folders: tuple[Path, ...]) -> list[Finding]:
     ]
 
 
-def _broken(release: Frozen, what: str) -> Finding:
+def _broken(release: Released, what: str) -> Finding:
     return broken(
         _CHECK,
         f"{release.name} {what}",

@@ -159,7 +159,10 @@ def find_remarks(origin: Origin, target: Target) -> tuple[str, ...]:
 
 def _evidence(origin: Origin) -> str:
     if not origin.release:
-        return f"{origin.version.ref} is not released: no evidence goes with it."
+        return (
+            f"{origin.version.ref} is exported as a version: no evidence goes with it. "
+            "Name a release (PROMPT-vN) to export that."
+        )
     model = origin.asking.model
     asked = f"; this asks {model}" if model and model not in origin.engine else ""
     return (

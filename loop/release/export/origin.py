@@ -11,7 +11,8 @@ from loop.core.paths import Workspace
 from loop.engines.names import split_name
 from loop.prompts.catalog import list_prompts, read_version
 from loop.release.export.records import Asking, Origin
-from loop.release.load import RELEASE_NAME, load_release
+from loop.release.load import load_release
+from loop.release.released import RELEASE_NAME
 
 
 def find_origin(workspace: Workspace, name: str, model: str = "") -> Origin:

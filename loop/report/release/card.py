@@ -120,11 +120,11 @@ def _development(facts: Facts) -> str:
     selection = facts["selection"] or {}
     if selection.get("corrected") is None:
         return f"{warning} No estimate corrected for the choice of a version is known."
-    limits = interval(estimate(selection))
+    limits = "" if selection["low"] is None else f" {interval(estimate(selection))}"
     tried = counted(selection["tried"], "version") or "the versions"
     return (
         f"{warning} Macro-F1 corrected for the choice among {tried} tried: "
-        f"{share(selection['corrected'])} {limits} (apparent "
+        f"{share(selection['corrected'])}{limits} (apparent "
         f"{share(selection['apparent'])})."
     )
 

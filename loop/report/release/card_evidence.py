@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from loop.report.numbers import NOT_ESTIMABLE, p_value, percent, share, signed
 from loop.report.release.phrases import (
     Facts,
@@ -77,8 +79,26 @@ def claim_section(facts: Facts) -> Section:
             Line("Before the runs", "no" if protocol["late"] else "yes"),
             fact("Content of the protocol", protocol["content"]),
         ),
-        tables=table("Label|#p (exact, one-sided)|#p (Holm)|Claim holds", rows),
+        tables=table("Label|#p of accuracy (exact)|#p (Holm)|Claim holds", rows),
+        notes=tuple(_claim_notes(facts)) if rows else (),
     )
+
+
+def _claim_notes(facts: Facts) -> Iterator[str]:
+    """Yield what p shows, and why a small one does not make the claim hold."""
+    content: Facts = facts["protocol"]["content"] or {}
+    yield (
+        "p is one-sided, against an accuracy of at most "
+        f"{share(content.get('accuracy'), 2)}; a label must pass the rest of its gate "
+        "as well."
+    )
+    if content.get("rule") == "point":
+        yield (
+            "By the rule point the claim holds for no label, however small p is: "
+            "observed values show no lower limit."
+        )
+    elif facts["claim"]["kind"] == "all":
+        yield "A claim on every label holds for all of them or for none."
 
 
 def _p(value: float | None) -> str:
@@ -178,23 +198,28 @@ def history_section(facts: Facts) -> Section:
 
 
 def signature_section(facts: Facts) -> Section:
-    """Return who froze the release, as what, when, and what it means."""
+    """Return who signs the release, as what, when, and what it means."""
     frozen = facts["frozen"]
-    who = (
-        *(told(frozen["actor"]), told(frozen["role"])),
-        told(frozen["meaning"]) or "not recorded",
-        told(frozen["time"]),
-        told(frozen["why"]) or "not recorded",
-    )
+    own = {"name": frozen["actor"], **{k: frozen[k] for k in ("role", "meaning")}}
+    when, why = told(frozen["time"]), told(frozen["why"]) or "not recorded"
+    rows = [
+        (
+            told(one["name"]),
+            told(one["role"]),
+            told(one["meaning"]) or "not recorded",
+            when,
+            why,
+        )
+        for one in frozen.get("signers") or (own,)
+    ]
     return Section(
         key="signatures",
         title="Signatures",
         lead=(
-            "Who froze this release. Every signature, with its name, role, meaning and "
-            "time, is in release.dsse.json beside this card, and ranloop verify "
-            "prints them.",
+            f"{told(frozen['actor'])} froze this release. The signatures themselves "
+            "are in release.dsse.json beside this card; ranloop verify checks them.",
         ),
-        tables=table("Name|Role|Meaning|Time (UTC)|Why", [who]),
+        tables=table("Name|Role|Meaning|Time (UTC)|Why", rows),
     )
 
 
@@ -210,6 +235,8 @@ def verify_section(facts: Facts) -> Section:
             "It checks the signatures, the digest of every file, the prompt rendered "
             "anew, the table recomputed from its counts, and the ledger up to its "
             "head. It exits with 0 only if all of it holds.",
+            "Whether the release was withdrawn since is not in this folder: ask "
+            "whoever released it.",
         ),
         lines=(
             fact("Digest of the prompt", facts["release"]["digest"]),

@@ -11,6 +11,7 @@ from loop.report.release.phrases import (
     change_limits,
     claimed,
     counted,
+    is_compared,
     label_names,
     labels_with,
     named,
@@ -93,7 +94,7 @@ def engine_section(facts: Facts) -> Section:
         lines=(
             fact("Engine", engine["name"]),
             fact("Digest of the engine", engine["digest"]),
-            fact("Time", None if seconds is None else f"{seconds:,.1f} s"),
+            fact("Time of the run", None if seconds is None else f"{seconds:,.1f} s"),
             fact("Tokens", counted(compute["tokens"], "token")),
             fact("Platform", compute["platform"]),
             fact("Python", compute["python"]),
@@ -183,7 +184,6 @@ def worse_section(facts: Facts) -> Section:
 
 
 def _worse_lead(facts: Facts, before: str, labels: int) -> str:
-    change = facts["change"]
     if not before:
         return "Nothing to compare with: this release follows no other."
     if labels:
@@ -191,7 +191,7 @@ def _worse_lead(facts: Facts, before: str, labels: int) -> str:
             "Labels that lost more right answers than they gained against "
             f"{before}, on the development cohort: {labels}."
         )
-    if change["improved"] or change["unchanged"]:
+    if is_compared(facts):
         return f"No label lost more right answers than it gained against {before}."
     return f"No label was compared with {before}: what got worse is not known."
 

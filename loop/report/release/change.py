@@ -5,7 +5,14 @@ from __future__ import annotations
 from loop.report.numbers import share
 from loop.report.release.card_evidence import label_list, signature_section
 from loop.report.release.card_sections import labels_changed, worse_section
-from loop.report.release.phrases import Facts, claimed, objections, rate, told
+from loop.report.release.phrases import (
+    Facts,
+    claimed,
+    is_compared,
+    objections,
+    rate,
+    told,
+)
 from loop.report.release.section import Document, Line, Section, fact, table
 
 _CLASSES = {
@@ -124,23 +131,31 @@ def _evidence(facts: Facts) -> Section:
 
 
 def _impact(facts: Facts) -> tuple[Section, ...]:
-    change, evaluation = facts["change"], claimed(facts)
+    evaluation = claimed(facts)
     assessment = Section(
         key="impact",
         title="Impact assessment",
         lines=(
-            Line("Labels improved", label_list(facts, change["improved"])),
-            Line("Labels unchanged", label_list(facts, change["unchanged"])),
-            Line(
-                "Labels worse",
-                label_list(facts, [one["label"] for one in change["worse"] or ()]),
-            ),
+            *_effects(facts),
             Line("Affected users", author="who uses these labels, and what they see"),
             Line("Known limits", author="beside those listed here and on the card"),
         ),
         notes=tuple(objections(evaluation)) if evaluation else (),
     )
     return (assessment, worse_section(facts))
+
+
+def _effects(facts: Facts) -> tuple[Line, ...]:
+    """Return which labels changed for better or worse, or that nobody compared them."""
+    change = facts["change"]
+    if not is_compared(facts):
+        return (Line("Labels improved, unchanged or worse", "not compared"),)
+    worse = [one["label"] for one in change["worse"] or ()]
+    return (
+        Line("Labels improved", label_list(facts, change["improved"])),
+        Line("Labels unchanged", label_list(facts, change["unchanged"])),
+        Line("Labels worse", label_list(facts, worse)),
+    )
 
 
 def _rollback(facts: Facts) -> Section:

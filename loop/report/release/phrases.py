@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from loop.core.records import Status
 from loop.report.numbers import NOT_ESTIMABLE, interval, share, signed_interval
 from loop.stats.intervals import Estimate
 
@@ -117,13 +118,18 @@ def outcomes(evaluation: Facts) -> str:
     """Return how many cases were answered, unparsed and so on, in words."""
     statuses: Facts = evaluation["statuses"] or {}
     parts = [
-        f"{number} {told(status).replace('_', ' ')}"
-        for status, number in statuses.items()
-        if number is not None
+        f"{statuses[status]:,} {told(status).replace('_', ' ')}"
+        for status in dict.fromkeys([*Status, *statuses])
+        if statuses.get(status) is not None
     ]
     if evaluation["not_run"]:
         parts.append(f"{counted(evaluation['not_run'], 'case')} of the cohort not run")
     return ", ".join(parts)
+
+
+def is_compared(facts: Facts) -> bool:
+    """Whether answers were compared with those of the version before."""
+    return any(facts["change"][name] for name in ("improved", "unchanged", "worse"))
 
 
 def uses_a_model(facts: Facts) -> bool:

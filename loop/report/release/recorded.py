@@ -9,6 +9,7 @@ from loop.report.release.phrases import (
     Facts,
     claimed,
     counted,
+    is_compared,
     labels_with,
     outcomes,
     rate,
@@ -81,7 +82,7 @@ def lineage(facts: Facts) -> Filled:
     verdicts = sum(one["verdicts"] or 0 for one in history)
     text = (
         f"{counted(len(history), 'version')} with reasons, "
-        f"{counted(verdicts, 'verdict')} of clinicians"
+        f"{counted(verdicts, 'verdict')}"
     )
     source = "release.json history; ledger.jsonl draft_committed"
     return Filled(text if history else "", source)
@@ -172,7 +173,9 @@ def excluded(facts: Facts) -> Filled:
         for label in one["labels"] or ():
             for reason, number in label["excluded"].items():
                 sums[reason] = sums.get(reason, 0) + (number or 0)
-        why = [f"{n} {told(k).replace('_', ' ')}" for k, n in sums.items() if n]
+        why = [
+            f"{n:,} {told(k).replace('_', ' ')}" for k, n in sorted(sums.items()) if n
+        ]
         texts.append(f"{told(one['cohort'])}: {', '.join(why) or 'none'}")
     text = f"case-label pairs not scored: {'; '.join(texts)}" if texts else ""
     return Filled(text, "release.json evaluations.labels.excluded")
@@ -238,12 +241,20 @@ def compute(facts: Facts) -> Filled:
     return Filled(", ".join(filter(None, parts)), "release.json compute")
 
 
+def comparison(facts: Facts) -> Filled:
+    """Return with which version the answers were compared; empty where with none."""
+    before = told(facts["change"]["from_ref"]) if is_compared(facts) else ""
+    return Filled(before and f"compared with {before}", "release.json change")
+
+
 def updating(facts: Facts) -> Filled:
     """Return what changed since the release before."""
     change = facts["change"]
     before = told(change["previous"]) or told(change["from_ref"])
     if not before:
         return Filled("first release", "release.json change")
+    if not is_compared(facts):
+        return Filled("", "")
     improved, unchanged, worse = (
         len(change[name] or ()) for name in ("improved", "unchanged", "worse")
     )

@@ -7,6 +7,7 @@ from loop.report.release.phrases import Facts
 from loop.report.release.recorded import (
     ceiling,
     choice,
+    comparison,
     compute,
     dates,
     excluded,
@@ -148,7 +149,7 @@ def output_items(facts: Facts) -> tuple[Item, ...]:
             "7e",
             _OUTPUT,
             "comparison with other models, people and standards",
-            (ceiling(facts), recorded(facts, "compared with", "change", "from_ref")),
+            (ceiling(facts), comparison(facts)),
             "other models and benchmarks",
         ),
     )

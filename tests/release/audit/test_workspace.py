@@ -184,6 +184,17 @@ def test_openings_are_counted_against_the_budget(trials):
     ]
 
 
+def test_openings_of_the_same_cases_are_counted_under_any_name(trials):
+    """The vault counts them so: another name is no new holdout."""
+    payload = {"cohort_digest": "d" * 64, "budget": 2}
+    for number, name in enumerate(("held", "renamed", "held"), 1):
+        record(trials, "cohort_added", name, {"role": "holdout"})
+        payload |= {"cohort": name, "number": number}
+        record(trials, "holdout_opened", name, payload)
+    whats = [what for check, what in found(trials.workspace) if check == "openings"]
+    assert whats == ["entry 13 is opening 3 of held, and 2 are allowed"]
+
+
 def test_a_holdout_that_lies_open_is_to_be_looked_at(trials):
     """Labels anyone may have read do not make an unseen test."""
     path = trials.workspace.cohorts / "dev" / "cohort.yaml"

@@ -244,4 +244,4 @@ def test_the_evidence_of_a_release_is_not_lent_to_another_model(workspace, tmp_p
     remarks = load_export(tmp_path / "x").manifest.remarks
     assert "is of the engine rules; this asks Some/Model" in remarks[0]
     folder = exported(workspace, tmp_path / "y", "jinja")
-    assert "is not released" in load_export(folder).manifest.remarks[0]
+    assert "is exported as a version" in load_export(folder).manifest.remarks[0]

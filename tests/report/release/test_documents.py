@@ -358,3 +358,64 @@ def test_a_release_without_evaluations_has_a_table_with_a_header_only():
     raw = render_documents(minimal_facts())["evaluation.csv"]
     assert raw.count(b"\r\n") == 1
     assert check_table(raw, minimal_facts()).holds
+
+
+def test_answers_that_nobody_compared_are_not_counted_as_unchanged():
+    """None improved and none got worse would be a finding; nobody looked."""
+    facts = full_facts()
+    facts["change"] |= {"improved": [], "unchanged": [], "worse": []}
+    texts = documents(facts)
+    record = texts["change-record.md"]
+    assert "Labels improved, unchanged or worse: not compared" in record
+    assert "Labels worse: none" not in record
+    assert f"compared with {facts['change']['from_ref']}" not in texts["tripod-llm.md"]
+    assert "0 labels improved" not in texts["tripod-llm.md"]
+
+
+def test_everyone_who_signs_is_named_with_what_it_means():
+    """A signature shows name, role, meaning and time, on paper too."""
+    facts = full_facts()
+    facts["frozen"]["signers"] = [
+        {"name": "A. Approver", "role": "approver", "meaning": "approval"},
+        {"name": "R. Reviewer", "role": "reviewer", "meaning": "review"},
+    ]
+    when = facts["frozen"]["time"]
+    for name in ("card.md", "change-record.md"):
+        text = documents(facts)[name]
+        assert f"| A. Approver | approver | approval | {when} |" in text
+        assert f"| R. Reviewer | reviewer | review | {when} |" in text
+
+
+def test_verdicts_are_not_said_to_be_of_clinicians():
+    """The ledger has who gave them, and not what they are."""
+    text = documents(full_facts())["mi-clear-llm.md"]
+    assert " verdicts" in text
+    assert "of clinicians" not in text
+
+
+def test_outcomes_are_in_one_order_however_they_were_kept():
+    """The kept result of a holdout has its keys sorted."""
+    facts = full_facts()
+    facts["evaluations"][0]["statuses"] = {
+        "answered": 1340,
+        "engine_failed": 0,
+        "unparsed": 7,
+    }
+    card = documents(facts)["card.md"]
+    assert "1,340 answered, 7 unparsed, 0 engine failed" in card
+
+
+def test_an_estimate_without_limits_has_no_dash_for_them():
+    """A lone dash reads like a minus."""
+    facts = changed(full_facts(), ("development_only",), True)
+    facts["selection"] |= {"low": None, "high": None}
+    assert "12 versions tried: 0.897 (apparent" in documents(facts)["card.md"]
+
+
+def test_small_p_values_beside_a_claim_that_does_not_hold_are_explained():
+    """By the rule point nothing is shown, and a column of small p says otherwise."""
+    facts = full_facts()
+    facts["protocol"]["content"] |= {"rule": "point"}
+    card = documents(facts)["card.md"]
+    assert "against an accuracy of at most 0.95" in card
+    assert "By the rule point the claim holds for no label" in card
