@@ -21,6 +21,8 @@ from loop.labels.recorded import RETIRED, CohortRecord, read_record
 from loop.labels.reference import list_references, reference_path, version_lock
 from loop.labels.sealing import (
     SUFFIX,
+    is_digest_of,
+    label_digest,
     list_openings,
     remove_file,
     sealed_path,
@@ -78,11 +80,13 @@ def seal_holdout(
         record = _require_holdout(workspace, name)
         every = *label_files(workspace, name), *replaced_files(workspace, name)
         plain = {path: path.read_bytes() for path in every if path.is_file()}
-        digests = {path: digest_bytes(raw) for path, raw in plain.items()}
-        _require_recorded(workspace, record, digests)
+        _require_recorded(workspace, record, plain)
         for path, raw in plain.items():
             _seal(workspace, path, raw)
-        places = {_place(workspace, path): one for path, one in digests.items()}
+        places = {
+            _place(workspace, path): label_digest(workspace, raw, sealed=True)
+            for path, raw in plain.items()
+        }
         event = _sealed(record, why, places)
         if plain and not _is_recorded(workspace, event):
             append_event(workspace.ledger, event, actor, now=now)
@@ -118,7 +122,7 @@ def retire_holdout(
         opened = {path: unseal(workspace, path) for path in sealed}
         openings = _count_openings(workspace, record)
         if record.is_holdout:
-            event = _retired(record, why, openings)
+            event = _retired(record, why, openings, _plain_digests(workspace, opened))
             append_event(workspace.ledger, event, actor, now=now)
         for path, raw in opened.items():
             write_atomic(path, raw, mode=_mode(workspace, path))
@@ -209,15 +213,15 @@ def _no_holdout(record: CohortRecord) -> DataError:
 
 
 def _require_recorded(
-    workspace: Workspace, record: CohortRecord, digests: Mapping[Path, str]
+    workspace: Workspace, record: CohortRecord, plain: Mapping[Path, bytes]
 ) -> None:
     """Refuse to seal what is not what the ledger recorded: it could never be used."""
     wanted = {votes_path(workspace, record.name): record.votes}
     for number in list_references(workspace, record.name):
         path = reference_path(workspace, record.name, number)
         wanted[path] = record.references.get(number, {}).get("digest")
-    for path, digest in digests.items():
-        if digest != wanted.get(path, digest):
+    for path, raw in plain.items():
+        if path in wanted and not is_digest_of(workspace, wanted[path], raw):
             raise DataError(
                 f"{path} is not what the ledger recorded. Restore it from version "
                 "control or a backup, or move it away, and seal then."
@@ -248,7 +252,19 @@ def _sealed(record: CohortRecord, why: str, digests: Mapping[str, str]) -> Event
     )
 
 
-def _retired(record: CohortRecord, why: str, openings: int) -> Event:
+def _plain_digests(
+    workspace: Workspace, opened: Mapping[Path, bytes]
+) -> dict[str, str]:
+    """Return the recorded digest of each file to that of its plain text."""
+    return {
+        label_digest(workspace, raw, sealed=True): digest_bytes(raw)
+        for raw in opened.values()
+    }
+
+
+def _retired(
+    record: CohortRecord, why: str, openings: int, digests: Mapping[str, str]
+) -> Event:
     return Event(
         action="holdout_retired",
         subject=record.name,
@@ -258,6 +274,7 @@ def _retired(record: CohortRecord, why: str, openings: int) -> Event:
             "cohort_digest": record.added.get("cohort_digest"),
             "role": RETIRED,
             "openings": openings,
+            "digests": dict(digests),
         },
     )
 

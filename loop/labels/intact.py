@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from loop.core.paths import Workspace
-from loop.labels.recorded import read_record
+from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import list_references, reference_path
-from loop.labels.sealing import stored_digest
+from loop.labels.sealing import is_digest_of, read_labels
 
 
 def edited_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]:
     """Return versions whose file is not the recorded one, or was never recorded.
 
-    Of a sealed one the digest of its plain text is compared.
+    A sealed one is unsealed for that.
 
     Raises
     ------
@@ -25,10 +25,12 @@ def edited_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]
     return tuple(
         number
         for number in list_references(workspace, cohort_name)
-        if stored_digest(
-            workspace,
-            reference_path(workspace, cohort_name, number),
-            sealed=record.is_holdout,
-        )
-        != record.references.get(number, {}).get("digest")
+        if not _is_intact(workspace, record, number)
     )
+
+
+def _is_intact(workspace: Workspace, record: CohortRecord, number: int) -> bool:
+    path = reference_path(workspace, record.name, number)
+    raw = read_labels(workspace, path, sealed=record.is_holdout)
+    recorded = record.references.get(number, {}).get("digest")
+    return is_digest_of(workspace, recorded, raw)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
@@ -16,13 +15,14 @@ from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import Marks, format_reference, write_version
 from loop.labels.sealing import (
     Opening,
+    is_digest_of,
     is_stored,
-    read_labels,
+    label_digest,
+    read_stored,
     refuse_plain,
     remove_file,
     require_opening,
     sealed_path,
-    stored_digest,
     write_labels,
 )
 from loop.labels.taxonomy import Taxonomy
@@ -94,9 +94,9 @@ def _read_recorded(
             f"Add them with `ranloop cohort votes {cohort.name} FILE`."
         )
     sealed = record.is_holdout
-    if stored_digest(workspace, path, sealed=sealed) != record.votes:
+    raw = read_stored(workspace, path, sealed=sealed)
+    if raw is None or not is_digest_of(workspace, record.votes, raw):
         raise DataError(not_as_recorded(workspace, cohort))
-    raw = read_labels(workspace, path, sealed=sealed)
     return parse_votes(raw, cohort, taxonomy, path)
 
 
@@ -119,11 +119,11 @@ def find_kept(
     refuse_plain(path, sealed=sealed)
     recorded = read_record(workspace, cohort.name).votes
     if recorded is None:
-        left = stored_digest(workspace, path, sealed=sealed)
-        return Found(None, left in (None, digest_bytes(format_votes(new))))
+        left = read_stored(workspace, path, sealed=sealed)
+        return Found(None, left in (None, format_votes(new)))
     for place in (path, _replaced_path(workspace, cohort.name, recorded)):
-        if stored_digest(workspace, place, sealed=sealed) == recorded:
-            raw = read_labels(workspace, place, sealed=sealed)
+        raw = read_stored(workspace, place, sealed=sealed)
+        if raw is not None and is_digest_of(workspace, recorded, raw):
             return Found(parse_votes(raw, cohort, taxonomy, place), True)
     return Found(None, False)
 
@@ -138,8 +138,11 @@ def not_as_recorded(workspace: Workspace, cohort: Cohort) -> str:
     path = votes_path(workspace, name)
     recorded = read_record(workspace, name).votes
     what = f"recorded with {recorded[:12]}" if recorded else "never recorded"
-    digest = stored_digest(workspace, path, sealed=cohort.role is Role.HOLDOUT)
-    found = f"has sha256 {digest[:12]}" if digest else "is gone"
+    sealed = cohort.role is Role.HOLDOUT
+    raw = read_stored(workspace, path, sealed=sealed)
+    found = "is gone"
+    if raw is not None:
+        found = f"has the digest {label_digest(workspace, raw, sealed=sealed)[:12]}"
     return (
         f"{path} {found} and was {what} in the ledger. Restore it from version control "
         "or a backup, or give the votes of all readers that shall count with "
@@ -158,9 +161,9 @@ def write_votes(
     votes, marks = made
     raw, target = format_votes(votes), votes_path(workspace, cohort.name)
     sealed = cohort.role is Role.HOLDOUT
-    before = _read_before(workspace, target, sealed=sealed)
+    before = read_stored(workspace, target, sealed=sealed)
     if before is not None and before != raw:
-        place = _replaced_path(workspace, cohort.name, digest_bytes(before))
+        place = _replaced_path(workspace, cohort.name, _name(workspace, cohort, before))
         write_labels(workspace, place, before, sealed=sealed, mode=0o600)
     write_labels(workspace, target, raw, sealed=sealed)
     try:
@@ -170,7 +173,7 @@ def write_votes(
             format_reference(cohort.case_ids, votes.labels, marks),
             reason=f"majority of {facts['need']} of {facts['readers']} readers",
             actor=actor,
-            facts={"votes": digest_bytes(raw), **facts},
+            facts={"votes": label_digest(workspace, raw, sealed=sealed), **facts},
         )
     except LoopError:
         if before is None:
@@ -180,7 +183,9 @@ def write_votes(
         raise
 
 
-def _read_before(workspace: Workspace, path: Path, *, sealed: bool) -> bytes | None:
-    """Return the votes that are there, or None."""
-    there = is_stored(path)
-    return read_labels(workspace, path, sealed=sealed) if there else None
+def _name(workspace: Workspace, cohort: Cohort, raw: bytes) -> str:
+    """Return the digest by which votes that others take the place of are found."""
+    recorded = read_record(workspace, cohort.name).votes
+    if recorded is not None and is_digest_of(workspace, recorded, raw):
+        return recorded
+    return label_digest(workspace, raw, sealed=cohort.role is Role.HOLDOUT)

@@ -72,6 +72,8 @@ def find_record(entries: Sequence[Entry], name: str) -> CohortRecord | None:
             added, references = entry.payload, {}
         elif entry.action == "holdout_retired" and entry.subject == name and added:
             added = {**added, "role": RETIRED, "retired": True}
+            plain = entry.payload.get("digests", {})
+            references = {n: _in_plain(p, plain) for n, p in references.items()}
         elif (
             entry.action == "reference_revised" and entry.payload.get("cohort") == name
         ):
@@ -81,6 +83,18 @@ def find_record(entries: Sequence[Entry], name: str) -> CohortRecord | None:
     if added is None:
         return None
     return CohortRecord(name=name, added=added, references=references)
+
+
+def _in_plain(
+    payload: Mapping[str, Any], plain: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """Return what was recorded of a version, with digests that need no key."""
+    digests = {
+        key: plain.get(str(payload[key]), payload[key])
+        for key in ("digest", "votes")
+        if key in payload
+    }
+    return {**payload, **digests}
 
 
 def read_record(workspace: Workspace, name: str) -> CohortRecord:

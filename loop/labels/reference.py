@@ -37,13 +37,15 @@ from loop.labels.marks import (
 from loop.labels.recorded import choose_version, read_record, require_version
 from loop.labels.sealing import (
     Opening,
+    is_digest_of,
     is_stored,
+    label_digest,
     read_labels,
+    read_stored,
     refuse_plain,
     remove_file,
     require_opening,
     sealed_path,
-    stored_digest,
     write_labels,
 )
 
@@ -177,10 +179,12 @@ def read_reference(
         require_opening(workspace, record, opening, digest=digest)
     raw = read_labels(workspace, path, sealed=record.is_holdout)
     labels, case_ids, marks = parse_reference(raw, path)
+    recorded = record.references.get(wanted, {}).get("digest")
+    same = is_digest_of(workspace, recorded, raw)
     reference = Reference(
         cohort=cohort_name,
         number=wanted,
-        digest=digest_bytes(raw),
+        digest=str(recorded) if same else digest_bytes(raw),
         case_ids=case_ids,
         labels=labels,
         marks=marks,
@@ -261,12 +265,13 @@ def write_version(
         newest = max(record.newest, *list_references(workspace, cohort.name), 0)
         path = reference_path(workspace, cohort.name, newest)
         sealed = cohort.role is Role.HOLDOUT
-        if stored_digest(workspace, path, sealed=sealed) != digest_bytes(raw):
+        if read_stored(workspace, path, sealed=sealed) != raw:
             return commit_version(
                 workspace, cohort, newest + 1, raw, (reason, actor, facts)
             )
         known = record.references.get(newest, {})
-        if {"digest": digest_bytes(raw), **facts}.items() <= known.items():
+        same = is_digest_of(workspace, known.get("digest"), raw)
+        if same and facts.items() <= known.items():
             return newest
         return commit_version(workspace, cohort, newest, raw, (reason, actor, facts))
 
@@ -313,11 +318,19 @@ def correct_reference(
 def version_event(
     cohort: tuple[str, str],
     number: int,
-    raw: bytes,
+    digest: str,
     reason: str,
     facts: Mapping[str, Any],
 ) -> Event:
-    """Return what the ledger records of a version; `cohort` is its name and digest."""
+    """Return what the ledger records of a version.
+
+    Parameters
+    ----------
+    cohort
+        Its name and digest.
+    digest
+        Of the version, from `label_digest`.
+    """
     return Event(
         action="reference_revised",
         subject=f"{cohort[0]}:ref{number}",
@@ -326,7 +339,7 @@ def version_event(
             "cohort": cohort[0],
             "cohort_digest": cohort[1],
             "number": number,
-            "digest": digest_bytes(raw),
+            "digest": digest,
             **facts,
         },
     )
@@ -359,7 +372,8 @@ def commit_version(
     path = reference_path(workspace, cohort.name, number)
     there, sealed = is_stored(path), cohort.role is Role.HOLDOUT
     write_labels(workspace, path, raw, sealed=sealed)
-    event = version_event((cohort.name, cohort.digest), number, raw, reason, facts)
+    digest = label_digest(workspace, raw, sealed=sealed)
+    event = version_event((cohort.name, cohort.digest), number, digest, reason, facts)
     try:
         append_event(workspace.ledger, event, actor)
     except LoopError:

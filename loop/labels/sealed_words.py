@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from loop.core.digests import framed
 from loop.core.errors import StoreError
 from loop.core.paths import Workspace
-from loop.labels.sealing import open_key
+from loop.labels.vault_key import open_key
 
 _MARK = "sealed:"
 _NONCE_BYTES = 12

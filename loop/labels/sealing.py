@@ -2,17 +2,17 @@
 
 AES-256-GCM with the workspace's key ``.ranloop/keys/vault.key``, a random nonce, and
 the file's place as associated data, so that one sealed file cannot stand for another.
-The ledger keeps the digest of the plain text. Whoever holds the key and the files can
-decrypt them: the seal keeps labels from being seen by accident or in passing, and the
-ledger shows every opening that was asked for.
+The ledger keeps a digest that only the key can make. Whoever holds key and files can
+decrypt: the seal keeps labels from being seen by accident or in passing, and the ledger
+shows every opening that was asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,14 +22,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, SealedError
-from loop.core.files import locked, make_folder, sync_folder, write_atomic, write_error
+from loop.core.files import sync_folder, write_atomic, write_error
 from loop.core.ledger import Entry, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.recorded import CohortRecord
+from loop.labels.vault_key import open_key, read_key, vault_key
 
 SUFFIX = ".sealed"
 _MAGIC = b"ranloop-sealed/1 "
-_KEY_BYTES = 32
 _NONCE_BYTES = 12
 _LENGTH_BYTES = 8
 _LEAST = 4096
@@ -48,30 +48,6 @@ class Opening(NamedTuple):
 
     candidate: str
     """Digest of the frozen candidate that it was opened for."""
-
-
-def vault_key(workspace: Workspace) -> Path:
-    """File with the key that seals the holdouts of `workspace`, mode 0600."""
-    return workspace.keys / "vault.key"
-
-
-def open_key(workspace: Workspace) -> bytes:
-    """Return the key of the vault; it is made on first use, mode 0600.
-
-    Raises
-    ------
-    DataError
-        The key is damaged, or others may read it.
-    WriteError
-        It cannot be written.
-    """
-    workspace.open_private()
-    make_folder(workspace.keys, mode=0o700)
-    with locked(workspace.private / "locks" / "vault.lock"):
-        if not vault_key(workspace).exists():
-            text = secrets.token_hex(_KEY_BYTES) + "\n"
-            write_atomic(vault_key(workspace), text, mode=0o600)
-        return _read_key(workspace)
 
 
 def sealed_path(path: Path) -> Path:
@@ -147,7 +123,7 @@ def unseal(workspace: Workspace, path: Path) -> bytes:
     DataError
         It is not there, was edited, or was sealed with another key.
     """
-    data, key = _read(sealed_path(path)), _read_key(workspace)
+    data, key = _read(sealed_path(path)), read_key(workspace)
     head = _require_head(workspace, path, data, key)
     nonce, text = data[len(head) :][:_NONCE_BYTES], data[len(head) + _NONCE_BYTES :]
     try:
@@ -165,22 +141,54 @@ def check_key(workspace: Workspace, path: Path) -> None:
     DataError
         The file or the key is not here, or it was sealed with another key.
     """
-    _require_head(workspace, path, _read(sealed_path(path)), _read_key(workspace))
+    _require_head(workspace, path, _read(sealed_path(path)), read_key(workspace))
 
 
-def stored_digest(workspace: Workspace, path: Path, *, sealed: bool) -> str | None:
-    """Sha256 of what `read_labels` would give, or None when there is no file.
+def label_digest(workspace: Workspace, raw: bytes, *, sealed: bool) -> str:
+    """Return what the ledger records of labels or votes, 64 hex characters.
 
-    For a sealed file this is the digest of its plain text, as the ledger has it.
+    Of sealed ones an HMAC-SHA256 with the vault's key: ledgers travel, and whoever
+    nearly knows the labels could find the rest by trying until a plain digest fits.
+
+    Raises
+    ------
+    DataError
+        The key of the vault is damaged.
+    WriteError
+        It cannot be made.
+    """
+    if not sealed:
+        return digest_bytes(raw)
+    return _keyed(open_key(workspace), raw)
+
+
+def is_digest_of(workspace: Workspace, recorded: object, raw: bytes) -> bool:
+    """Whether the ledger recorded `recorded` of these labels, in plain or sealed.
+
+    Raises
+    ------
+    DataError
+        The key of the vault is damaged.
+    """
+    if recorded == digest_bytes(raw):
+        return True
+    there = vault_key(workspace).exists()
+    return there and recorded == _keyed(read_key(workspace), raw)
+
+
+def read_stored(workspace: Workspace, path: Path, *, sealed: bool) -> bytes | None:
+    """Return what `read_labels` would give, or None when there is no file.
 
     Raises
     ------
     DataError
         As `read_labels` does for a file that is there.
     """
-    if not is_stored(path):
-        return None
-    return digest_bytes(read_labels(workspace, path, sealed=sealed))
+    return read_labels(workspace, path, sealed=sealed) if is_stored(path) else None
+
+
+def _keyed(key: bytes, raw: bytes) -> str:
+    return hmac.new(key, b"ranloop labels/1 " + raw, "sha256").hexdigest()
 
 
 def refuse_plain(path: Path, *, sealed: bool) -> None:
@@ -231,7 +239,7 @@ def require_opening(
     record
         What the ledger recorded of the cohort.
     digest
-        Sha256 of the reference version wanted; None for the newest.
+        Recorded digest of the reference version wanted; None for the newest.
     prompt_digest
         Digest of the prompt version that is asked or scored; None where that is not
         known yet.
@@ -347,36 +355,6 @@ def _require_head(workspace: Workspace, path: Path, data: bytes, key: bytes) -> 
             "the labels are lost, and the cohort must be imported again."
         )
     return head
-
-
-def _read_key(workspace: Workspace) -> bytes:
-    path = vault_key(workspace)
-    try:
-        _require_private(path)
-        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
-    except FileNotFoundError as error:
-        raise DataError(
-            f"{path} is not on this machine: without it no sealed label can be read. "
-            "Bring the key from the machine that sealed them, or from a backup; if it "
-            "is lost, import the cohort again with its labels."
-        ) from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as a key. Restore it.") from error
-    if len(key) != _KEY_BYTES:
-        raise DataError(
-            f"{path} is damaged: it must hold {2 * _KEY_BYTES} hex characters. Restore "
-            "it from your backup."
-        )
-    return key
-
-
-def _require_private(path: Path) -> None:
-    """Refuse a key that others may read, as the keys of people are refused."""
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise DataError(
-            f"{path} may be read by others. Make it yours alone with `chmod 600 "
-            f"{path}`; if others had access, they may know what is sealed with it."
-        )
 
 
 def _read(path: Path) -> bytes:

@@ -6,6 +6,7 @@ import stat
 
 import pytest
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, SealedError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
@@ -19,9 +20,11 @@ from loop.labels.reference import (
     list_references,
     read_reference,
     reference_path,
+    version_event,
 )
 from loop.labels.rehearsal import VotesFile, rehearse_votes
-from loop.labels.sealing import Opening, sealed_path, unseal, vault_key, write_labels
+from loop.labels.sealing import Opening, sealed_path, unseal, write_labels
+from loop.labels.vault_key import vault_key
 from loop.labels.votes import (
     import_votes,
     read_cohort_votes,
@@ -310,6 +313,20 @@ def unsealed(workspace):
             path.write_bytes(unseal(workspace, path))
             sealed_path(path).unlink()
     vault_key(workspace).unlink(missing_ok=True)
+    digest = digest_bytes(reference_path(workspace, "held", 1).read_bytes())
+    cohort = read_cohort(workspace, "held")
+    made = version_event((cohort.name, cohort.digest), 1, digest, "as it was", {})
+    append_event(workspace.ledger, made, ACTOR)
+
+
+def test_what_is_recorded_of_sealed_labels_says_nothing_to_who_guesses(workspace, held):
+    """Not even to somebody who has all labels but one; retired, anyone can check."""
+    raw = unseal(workspace, reference_path(workspace, "held", 1))
+    assert digest_bytes(raw) not in workspace.ledger.read_text()
+    retire_holdout(workspace, "held", ACTOR, "given up")
+    assert digest_bytes(raw) in workspace.ledger.read_text()
+    vault_key(workspace).unlink()
+    assert read_reference(workspace, "held").digest == digest_bytes(raw)
 
 
 def test_a_holdout_of_an_earlier_ranloop_can_be_sealed(workspace, held):

@@ -206,7 +206,7 @@ def test_edited_or_planted_votes_are_not_read(
         kept.write_text(kept.read_text().replace("present", "absent", 1))
     else:
         kept.write_bytes(path.read_bytes())
-    with pytest.raises(DataError, match=r"votes\.csv has sha256.*cohort votes mine"):
+    with pytest.raises(DataError, match=r"csv has the digest.*cohort votes mine"):
         read_cohort_votes(workspace, cohort, taxonomy)
 
 

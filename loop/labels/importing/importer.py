@@ -50,7 +50,7 @@ from loop.labels.reference import (
     reference_path,
     version_event,
 )
-from loop.labels.sealing import write_labels
+from loop.labels.sealing import label_digest, write_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,9 +282,11 @@ def _record(
         marks.reshape(about.cases, len(source.labels)),
     )
     path = reference_path(workspace, about.name, 1)
-    write_labels(workspace, path, raw, sealed=about.role is Role.HOLDOUT)
+    sealed = about.role is Role.HOLDOUT
+    write_labels(workspace, path, raw, sealed=sealed)
+    digest = label_digest(workspace, raw, sealed=sealed)
     made = version_event(
-        (about.name, about.digest), 1, raw, "label columns of the source", {}
+        (about.name, about.digest), 1, digest, "label columns of the source", {}
     )
     append_events(workspace.ledger, (event, made), actor)
     return 1

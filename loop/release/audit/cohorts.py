@@ -20,7 +20,7 @@ from loop.labels.cohort import (
 )
 from loop.labels.recorded import CohortRecord
 from loop.labels.reference import reference_path
-from loop.labels.sealing import sealed_path, stored_digest
+from loop.labels.sealing import is_digest_of, read_stored, sealed_path
 from loop.release.audit.findings import Finding, broken, note, ok, warning
 from loop.release.audit.lines import find_cohort, subjects
 
@@ -153,12 +153,13 @@ def _check_labels(
     if path.is_file() and record.is_holdout:
         return _open(path, what, record.name)
     try:
-        found = stored_digest(workspace, path, sealed=sealed)
+        found = read_stored(workspace, path, sealed=sealed)
+        same = found is not None and is_digest_of(workspace, recorded, found)
     except DataError as error:
         return note("references", f"{what}: sealed, and not checked: {error}")
     if found is None:
         return _broken("references", f"{what}: recorded, and gone", record.name)
-    if found != recorded:
+    if not same:
         edited = f"{what}: edited after it was recorded"
         return _broken("references", edited, record.name)
     return ok("references", f"{what}: as recorded{', sealed' if sealed else ''}")
