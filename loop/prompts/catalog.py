@@ -36,9 +36,10 @@ def parse_ref(ref: str) -> Ref:
     DataError
         `ref` has another form.
     """
-    name, _, selector = ref.strip().partition("@")
+    name, at, selector = ref.strip().partition("@")
     plain = selector.removeprefix("draft:")
-    if not NAME.fullmatch(name) or (plain and not NAME.fullmatch(plain)):
+    named = bool(NAME.fullmatch(plain)) or selector in ("draft", "draft:")
+    if not NAME.fullmatch(name) or (at and not named):
         raise DataError(
             f"{ref!r} is not a prompt reference. Write NAME, NAME@v3, NAME@latest, "
             "NAME@ALIAS or NAME@draft:ID."

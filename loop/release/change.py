@@ -10,17 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loop.core.digests import digest_json
-from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.compare import compare_runs
+from loop.evaluate.gates import Verdict
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.diff import Change, VersionDiff, diff_data, diff_versions
 from loop.prompts.version import PromptVersion
+from loop.release.candidate import Candidate, Watching, ask_or_find
 from loop.release.released import Released, current_release
-from loop.run.manifest import find_run
-from loop.run.spec import RunSpec
-from loop.run.store import open_store
+from loop.run.asking import HeldEngine
 
 _CLASSES: Mapping[str, str] = {
     "term": "R1",
@@ -56,23 +55,65 @@ def find_base(workspace: Workspace, version: PromptVersion) -> Base:
     return Base(None, find_parent(workspace, version))
 
 
-def change_facts(
-    workspace: Workspace, version: PromptVersion, base: Base, run_id: str
-) -> dict[str, Any]:
-    """Return what `version` changes against `base`, in words and in answers.
+class Compared(NamedTuple):
+    """A candidate beside what it is held against, on the dev cohort."""
 
-    The answers are compared on the dev cohort of run `run_id`, where the version it is
-    held against was asked the same with the same engine; else nothing is listed.
+    base: Base
+    comparison: Comparison | None
+    """None for the first version of a prompt."""
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What the candidate may have lost by more than the protocol allows."""
+        if self.comparison is None or self.base.version is None:
+            return ()
+        worse = [
+            row.name
+            for row in self.comparison.labels
+            if row.judged and _balance(row) < 0 and row.verdict is not Verdict.PASS
+        ]
+        if not worse:
+            return ()
+        return (
+            f"{', '.join(worse)}: may be worse than in {self.base.version.ref} by more "
+            "than the protocol's margin",
+        )
+
+
+def compare_with_base(
+    workspace: Workspace, candidate: Candidate, engine: HeldEngine, watching: Watching
+) -> Compared:
+    """Ask the same of what the candidate is held against, and compare the answers.
+
+    Answers that the store has are taken.
+
+    Raises
+    ------
+    DataError
+        What it is held against is no longer here, or was edited.
+    EngineError
+        The engine cannot answer.
     """
+    base = find_base(workspace, candidate.version)
+    if base.version is None:
+        return Compared(base, None)
+    run = candidate.evaluation.run.run_id
+    cohort = candidate.evaluation.cohort.name
+    before = ask_or_find(workspace, base.version.ref, cohort, engine, watching)
+    return Compared(base, compare_runs(workspace, before, run))
+
+
+def change_facts(version: PromptVersion, compared: Compared) -> dict[str, Any]:
+    """Return what `version` changes, in words and in answers on the dev cohort."""
+    base = compared.base
     diff = diff_versions(base.version, version) if base.version else None
-    effect = _effect(_compare(workspace, base.version, run_id))
     return {
         "previous": base.release.name if base.release else "",
         "from_ref": base.version.ref if base.version else "",
         "classes": list(_classes(diff)) if diff else [],
         "labels": _labels(diff) if diff else [],
         "diff_digest": digest_json(diff_data(diff)) if diff else "",
-        **effect,
+        **_effect(compared.comparison),
         "rollback": _rollback(base),
     }
 
@@ -106,42 +147,6 @@ def _labels(diff: VersionDiff) -> list[dict[str, Any]]:
 
 def _signed(changes: Sequence[Change], sign: str) -> list[str]:
     return [f"{one.kind}: {one.text}" for one in changes if one.sign == sign]
-
-
-def _compare(
-    workspace: Workspace, before: PromptVersion | None, run_id: str
-) -> Comparison | None:
-    """Compare with the newest run of `before` that asked the same, if there is one."""
-    if before is None:
-        return None
-    wanted = find_run(workspace, run_id).spec
-    with open_store(workspace) as store:
-        finished = store.find_runs("finished IS NOT NULL")
-    found = next(
-        (
-            run.id
-            for run in finished
-            if run.spec.prompt_digest == before.digest and _same(run.spec, wanted)
-        ),
-        None,
-    )
-    if found is None:
-        return None
-    try:
-        return compare_runs(workspace, found, run_id)
-    except DataError:
-        # An old run may lack what a comparison needs; the release does not need it.
-        return None
-
-
-def _same(one: RunSpec, other: RunSpec) -> bool:
-    return (
-        one.cohort_digest == other.cohort_digest
-        and one.engine == other.engine
-        and one.parameters == other.parameters
-        and one.limit == other.limit
-        and one.draw == other.draw
-    )
 
 
 def _effect(comparison: Comparison | None) -> dict[str, Any]:

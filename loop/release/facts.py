@@ -13,7 +13,7 @@ from loop.core.paths import Workspace
 from loop.evaluate.selection import Selection, correct_optimism
 from loop.prompts.catalog import find_parent
 from loop.release.candidate import Candidate, FreezeRequest
-from loop.release.change import change_facts, find_base
+from loop.release.change import Compared, change_facts
 from loop.release.form import FORMAT
 from loop.release.measured import evaluation_facts
 from loop.release.opened import Holdout, opening_facts
@@ -37,6 +37,9 @@ class Evidence:
 
     request: FreezeRequest
     candidate: Candidate
+    compared: Compared
+    """The candidate beside the release in use, or its parent."""
+
     claim: Mapping[str, Any]
     holdout: Holdout | None
     """None for a release on development data only."""
@@ -60,13 +63,12 @@ def release_facts(
     """
     candidate, holdout = evidence.candidate, evidence.holdout
     dev = candidate.evaluation
-    base = find_base(workspace, candidate.version)
     head = read_ledger(workspace.ledger)[-1]
     return {
         "format": FORMAT,
         "release": _release(workspace, candidate),
         "frozen": _frozen(evidence, actor, time),
-        "supersedes": _supersedes(base.release),
+        "supersedes": _supersedes(evidence.compared.base.release),
         "engine": candidate.engine,
         "protocol": method_facts(dev),
         "cohorts": [
@@ -88,7 +90,7 @@ def release_facts(
             "checked": list(evidence.separation.checked),
             "remarks": list(evidence.separation.remarks),
         },
-        "change": change_facts(workspace, candidate.version, base, dev.run.run_id),
+        "change": change_facts(candidate.version, evidence.compared),
         "history": history_facts(workspace, candidate.version.name, dev.cohort.name),
         "reading": reading_facts(workspace, dev.cohort),
         "compute": compute_facts(candidate.manifest),

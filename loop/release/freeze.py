@@ -20,19 +20,21 @@ from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, Entry, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.gates import Verdict
+from loop.labels.cohort import Role, read_cohort
 from loop.prompts.catalog import read_version, version_folder
 from loop.prompts.folder import FILES
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import (
     APPROVERS,
-    Candidate,
     FreezeRequest,
     Watching,
     read_candidate,
 )
+from loop.release.change import compare_with_base
 from loop.release.facts import Evidence, format_time, release_facts
 from loop.release.form import FACTS, format_facts
 from loop.release.keys import PublicKey
+from loop.release.looks import find_earlier_looks
 from loop.release.opened import Holdout, How, claim_facts, open_for
 from loop.release.publish import (
     Step,
@@ -46,7 +48,6 @@ from loop.release.released import find_release, release_folder, release_name
 from loop.release.rendering import render_files
 from loop.release.separation import Separation, measure_separation
 from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
-from loop.release.vault import find_earlier_looks
 from loop.run.asking import hold_engine
 
 Clock = Callable[[], datetime]
@@ -136,22 +137,26 @@ def freeze(desk: Desk, request: FreezeRequest) -> Frozen:
 
 def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Frozen:
     workspace, actor = desk.workspace, desk.actor
+    # What no engine is needed for comes first: asking one may take hours.
+    opens = bool(request.holdout)
+    separation = _require_separate(workspace, request)
     with hold_engine(workspace, request.engine, request.asking) as engine:
         candidate = read_candidate(workspace, request, engine, actor, desk.watching)
+        comparison = compare_with_base(workspace, candidate, engine, desk.watching)
         desk.reached("measured")
-        separation = _require_separate(workspace, candidate, request.holdout)
         dev_claim = claim_facts(candidate.claim, request.cohort)
         objections = (
             *candidate.objections,
             *_rolled_back(workspace),
-            *_earlier_looks(workspace, request),
+            *comparison.losses,
+            *(find_earlier_looks(workspace, request.holdout) if opens else ()),
         )
         if objections and not request.override.strip():
             return Frozen(
                 name=name, folder=None, objections=objections, claim=dev_claim
             )
         holdout = None
-        if request.holdout:
+        if opens:
             how = How(actor, desk.now, desk.watching)
             holdout = open_for(workspace, candidate, request, engine, how)
             desk.reached("opened")
@@ -165,6 +170,7 @@ def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Fro
     evidence = Evidence(
         request=request,
         candidate=candidate,
+        compared=comparison,
         claim=claim,
         holdout=holdout,
         separation=separation,
@@ -283,16 +289,21 @@ def _refuse_released(workspace: Workspace, version: PromptVersion) -> None:
         )
 
 
-def _require_separate(
-    workspace: Workspace, candidate: Candidate, holdout: str
-) -> Separation:
+def _require_separate(workspace: Workspace, request: FreezeRequest) -> Separation:
     """Refuse a holdout that shares text or patients; no override helps there."""
+    version, holdout = read_version(workspace, request.prompt), request.holdout
     if not holdout:
         return Separation(checked=(), objections=(), remarks=())
-    found = measure_separation(workspace, candidate.version, holdout)
+    cohort = read_cohort(workspace, holdout)
+    if cohort.role is not Role.HOLDOUT:
+        raise DataError(
+            f"cohort {holdout} has the role {cohort.role}: there is nothing to open. "
+            "Name a holdout with --holdout."
+        )
+    found = measure_separation(workspace, version, holdout)
     if found.objections:
         raise DataError(
-            f"{candidate.version.ref} cannot be released on {holdout}: "
+            f"{version.ref} cannot be released on {holdout}: "
             f"{'; '.join(found.objections)}. No override helps there, and nothing was "
             "opened. Import the holdout anew without these cases (--replace "
             "--exclude), or take another one; copied wording takes a new version."
@@ -309,12 +320,6 @@ def _rolled_back(workspace: Workspace) -> tuple[str, ...]:
         f"the ledger lacks entry {lost.seq} of {lost.time} ({lost.hash[:12]}), which "
         "this machine has seen: what was measured or opened then is not known",
     )
-
-
-def _earlier_looks(workspace: Workspace, request: FreezeRequest) -> tuple[str, ...]:
-    """Return that the holdout's cases were measured on before, if they were."""
-    looks = find_earlier_looks(workspace, request.holdout) if request.holdout else ""
-    return (looks,) if looks else ()
 
 
 def _holdout_objections(holdout: Holdout | None) -> tuple[str, ...]:

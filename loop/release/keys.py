@@ -26,6 +26,7 @@ from loop.core.files import locked, make_folder, write_atomic
 from loop.core.ledger import Actor, Entry, Event, Signer, append_event
 from loop.core.paths import Workspace
 from loop.core.signing import key_id, public_of, sign
+from loop.people.users import Role
 from loop.release.public_keys import (
     PublicKey,
     format_public_key,
@@ -64,6 +65,9 @@ __all__ = [
 
 PASSPHRASE = "RANLOOP_KEY_PASSPHRASE"
 """Environment variable with the passphrase of a private key."""
+
+_ROLES = ("author", *(role.value for role in Role))
+"""In which role people sign."""
 
 _PROTECTED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
@@ -112,6 +116,9 @@ def make_key(
     WriteError
         The workspace cannot be written.
     """
+    if role not in _ROLES:
+        roles = ", ".join(_ROLES)
+        raise DataError(f"{role[:40]!r} is no role of a person. Use one of {roles}.")
     private = Ed25519PrivateKey.generate()
     public, created = public_of(private), _stamp(now)
     key = PublicKey(key_id(public), name, role, public, created)

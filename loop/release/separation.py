@@ -25,7 +25,7 @@ from loop.labels.cohort import (
 from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
 from loop.labels.texts import SHINGLE, fold_text, shingles, words
 from loop.prompts.version import PromptVersion
-from loop.release.vault import was_open
+from loop.release.looks import was_open
 from loop.review.copied import REFUSED_RUN, Copy, Wording, find_copies, find_windows
 
 _PATIENTS = "patients:"

@@ -32,6 +32,7 @@ from loop.labels.sealing import (
     require_opening,
 )
 from loop.prompts.catalog import read_version
+from loop.release.looks import was_open
 
 Clock = Callable[[], datetime]
 
@@ -129,7 +130,7 @@ def open_holdout(
     ----------
     seen
         Whether cases that were measured on before may be opened all the same; see
-        `find_earlier_looks`.
+        `loop.release.looks`.
 
     Raises
     ------
@@ -306,48 +307,6 @@ def _opened(
             "budget": budget,
         },
     )
-
-
-def find_earlier_looks(workspace: Workspace, holdout: str) -> str:
-    """Return how the cases of a holdout were seen before, as a sentence.
-
-    Empty for cases that were never anything but a holdout.
-
-    Raises
-    ------
-    DataError
-        There is no such cohort.
-    LedgerError
-        The ledger is broken.
-    """
-    digest = read_cohort(workspace, holdout).digest
-    entries = read_ledger(workspace.ledger)
-    added = [entry for entry in entries if was_open(entry, digest)]
-    if not added:
-        return ""
-    names = {entry.subject for entry in added}
-    ours = [e for e in entries if e.action == "cohort_added" and e.subject == holdout]
-    looks = [
-        entry.seq
-        for entry in entries
-        if entry.action == "evaluated"
-        and entry.payload.get("cohort") in names
-        and entry.seq < ours[-1].seq
-    ]
-    where = ", ".join(f"{entry.subject}, entry {entry.seq}" for entry in added)
-    times = "once" if len(looks) == 1 else f"{len(looks)} times"
-    return (
-        f"the cases of {holdout} are no longer unseen: they were an open cohort before "
-        f"({where} of the ledger), and versions were measured on them {times}"
-    )
-
-
-def was_open(entry: Entry, digest: str) -> bool:
-    """Whether an entry says that the cases with that digest were no holdout then."""
-    if entry.payload.get("cohort_digest") != digest:
-        return False
-    added = entry.action == "cohort_added" and entry.payload.get("role") != Role.HOLDOUT
-    return added or entry.action == "holdout_retired"
 
 
 def _refuse_once_open(workspace: Workspace, candidate: Claimant, *, seen: bool) -> None:

@@ -288,6 +288,50 @@ def test_cases_that_prompts_were_revised_on_are_never_a_holdout(ready):
     assert "holdout_opened" not in actions(ready.workspace)
 
 
+def test_a_cohort_from_the_source_of_one_that_is_gone_is_told_of(ready):
+    """Leaving one case out makes another cohort, of cases that were seen."""
+    ready.add_cohort("site", "dev", rows("site"))
+    path = ready.folder / "site.csv"
+    options = ImportOptions(
+        name="site",
+        role="holdout",
+        source="-",
+        licence="-",
+        replace=True,
+        exclude=("sitee0",),
+    )
+    import_cohort(ready.workspace, path, options, actor=AUTHOR)
+    found = ready.freeze(holdout="site")
+    assert found.folder is None
+    assert any(
+        "from a source file that site comes from too" in o for o in found.objections
+    )
+
+
+def test_a_holdout_that_is_none_is_named_before_anything_is_asked(ready):
+    """Asking an engine may take hours."""
+    for name, what in (("hled", "no cohort 'hled'"), ("dev", "has the role dev")):
+        with pytest.raises(DataError, match=what):
+            ready.freeze(holdout=name)
+    assert "evaluated" not in actions(ready.workspace)
+
+
+def test_a_label_that_got_worse_by_more_than_agreed_objects(ready):
+    """Against the parent, which is asked the same if nobody has."""
+    better = replace(TINY, number=2, parent=TINY.digest, system="Read it.\n")
+    ready.commit(better)
+    blind = replace(TINY.guides[1], exclusions=("cardiomegaly in dev",))
+    worse = replace(
+        TINY, number=3, parent=better.digest, guides=(TINY.guides[0], blind)
+    )
+    ready.commit(worse)
+    found = ready.freeze(prompt="tiny@v3", holdout="")
+    assert found.folder is None
+    assert any(
+        "Cardiomegaly: may be worse than in tiny@v2" in o for o in found.objections
+    )
+
+
 def test_a_version_is_released_once(ready):
     """A release is never changed, only superseded or withdrawn."""
     folder = ready.freeze().folder
