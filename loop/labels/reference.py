@@ -324,12 +324,7 @@ def version_event(
 ) -> Event:
     """Return what the ledger records of a version.
 
-    Parameters
-    ----------
-    cohort
-        Its name and digest.
-    digest
-        Of the version, from `label_digest`.
+    `cohort` is its name and digest, `digest` that of the version (`label_digest`).
     """
     return Event(
         action="reference_revised",

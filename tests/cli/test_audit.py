@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 
 import pytest
 import typer
@@ -10,7 +9,7 @@ from typer.testing import CliRunner
 
 from loop.cli import audit
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import Workspace, init_workspace
 from tests.release.audit.scenes import History, make_history
 
 
@@ -153,10 +152,7 @@ def test_a_name_cannot_take_over_the_terminal(history):
 
 def test_the_shipped_history_holds(tmp_path):
     """What comes with ranloop must stand its own audit."""
-    shipped = Workspace(bundled())
-    root = tmp_path / "ws"
-    for folder in (shipped.prompts, shipped.labels):
-        shutil.copytree(folder, root / folder.name)
+    root = init_workspace(tmp_path / "ws").root
     done = call(History(Workspace(root)), "--json")
     counts = json.loads(done.stdout)["counts"]
     assert done.exit_code == 0
