@@ -10,6 +10,16 @@ from pathlib import Path
 from loop.core.errors import WorkspaceError
 from loop.core.files import make_folder, write_atomic, write_error
 
+_FOR_GIT = {
+    ".gitignore": ".ranloop/\n",
+    ".gitattributes": "".join(
+        f"{folder}/** -text\n"
+        for folder in ("prompts", "labels/cohorts", "reports/releases")
+    ),
+}
+"""Files of a workspace for git: what is private, and what it must not touch, because
+the ledger or a signature has its digest."""
+
 _MATERIAL = ("prompts", "labels", "reports/releases")
 
 
@@ -146,9 +156,9 @@ def init_workspace(target: Path) -> Workspace:
         cause = error if error.errno else OSError(str(error))
         raise write_error(target, cause) from error
     workspace = Workspace(target.resolve())
-    ignore = target / ".gitignore"
-    if not ignore.exists():
-        write_atomic(ignore, ".ranloop/\n")
+    for name, text in _FOR_GIT.items():
+        if not (target / name).exists():
+            write_atomic(target / name, text)
     workspace.open_private()
     return workspace
 

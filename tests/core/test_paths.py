@@ -19,6 +19,8 @@ def test_private_folder_is_closed_and_ignored(workspace):
     assert workspace.private.stat().st_mode & 0o777 == 0o700
     assert (workspace.private / ".gitignore").read_text() == "*\n"
     assert ".ranloop/" in (workspace.root / ".gitignore").read_text()
+    attributes = (workspace.root / ".gitattributes").read_text()
+    assert "reports/releases/** -text" in attributes
 
 
 def test_found_from_a_folder_below(workspace):
