@@ -163,13 +163,8 @@ def test_a_name_that_changes_its_address_is_refused_at_the_connection(monkeypatc
         wire.aiohttp,
         "TCPConnector",
         lambda **options: connector(
-            use_dns_cache=False,
-            force_close=True,
-            **{
-                name: value
-                for name, value in options.items()
-                if name != "keepalive_timeout"
-            },
+            **options
+            | {"use_dns_cache": False, "force_close": True, "keepalive_timeout": None}
         ),
     )
     with (

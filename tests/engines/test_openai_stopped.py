@@ -69,8 +69,9 @@ def test_a_stopped_run_asks_only_for_what_is_missing(tmp_path, how):
         store.close()
         server.hooks.clear()
         done, _ = start(tmp_path, server.url).communicate(timeout=60)
-    # Ctrl-C writes what has arrived; a kill loses what waited to be written.
-    assert seen - kept <= (16 if how == signal.SIGINT else 150)
+    # Ctrl-C writes what has arrived, and loses what is under way until it is heard: a
+    # few times the 8 asked at once. A kill loses what waited to be written.
+    assert seen - kept <= (40 if how == signal.SIGINT else 150)
     assert not SECRETS.search(said)
     assert "never awaited" not in said and "was destroyed" not in said
     summary, account, _ = json.loads(done)

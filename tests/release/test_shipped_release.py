@@ -1,7 +1,11 @@
 """The release that is shipped as a worked example: it holds, and tells of no case."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace, bundled
 from loop.labels.texts import words
@@ -10,6 +14,7 @@ from loop.release.keys import read_public_keys
 from loop.release.load import load_release
 from loop.release.verify import verify_folder
 
+README = Path(__file__).parents[2] / "README.md"
 SHIPPED = Workspace(bundled())
 NAME = "extractor-v7"
 RUN = 8
@@ -28,6 +33,16 @@ def test_the_shipped_history_has_nothing_broken():
     """Ledger, versions, aliases, keys and the release."""
     audit = audit_workspace(SHIPPED)
     assert audit.holds, [one for one in audit.findings if one.severity == "broken"]
+
+
+def test_readme_shows_what_verify_says_of_it():
+    """To the letter, with the folder written as in a checkout."""
+    folder, keys = SHIPPED.releases / NAME, list((SHIPPED.releases / "keys").iterdir())
+    done = CliRunner().invoke(app, ["verify", str(folder), "--key", str(keys[0])])
+    assert done.exit_code == 0
+    said = done.stdout.replace(str(SHIPPED.root) + "/", "")
+    assert said in README.read_text("utf-8")
+    assert f"--key reports/releases/keys/{keys[0].name}" in README.read_text("utf-8")
 
 
 def test_it_says_what_stood_against_it():
