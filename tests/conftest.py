@@ -15,6 +15,17 @@ settings.register_profile("ranloop", deadline=None)
 settings.load_profile("ranloop")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what waits longest, for browsers and servers: workers end together."""
+    waiting = ("ui/", "engines/test_vllm_real.py")
+    here = Path(__file__).parent
+    items.sort(key=lambda item: not _place(item, here).startswith(waiting))
+
+
+def _place(item: pytest.Item, root: Path) -> str:
+    return item.path.relative_to(root).as_posix()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep what ranloop remembers on a machine out of the home of whoever tests."""
