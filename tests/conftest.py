@@ -16,10 +16,18 @@ settings.load_profile("ranloop")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what waits longest, for browsers and servers: workers end together."""
-    waiting = ("ui/", "engines/test_vllm_real.py")
+    """Begin with the server that takes minutes; end with what drives a browser.
+
+    The browser's driver has an event loop in the thread of the tests, for good.
+    """
     here = Path(__file__).parent
-    items.sort(key=lambda item: not _place(item, here).startswith(waiting))
+    items.sort(key=lambda item: _turn(_place(item, here)))
+
+
+def _turn(place: str) -> int:
+    if place == "engines/test_vllm_real.py":
+        return 0
+    return 2 if place.startswith("ui/") else 1
 
 
 def _place(item: pytest.Item, root: Path) -> str:

@@ -54,9 +54,8 @@ def main():
                 else:
                     missed += check_files(statement, spoilt).holds
                 tried += 1
-            print(
-                f"{name:<24}{len(raw):>8,} bytes {tried:>11,} changes {missed:>3} not"
-            )
+            size = f"{len(raw):,} bytes"
+            print(f"{name:<22}{size:>13}{tried:>12,} changes, {missed} not noticed")
             made, unnoticed = made + tried, unnoticed + missed
     print(f"{made:,} changes, {made - unnoticed:,} noticed, {unnoticed} not")
 
