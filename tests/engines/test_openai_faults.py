@@ -95,7 +95,7 @@ def test_two_thousand_requests_with_faults_end_in_an_exact_account(store, caplog
             tell=remarks.append,
             rng=random.Random(7),
             retries=RETRIES,
-            timeout_s=3,
+            timeout_s=6,
             concurrency=64,
         )
         summary, account = run_cases(engine, store, range(2000))

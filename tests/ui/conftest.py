@@ -159,6 +159,8 @@ def new_page(chromium):
         def make(size=DESKTOP, **options):
             context = chromium.new_context(viewport=size, **options)
             stack.callback(context.close)
+            # Speed has a benchmark: a busy machine is no failure.
+            context.set_default_timeout(90_000)
             page = context.new_page()
             page.asked, page.complaints = [], []
             page.on("request", lambda request: page.asked.append(request.url))
