@@ -382,6 +382,21 @@ def test_a_finished_check_leaves_alone_what_is_being_typed(editor, given):
     assert sheet.opened.guide == before
 
 
+def test_a_draft_that_is_being_committed_is_not_read(editor, given):
+    """It is moved meanwhile: a read that fails would leave the page without an end."""
+    begin(editor, FLUID)
+    check(editor)
+    visit = editor.visit(Right.REVISE)
+    sheet = events.commit(visit, "tiny", "dev", editor.opened, "needed", False)
+    assert sheet.timer.active is True
+    assert sheet.opened.running is True
+    assert sheet.draft is sheet.drafts is sheet.check is SAME
+    editor.opened = sheet.opened
+    finish_jobs()
+    editor.does(events.poll, here=True, right=Right.SEE)
+    assert "is tiny@v2 now" in editor["said"]
+
+
 def test_a_late_answer_does_not_stop_the_clock_of_what_began_since(editor, given):
     """Two looks may cross: the end of a check and the beginning of a commit."""
     begin(editor, FLUID)

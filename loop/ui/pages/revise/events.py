@@ -292,7 +292,19 @@ def commit(
             )
         decision = Decision(why, why if override else "")
         work.start_commit(visit, opened.draft, decision)
+        return _while_committing(visit, opened)
     return _beside_editor(visit, prompt, cohort, opened)
+
+
+def _while_committing(visit: Visit, opened: Opened) -> Sheet:
+    """Show that the draft is being committed; it is being moved, so it is not read."""
+    progress = visit.desk.jobs.look(work.commit_key(opened.draft))
+    return Sheet(
+        opened=opened._replace(running=True),
+        timer=gr.Timer(active=True),
+        decision=show_progress(progress, "Committing") if progress else SAME,
+        commit=gr.Button(interactive=False),
+    )
 
 
 def _require_shown(now: Opened, opened: Opened) -> None:
