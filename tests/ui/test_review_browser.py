@@ -77,6 +77,7 @@ def test_five_cases_are_judged_by_keyboard_alone(demo, served_alone, new_page):
     for number in range(5):
         page.keyboard.press("1" if number % 2 else "3")
         page.keyboard.press("m")
+        wait_for_line(page, "Kept")
         if number == 0:
             page.keyboard.press("w")
             page.keyboard.type("j and k are words here")
