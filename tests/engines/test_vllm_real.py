@@ -184,7 +184,9 @@ def test_50_answers_follow_the_schema_and_share_the_prefix(place, served):
     assert hits / queries > 0.9
     assert account["cached_tokens"] == hits
     assert account["prompt_tokens"] == queries
-    assert (account["requests"], account["answered"]) == (CASES, CASES)
+    # What was sent into a connection that the server had closed was never seen there.
+    unseen = sum(account["retried"].values())
+    assert (account["requests"] - unseen, account["answered"]) == (CASES, CASES)
 
 
 def test_a_case_that_does_not_fit_the_context_fails_alone(place, served):
