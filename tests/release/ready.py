@@ -1,54 +1,26 @@
 """A workspace in which a version is ready to be released."""
 
 import csv
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
-from loop.core.records import Guide
 from loop.evaluate.protocol import register_protocol
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
-from loop.prompts.version import PromptVersion
 from loop.release.candidate import FreezeRequest
 from loop.release.freeze import Desk, Frozen, Signing, freeze
 from loop.release.keys import PublicKey, load_private, make_key
 from loop.report.release.documents import render_documents
+from tests.revise import conftest
 
 AUTHOR = Actor(name="Dr Author", role="editor")
 APPROVER = Actor(name="Dr Approver", role="approver")
-WHEN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 PROTOCOL = "rule: lower\nclaim: subset\nmin_positives: 14\n"
 
-TINY = PromptVersion(
-    name="tiny",
-    number=1,
-    system="Read the report.\n",
-    user=(
-        "{% for guide in guides %}\n{{ guide.label }}: {{ guide.definition }}\n"
-        "{% endfor %}\n{{ text }}\n"
-    ),
-    guides=(
-        Guide(
-            label="pleural_effusion",
-            name="Pleural Effusion",
-            definition="Fluid in the pleural space.",
-            terms=("pleural effusion",),
-        ),
-        Guide(
-            label="cardiomegaly",
-            name="Cardiomegaly",
-            definition="The heart is enlarged.",
-            terms=("cardiomegaly",),
-        ),
-    ),
-    author=AUTHOR.name,
-    time="2026-01-05T09:00:00Z",
-    why="a start",
-)
+TINY = replace(conftest.TINY, author=AUTHOR.name)
 
 
 def rows(prefix, wrong=0):
@@ -90,7 +62,7 @@ class Ready:
             reason=version.why,
             payload={"digest": version.digest},
         )
-        append_event(self.workspace.ledger, event, AUTHOR, now=lambda: WHEN)
+        append_event(self.workspace.ledger, event, AUTHOR, now=lambda: conftest.WHEN)
 
     def desk(self, actor=APPROVER, key=None, reached=None):
         """Return where the approver works."""
