@@ -1,0 +1,1 @@
+"""Experts' ratings, and how well a metric agrees with them."""

@@ -1,0 +1,1 @@
+"""Grades of generated reports: Ran Score and the report metrics."""

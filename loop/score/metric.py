@@ -1,0 +1,116 @@
+"""One metric: what it needs, which way is better, and what it said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.score.records import Codes, Uncertain
+
+
+class Direction(StrEnum):
+    """Which way a metric is better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"
+    """It describes; it does not grade."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What a metric is given of one system: pairs that have a candidate."""
+
+    system: str
+    case_ids: tuple[str, ...]
+    references: tuple[str, ...] | None
+    """Texts; None when only labels were given."""
+
+    candidates: tuple[str, ...] | None
+    languages: tuple[str, ...]
+    labels: tuple[str, ...]
+    """Label ids of the codes."""
+
+    reference_codes: Codes
+    candidate_codes: Codes
+    comparable: tuple[str, ...]
+    """Label ids with a CheXpert counterpart, in CheXpert's order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricOptions:
+    """What a user may set."""
+
+    bertscore_model: Path | None = None
+    """Folder of a local encoder."""
+
+    bertscore_layer: int | None = None
+    uncertain: Uncertain = Uncertain.EXCLUDED
+    workers: int = 2
+    """Processes for the metrics that are slow in Python."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """What one metric says of one system."""
+
+    per_case: NDArray[np.float64]
+    """Shape ``(n_pairs,)``; NaN where undefined."""
+
+    value: float | None
+    """Of the system: the mean of `per_case`, or the metric's own corpus value."""
+
+    signature: str
+    """Library, version and every convention, for example
+    ``"rouge_l|F|stem:no|tok:words|rouge-score:0.1.2"``."""
+
+    parts: NDArray[np.float64] | None = None
+    """Counts per case from which a corpus value is made; None when it is the mean."""
+
+    combine: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
+    """From summed `parts`, shape ``(n, n_parts)``, to corpus values ``(n,)``."""
+
+    notes: tuple[str, ...] = ()
+
+
+class Unavailable(NamedTuple):
+    """Why a metric did not run; the others go on."""
+
+    metric: str
+    reason: str
+    """What is missing and how to get it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One entry of the registry."""
+
+    name: str
+    """Identifier, for example ``"rouge_l"``."""
+
+    title: str
+    """Name as published, for example ``"ROUGE-L"``."""
+
+    direction: Direction
+    low: float | None
+    """Least possible value; None without a bound."""
+
+    high: float | None
+    needs: str
+    """Empty, or what must be there: an extra, a model, texts."""
+
+    about: str
+    """One sentence: what it measures, and what it does not see."""
+
+    reference: str
+    """Where it was published."""
+
+    score: Callable[[Side, MetricOptions], Scores | Unavailable]
+    family: str = "text"
+    """``"labels"``, ``"text"`` or ``"reading"``."""
