@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.score.records import Codes, Uncertain
+from loop.score.records import Codes, ExtractorFacts, NoFinding, Uncertain
+from loop.stats.confusion import ZeroDivision
+
+_GIVEN: Final = ExtractorFacts(ref="given", digest="", engine="")
 
 
 class Direction(StrEnum):
@@ -40,7 +43,14 @@ class Side:
     reference_codes: Codes
     candidate_codes: Codes
     comparable: tuple[str, ...]
-    """Label ids with a CheXpert counterpart, in CheXpert's order."""
+    """Label ids with a CheXpert counterpart."""
+
+    extractor: ExtractorFacts = _GIVEN
+    """What read the codes, for their signatures."""
+
+    no_finding: NoFinding = NoFinding.RAN
+    measured: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Counts of every pair that several metrics share, by kind, where already made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +62,7 @@ class MetricOptions:
 
     bertscore_layer: int | None = None
     uncertain: Uncertain = Uncertain.EXCLUDED
+    zero_division: ZeroDivision = "skip"
     workers: int = 2
     """Processes for the metrics that are slow in Python."""
 
@@ -70,7 +81,7 @@ class Scores:
     """Library, version and every convention, for example
     ``"rouge_l|F|stem:no|tok:words|rouge-score:0.1.2"``."""
 
-    parts: NDArray[np.float64] | None = None
+    parts: NDArray[Any] | None = None
     """Counts per case from which a corpus value is made; None when it is the mean."""
 
     combine: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None

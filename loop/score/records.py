@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.run.tally import Problem
 from loop.stats.confusion import ZeroDivision
 
 PRESENT: Final = 1
@@ -118,6 +119,12 @@ class Joined:
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of each file that was read."""
 
+    repeated_references: tuple[str, ...] = ()
+    """Ids of references that stood more than once, with the same content; used once."""
+
+    notes: tuple[str, ...] = ()
+    """What a reader of the scores should know of the join, as sentences."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractorFacts:
@@ -163,6 +170,9 @@ class Graded:
     outcomes: Mapping[str, int] | None = None
     """Distinct texts by outcome: answered, unparsed, engine_failed, and those asked
     and those taken from the store; None for given labels."""
+
+    problems: tuple[Problem, ...] = ()
+    """Why texts are unparsed or failed; the examples are case ids."""
 
     @property
     def units(self) -> NDArray[Any] | None:

@@ -54,6 +54,8 @@ class SystemScore:
 
     macro_recall: float | None
     macro_accuracy: float | None
+    """Mean over the labels with a decided pair."""
+
     labels: tuple[LabelScore, ...]
     rank: int
     """1 is best; systems with equal scores share a rank."""
@@ -61,9 +63,9 @@ class SystemScore:
     best: float
     """Share of resamples in which it is the best, ties shared."""
 
-    perfect: float
+    perfect: float | None
     """What a perfect copy of the references scores under the same conventions: below
-    1 under ``zero`` when labels never occur."""
+    1 under ``zero`` when labels never occur, None under ``skip`` when none does."""
 
     corrected: Estimate | None = None
     """Ran Score with the extractor's own errors taken out; None if not asked for."""

@@ -70,7 +70,7 @@ def bootstrap_f1(
     (1.0, 1.0, 1.0)
     """
     check_codes(reference, predicted)
-    columns = _f1_columns(reference, predicted, average)
+    columns = f1_columns(reference, predicted, average)
 
     def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return _f1_of(sums, zero_division)
@@ -117,7 +117,7 @@ def bootstrap_f1_difference(
     decided = (before != EXCLUDED) & (after != EXCLUDED)
     common = np.where(decided, reference, np.int8(EXCLUDED))
     columns = np.hstack(
-        [_f1_columns(common, version, average) for version in (before, after)]
+        [f1_columns(common, version, average) for version in (before, after)]
     )
 
     def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -215,10 +215,26 @@ def bootstrap_accuracy(
     return [to_estimate(one) for one in bootstrap(columns, statistic, **resampling)]
 
 
-def _f1_columns(
-    reference: NDArray[np.int8], predicted: NDArray[np.int8], average: Average
+def f1_columns(
+    reference: NDArray[np.int8],
+    predicted: NDArray[np.int8],
+    average: Average = "macro",
 ) -> NDArray[np.int16]:
-    """Return ``2 TP`` of every label, then ``2 TP + FP + FN`` of every label."""
+    """Return what each case adds to the two parts of an F1.
+
+    Parameters
+    ----------
+    reference, predicted
+        Codes 1 present, 0 absent, -1 excluded, shape ``(n_cases, n_labels)``.
+    average
+        ``"micro"`` adds up the labels of each case.
+
+    Returns
+    -------
+    NDArray[np.int16]
+        ``2 TP`` of every label, then ``2 TP + FP + FN`` of every label, shape
+        ``(n_cases, 2 * n_labels)``; 0 where a side is excluded.
+    """
     decided = (reference != EXCLUDED) & (predicted != EXCLUDED)
     truth, answer = decided & (reference == 1), decided & (predicted == 1)
     parts = [2 * (truth & answer).astype(np.int16), truth + answer.astype(np.int16)]

@@ -16,9 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.stats.intervals import Estimate, check_confidence
+from loop.stats.threads import one_thread
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From summed columns ``(n, n_columns)`` to values ``(n,)`` or ``(n, m)``."""
+
+Drawing = Callable[[int, np.random.Generator], NDArray[np.float64]]
+"""From a number of resamples, and the source of draws, to values ``(n, m)``."""
 
 _BLOCK = 600_000
 """Weights per block: small enough for the processor's cache, and fixed, because the
@@ -26,6 +30,9 @@ random stream must not depend on the machine."""
 
 _LEAST_ROWS = 16
 """Resamples per block at least, so that a large table is not read again for each."""
+
+_ROWS = 256
+"""Rows of weights from which much is made at once."""
 
 _UNDEFINED = 0.05
 """Beyond this share of undefined resamples the statistic is not estimable."""
@@ -67,8 +74,8 @@ class Resampling(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Draw:
-    """The same options with their defaults."""
+class Draw:
+    """The same options with their defaults, checked."""
 
     units: NDArray[Any] | None = None
     resamples: int = 2000
@@ -112,16 +119,16 @@ def bootstrap(
     Efron B, Tibshirani RJ. An Introduction to the Bootstrap. 1993, chapter 13;
     resampling whole clusters: Field CA, Welsh AH. J R Stat Soc B 2007;69:369-390.
     """
-    draw = _Draw(**resampling)
-    per_unit = _sum_by_unit(columns, draw.units)
-    estimates = _as_matrix(statistic(per_unit.sum(axis=0, dtype=np.float64)[None]))[0]
-    if len(per_unit) < 2 or np.isnan(estimates).all():
-        return [Bootstrap(_or_none(value), None, None, 0, 0) for value in estimates]
-    values = _draw_values(per_unit, statistic, draw, wanted=~np.isnan(estimates))
-    return [
-        _summarise(estimate, column, draw)
-        for estimate, column in zip(estimates, values.T, strict=True)
-    ]
+    draw = Draw(**resampling)
+    per_unit = sum_by_unit(columns, draw.units)
+    whole = per_unit.sum(axis=0, dtype=np.float64)[None]
+    estimates = _as_matrix(statistic(whole))[0]
+
+    def compute(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return _as_matrix(statistic(resample_sums(per_unit, size, rng)))
+
+    values = draw_values(compute, estimates, len(per_unit), draw)
+    return summarise(estimates, values, draw)
 
 
 def resample_weights(
@@ -195,9 +202,117 @@ def resample_sums(
     NDArray[np.float64]
         Shape ``(resamples, n_columns)``; exact for whole numbers.
     """
-    table: NDArray[Any] = columns.astype(_exact_float(columns))
+    table: NDArray[Any] = columns.astype(exact_float(columns))
     blocks = resample_weights(len(columns), resamples, rng)
     return np.concatenate([weights @ table for weights in blocks]).astype(np.float64)
+
+
+def sum_by_unit(columns: NDArray[Any], units: NDArray[Any] | None) -> NDArray[Any]:
+    """Return what each unit adds, units in the order of their names.
+
+    Parameters
+    ----------
+    columns
+        What each case adds, shape ``(n_cases, n_columns)``.
+    units
+        Unit of each case; None: every case is its own, in the order given.
+
+    Returns
+    -------
+    NDArray
+        Shape ``(n_units, n_columns)``.
+
+    Raises
+    ------
+    ValueError
+        `units` does not name a unit for every case.
+    """
+    if units is None:
+        return columns
+    if np.shape(units) != (len(columns),):
+        raise ValueError(
+            f"need one unit per case, got shape {np.shape(units)} for {len(columns)}"
+        )
+    names, position = np.unique(units, return_inverse=True)
+    kind = np.int64 if columns.dtype.kind in "bui" else np.float64
+    table = np.zeros((len(names), columns.shape[1]), dtype=kind)
+    np.add.at(table, position, columns)
+    return table
+
+
+def draw_values(
+    compute: Drawing, estimates: NDArray[np.float64], n_units: int, draw: Draw
+) -> NDArray[np.float64]:
+    """Return the values of every resample, with spare rows where one is undefined.
+
+    Parameters
+    ----------
+    compute
+        Gives the values of a number of resamples; NaN where undefined.
+    estimates
+        The values on the cases themselves, shape ``(m,)``. Where they are NaN, an
+        undefined resample is no reason for more of them.
+    n_units
+        Units that are drawn from.
+    draw
+        Number of resamples and seed.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape ``(n, m)``; no row for fewer than two units, or nothing to estimate.
+    """
+    wanted = ~np.isnan(estimates)
+    if n_units < 2 or not wanted.any():
+        return np.empty((0, len(estimates)))
+    rng = np.random.default_rng(draw.seed)
+    with one_thread():
+        values = compute(draw.resamples, rng)
+        if not np.isnan(values[:, wanted]).any():
+            return values
+        spare = ceil(_UNDEFINED * draw.resamples)
+        return np.concatenate([values, compute(spare, rng)])
+
+
+def summarise(
+    estimates: NDArray[np.float64], values: NDArray[np.float64], draw: Draw
+) -> list[Bootstrap]:
+    """Return the percentile interval of every column of `values`.
+
+    Parameters
+    ----------
+    estimates
+        Shape ``(m,)``; NaN where undefined.
+    values
+        As `draw_values` returns them, shape ``(n, m)``.
+    draw
+        Number of resamples and confidence.
+
+    Returns
+    -------
+    list[Bootstrap]
+        One per column.
+    """
+    return [
+        _summarise(estimate, column, draw)
+        for estimate, column in zip(estimates, values.T, strict=True)
+    ]
+
+
+def split_rows(weights: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the rows in pieces, for when much is made of each.
+
+    A block of `resample_weights` has many rows where units are few.
+    """
+    return [weights[i : i + _ROWS] for i in range(0, len(weights), _ROWS)]
+
+
+def exact_float(columns: NDArray[Any]) -> type[np.float32 | np.float64]:
+    """Return the narrowest float that holds every resampled sum of counts exactly."""
+    if columns.dtype.kind not in "bui":
+        return np.float64
+    largest = int(np.abs(columns.astype(np.int64)).max(initial=0)) * len(columns)
+    return np.float32 if largest < 2**24 else np.float64
 
 
 def to_estimate(result: Bootstrap, note: str = "") -> Estimate:
@@ -227,47 +342,8 @@ def to_estimate(result: Bootstrap, note: str = "") -> Estimate:
     return Estimate(result.estimate, result.low, result.high, note)
 
 
-def _sum_by_unit(columns: NDArray[Any], units: NDArray[Any] | None) -> NDArray[Any]:
-    if units is None:
-        return columns
-    if np.shape(units) != (len(columns),):
-        raise ValueError(
-            f"need one unit per case, got shape {np.shape(units)} for {len(columns)}"
-        )
-    names, position = np.unique(units, return_inverse=True)
-    kind = np.int64 if columns.dtype.kind in "bui" else np.float64
-    table = np.zeros((len(names), columns.shape[1]), dtype=kind)
-    np.add.at(table, position, columns)
-    return table
-
-
-def _exact_float(columns: NDArray[Any]) -> type[np.float32 | np.float64]:
-    """Return the narrowest float that holds every resampled sum exactly."""
-    if columns.dtype.kind not in "bui":
-        return np.float64
-    largest = int(np.abs(columns.astype(np.int64)).max(initial=0)) * len(columns)
-    return np.float32 if largest < 2**24 else np.float64
-
-
-def _draw_values(
-    per_unit: NDArray[Any],
-    statistic: Statistic,
-    draw: _Draw,
-    *,
-    wanted: NDArray[np.bool_],
-) -> NDArray[np.float64]:
-    """Return resampled values, with spare rows where a wanted one is undefined."""
-    rng = np.random.default_rng(draw.seed)
-    values = _as_matrix(statistic(resample_sums(per_unit, draw.resamples, rng)))
-    if not np.isnan(values[:, wanted]).any():
-        return values
-    spare = ceil(_UNDEFINED * draw.resamples)
-    more = _as_matrix(statistic(resample_sums(per_unit, spare, rng)))
-    return np.concatenate([values, more])
-
-
 def _summarise(
-    estimate: np.float64, values: NDArray[np.float64], draw: _Draw
+    estimate: np.float64, values: NDArray[np.float64], draw: Draw
 ) -> Bootstrap:
     if np.isnan(estimate):
         return Bootstrap(None, None, None, 0, 0)
@@ -284,7 +360,3 @@ def _summarise(
 
 def _as_matrix(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values.reshape(len(values), -1)
-
-
-def _or_none(value: np.float64) -> float | None:
-    return None if np.isnan(value) else float(value)

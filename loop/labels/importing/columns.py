@@ -12,7 +12,7 @@ from loop.labels.taxonomy import Taxonomy, fold_name
 
 # Names are folded before they are compared: AccessionNumber is accession_number. Of
 # several columns for one role, the first listed here is used.
-_ROLES: Mapping[str, tuple[str, ...]] = {
+ROLES: Mapping[str, tuple[str, ...]] = {
     "case_id": (
         *("case_id", "case", "id", "study_id", "uid", "report_id", "exam_id"),
         *("accession_number", "accession", "accession_no", "study_uid"),
@@ -49,7 +49,9 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
     ),
     "labels": ("labels",),
 }
-_KNOWN = {fold_name(alias) for aliases in _ROLES.values() for alias in aliases}
+"""Role of a column to the names it goes by."""
+
+_KNOWN = {fold_name(alias) for aliases in ROLES.values() for alias in aliases}
 NAMED_BY = {
     "case_id": "--id-column",
     "text": "--text-column",
@@ -131,11 +133,11 @@ def find_columns(
     UnknownLabelError
         A column is almost, but not quite, a label of the taxonomy.
     """
-    _refuse_repeats(header, source)
+    refuse_repeats(header, source)
     folded = {fold_name(name): name for name in reversed(header)}
     roles = {
         role: folded[fold_name(alias)]
-        for role, aliases in _ROLES.items()
+        for role, aliases in ROLES.items()
         for alias in reversed(aliases)
         if fold_name(alias) in folded
     }
@@ -238,7 +240,7 @@ def _with_named(
     for role, wanted in named.items():
         if wanted not in header and fold_name(wanted) not in folded:
             raise DataError(
-                f"{source}: no column {wanted[:60]!r} (there: {_there(header)}). "
+                f"{source}: no column {wanted[:60]!r} (there: {name_columns(header)}). "
                 f"Correct {NAMED_BY[role]}."
             )
         found[role] = wanted if wanted in header else folded[fold_name(wanted)]
@@ -248,25 +250,33 @@ def _with_named(
 
 
 def _require(roles: Mapping[str, str], header: Sequence[str], source: str) -> None:
+    there = name_columns(header)
     if "case_id" not in roles:
         raise DataError(
-            f"{source}: no column with case ids (there: {_there(header)}). Say which "
-            "it is with --id-column, or name it case_id, study_id, accession_number "
-            "or 检查号."
+            f"{source}: no column with case ids (there: {there}). Say which it is with "
+            "--id-column, or name it case_id, study_id, accession_number or 检查号."
         )
     if "text" not in roles and not {"findings", "impression"} & roles.keys():
         raise DataError(
-            f"{source}: no column with the text (there: {_there(header)}). Say which "
-            "it is with --text-column, or name it text, report or 报告内容, or give "
-            "findings and impression."
+            f"{source}: no column with the text (there: {there}). Say which it is with "
+            "--text-column, or name it text, report or 报告内容, or give findings and "
+            "impression."
         )
 
 
-def _there(header: Sequence[str]) -> str:
+def name_columns(header: Sequence[str]) -> str:
+    """Return the first columns of `header` in words, for messages."""
     return ", ".join(repr(name[:40]) for name in header[:12]) or "nothing"
 
 
-def _refuse_repeats(header: Sequence[str], source: str) -> None:
+def refuse_repeats(header: Sequence[str], source: str) -> None:
+    """Refuse a header in which a name stands twice.
+
+    Raises
+    ------
+    DataError
+        There is one.
+    """
     for index, name in enumerate(header):
         if name in header[:index]:
             raise DataError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -68,7 +68,7 @@ def open_jsonl(
         The encoding or a line is wrong.
     """
     found = find_encoding(path, encoding)
-    first = next(_json_lines(path, found), None)
+    first = next(iter_jsonl(path, found), None)
     if first is None:
         raise DataError(f"{path.name} is empty. Give one JSON object a line.")
     where = f"{path.name}, line {first[0]}"
@@ -93,17 +93,7 @@ def open_parquet(
     DataError
         The file is not Parquet, or its columns are wrong.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        header = list(pq.read_schema(path).names)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(
-            f"{path} cannot be read as Parquet. Export it again, or give CSV."
-        ) from error
+    header, digest = read_parquet_header(path)
     columns = find_columns(header, taxonomy, path.name, named)
     return Source(
         cases=_parquet_cases(path, columns),
@@ -112,6 +102,27 @@ def open_parquet(
         unused=_unused(columns),
         format="parquet",
     )
+
+
+def read_parquet_header(path: Path) -> tuple[list[str], str]:
+    """Return the column names of a Parquet file, and its sha256.
+
+    Raises
+    ------
+    DataError
+        It cannot be read, or is not Parquet.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return list(pq.read_schema(path).names), digest
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(
+            f"{path} cannot be read as Parquet. Export it again, or give CSV."
+        ) from error
 
 
 def read_header(path: Path, encoding: str) -> list[str]:
@@ -200,10 +211,16 @@ def _csv_cases(path: Path, encoding: str, columns: Columns) -> Iterator[SourceCa
         yield columns.case(row.cells, f"{path.name}, line {row.line}")
 
 
-def _json_lines(
+def iter_jsonl(
     path: Path, encoding: FileEncoding
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield line number and object of each line; blank lines are skipped."""
+    """Yield line number and object of each line; blank lines are skipped.
+
+    Raises
+    ------
+    DataError
+        A line cannot be decoded, or is not a JSON object.
+    """
     number = 0
     try:
         with path.open(encoding=encoding.name, newline="\n") as stream:
@@ -238,7 +255,7 @@ def _json_cases(
     path: Path, encoding: FileEncoding, columns: Columns, taxonomy: Taxonomy
 ) -> Iterator[SourceCase]:
     known = {*columns.roles.values(), *columns.labels.values(), *columns.unused}
-    for number, row in _json_lines(path, encoding):
+    for number, row in iter_jsonl(path, encoding):
         where = f"{path.name}, line {number}"
         extra = row.keys() - known
         if extra or columns.roles["case_id"] not in row:
@@ -278,17 +295,31 @@ def _unused(columns: Columns) -> tuple[str, ...]:
 
 
 def _parquet_cases(path: Path, columns: Columns) -> Iterator[SourceCase]:
+    wanted = {*columns.roles.values(), *columns.labels.values()}
+    for number, row in iter_parquet(path, wanted):
+        yield columns.case(row, f"{path.name}, row {number}")
+
+
+def iter_parquet(
+    path: Path, columns: Collection[str]
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield number and cells of each row, of these columns only.
+
+    Raises
+    ------
+    DataError
+        The file is damaged.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    wanted = list({*columns.roles.values(), *columns.labels.values()})
     number = 0
     try:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=2048, columns=wanted):
+            for batch in file.iter_batches(batch_size=2048, columns=list(columns)):
                 for row in batch.to_pylist():
                     number += 1
-                    yield columns.case(row, f"{path.name}, row {number}")
+                    yield number, row
     except (pa.ArrowException, OSError) as error:
         raise DataError(
             f"{path.name}, after row {number}: the file is damaged. Export it again."

@@ -1,0 +1,238 @@
+"""The verb ``meta-eval``: how well metrics agree with experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loop.cli.console import JsonOption, WorkspaceOption, note, own_output, print_json
+
+if TYPE_CHECKING:
+    from loop.core.paths import Workspace
+    from loop.report.experts.words import MetaDocument
+
+_RATED = "What experts said"
+_SCORED = "What metrics say"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("meta-eval")(meta_eval)
+
+
+def meta_eval(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Scores per candidate: columns id, system and one per metric.",
+        ),
+    ] = None,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(
+            "--ratings",
+            "-r",
+            help="Experts' points: columns id, system, rater, score.",
+            rich_help_panel=_RATED,
+        ),
+    ] = None,
+    radpref: Annotated[
+        Path | None,
+        typer.Option(
+            "--radpref",
+            help="Folder of the RadPref data set; without scores its texts are scored.",
+            rich_help_panel=_RATED,
+        ),
+    ] = None,
+    scale: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            "--scale",
+            help="Least and most points possible.",
+            show_default="as observed",
+            rich_help_panel=_RATED,
+        ),
+    ] = None,
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--scores",
+            "-s",
+            help="The same as a file of scores; once for each.",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            "-m",
+            help="Metric, once for each; also a family where texts are scored.",
+            show_default="all that grade",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
+    lower: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lower",
+            help="Metric of which less is better, where ranloop does not know it.",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
+    extractor: Annotated[
+        str | None,
+        typer.Option(
+            "--extractor",
+            help="Prompt version that reads labels out of texts.",
+            show_default="the newest release",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release",
+            help="Release of an extractor, for example extractor-v7.",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            "-e",
+            help="Engine of the extractor.",
+            show_default="the release's, else rules",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
+    bertscore_model: Annotated[
+        Path | None,
+        typer.Option(
+            "--bertscore-model",
+            help="Folder of a local encoder, for BERTScore.",
+            rich_help_panel=_SCORED,
+        ),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
+    ] = 2000,
+    permutations: Annotated[
+        int, typer.Option("--permutations", min=1, help="Exchanges per pair.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all draws.")] = 0,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write one HTML page.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option("--md", help="Write Markdown.")
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", help="Write the figure alone.")
+    ] = None,
+    per_case: Annotated[
+        Path | None,
+        typer.Option("--per-case", help="Write the scores of RadPref's candidates."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how well each metric agrees with experts, and how well experts agree.
+
+    Kendall's tau-b, Spearman, Pearson and preferences, with intervals over cases, for
+    the mean of the raters and each one; which of two metrics agrees better; and the
+    ceiling that raters set. Works on RadPref, or on any scores and ratings.
+    """
+    from loop.cli.meta_eval_inputs import Meant, Request, Texts, evaluate
+    from loop.cli.score_inputs import find_place
+
+    if (ratings is None) == (radpref is None):
+        raise typer.BadParameter("name the points: --ratings FILE or --radpref FOLDER")
+    paths = (*(files or ()), *(scores or ()))
+    if ratings is not None and not paths:
+        raise typer.BadParameter("name a file of scores, for example per_case.csv")
+    _check_texts(paths, (extractor, release, engine, bertscore_model, per_case))
+    if radpref is not None and scale is not None:
+        raise typer.BadParameter("--scale is for --ratings: RadPref has its own")
+    place = find_place(workspace)
+    outputs = (html, markdown, svg, per_case)
+    _check_outputs(outputs, place)
+    request = Request(
+        scores=paths,
+        ratings=ratings,
+        radpref=radpref,
+        scale=scale,
+        metrics=tuple(metric or ()),
+        lower=tuple(lower or ()),
+        texts=Texts(
+            metrics=tuple(metric or ()),
+            extractor=extractor,
+            release=release,
+            engine=engine,
+            bertscore_model=bertscore_model,
+        ),
+        meant=Meant(resamples=resamples, permutations=permutations, seed=seed),
+        quiet=as_json,
+    )
+    found = evaluate(request, place)
+    _write(found.document, (html, markdown, svg), place)
+    if per_case is not None and found.sheet is not None:
+        from loop.score.metrics.run import write_per_case
+
+        write_per_case(found.sheet, per_case)
+        note(f"wrote {per_case}")
+    _show(found.document, as_json=as_json)
+
+
+def _check_texts(scores: Sequence[Path], given: Sequence[object]) -> None:
+    """Refuse options that would do nothing: no text is scored."""
+    if scores and any(one is not None for one in given):
+        raise typer.BadParameter(
+            "--extractor, --release, --engine, --bertscore-model and --per-case are "
+            "for scoring RadPref's texts: leave them out, or the files of scores"
+        )
+
+
+def _check_outputs(paths: Sequence[Path | None], workspace: Workspace | None) -> None:
+    for path in paths:
+        if path is not None and workspace is not None:
+            own_output(path, workspace)
+
+
+def _write(
+    document: MetaDocument,
+    paths: Sequence[Path | None],
+    workspace: Workspace | None,
+) -> None:
+    """Write the documents that are wanted, and say so."""
+    from loop.core.files import write_atomic
+    from loop.report.experts.figure import agreement_svg
+    from loop.report.experts.html import render_meta_html
+    from loop.report.experts.text import render_meta_markdown
+    from loop.report.templates import shipped_templates, template_folder
+
+    folder = shipped_templates() if workspace is None else template_folder(workspace)
+    renders: tuple[Callable[[], str], ...] = (
+        lambda: render_meta_html(document, templates=folder),
+        lambda: render_meta_markdown(document, templates=folder),
+        lambda: agreement_svg(document.result),
+    )
+    for path, render in zip(paths, renders, strict=True):
+        if path is not None:
+            write_atomic(path, render())
+            note(f"wrote {path}")
+
+
+def _show(document: MetaDocument, *, as_json: bool) -> None:
+    if as_json:
+        from loop.report.experts.data import meta_data
+
+        print_json(meta_data(document))
+        return
+    from loop.cli.meta_eval_shown import show_meta
+
+    show_meta(document)

@@ -1,0 +1,217 @@
+"""What ``meta-eval`` works on: ratings, and scores from files or of texts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.experts.counts import count_agreement
+from loop.experts.meta import meta_evaluate
+from loop.experts.radpref import RadPref, read_radpref
+from loop.experts.ratings import Ratings
+from loop.experts.reading import read_ratings
+from loop.experts.scores import ScoredMetric, ScoreTable, read_scores
+from loop.report.experts.words import MetaDocument
+from loop.score.metric import Direction, Metric
+from loop.score.metrics.registry import METRICS
+from loop.score.metrics.sheet import ScoreSheet
+
+_DESCRIBES = "describes and does not grade; taken as higher is better"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """How texts are scored, where there are no scores."""
+
+    metrics: tuple[str, ...]
+    extractor: str | None
+    release: str | None
+    engine: str | None
+    bertscore_model: Path | None
+
+
+class Meant(NamedTuple):
+    """How much is drawn, and from which seed."""
+
+    resamples: int
+    permutations: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is compared with what."""
+
+    scores: tuple[Path, ...]
+    """Files of scores; none: the texts of RadPref are scored."""
+
+    ratings: Path | None
+    radpref: Path | None
+    """Exactly one of these two is given."""
+
+    scale: tuple[float, float] | None
+    metrics: tuple[str, ...]
+    lower: tuple[str, ...]
+    texts: Texts
+    meant: Meant
+    quiet: bool
+
+
+class Found(NamedTuple):
+    """What came of it."""
+
+    document: MetaDocument
+    sheet: ScoreSheet | None
+    """Scores, where texts were scored."""
+
+
+class _Scored(NamedTuple):
+    table: ScoreTable
+    sheet: ScoreSheet | None = None
+    notes: tuple[str, ...] = ()
+
+
+def evaluate(request: Request, workspace: Workspace | None) -> Found:
+    """Return how well the metrics of `request` agree with its raters.
+
+    Raises
+    ------
+    DataError
+        A file is wrong, or scores and ratings have no candidate in common.
+    EngineError
+        The engine cannot read the texts.
+    """
+    rated = None if request.radpref is None else read_radpref(request.radpref)
+    ratings = _ratings(request, rated)
+    scored = _scored(request, rated, workspace)
+    patients = rated.patients if rated else None
+    meant = request.meant
+    result = meta_evaluate(scored.table, ratings, patients=patients, **meant._asdict())
+    counts = rated and count_agreement(
+        ratings,
+        rated.counts,
+        patients=patients,
+        resamples=meant.resamples,
+        seed=meant.seed,
+    )
+    notes = list(scored.notes)
+    if ratings.repeated:
+        notes.append(f"{ratings.repeated} repeated ratings were used once.")
+    document = MetaDocument(
+        source=_source(request),
+        result=result,
+        counts=counts or (),
+        files=_files(request, rated),
+        notes=tuple(notes),
+    )
+    return Found(document, scored.sheet)
+
+
+def _ratings(request: Request, rated: RadPref | None) -> Ratings:
+    if rated is not None:
+        return rated.ratings
+    if request.ratings is None:
+        raise ValueError("neither ratings nor RadPref are given")
+    return read_ratings(request.ratings, scale=request.scale)
+
+
+def _scored(
+    request: Request, rated: RadPref | None, workspace: Workspace | None
+) -> _Scored:
+    if request.scores or rated is None:
+        known = {
+            name: known_metric(metric, request.lower)
+            for name, metric in METRICS.items()
+        }
+        known |= {
+            name: ScoredMetric(name, name, lower=True, note="lower by --lower")
+            for name in request.lower
+            if name not in METRICS
+        }
+        table = read_scores(request.scores, known, wanted=request.metrics)
+        _check_lower(table, request.lower)
+        return _grading(_Scored(table), request)
+    # Reading texts needs engines, and pandas: heavy for who brings scores.
+    from loop.cli.meta_eval_texts import score_texts
+
+    scored = score_texts(rated, request.texts, workspace, quiet=request.quiet)
+    metrics = tuple(
+        known_metric(METRICS[one.name], request.lower, one.signature)
+        for one in scored.table.metrics
+    )
+    table = replace(scored.table, metrics=metrics)
+    _check_lower(table, request.lower)
+    return _grading(_Scored(table, scored.sheet, scored.notes), request)
+
+
+def _check_lower(table: ScoreTable, lower: Sequence[str]) -> None:
+    """Refuse a direction for what is not there, or against what is known."""
+    for name in lower:
+        known = METRICS.get(name)
+        if name not in [metric.name for metric in table.metrics]:
+            raise DataError(f"--lower {name}: there is no such metric. Correct it.")
+        if known is not None and known.direction is not Direction.NEITHER:
+            raise DataError(
+                f"--lower {name}: ranloop knows that {known.direction.value} is better "
+                "there. Leave it out."
+            )
+
+
+def known_metric(
+    metric: Metric, lower: Sequence[str], signature: str = ""
+) -> ScoredMetric:
+    """Return a metric of the registry as the comparison with raters needs it."""
+    neither = metric.direction is Direction.NEITHER
+    less = metric.direction is Direction.LOWER
+    return ScoredMetric(
+        metric.name,
+        metric.title,
+        lower=less or (neither and metric.name in lower),
+        note=_DESCRIBES if neither else "",
+        signature=signature,
+    )
+
+
+def _grading(scored: _Scored, request: Request) -> _Scored:
+    """Leave out what only describes, unless it was named."""
+    table = scored.table
+    kept = [
+        place
+        for place, metric in enumerate(table.metrics)
+        if metric.note != _DESCRIBES or metric.name in request.metrics
+    ]
+    if not kept or len(kept) == len(table.metrics):
+        return scored
+    dropped = [one.name for place, one in enumerate(table.metrics) if place not in kept]
+    grading = ScoreTable(
+        keys=table.keys,
+        metrics=tuple(table.metrics[place] for place in kept),
+        values=table.values[:, kept],
+        unavailable=table.unavailable,
+    )
+    said = (
+        f"Left out, because they describe and do not grade: {', '.join(dropped)}. "
+        "Name one with --metric to see it."
+    )
+    return _Scored(grading, scored.sheet, (*scored.notes, said))
+
+
+def _source(request: Request) -> str:
+    if request.ratings is not None:
+        return request.ratings.name
+    return "RadPref"
+
+
+def _files(request: Request, rated: RadPref | None) -> tuple[tuple[str, str], ...]:
+    named = () if request.ratings is None else (request.ratings,)
+    read = tuple((path.name, _digest(path)) for path in (*named, *request.scores))
+    return (*(rated.files if rated else ()), *read)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,95 @@
+"""The texts of RadPref scored by every metric, for ``meta-eval``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from loop.cli.console import note
+from loop.cli.meta_eval_inputs import Texts
+from loop.cli.score_inputs import material
+from loop.cli.score_labels import Wish, read_labels
+from loop.core.paths import Workspace
+from loop.experts.radpref import RadPref
+from loop.experts.scores import ScoredMetric, ScoreTable
+from loop.labels.taxonomy import read_taxonomy
+from loop.run.asking import Asking
+from loop.score.joining import join_texts
+from loop.score.metric import MetricOptions
+from loop.score.metrics.registry import ALL, find
+from loop.score.metrics.run import ScoreSheet, run_metrics
+from loop.score.records import NoFinding
+
+
+class ScoredTexts(NamedTuple):
+    """What the metrics say of the texts."""
+
+    table: ScoreTable
+    sheet: ScoreSheet
+    notes: tuple[str, ...]
+
+
+def score_texts(
+    rated: RadPref, texts: Texts, workspace: Workspace | None, *, quiet: bool
+) -> ScoredTexts:
+    """Return every metric's value of every candidate.
+
+    Raises
+    ------
+    DataError
+        There is no such metric or extractor.
+    EngineError
+        The engine cannot read the texts.
+    """
+    names = texts.metrics or (ALL,)
+    find(names)
+    taxonomy = read_taxonomy(material(workspace).labels)
+    joined = join_texts(
+        rated.references, rated.candidates, taxonomy, patients=rated.patients
+    )
+    wish = Wish(
+        version=texts.extractor,
+        release=texts.release,
+        engine=texts.engine,
+        also=None,
+        also_engine="rules",
+        bias=None,
+        asking=Asking(tell=note),
+    )
+    read = read_labels(workspace, joined, taxonomy, wish, NoFinding.RAN, quiet=quiet)
+    if not quiet:
+        note("scoring the texts")
+    options = MetricOptions(bertscore_model=texts.bertscore_model)
+    # The sheet's own intervals are of systems; here only the values per case count.
+    sheet = run_metrics(joined, read.graded, taxonomy, names, options, resamples=1)
+    notes = (*joined.notes, *read.remarks)
+    left = len(joined.empty_references)
+    if left:
+        notes += (f"{left} references without a word are left out.",)
+    return ScoredTexts(_tabulate(sheet), sheet, notes)
+
+
+def _tabulate(sheet: ScoreSheet) -> ScoreTable:
+    """Return the per-case values of a sheet."""
+    keys = tuple(
+        sorted((case, each) for each in sheet.systems for case in sheet.case_ids[each])
+    )
+    places = {key: place for place, key in enumerate(keys)}
+    metrics: dict[str, ScoredMetric] = {}
+    columns: dict[str, list[float]] = {}
+    for one in sheet.results:
+        name = one.metric.name
+        metrics.setdefault(
+            name, ScoredMetric(name, one.metric.title, signature=one.signature)
+        )
+        column = columns.setdefault(name, [np.nan] * len(keys))
+        cases = sheet.case_ids[one.system]
+        for case, value in zip(cases, one.per_case.tolist(), strict=True):
+            column[places[case, one.system]] = value
+    return ScoreTable(
+        keys=keys,
+        metrics=tuple(metrics.values()),
+        values=np.array(list(columns.values())).T.reshape(len(keys), len(metrics)),
+        unavailable=tuple((one.metric, one.reason) for one in sheet.unavailable),
+    )

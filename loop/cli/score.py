@@ -1,0 +1,300 @@
+"""The verb ``score``: grade generated texts against references, by label and more."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loop.cli.console import (
+    JsonOption,
+    UnconstrainedOption,
+    WorkspaceOption,
+    note,
+    print_json,
+)
+
+
+class UncertainPolicy(StrEnum):
+    """What an uncertain value counts as."""
+
+    EXCL = "excl"
+    POS = "pos"
+    NEG = "neg"
+
+
+class EmptyLabel(StrEnum):
+    """What a label counts that neither side ever has."""
+
+    SKIP = "skip"
+    ZERO = "zero"
+    ONE = "one"
+
+
+class NoFindingPolicy(StrEnum):
+    """Where "No Finding" comes from."""
+
+    RAN = "ran"
+    CHEXPERT = "chexpert"
+    READ = "read"
+
+
+class Duplicates(StrEnum):
+    """What to do with an id that has two contents."""
+
+    REFUSE = "refuse"
+    FIRST = "first"
+    LAST = "last"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("score")(score)
+
+
+def score(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Candidates, FILE or NAME=FILE each: CSV, TSV, JSON Lines, Parquet.",
+        ),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option("--reference", "-r", help="References: texts or labels."),
+    ] = None,
+    candidate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--candidate",
+            "-c",
+            metavar="[NAME=]FILE",
+            help="The same as a FILE; once for each system.",
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs", help="One file with columns id, reference, candidate[, system]."
+        ),
+    ] = None,
+    radpref: Annotated[
+        Path | None,
+        typer.Option("--radpref", help="Folder of the RadPref data set."),
+    ] = None,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(
+            "--ratings", help="Experts' points: columns id, system, rater, score."
+        ),
+    ] = None,
+    extractor: Annotated[
+        str | None,
+        typer.Option(
+            "--extractor",
+            help="Prompt version, for example extractor@v7.",
+            show_default="the newest release",
+        ),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release", help="Release, for example extractor-v7; verified first."
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            "-e",
+            help="rules, openai:MODEL[@URL] or vllm:MODEL[@URL].",
+            show_default="the release's, else rules",
+        ),
+    ] = None,
+    also: Annotated[
+        str | None,
+        typer.Option(
+            "--also",
+            metavar="VERSION",
+            help="Second extractor, to see what depends on the first.",
+        ),
+    ] = None,
+    also_engine: Annotated[
+        str, typer.Option("--also-engine", help="Engine of the second extractor.")
+    ] = "rules",
+    bias: Annotated[
+        str | None,
+        typer.Option(
+            "--bias",
+            metavar="auto|RUN",
+            help="Correct for the extractor's errors, as measured on its dev cohort.",
+        ),
+    ] = None,
+    allow_unconstrained: UnconstrainedOption = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            "-m",
+            show_default="all that can run",
+            help="Metric or family, once for each; none: label scores only.",
+        ),
+    ] = None,
+    bertscore_model: Annotated[
+        Path | None,
+        typer.Option(
+            "--bertscore-model", help="Folder of a local encoder, for BERTScore."
+        ),
+    ] = None,
+    uncertain: Annotated[
+        UncertainPolicy,
+        typer.Option("--uncertain", help="Leave uncertain pairs out, or read them."),
+    ] = UncertainPolicy.EXCL,
+    zero_division: Annotated[
+        EmptyLabel,
+        typer.Option("--zero-division", help="What a label counts that nobody has."),
+    ] = EmptyLabel.SKIP,
+    no_finding: Annotated[
+        NoFindingPolicy,
+        typer.Option("--no-finding", help="Derive No Finding, or read it as given."),
+    ] = NoFindingPolicy.RAN,
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
+    ] = 10_000,
+    permutations: Annotated[
+        int, typer.Option("--permutations", min=1, help="Exchanges per pair.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all draws.")] = 0,
+    value: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--value",
+            metavar="WORD=VALUE",
+            help="What a word in a label cell means, for example yes=present.",
+        ),
+    ] = None,
+    duplicates: Annotated[
+        Duplicates,
+        typer.Option("--duplicates", help="What to do with an id of two contents."),
+    ] = Duplicates.REFUSE,
+    encoding: Annotated[str, typer.Option("--encoding", help="Of all files.")] = "auto",
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", help="Column of case ids.")
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option("--text-column", help="Column of texts.")
+    ] = None,
+    system_column: Annotated[
+        str | None, typer.Option("--system-column", help="Column of system names.")
+    ] = None,
+    patient_column: Annotated[
+        str | None, typer.Option("--patient-column", help="Column of patients.")
+    ] = None,
+    language: Annotated[
+        str, typer.Option("--language", help="Of all cases, for example en.")
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for documents, figures and tables."),
+    ] = None,
+    list_metrics: Annotated[
+        bool, typer.Option("--list", help="Show every metric and end.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Grade generated texts against references: Ran Score, ranking, text metrics.
+
+    References and candidates are joined by id. Labels are read out of both by the same
+    extractor, each distinct text once; files may give labels instead. Outside a
+    workspace the shipped extractor is used.
+    """
+    from dataclasses import replace
+
+    from loop.cli.score_inputs import (
+        Given,
+        check_given,
+        find_place,
+        join_given,
+        material,
+        read_metrics,
+        read_points,
+        read_policy,
+    )
+    from loop.cli.score_labels import Wish, read_labels
+    from loop.cli.score_shown import show_metrics, show_score
+    from loop.cli.score_written import check_out, write_documents
+    from loop.labels.taxonomy import read_taxonomy
+    from loop.report.score.build import Counting, build_document
+    from loop.report.score.data import score_data
+    from loop.run.asking import Asking
+    from loop.score.metric import MetricOptions
+    from loop.score.reading.options import ReadingOptions
+    from loop.score.records import Conventions, NoFinding, Uncertain
+
+    if list_metrics:
+        show_metrics(as_json=as_json)
+        return
+    given = Given(
+        reference=reference,
+        candidates=(*(files or ()), *(candidate or ())),
+        pairs=pairs,
+        radpref=radpref,
+        ratings=ratings,
+    )
+    check_given(given)
+    conventions = Conventions(
+        uncertain=Uncertain(uncertain.value),
+        zero_division=zero_division.value,
+        no_finding=NoFinding(no_finding.value),
+    )
+    reading = ReadingOptions(
+        encoding=encoding,
+        id_column=id_column,
+        text_column=text_column,
+        system_column=system_column,
+        patient_column=patient_column,
+        language=language,
+        duplicates=duplicates.value,
+        values=read_policy(value or ()),
+    )
+    counting = Counting(
+        conventions=conventions,
+        metrics=read_metrics(metric or ("all",)),
+        options=MetricOptions(
+            bertscore_model=bertscore_model,
+            uncertain=conventions.uncertain,
+            zero_division=conventions.zero_division,
+        ),
+        resamples=resamples,
+        permutations=permutations,
+        seed=seed,
+    )
+    place = find_place(workspace)
+    if out is not None:
+        check_out(out, place)
+    wish = Wish(
+        version=extractor,
+        release=release,
+        engine=engine,
+        also=also,
+        also_engine=also_engine,
+        bias=bias,
+        asking=Asking(tell=note, allow_unconstrained=allow_unconstrained),
+    )
+    taxonomy = read_taxonomy(material(place).labels)
+    joined = join_given(given, taxonomy, reading)
+    read = read_labels(
+        place, joined, taxonomy, wish, conventions.no_finding, quiet=as_json
+    )
+    if ratings is not None or radpref is not None:
+        read = replace(read, ratings=read_points(given))
+    document = build_document(read, taxonomy, counting)
+    if out is not None:
+        write_documents(document, out, place)
+    if as_json:
+        print_json(score_data(document))
+    else:
+        show_score(document)

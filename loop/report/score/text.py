@@ -1,0 +1,42 @@
+"""A score as Markdown, and its errors as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from loop.report.evaluation_text import neutralise
+from loop.report.score.document import ScoreDocument
+from loop.report.score.view import document_variables
+from loop.report.templates import render_template, shipped_templates
+
+
+def render_score_markdown(
+    document: ScoreDocument, *, templates: Path | None = None
+) -> str:
+    """Return the score as a Markdown document.
+
+    Raises
+    ------
+    DataError
+        The template is missing or wrong.
+    """
+    folder = templates or shipped_templates()
+    return render_template(folder, "score.md.jinja", document_variables(document))
+
+
+def render_errors_csv(document: ScoreDocument) -> str:
+    """Return one row per case, system and label that is missed or invented.
+
+    Ids and labels only, safe to open in a spreadsheet.
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\r\n")
+    writer.writerow(("id", "system", "label", "error"))
+    for case in document.score.cases:
+        for error, labels in (("missed", case.missed), ("invented", case.invented)):
+            for label in labels:
+                row = (case.case_id, case.system, label, error)
+                writer.writerow([neutralise(cell) for cell in row])
+    return stream.getvalue()

@@ -1,0 +1,113 @@
+"""How much of a Ran Score is the extractor's own error, and the score without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.stats.confusion import Confusion, ZeroDivision
+from loop.stats.correction import CorrectedF1, corrected_macro_f1
+from loop.stats.intervals import Estimate
+from loop.stats.resampling import Resampling
+
+ASSUMPTIONS: Final = (
+    "One extractor read both sides, and nobody corrected what it read.",
+    "It errs on these texts as often as on the cases where its sensitivity and "
+    "specificity were measured.",
+    "Given what the two texts really say, its error on the one does not depend on its "
+    "error on the other. Where both share a wording that it misreads, the corrected "
+    "score is too high.",
+    "The reference labels by which its errors were measured are right.",
+    "Uncertain and unanswered pairs are left out, here as there.",
+    "The interval takes in the choice of cases and how few cases the errors were "
+    "measured on, and neither of the assumptions above.",
+)
+"""What every corrected score rests on, as sentences."""
+
+
+class Corrections(NamedTuple):
+    """Scores without the extractor's errors, and what they assume."""
+
+    estimates: tuple[Estimate, ...]
+    """One per system, in the order given."""
+
+    assumptions: tuple[str, ...]
+
+
+def correct(
+    codes: tuple[NDArray[np.int8], NDArray[np.int8]],
+    labels: Sequence[str],
+    errors: Mapping[str, Confusion],
+    *,
+    zero_division: ZeroDivision = "skip",
+    **resampling: Unpack[Resampling],
+) -> Corrections:
+    """Return the macro-F1 of every system with the extractor's errors taken out.
+
+    Parameters
+    ----------
+    codes
+        References, shape ``(n_cases, n_labels)``, and candidates, shape
+        ``(n_systems, n_cases, n_labels)``: 1, 0, -1.
+    labels
+        Label ids.
+    errors
+        Label id to the extractor's confusion counts against a reference standard,
+        for example on its development cohort. A label without an entry, or whose
+        errors are too many to tell present from absent, stays as it was read.
+    zero_division
+        As for `loop.stats.confusion.average_f1`.
+    **resampling
+        As for `loop.stats.bootstrap.bootstrap_f1`.
+
+    Raises
+    ------
+    ValueError
+        `errors` names a label that is not among `labels`.
+
+    References
+    ----------
+    Rogan WJ, Gladen B. Am J Epidemiol 1978;107:71-76.
+    """
+    strange = sorted(set(errors) - set(labels))
+    if strange:
+        raise ValueError(f"errors are given for labels that are not scored: {strange}")
+    reference, candidates = codes
+    results = corrected_macro_f1(
+        reference,
+        candidates,
+        [errors.get(label) for label in labels],
+        zero_division=zero_division,
+        **resampling,
+    )
+    told = (*ASSUMPTIONS, *_say_labels(results[0], labels), *_say_clipped(results))
+    return Corrections(tuple(result.estimate for result in results), told)
+
+
+def _say_labels(result: CorrectedF1, labels: Sequence[str]) -> list[str]:
+    """Say which labels stay as read, when any does."""
+    pairs = zip(labels, result.corrected, strict=True)
+    kept = [label for label, corrected in pairs if not corrected]
+    if not kept:
+        return []
+    return [
+        f"{len(labels) - len(kept)} of {len(labels)} labels are corrected. As read, "
+        "for want of measured errors or because they are too many to invert: "
+        f"{', '.join(kept)}."
+    ]
+
+
+def _say_clipped(results: Sequence[CorrectedF1]) -> list[str]:
+    """Say how often a corrected share was impossible."""
+    clipped = sum(result.clipped for result in results)
+    if not clipped:
+        return []
+    cells = sum(sum(result.corrected) for result in results)
+    return [
+        f"In {clipped} of {cells} corrected labels, counted over all systems, a share "
+        "of cases came out where none can be, and was moved to the nearest limit: "
+        "there the measured errors are more than these texts can hold."
+    ]

@@ -1,0 +1,1 @@
+"""Metrics of generated reports: one registry, one way to run them, one sheet."""

@@ -1,0 +1,337 @@
+"""Ran Score: macro-F1 over the labels, per system, with everything behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.errors import DataError
+from loop.score.averages import average
+from loop.score.bias import Corrections, correct
+from loop.score.counting import LeftOut, apply, count_left_out, f1_columns, paired_rows
+from loop.score.differences import compare
+from loop.score.per_case import score_cases
+from loop.score.records import Conventions, Coverage, Graded
+from loop.score.result import LabelScore, RanScore, SystemScore
+from loop.score.signature import sign
+from loop.stats.confusion import (
+    EXCLUDED,
+    Confusion,
+    average_f1,
+    count_confusions,
+    effective_labels,
+    mean_f1,
+)
+from loop.stats.intervals import Estimate, check_confidence
+from loop.stats.resampling import Resampling, bootstrap, to_estimate
+from loop.stats.systems import Standing, rank_systems
+
+_SAME = 12
+"""Decimals to which equal scores agree: the same terms summed in another order."""
+
+
+class Sampling(TypedDict, total=False):
+    """Options of `score` about chance."""
+
+    resamples: int
+    """Bootstrap resamples; default 10,000."""
+
+    permutations: int
+    """Exchanges per pair of systems; default 10,000."""
+
+    seed: int
+    """Seed of every draw; default 0."""
+
+    confidence: float
+    """Two-sided level of every interval; default 0.95."""
+
+
+def score(
+    graded: Graded,
+    conventions: Conventions,
+    *,
+    coverage: Sequence[Coverage] = (),
+    errors: Mapping[str, Confusion] | None = None,
+    **sampling: Unpack[Sampling],
+) -> RanScore:
+    """Return the Ran Score of every system, their ranking and their differences.
+
+    Each system is scored on the cells that it and the reference decide; a case of
+    which it has no candidate is not scored for it. Differences are taken on the cells
+    that both systems and the reference decide.
+
+    Parameters
+    ----------
+    graded
+        Codes of both sides.
+    conventions
+        What uncertain values count as, what an empty label adds to a mean, and how
+        "No Finding" was made.
+    coverage
+        What became of the rows of each system, in the order of the systems.
+    errors
+        Label id to the extractor's own confusion counts, for `SystemScore.corrected`.
+    **sampling
+        ``resamples`` (10,000), ``permutations`` (10,000), ``seed`` (0),
+        ``confidence`` (0.95). Patients are resampled and exchanged where known.
+
+    Returns
+    -------
+    RanScore
+        Best system first. A score is None where no label counts.
+
+    Raises
+    ------
+    DataError
+        There is no case, or no system.
+    ValueError
+        Shapes, codes or options are wrong, a system is named twice, or `conventions`
+        and `graded` disagree on "No Finding".
+
+    References
+    ----------
+    Opitz J, Burst S. Macro F1 and Macro F1. arXiv:1911.03347 (their averaged F1).
+
+    Examples
+    --------
+    >>> codes = np.array([[1, 0], [0, 1], [0, 0]], dtype=np.int8)
+    >>> graded = Graded(
+    ...     case_ids=("a", "b", "c"),
+    ...     labels=("edema", "fracture"),
+    ...     systems=("copy", "silent"),
+    ...     reference=codes,
+    ...     candidates=np.stack([codes, np.zeros_like(codes)]),
+    ... )
+    >>> result = score(graded, Conventions(), resamples=200)
+    >>> [(one.system, one.ran_score.value, one.rank) for one in result.systems]
+    [('copy', 1.0, 1), ('silent', 0.0, 2)]
+    >>> result.systems[0].signature
+    'ran|given|unc:excl|zd:skip|nf:ran|L:2/2|n:3'
+    """
+    options = _Options(**sampling)
+    table = _Table.of(graded, conventions, coverage)
+    resampling = options.resampling(graded)
+    systems = _score_systems(table, resampling)
+    corrections = _correct(table, errors, resampling)
+    if corrections:
+        corrected = zip(systems, corrections.estimates, strict=True)
+        systems = [replace(one, corrected=estimate) for one, estimate in corrected]
+    return RanScore(
+        systems=tuple(sorted(systems, key=lambda one: one.rank)),
+        differences=compare(
+            (table.reference, table.candidates),
+            graded.systems,
+            permutations=options.permutations,
+            zero_division=conventions.zero_division,
+            **resampling,
+        ),
+        cases=score_cases(graded, conventions, coverage=coverage),
+        conventions=conventions,
+        extractor=graded.extractor,
+        labels=graded.labels,
+        n_cases=len(graded.case_ids),
+        n_patients=None if graded.patients is None else len(set(graded.patients)),
+        resamples=options.resamples,
+        permutations=options.permutations,
+        seed=options.seed,
+        confidence=options.confidence,
+        coverage=tuple(coverage),
+        assumptions=corrections.assumptions if corrections else (),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """The same options with their defaults."""
+
+    resamples: int = 10_000
+    permutations: int = 10_000
+    seed: int = 0
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence)
+        for name in ("resamples", "permutations"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+
+    def resampling(self, graded: Graded) -> Resampling:
+        """Return what every bootstrap is told."""
+        return {
+            "units": graded.units,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "confidence": self.confidence,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """Both sides after the policy for uncertain values, and what that left out."""
+
+    graded: Graded
+    conventions: Conventions
+    reference: NDArray[np.int8]
+    candidates: NDArray[np.int8]
+    """Codes 1, 0, -1; -1 throughout for a case without a candidate."""
+
+    paired: NDArray[np.bool_]
+    """Shape ``(n_systems, n_cases)``."""
+
+    left_out: LeftOut
+
+    @classmethod
+    def of(
+        cls, graded: Graded, conventions: Conventions, coverage: Sequence[Coverage]
+    ) -> _Table:
+        """Return the table of `graded`."""
+        _check(graded, conventions)
+        policy = conventions.uncertain
+        paired = paired_rows(graded, coverage)
+        candidates = apply(graded.candidates, policy)
+        return cls(
+            graded=graded,
+            conventions=conventions,
+            reference=apply(graded.reference, policy),
+            candidates=np.where(paired[..., None], candidates, np.int8(EXCLUDED)),
+            paired=paired,
+            left_out=count_left_out(
+                graded.reference, graded.candidates, policy, paired
+            ),
+        )
+
+
+def _check(graded: Graded, conventions: Conventions) -> None:
+    shape = len(graded.systems), len(graded.case_ids), len(graded.labels)
+    if graded.reference.shape != shape[1:] or graded.candidates.shape != shape:
+        raise ValueError(
+            f"need codes of shapes {shape[1:]} and {shape}, got "
+            f"{graded.reference.shape} and {graded.candidates.shape}"
+        )
+    if len(set(graded.systems)) != len(graded.systems):
+        raise ValueError(f"a system is named twice: {graded.systems}")
+    if graded.no_finding is not conventions.no_finding:
+        raise ValueError(
+            f"'No Finding' was made by {graded.no_finding.value!r}, the conventions "
+            f"say {conventions.no_finding.value!r}"
+        )
+    if 0 in shape:
+        raise DataError(
+            f"nothing to score: {shape[0]} systems, {shape[1]} cases, {shape[2]} "
+            "labels. Give references and at least one system's candidates that share "
+            "ids."
+        )
+
+
+def _score_systems(table: _Table, resampling: Resampling) -> list[SystemScore]:
+    """Return the systems in the order given, ranked."""
+    columns = f1_columns(table.reference, table.candidates)
+    zero_division = table.conventions.zero_division
+    standings = rank_systems(columns, zero_division=zero_division, **resampling)
+    micro = _micro_f1(table, columns, resampling)
+    ranks = _rank([standing.estimate for standing in standings])
+    return [
+        _score_system(table, number, standing, one, rank)
+        for number, (standing, one, rank) in enumerate(
+            zip(standings, micro, ranks, strict=True)
+        )
+    ]
+
+
+def _score_system(
+    table: _Table, number: int, standing: Standing, micro: Estimate, rank: int
+) -> SystemScore:
+    reference, candidate = table.reference, table.candidates[number]
+    counts = count_confusions(reference, candidate)
+    decided = (reference != EXCLUDED) & (candidate != EXCLUDED)
+    conventions, facts = table.conventions, table.graded.extractor
+    rates = average(counts, zero_division=conventions.zero_division)
+    n, effective = int(decided.any(axis=1).sum()), int(effective_labels(counts))
+    return SystemScore(
+        system=table.graded.systems[number],
+        n=n,
+        ran_score=_to_estimate(standing),
+        effective_labels=effective,
+        micro_f1=micro,
+        **rates._asdict(),
+        labels=tuple(_score_labels(table, number, counts)),
+        rank=rank,
+        best=standing.best,
+        perfect=_perfect(table, number),
+        signature=sign(
+            facts,
+            conventions,
+            effective_labels=effective,
+            labels=len(counts),
+            n=n,
+        ),
+    )
+
+
+def _score_labels(
+    table: _Table, number: int, counts: NDArray[np.int64]
+) -> Iterator[LabelScore]:
+    for place, label in enumerate(table.graded.labels):
+        confusion = Confusion(*counts[place].tolist())
+        yield LabelScore(
+            label=label,
+            counts=confusion,
+            uncertain=int(table.left_out.uncertain[number, place]),
+            unanswered=int(table.left_out.unanswered[number, place]),
+            f1=confusion.f1,
+        )
+
+
+def _perfect(table: _Table, number: int) -> float | None:
+    """Return what the references score against themselves, on a system's cases."""
+    reference = table.reference[table.paired[number]]
+    counts = count_confusions(reference, reference)
+    value = float(average_f1(counts, zero_division=table.conventions.zero_division))
+    return None if np.isnan(value) else value
+
+
+def _micro_f1(
+    table: _Table, columns: NDArray[np.int8], resampling: Resampling
+) -> list[Estimate]:
+    """Return the micro F1 of every system, all on the same resamples."""
+    parts = np.split(columns, 2, axis=-1)
+    sums = np.hstack([part.sum(axis=-1, dtype=np.int64).T for part in parts])
+
+    def statistic(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        found, weight = np.split(totals[..., None], 2, axis=1)
+        return mean_f1(found, weight, zero_division=table.conventions.zero_division)
+
+    return [to_estimate(one) for one in bootstrap(sums, statistic, **resampling)]
+
+
+def _rank(scores: Sequence[float | None]) -> list[int]:
+    """Return ranks from 1, shared by equal scores; systems without one come last."""
+    keys = [-np.inf if one is None else round(one, _SAME) for one in scores]
+    return [1 + sum(other > key for other in keys) for key in keys]
+
+
+def _correct(
+    table: _Table, errors: Mapping[str, Confusion] | None, resampling: Resampling
+) -> Corrections | None:
+    if errors is None:
+        return None
+    return correct(
+        (table.reference, table.candidates),
+        table.graded.labels,
+        errors,
+        zero_division=table.conventions.zero_division,
+        **resampling,
+    )
+
+
+def _to_estimate(standing: Standing) -> Estimate:
+    note = ""
+    if standing.estimate is None:
+        note = "not estimable: no label has a positive on either side"
+    elif standing.low is None:
+        note = "interval not estimable: too few units or defined resamples"
+    return Estimate(standing.estimate, standing.low, standing.high, note)

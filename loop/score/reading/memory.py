@@ -1,0 +1,213 @@
+"""Mappings, lists and pandas tables as tables of cases."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import pandas as pd
+
+from loop.labels.importing.columns import cell_text, refuse_repeats
+from loop.score.reading.options import ReadingOptions
+from loop.score.reading.roles import find_ids
+from loop.score.reading.systems import Part
+from loop.score.reading.tables import Row, Table
+
+Texts: TypeAlias = (
+    "Mapping[str, str | None] | Sequence[str | None] | pd.Series[Any] | pd.DataFrame"
+)
+"""Id to text; or a list, a Series, or a DataFrame of texts or labels."""
+
+Candidates: TypeAlias = "Texts | Mapping[str, Texts]"
+"""Of one system, or by the name of the system."""
+
+Patients: TypeAlias = "Mapping[str, str] | Sequence[str] | pd.Series[Any]"
+"""Id to patient, or patients in the order of references without ids."""
+
+CANDIDATE: Final = "candidate"
+"""Name of a system that was given none."""
+
+_ID, _TEXT = "case_id", "text"
+
+
+class Taken(NamedTuple):
+    """What was given in memory, as tables."""
+
+    reference: Table
+    parts: tuple[Part, ...]
+    patients: Mapping[str, str] | None
+    notes: tuple[str, ...]
+
+
+class _Given(NamedTuple):
+    """One thing that was given, as a table with a column of ids."""
+
+    name: str
+    table: Table
+    numbered: bool
+    """Whether it came without ids, so that they are its places."""
+
+    length: int
+
+
+def take_tables(
+    references: Texts,
+    candidates: Candidates,
+    patients: Patients | None,
+    options: ReadingOptions,
+) -> Taken:
+    """Return what `loop.score.joining.join_texts` is given as tables.
+
+    Raises
+    ------
+    ValueError
+        A side is neither of the things it may be, something with ids is given together
+        with something without, or what has none is not equally long.
+    """
+    named = _systems(candidates)
+    given = [
+        _take(references, "references", options),
+        *(_take(each, name or CANDIDATE, options) for name, each in named.items()),
+    ]
+    owners = None if patients is None else _take(patients, "patients", options)
+    every = [*given, owners] if owners is not None else given
+    numbered = _are_numbered(every)
+    return Taken(
+        reference=given[0].table,
+        parts=tuple(
+            Part(each.table, name, CANDIDATE)
+            for each, name in zip(given[1:], named, strict=True)
+        ),
+        patients=None if owners is None else _by_id(owners),
+        notes=(_BY_POSITION,) if numbered else (),
+    )
+
+
+_BY_POSITION: Final = (
+    "References and candidates were given without ids and are joined by position: the "
+    "id of a case is its place, from 0."
+)
+
+
+def _systems(candidates: Candidates) -> Mapping[str, Texts]:
+    """Return what each system is given as; a single one without a name is ``""``."""
+    if not isinstance(candidates, Mapping) or all(map(_is_text, candidates.values())):
+        return {"": cast("Texts", candidates)}
+    named = {str(name).strip(): each for name, each in candidates.items()}
+    if "" in named or len(named) < len(candidates):
+        raise ValueError(f"every system needs a name of its own, got {[*candidates]}")
+    return cast("Mapping[str, Texts]", named)
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, (str, float))
+
+
+def _take(given: object, name: str, options: ReadingOptions) -> _Given:
+    """Return one side with its ids."""
+    if isinstance(given, pd.DataFrame):
+        return _take_frame(given, name, options)
+    if isinstance(given, pd.Series):
+        ids = None if _is_counter(given.index) else list(given.index)
+        return _take_texts(name, ids, _plain(given.to_frame())[0])
+    if isinstance(given, Mapping):
+        return _take_texts(name, list(given), list(given.values()))
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        return _take_texts(name, None, given.tolist())
+    if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
+        return _take_texts(name, None, given)
+    raise ValueError(
+        f"{name}: expected a mapping of id to text, a list, a Series or a DataFrame, "
+        f"got {type(given).__name__}"
+    )
+
+
+def _take_texts(
+    name: str, ids: Sequence[object] | None, texts: Sequence[object]
+) -> _Given:
+    names = _names(ids, len(texts), name)
+    rows = [{_ID: i, _TEXT: text} for i, text in zip(names, texts, strict=True)]
+    return _as_given(name, (_ID, _TEXT), rows, numbered=ids is None)
+
+
+def _take_frame(frame: pd.DataFrame, name: str, options: ReadingOptions) -> _Given:
+    """Return a DataFrame; its id column goes before its index."""
+    header = tuple(map(str, frame.columns))
+    refuse_repeats(header, name)
+    columns = _plain(frame)
+    found = find_ids(header, options)
+    numbered = not found and _is_counter(frame.index)
+    if not found:
+        ids = None if numbered else list(frame.index)
+        header = (_ID, *header)
+        columns = [_names(ids, len(frame), name), *columns]
+    rows = [dict(zip(header, row, strict=True)) for row in zip(*columns, strict=True)]
+    return _as_given(name, header, rows, numbered=numbered)
+
+
+def _as_given(
+    name: str,
+    header: tuple[str, ...],
+    rows: Sequence[Mapping[str, object]],
+    *,
+    numbered: bool,
+) -> _Given:
+    def read(columns: Collection[str]) -> Iterator[Row]:
+        for place, cells in enumerate(rows):
+            yield Row(f"{name}, item {place}", cells)
+
+    table = Table(name=name, header=header, read=read)
+    return _Given(name, table, numbered, len(rows))
+
+
+def _names(ids: Sequence[object] | None, length: int, name: str) -> list[str]:
+    """Return ids as text; places are padded, so that they sort as they stand."""
+    if ids is not None:
+        return [cell_text(each, _ID, name) for each in ids]
+    width = len(str(max(0, length - 1)))
+    return [str(place).zfill(width) for place in range(length)]
+
+
+def _plain(frame: pd.DataFrame) -> list[list[Any]]:
+    """Return the columns as Python values, None where pandas has none."""
+    return [
+        [None if gone else cell for cell, gone in zip(column, blank, strict=True)]
+        for column, blank in (
+            (frame.iloc[:, place].tolist(), frame.iloc[:, place].isna().tolist())
+            for place in range(frame.shape[1])
+        )
+    ]
+
+
+def _is_counter(index: pd.Index) -> bool:
+    """Whether rows are merely numbered, as pandas does unasked."""
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+
+
+def _are_numbered(every: Sequence[_Given]) -> bool:
+    """Return whether all came without ids; refuse what cannot be joined so."""
+    bare = [each for each in every if each.numbered]
+    if not bare:
+        return False
+    if len(bare) < len(every):
+        other = next(each for each in every if not each.numbered)
+        raise ValueError(
+            f"{bare[0].name} has no ids and {other.name} has. Give both ids, as the "
+            "keys of a mapping, an index that is no mere count, or a column id"
+        )
+    if len({each.length for each in bare}) > 1:
+        said = ", ".join(f"{each.length} {each.name}" for each in bare)
+        raise ValueError(
+            f"without ids all sides must be equally long, got {said}. Give ids: a row "
+            "that is lost would shift all others"
+        )
+    return True
+
+
+def _by_id(given: _Given) -> dict[str, str]:
+    """Return the patient of each id."""
+    return {
+        str(row.cells[_ID]).strip(): cell_text(row.cells[_TEXT], given.name, row.where)
+        for row in given.table.read(())
+    }

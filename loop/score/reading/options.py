@@ -1,0 +1,65 @@
+"""What a user may say about the files that are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from loop.core.errors import DataError
+from loop.labels.importing.encodings import check_encoding
+from loop.score.given import LabelCells
+
+DUPLICATES = ("refuse", "first", "last")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How files of references and candidates are read.
+
+    A column that is named is used in every file that has it; the other files are read
+    by the names that are known, and a note says so.
+
+    Raises
+    ------
+    DataError
+        The encoding, the policy for duplicates or one for label cells is unknown.
+    """
+
+    encoding: str = "auto"
+    """``"auto"``: UTF-8, else GBK; or a codec name."""
+
+    id_column: str | None = None
+    """Column of the case ids; None: found by its name, for example ``study_id``."""
+
+    text_column: str | None = None
+    """Column of the texts; None: found, for example ``prediction`` or ``report``."""
+
+    system_column: str | None = None
+    """Column that names the system of a candidate; None: found, as ``system``."""
+
+    patient_column: str | None = None
+    """Column of the references with their patients; None: found, as ``patient_id``."""
+
+    language: str = ""
+    """ISO 639-1 code of every case; empty: by column, else by the text itself."""
+
+    duplicates: str = "refuse"
+    """What happens to an id with two different contents: ``"refuse"``, or the
+    ``"first"`` or ``"last"`` row is used."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Word of a label cell to ``present``, ``absent``, ``uncertain`` or ``missing``,
+    for example ``{"yes": "present"}``; ``""`` is a blank cell."""
+
+    def __post_init__(self) -> None:
+        check_encoding(self.encoding)
+        LabelCells(self.values)
+        if self.duplicates not in DUPLICATES:
+            raise DataError(
+                f"duplicates: {self.duplicates[:40]!r} is none of "
+                f"{', '.join(DUPLICATES)}. Name one of them."
+            )
+
+
+DEFAULTS = ReadingOptions()
+"""Everything found by name; two contents of one id refused."""

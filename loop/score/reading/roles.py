@@ -1,0 +1,251 @@
+"""Which column of a table is the id, the text, the system, the patient or a label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from loop.core.errors import DataError
+from loop.labels.importing.columns import ROLES, label_columns, name_columns
+from loop.labels.taxonomy import Taxonomy, fold_name
+from loop.score.reading.options import ReadingOptions
+from loop.score.reading.tables import Table
+
+
+class SideKind(StrEnum):
+    """Which side of the pairs is looked for in a table."""
+
+    REFERENCE = "reference"
+    CANDIDATE = "candidate"
+
+
+# Of several columns for one role, the first listed here is used. What may be a mere
+# count of rows comes last: beside a study_id, it is one.
+_COUNTS = ("sample_id", "id", "编号", "序号")
+_IDS = (
+    *(name for name in ROLES["case_id"] if name not in _COUNTS),
+    *("image_id", "dicom_id", *_COUNTS),
+)
+_SYSTEMS = ("system", "system_name", "system_id", "model", "model_name", "generator")
+_TEXTS: Mapping[SideKind, tuple[str, ...]] = {
+    SideKind.REFERENCE: (
+        *("reference", "reference_text", "reference_report", "references"),
+        *("ground_truth", "ground_truth_report", "gt", "gt_report", "gold", "target"),
+        *ROLES["text"],
+    ),
+    SideKind.CANDIDATE: (
+        *("candidate", "candidate_text", "candidate_report", "candidates"),
+        *("prediction", "predictions", "predicted", "predicted_report", "pred"),
+        *("generated", "generated_report", "generated_text", "generation"),
+        *("hypothesis", "output", "model_output", "response", "completion"),
+        *ROLES["text"],
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideColumns:
+    """The columns of one side, as they are called in its table."""
+
+    case_id: str
+    texts: tuple[str, ...] = ()
+    """Columns that together are the text; empty where the table holds labels."""
+
+    system: str = ""
+    patient: str = ""
+    language: str = ""
+    labels: Mapping[str, str]
+    """Label id to column, in taxonomy order; empty where the table holds texts."""
+
+    notes: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All of them, each once."""
+        single = (self.case_id, self.system, self.patient, self.language)
+        every = (*single, *self.texts, *self.labels.values())
+        return tuple(dict.fromkeys(name for name in every if name))
+
+
+def find_side(
+    table: Table, kind: SideKind, taxonomy: Taxonomy, options: ReadingOptions
+) -> SideColumns:
+    """Return the columns of one side of `table`.
+
+    A table with a text is read for its text, whatever labels stand beside it; one
+    without a text is read for its labels.
+
+    Raises
+    ------
+    DataError
+        There is no column of ids, or neither text nor label; or two columns are the
+        same label.
+    UnknownLabelError
+        A column is almost, but not quite, a label of the taxonomy.
+    """
+    finder = _Finder(table)
+    case_id = finder.find(_IDS, options.id_column)
+    if not case_id:
+        raise DataError(
+            f"{table.name}: no column with case ids (there: "
+            f"{name_columns(table.header)}). Say which it is with --id-column, or name "
+            "it id or study_id. Rows are joined by id, never by position."
+        )
+    others = _find_others(finder, kind, options)
+    # No text or label is in a column that is something else, used here or not.
+    known = (_SYSTEMS, ROLES["patient"], ROLES["exam"])
+    finder.taken.update({case_id, *others.values()})
+    finder.taken.update(finder.find(aliases, None) for aliases in known)
+    texts = _find_texts(finder, kind, options)
+    labels = _find_labels(finder, texts, kind, taxonomy)
+    return SideColumns(
+        case_id=case_id,
+        texts=texts,
+        labels=labels,
+        notes=tuple(finder.notes),
+        **others,
+    )
+
+
+def find_ids(header: Sequence[str], options: ReadingOptions) -> str:
+    """Return the column of `header` that holds the ids, or ``""``."""
+    wanted = (*([options.id_column] if options.id_column else []), *_IDS)
+    return next(filter(None, (_match(header, name) for name in wanted)), "")
+
+
+def agree_on_ids(tables: Sequence[Table], options: ReadingOptions) -> ReadingOptions:
+    """Return `options` with the id column that all tables have, if one was not named.
+
+    Tables may have several kinds of ids, and only one kind in common.
+    """
+    if options.id_column is not None:
+        return options
+    shared = (
+        name for name in _IDS if all(_match(table.header, name) for table in tables)
+    )
+    return replace(options, id_column=next(shared, None))
+
+
+def require_named(
+    reference: Table, candidates: Sequence[Table], options: ReadingOptions
+) -> None:
+    """Refuse a named column that no table has which it is for.
+
+    Raises
+    ------
+    DataError
+        There is one: a typing error would let another column be used.
+    """
+    every = [reference, *candidates]
+    named = {
+        "--id-column": (options.id_column, every),
+        "--text-column": (options.text_column, every),
+        "--system-column": (options.system_column, candidates),
+        "--patient-column": (options.patient_column, [reference]),
+    }
+    for option, (name, tables) in named.items():
+        if name is not None and not any(_match(each.header, name) for each in tables):
+            there = name_columns([column for each in tables for column in each.header])
+            raise DataError(
+                f"{option}: no column {name[:60]!r} in {_names(tables)} (there: "
+                f"{there}). Correct the name."
+            )
+
+
+class _Finder:
+    """Finds columns of one table by their names."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.taken: set[str] = set()
+        self.notes: list[str] = []
+
+    def find(self, aliases: Iterable[str], named: str | None) -> str:
+        """Return the column that is `named`, else the first of `aliases`; or ``""``."""
+        if named is not None and (found := _match(self.table.header, named)):
+            return found
+        free = [name for name in self.table.header if name not in self.taken]
+        known = (_match(free, alias) for alias in aliases)
+        found = next(filter(None, known), "")
+        if named is not None and found:
+            self.notes.append(
+                f"{self.table.name} has no column {named[:60]!r}; {found[:60]!r} is "
+                "used there."
+            )
+        return found
+
+
+def _find_others(
+    finder: _Finder, kind: SideKind, options: ReadingOptions
+) -> dict[str, str]:
+    """Return the columns that a side may have beside id and content."""
+    language = finder.find(ROLES["language"], None)
+    if kind is SideKind.REFERENCE:
+        patient = finder.find(ROLES["patient"], options.patient_column)
+        return {"language": language, "patient": patient}
+    system = finder.find(_SYSTEMS, options.system_column)
+    return {"language": language, "system": system}
+
+
+def _find_texts(
+    finder: _Finder, kind: SideKind, options: ReadingOptions
+) -> tuple[str, ...]:
+    whole = finder.find(_TEXTS[kind], options.text_column)
+    if whole:
+        return (whole,)
+    parts = (finder.find(ROLES[role], None) for role in ("findings", "impression"))
+    return tuple(filter(None, parts))
+
+
+def _find_labels(
+    finder: _Finder, texts: tuple[str, ...], kind: SideKind, taxonomy: Taxonomy
+) -> Mapping[str, str]:
+    """Return the label columns of a table without a text."""
+    name, header = finder.table.name, finder.table.header
+    rest = [column for column in header if column not in finder.taken]
+    if texts:
+        beside = sum(map(taxonomy.knows, rest))
+        if beside:
+            finder.notes.append(
+                f"{name} holds texts and {beside} label(s): the texts are scored. "
+                "Remove the column of texts to score its labels."
+            )
+        return {}
+    labels = label_columns(rest, taxonomy, name)
+    if not labels:
+        raise DataError(
+            f"{name}: no column with a text and none with a label (there: "
+            f"{name_columns(header)}). Say which holds the text with --text-column, or "
+            f"name it {kind.value} or text."
+        )
+    _note_labels(finder, labels, rest, taxonomy)
+    return labels
+
+
+def _note_labels(
+    finder: _Finder, labels: Mapping[str, str], rest: Sequence[str], taxonomy: Taxonomy
+) -> None:
+    """Say which labels are not there, and which columns are none."""
+    name = finder.table.name
+    unused = [column for column in rest if column not in labels.values()]
+    if unused:
+        finder.notes.append(
+            f"{name}: {len(unused)} column(s) are no label and were not used "
+            f"({name_columns(unused)})."
+        )
+    if len(labels) < len(taxonomy.ids):
+        finder.notes.append(
+            f"{name} has {len(labels)} of the {len(taxonomy.ids)} labels; the others "
+            "are missing there, not absent."
+        )
+
+
+def _match(header: Sequence[str], wanted: str) -> str:
+    """Return the column called `wanted`, exactly or folded; or ``""``."""
+    folded = {fold_name(name): name for name in reversed(header)}
+    return wanted if wanted in header else folded.get(fold_name(wanted), "")
+
+
+def _names(tables: Sequence[Table]) -> str:
+    return ", ".join(dict.fromkeys(each.name for each in tables))

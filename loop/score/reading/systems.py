@@ -1,0 +1,66 @@
+"""Which rows of which tables belong to which system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from loop.core.errors import DataError
+from loop.score.reading.entries import Entry
+from loop.score.reading.tables import Table
+
+
+class Part(NamedTuple):
+    """A table of candidates, and whose it is."""
+
+    table: Table
+    system: str
+    """Name that was given; empty: that of its system column, else `fallback`."""
+
+    fallback: str
+
+
+def group_systems(
+    read: Iterable[tuple[Part, Sequence[Entry]]],
+) -> dict[str, list[Entry]]:
+    """Return the rows of each system, systems in the order of their tables.
+
+    Those of one table are sorted by name, so that the order of rows changes nothing.
+
+    Raises
+    ------
+    DataError
+        A table that was given one name holds several systems, or a table without a name
+        is called like another system.
+    """
+    groups: dict[str, list[Entry]] = {}
+    owners: dict[str, Part] = {}
+    for part, entries in read:
+        names = sorted({entry.system for entry in entries})
+        _require_single(part, names)
+        for name in names:
+            system = part.system or name or part.fallback
+            mine = [entry for entry in entries if entry.system == name]
+            unasked = not part.system and not name
+            other = owners.setdefault(system, part)
+            if other is not part and (unasked or _is_unnamed(other, groups[system])):
+                raise DataError(
+                    f"{other.table.name} and {part.table.name} would both be system "
+                    f"{system!r}. Give each a name, as NAME=FILE."
+                )
+            groups.setdefault(system, []).extend(mine)
+    return groups
+
+
+def _is_unnamed(part: Part, entries: Sequence[Entry]) -> bool:
+    """Whether a system is called after its file only."""
+    return not part.system and not entries[0].system
+
+
+def _require_single(part: Part, names: Sequence[str]) -> None:
+    if part.system and len(names) > 1:
+        raise DataError(
+            f"{part.table.name} was named {part.system[:60]!r} and holds {len(names)} "
+            f"systems ({', '.join(repr(name[:40]) for name in names[:3])}). Give it "
+            "without a name."
+        )

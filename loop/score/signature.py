@@ -1,0 +1,64 @@
+"""The conventions of a Ran Score as one line, so that two numbers can be compared."""
+
+from __future__ import annotations
+
+from loop.score.records import Conventions, ExtractorFacts
+
+_SHOWN = 6
+"""Hex characters of a digest, as in the signatures of evaluations."""
+
+
+def sign(
+    extractor: ExtractorFacts,
+    conventions: Conventions,
+    *,
+    effective_labels: int,
+    labels: int,
+    n: int,
+) -> str:
+    """Return the signature of a Ran Score: comparable only where these are equal.
+
+    Parameters
+    ----------
+    extractor
+        What read the labels.
+    conventions
+        What was decided about uncertain values, empty labels and "No Finding".
+    effective_labels
+        Labels whose F1 is defined.
+    labels
+        All labels.
+    n
+        Cases scored.
+
+    Returns
+    -------
+    str
+        Fields between vertical bars: measure, extractor and the first characters of
+        its digest, engine and those of its identity (both left out for given labels),
+        uncertain policy, zero division, "No Finding" policy, labels, cases.
+
+    Examples
+    --------
+    >>> facts = ExtractorFacts(ref="extractor@v7", digest="3f2a91" * 8, engine="rules")
+    >>> sign(facts, Conventions(), effective_labels=19, labels=21, n=3000)
+    'ran|extractor@v7:3f2a91|rules|unc:excl|zd:skip|nf:ran|L:19/21|n:3000'
+    >>> given = ExtractorFacts(ref="given", digest="", engine="")
+    >>> sign(given, Conventions(), effective_labels=3, labels=21, n=3)
+    'ran|given|unc:excl|zd:skip|nf:ran|L:3/21|n:3'
+    """
+    fields = [
+        "ran",
+        _with_digest(extractor.ref, extractor.digest),
+        _with_digest(extractor.engine, extractor.identity),
+        f"unc:{conventions.uncertain.value}",
+        f"zd:{conventions.zero_division}",
+        f"nf:{conventions.no_finding.value}",
+        f"L:{effective_labels}/{labels}",
+        f"n:{n}",
+    ]
+    return "|".join(field for field in fields if field)
+
+
+def _with_digest(name: str, digest: str) -> str:
+    return f"{name}:{digest[:_SHOWN]}" if digest else name

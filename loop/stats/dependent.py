@@ -1,0 +1,278 @@
+"""Which of two metrics goes better with the ratings: tests of the difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+from scipy.stats import rankdata
+
+from loop.stats.concordance import normalise, quadratic, sum_signs
+from loop.stats.exchange import check_permutations, exact_p, sampled_p
+from loop.stats.rated import keep_rated
+
+_EXACT_UNITS = 18
+"""Up to so many units all exchanges are counted, however few were asked for."""
+
+
+class WilliamsTest(NamedTuple):
+    """Two correlations with one variable in common."""
+
+    t: float | None
+    """Above 0 when the first correlation is higher; None where undefined."""
+
+    df: int
+    """Degrees of freedom, ``n - 3``."""
+
+    p: float | None
+    """Two-sided."""
+
+
+class MetricTest(NamedTuple):
+    """Two metrics against the same ratings."""
+
+    difference: float | None
+    """tau-b of the first metric minus that of the second; None where undefined."""
+
+    p: float | None
+    """Two-sided."""
+
+    exact: bool
+    """Whether every exchange was counted, not a sample of them."""
+
+    n: int
+    """Candidates with both scores and a rating."""
+
+    n_units: int
+    """Units (cases) that these candidates belong to."""
+
+
+def williams(r12: float, r13: float, r23: float, n: int) -> WilliamsTest:
+    """Return the test of whether two dependent Pearson correlations are equal.
+
+    It takes candidates as independent and normal: with several per case, or ratings
+    in few steps, `compare_metrics` is the one to trust.
+
+    Parameters
+    ----------
+    r12, r13
+        Correlations of metric 2 and of metric 3 with the ratings 1, in [-1, 1].
+    r23
+        Correlation of the two metrics with each other.
+    n
+        Candidates that all three rest on.
+
+    Returns
+    -------
+    WilliamsTest
+        ``t`` is 0 and ``p`` 1 for equal correlations; both are None where the
+        variance is 0 or `n` is below 4.
+
+    Raises
+    ------
+    ValueError
+        A correlation is outside [-1, 1] or NaN.
+
+    References
+    ----------
+    Williams EJ. J R Stat Soc B 1959;21:396-399; as recommended by Steiger JH. Psychol
+    Bull 1980;87:245-251 (his equation 7).
+
+    Examples
+    --------
+    >>> t, df, p = williams(0.80, 0.72, 0.89, 26)
+    >>> f"t {t:.3f}, df {df}, p {p:.3f}"
+    't 1.361, df 23, p 0.187'
+    """
+    for r in (r12, r13, r23):
+        if not -1 <= r <= 1:
+            raise ValueError(f"correlations must be in [-1, 1], got {r}")
+    df = n - 3
+    if df < 1:
+        return WilliamsTest(None, df, None)
+    if r12 == r13:
+        return WilliamsTest(0.0, df, 1.0)
+    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
+    mean = (r12 + r13) / 2
+    spread = 2 * (n - 1) / df * max(determinant, 0.0) + mean**2 * (1 - r23) ** 3
+    if spread <= 0:
+        return WilliamsTest(None, df, None)
+    t = (r12 - r13) * sqrt((n - 1) * (1 + r23) / spread)
+    return WilliamsTest(t, df, 2 * float(stdtr(df, -abs(t))))
+
+
+def compare_metrics(
+    first: NDArray[Any],
+    second: NDArray[Any],
+    ratings: NDArray[Any],
+    units: NDArray[Any] | None = None,
+    *,
+    permutations: int = 10_000,
+    seed: int = 0,
+) -> MetricTest:
+    """Return the difference of two metrics' tau-b with the ratings, and its test.
+
+    The two metrics are put on one scale, the ranks of their own scores. The test
+    exchanges the two ranks of a candidate, for all candidates of a unit together, and
+    asks how often the difference becomes at least as large. Units on which both
+    metrics have the same ranks cannot change it: with up to 18 others, or as many as
+    `permutations` allows, every exchange is counted and the p-value is exact.
+
+    Parameters
+    ----------
+    first, second
+        Scores, higher is better (negate the others), NaN where missing, shape
+        ``(n_candidates,)``.
+    ratings
+        Ratings of the same candidates, NaN where missing.
+    units
+        Unit of each candidate, for example its case; None: each is its own.
+    permutations
+        Exchanges drawn where they are not all counted.
+    seed
+        Seed of the draws.
+
+    Returns
+    -------
+    MetricTest
+        On the candidates that have all three. An exchange after which a tau-b is
+        undefined counts as large; a sampled p is ``(k + 1) / (permutations + 1)``.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ, a value is infinite, or `permutations` is below 1.
+
+    References
+    ----------
+    Kendall MG. Biometrika 1945;33:239-251 (tau-b). Noreen EW. Computer-Intensive
+    Methods for Testing Hypotheses. 1989.
+
+    Examples
+    --------
+    >>> rating = np.arange(6.0)
+    >>> compare_metrics(rating, -rating, rating)
+    MetricTest(difference=2.0, p=0.03125, exact=True, n=6, n_units=6)
+    """
+    check_permutations(permutations)
+    kept = keep_rated(first, second, ratings, units=units)
+    one, two, rating = kept.values
+    table = _tabulate(rankdata(one), rankdata(two), rating, kept.position)
+    nothing = np.zeros((1, kept.n_units), dtype=np.bool_)
+    [[difference]] = table.differences(nothing)
+    if np.isnan(difference):
+        return MetricTest(None, None, False, kept.n, kept.n_units)
+    p, exact = _test(table, abs(difference), permutations, seed)
+    return MetricTest(float(difference), p, exact, kept.n, kept.n_units)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """A sum over pairs of candidates, in which units are exchanged.
+
+    With s 1 for exchanged units it is ``whole + linear s + s' square s``, once for
+    what then is the first metric and once for the second.
+    """
+
+    whole: NDArray[np.float64]
+    """Shape ``(2,)``."""
+
+    linear: NDArray[np.float64]
+    """Shape ``(n_units, 2)``."""
+
+    square: NDArray[Any]
+    """Shape ``(n_units, n_units)``; the same for both."""
+
+    def values(self, swaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the sums, shape ``(n, 2)``."""
+        both = quadratic(self.square, swaps)[:, None]
+        return np.asarray(self.whole + swaps @ self.linear + both)
+
+    def only(self, units: NDArray[np.intp]) -> _Form:
+        """Return the form in which only these units are ever exchanged."""
+        return _Form(
+            whole=self.whole,
+            linear=self.linear[units],
+            square=self.square[np.ix_(units, units)],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Exchangeable:
+    """What the tau-b of both metrics are made of."""
+
+    ordered: _Form
+    untied: _Form
+    rating_untied: float
+    differing: NDArray[np.intp]
+    """Units in which the two metrics have different ranks."""
+
+    def differences(self, swaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return tau-b of the first minus that of the second, shape ``(n, 1)``."""
+        taus = normalise(
+            self.ordered.values(swaps),
+            self.untied.values(swaps),
+            np.asarray(self.rating_untied),
+        )
+        return np.asarray(taus[:, :1] - taus[:, 1:])
+
+
+def _tabulate(
+    one: NDArray[np.float64],
+    two: NDArray[np.float64],
+    rating: NDArray[np.float64],
+    position: NDArray[np.intp],
+) -> _Exchangeable:
+    ratings = (rating, rating)
+    return _Exchangeable(
+        ordered=_form(one, two, ratings, position),
+        untied=_form(one, two, None, position),
+        rating_untied=float(sum_signs(ratings, None, position).sum()),
+        differing=np.unique(position[one != two]),
+    )
+
+
+def _form(
+    one: NDArray[np.float64],
+    two: NDArray[np.float64],
+    ratings: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
+    position: NDArray[np.intp],
+) -> _Form:
+    """Return the form, multiplied out from ``e' A e + 2 e' M s + s' B s``, e = 1 - s.
+
+    A pair of candidates counts with the ranks of one metric (A), of the other (B), or
+    of either where only one of the two is exchanged (M).
+    """
+    own = sum_signs((one, one), ratings, position).astype(np.float64)
+    mixed = sum_signs((one, two), ratings, position).astype(np.float64)
+    other = sum_signs((two, two), ratings, position).astype(np.float64)
+    return _Form(
+        whole=np.array([own.sum(), other.sum()]),
+        linear=2
+        * np.stack([mixed.sum(0) - own.sum(0), mixed.sum(1) - other.sum(0)], 1),
+        square=own - 2 * mixed + other,
+    )
+
+
+def _test(
+    table: _Exchangeable, observed: float, permutations: int, seed: int
+) -> tuple[float, bool]:
+    size = np.array([observed])
+    few = len(table.differing)
+    if few <= _EXACT_UNITS or few < permutations.bit_length():
+        short = _Exchangeable(
+            ordered=table.ordered.only(table.differing),
+            untied=table.untied.only(table.differing),
+            rating_untied=table.rating_untied,
+            differing=table.differing,
+        )
+        return float(exact_p(short.differences, size, few)[0]), True
+    n_units = len(table.ordered.square)
+    p = sampled_p(
+        table.differences, size, n_units, permutations=permutations, seed=seed
+    )
+    return float(p[0]), False

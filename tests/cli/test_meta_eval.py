@@ -1,0 +1,203 @@
+"""The verb ``meta-eval``: from files to tables, documents and exit codes."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import DataError
+from tests.experts.radpref_folder import candidate, case, write_folder
+
+RATINGS = "id,system,rater,score\n" + "".join(
+    f"{case},{system},{rater},{1 + (at * step + extra) % 5}\n"
+    for at, case in enumerate("abcdefgh")
+    for system, step in (("x", 1), ("y", 3))
+    for rater, extra in (("ann", 0), ("ben", at % 2))
+)
+SCORES = "id,system,f1,ran_errors,n_words\n" + "".join(
+    f"{case},{system},{(at * step) % 5 / 5},{5 - (at * step) % 4},{at}\n"
+    for at, case in enumerate("abcdefgh")
+    for system, step in (("x", 1), ("y", 3))
+)
+QUICK = ["--resamples", "50", "--permutations", "100"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with ratings and scores; no workspace is above it."""
+    (tmp_path / "ratings.csv").write_text(RATINGS)
+    (tmp_path / "scores.csv").write_text(SCORES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def meta_eval(*args):
+    """Run the verb."""
+    return CliRunner().invoke(app, ["meta-eval", *args])
+
+
+def plain(*args):
+    """Run the verb on the plain files."""
+    return meta_eval("scores.csv", "--ratings", "ratings.csv", *QUICK, *args)
+
+
+def test_scores_and_ratings_become_a_table(folder):
+    """Without a workspace, from two plain files."""
+    result = plain()
+    assert result.exit_code == 0, result.output
+    assert "16 candidates for 8 cases, 2 systems, 2 raters" in result.output
+    assert "Ran errors: lower is better, negated" in result.output
+    assert "ann and ben" in result.output
+    assert "n_words" in result.output.split("describe and do not grade")[1]
+
+
+def test_json_is_one_object(folder):
+    """And nothing else on stdout."""
+    result = plain("--json")
+    data = json.loads(result.stdout)
+    assert {one["metric"] for one in data["metrics"]} == {"f1", "ran_errors"}
+    assert data["candidates"] == 16
+
+
+def test_a_named_metric_is_shown_though_it_only_describes(folder):
+    """Who names it wants to see it."""
+    data = json.loads(plain("--metric", "n_words", "--json").stdout)
+    [one] = data["metrics"]
+    assert (one["metric"], one["negated"]) == ("n_words", False)
+    assert "does not grade" in one["note"]
+
+
+def test_the_direction_of_an_unknown_metric_can_be_said(folder):
+    """Nobody can know it from the name."""
+    plainly = json.loads(plain("--metric", "f1", "--json").stdout)["metrics"][0]
+    turned = json.loads(plain("--metric", "f1", "--lower", "f1", "--json").stdout)
+    [one] = turned["metrics"]
+    assert one["negated"]
+    before, after = (each["consensus"]["tau_b"]["value"] for each in (plainly, one))
+    assert after == pytest.approx(-before)
+
+
+def test_documents_are_written(folder):
+    """HTML, Markdown and the figure alone."""
+    out = ["--html", "m.html", "--md", "m.md", "--svg", "m.svg"]
+    result = plain(*out)
+    assert result.exit_code == 0, result.output
+    for name, start in (("m.html", "<!DOCTYPE"), ("m.md", "# Met"), ("m.svg", "<svg")):
+        assert (folder / name).read_text().lstrip().startswith(start)
+    assert "wrote m.html" in result.output
+
+
+def test_several_files_of_scores_are_one(folder):
+    """As arguments, or by option."""
+    (folder / "more.csv").write_text("id,system,late\na,x,1\nb,x,2\nc,x,3\nd,x,3\n")
+    data = json.loads(plain("--scores", "more.csv", "--json").stdout)
+    assert {one["metric"] for one in data["metrics"]} == {"f1", "ran_errors", "late"}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["scores.csv"],
+        ["--ratings", "ratings.csv"],
+        ["scores.csv", "--ratings", "ratings.csv", "--radpref", "."],
+        ["scores.csv", "--ratings", "ratings.csv", "--per-case", "out.csv"],
+        ["scores.csv", "--ratings", "ratings.csv", "--extractor", "extractor@v1"],
+        ["--radpref", ".", "--scale", "1", "5"],
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(folder, args):
+    """Exit code 2, before anything is read."""
+    assert meta_eval(*args).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["absent.csv", "--ratings", "ratings.csv"], "absent.csv"),
+        (["scores.csv", "--ratings", "scores.csv"], "no column rater"),
+        (["scores.csv", "--ratings", "ratings.csv", "-m", "rouge"], "no column rouge"),
+        (["--radpref", "."], "no RadPref folder"),
+        (
+            ["scores.csv", "--ratings", "ratings.csv", "--lower", "f2"],
+            "--lower f2: there is no such metric",
+        ),
+        (
+            ["scores.csv", "--ratings", "ratings.csv", "--lower", "ran_errors"],
+            "ranloop knows that lower is better",
+        ),
+        (["scores.csv", "--ratings", "ratings.csv", "--scale", "1", "3"], "off the sc"),
+    ],
+)
+def test_a_wrong_file_is_an_error_that_says_what_to_do(folder, args, said):
+    """The command line prints it without a traceback, with exit code 1."""
+    result = meta_eval(*args)
+    assert isinstance(result.exception, DataError)
+    assert said in str(result.exception)
+
+
+@pytest.fixture
+def radpref(folder):
+    """Return a made-up folder in the form of RadPref, with texts about chests."""
+    texts = {
+        "ground_truth_report": "Small left pleural effusion. No pneumothorax.",
+        "C1_report": "Left pleural effusion.",
+        "C2_report": "The lungs are clear. Cardiomegaly.",
+    }
+    cases = [{**case(name, 1), **texts} for name in ("one", "two", "three")]
+    points = {"one": (5, 1), "two": (4, 2), "three": (5, 3)}
+    rated = {
+        name: {
+            "C1": candidate(good),
+            "C2": candidate(bad, missing={0: "urgent"}),
+        }
+        for name, (good, bad) in points.items()
+    }
+    return write_folder(folder / "radpref", cases, {"1": rated, "2": rated})
+
+
+@pytest.mark.slow
+def test_texts_of_radpref_are_scored_and_kept(radpref, folder):
+    """Without scores the metrics run on the texts; the scores can be used again."""
+    names = ["--metric", "ran_errors", "--metric", "rouge_l"]
+    args = ["--radpref", "radpref", *names, *QUICK, "--json"]
+    result = meta_eval(*args, "--per-case", "per_case.csv")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert {one["metric"] for one in data["metrics"]} == {"ran_errors", "rouge_l"}
+    assert data["metrics"][0]["consensus"]["tau_b"]["value"] > 0.7
+    assert {one["name"] for one in data["own_counts"]} >= {"GREEN", "Formula"}
+    again = meta_eval(*args, "--scores", "per_case.csv")
+    found = json.loads(again.stdout)
+    for one, two in zip(data["metrics"], found["metrics"], strict=True):
+        assert one["consensus"] == two["consensus"]
+    assert "effusion" not in result.output + (folder / "per_case.csv").read_text()
+
+
+def test_no_document_is_written_over_the_workspace(radpref, workspace, folder):
+    """Its own files are not for documents."""
+    target = workspace.prompts / "m.html"
+    result = plain("--html", str(target), "--workspace", str(workspace.root))
+    assert isinstance(result.exception, DataError)
+    assert not target.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_ran_score_agrees_with_radiologists_more_than_any_lexical_metric(data_folder):
+    """The aim on RadPref, with the shipped extractor and the engine `rules`."""
+    names = [
+        "ran_score", "ran_errors", "rouge_1", "rouge_2", "rouge_l", "bleu_1", "bleu_2",
+        "bleu_4", "meteor", "chrf",
+    ]  # fmt: skip
+    chosen = [word for name in names for word in ("--metric", name)]
+    args = ["--radpref", str(data_folder / "radpref"), *chosen, *QUICK, "--json"]
+    result = meta_eval(*args)
+    assert result.exit_code == 0, result.output
+    tau = {
+        one["metric"]: one["consensus"]["tau_b"]["value"]
+        for one in json.loads(result.stdout)["metrics"]
+    }
+    ours = {tau.pop("ran_score"), tau.pop("ran_errors")}
+    assert min(ours) > max(tau.values())

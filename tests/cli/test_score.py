@@ -1,0 +1,338 @@
+"""The verb ``score``, end to end on small files, with the shipped extractor."""
+
+import csv
+import io
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import DataError, WorkspaceError
+from loop.core.paths import bundled
+from loop.labels.taxonomy import read_taxonomy
+
+SECRET = "zebra"
+FINDINGS = (
+    "Small left pleural effusion.",
+    "Cardiomegaly with mild pulmonary edema.",
+    "Right lower lobe consolidation.",
+    "No acute cardiopulmonary abnormality.",
+    "Large right pneumothorax.",
+)
+NORMAL = "The lungs are clear. No pleural effusion or pneumothorax."
+QUICK = ("--resamples", "50", "--permutations", "50", "--metric", "none")
+TAXONOMY = read_taxonomy(bundled() / "labels")
+
+
+def write(path, rows, header=("id", "text")):
+    """Write a table and return its path."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Work in an empty folder outside any workspace, with references and systems."""
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"c{n:02}", f"{FINDINGS[n % 5]} {SECRET} {n}.") for n in range(20)]
+    write(tmp_path / "ref.csv", rows)
+    write(tmp_path / "copy.csv", rows)
+    write(tmp_path / "normal.csv", [(name, NORMAL) for name, _ in rows])
+    return tmp_path
+
+
+def run(*args, code=0):
+    """Run the verb and return what it says."""
+    done = CliRunner().invoke(app, ["score", *map(str, args)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == code, done.output
+    return done
+
+
+def data_of(*args):
+    """Return the JSON of the verb."""
+    return json.loads(run(*args, *QUICK, "--json").stdout)
+
+
+@pytest.mark.slow
+def test_systems_are_ranked_and_every_number_is_signed(folder):
+    """A copy scores 1, a template that is always normal loses every finding."""
+    data = data_of("copy.csv", "normal.csv", "-r", "ref.csv")
+    first, second = data["systems"]
+    assert (first["system"], first["ran_score"]["value"]) == ("copy", 1.0)
+    assert second["system"] == "normal" and second["ran_score"]["value"] < 0.5
+    assert first["signature"].startswith("ran|extractor@v7:")
+    assert "unc:excl|zd:skip|nf:ran" in first["signature"]
+    assert first["perfect_copy"] == 1.0
+    assert data["differences"][0]["better"] == "copy"
+    assert data["extractor"]["release"] == "extractor-v7"
+    assert any("newest release" in text for text in data["remarks"])
+
+
+@pytest.mark.slow
+def test_the_order_of_rows_changes_nothing(folder):
+    """Rows are joined by id: reversed and shuffled files give the same numbers."""
+    before = data_of("copy.csv", "normal.csv", "-r", "ref.csv")
+    for name in ("copy.csv", "ref.csv"):
+        head, *rows = Path(name).read_text("utf-8").splitlines()
+        random.Random(4).shuffle(rows)
+        Path(name).write_text("\n".join([head, *rows]) + "\n", "utf-8")
+    after = data_of("copy.csv", "normal.csv", "-r", "ref.csv")
+    assert before.pop("files") != after.pop("files")
+    assert before == after
+
+
+@pytest.mark.slow
+def test_a_lost_row_is_told_by_its_id_and_shifts_nothing(folder):
+    """One candidate fewer: it is missing, and the others still score 1."""
+    lines = Path("copy.csv").read_text("utf-8").splitlines()
+    Path("copy.csv").write_text("\n".join(lines[:3] + lines[4:]) + "\n", "utf-8")
+    done = run("copy.csv", "-r", "ref.csv", *QUICK)
+    said = " ".join(done.stdout.split())
+    assert "copy: 1 references without a candidate, not scored: c02" in said
+    data = data_of("copy.csv", "-r", "ref.csv")
+    assert data["systems"][0]["ran_score"]["value"] == 1.0
+    assert data["coverage"][0]["missing"] == ["c02"]
+
+
+@pytest.mark.slow
+def test_all_documents_are_written_and_hold_no_text(folder):
+    """Counts and ids leave the private part, never what a case says."""
+    out = folder / "out"
+    args = ("a=copy.csv", "b=normal.csv", "-r", "ref.csv", "--out", out, *QUICK[:4])
+    run(*args, "-m", "rouge_l", "-m", "n_words")
+    names = {path.name for path in out.iterdir()}
+    assert names == {
+        *("score.html", "score.md", "scores.json", "per_case.csv", "errors.csv"),
+        "figures",
+    }
+    for path in out.rglob("*.*"):
+        text = path.read_text("utf-8")
+        assert SECRET not in text and str(folder) not in text, path.name
+        assert "The lungs are clear" not in text
+    rows = list(csv.DictReader(io.StringIO((out / "per_case.csv").read_text("utf-8"))))
+    assert len(rows) == 40
+    assert set(rows[0]) == {
+        *("id", "system", "ran_score", "ran_errors", "rouge_l", "n_words")
+    }
+    assert {row["ran_score"] for row in rows if row["system"] == "a"} == {"1"}
+    errors = list(csv.DictReader(io.StringIO((out / "errors.csv").read_text("utf-8"))))
+    assert errors and {row["system"] for row in errors} == {"b"}
+    data = json.loads((out / "scores.json").read_text("utf-8"))
+    assert [one["system"] for one in data["systems"]] == ["a", "b"]
+
+
+@pytest.mark.slow
+def test_json_is_the_only_thing_on_stdout(folder):
+    """Progress and remarks go to stderr; the object on stdout is that of the file."""
+    args = ("copy.csv", "-r", "ref.csv", "--out", "out", *QUICK, "--json")
+    data = json.loads(run(*args).stdout)
+    assert data == json.loads((folder / "out" / "scores.json").read_text("utf-8"))
+
+
+def label_rows(cases=12):
+    """Return labels of every kind, and their header."""
+    rng = random.Random(1)
+    rows = [
+        [f"c{n}", *(rng.choice(["0", "1"]) for _ in TAXONOMY.ids)] for n in range(cases)
+    ]
+    return rows, ("id", *TAXONOMY.ids)
+
+
+def test_given_labels_need_no_extractor(folder):
+    """Self-scoring of a label file is exactly 1.0 under skip, and signed as given."""
+    rows, header = label_rows()
+    write(folder / "labels.csv", rows, header)
+    data = data_of("labels.csv", "-r", "labels.csv", "--no-finding", "read")
+    assert data["systems"][0]["ran_score"]["value"] == 1.0
+    assert data["systems"][0]["signature"].startswith("ran|given|")
+    assert data["extractor"]["digest"] == "" and data["extractor"]["outcomes"] is None
+
+
+def test_an_option_that_would_do_nothing_is_refused(folder):
+    """Labels are given, so no extractor reads anything."""
+    rows, header = label_rows()
+    write(folder / "labels.csv", rows, header)
+    with pytest.raises(DataError, match=r"--bias: all files give labels.*Leave it out"):
+        run("labels.csv", "-r", "labels.csv", "--bias", "auto", *QUICK)
+
+
+def test_words_in_label_cells_need_a_policy(folder):
+    """`yes` is refused, or means what the policy says; it is never 0 in silence."""
+    rows, header = label_rows()
+    yes = [[name, *("yes" if v == "1" else v for v in v_s)] for name, *v_s in rows]
+    write(folder / "yes.csv", yes, header)
+    write(folder / "ref.csv", rows, header)
+    with pytest.raises(DataError, match="yes"):
+        run("yes.csv", "-r", "ref.csv", *QUICK)
+    args = ("--value", "yes=present", "--no-finding", "read")
+    data = data_of("yes.csv", "-r", "ref.csv", *args)
+    assert data["systems"][0]["ran_score"]["value"] == 1.0
+
+
+@pytest.mark.slow
+def test_pairs_in_one_file_with_a_system_column(folder):
+    """One row holds reference and candidate."""
+    header = ("id", "reference", "candidate", "system")
+    rows = [
+        (
+            f"c{n}",
+            FINDINGS[n % 5],
+            FINDINGS[n % 5] if system == "copy" else NORMAL,
+            system,
+        )
+        for n in range(10)
+        for system in ("copy", "normal")
+    ]
+    write(folder / "pairs.csv", rows, header)
+    data = data_of("--pairs", "pairs.csv")
+    assert [one["system"] for one in data["systems"]] == ["copy", "normal"]
+    assert data["systems"][0]["ran_score"]["value"] == 1.0
+
+
+@pytest.mark.slow
+def test_ratings_are_joined_and_told(folder):
+    """Experts' points by id and system: mean, agreement, and tau with the metrics."""
+    rows = [
+        (f"c{n:02}", system, rater, points + n % 2)
+        for n in range(20)
+        for system, points in (("copy", 4), ("normal", 1))
+        for rater in ("r1", "r2")
+    ]
+    write(folder / "points.csv", rows, ("id", "system", "rater", "score"))
+    args = ("copy.csv", "normal.csv", "-r", "ref.csv", "--ratings", "points.csv")
+    experts = data_of(*args)["experts"]
+    assert experts["rated"] == 40
+    means = {one["system"]: one["mean"] for one in experts["mean_points"]}
+    assert means == {"copy": 4.5, "normal": 1.5}
+    said = " ".join(run(*args, *QUICK).stdout.split())
+    assert "tau-b with experts" in said and "Krippendorff's alpha" in said
+
+
+@pytest.mark.slow
+def test_under_zero_a_perfect_copy_cannot_reach_one_and_it_is_said(folder):
+    """Labels that never occur count 0: the table and a note show what that does."""
+    args = ("copy.csv", "-r", "ref.csv", "--zero-division", "zero", *QUICK)
+    done = run(*args)
+    score = json.loads(run(*args, "--json").stdout)["systems"][0]
+    assert score["ran_score"]["value"] == score["perfect_copy"] < 1
+    said = " ".join(done.stdout.split())
+    assert f"would score only {score['perfect_copy']:.3f}, not 1" in said
+    assert "zd:zero" in said
+
+
+@pytest.mark.slow
+def test_a_metric_that_cannot_run_says_why_and_the_rest_goes_on(folder):
+    """BERTScore without a model is a line, not the end."""
+    done = run(
+        *("copy.csv", "-r", "ref.csv", "-m", "bertscore", "-m", "n_words"),
+        *QUICK[:4],
+    )
+    said = " ".join(done.stdout.split())
+    assert "bertscore did not run:" in said and "n_words" in said
+
+
+def test_an_unknown_metric_is_refused_before_anything_is_read(folder):
+    """The suggestion is the way out."""
+    with pytest.raises(DataError, match="Did you mean 'rouge_l'"):
+        run("missing.csv", "-r", "nowhere.csv", "-m", "rouge-L")
+
+
+def test_the_registry_is_listed(folder):
+    """Name, direction, range and needs, as a table and as data."""
+    said = run("--list").stdout
+    assert "rouge_l" in said and "lower is better" in said
+    entries = json.loads(run("--list", "--json").stdout)["metrics"]
+    assert entries[0]["name"] == "ran_score" and entries[0]["direction"] == "higher"
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ((), "give candidates and their references"),
+        (("copy.csv",), "name the references with --reference"),
+        (("-r", "ref.csv"), "name at least one file of candidates"),
+        (("copy.csv", "-r", "ref.csv", "--pairs", "x"), "one of the three"),
+        (("--radpref", "x", "--ratings", "y"), "leave --ratings out"),
+        (("copy.csv", "-r", "ref.csv", "--value", "yes"), "write WORD=VALUE"),
+        (
+            (
+                "copy.csv",
+                "-r",
+                "ref.csv",
+                "--value",
+                "y=present",
+                "--value",
+                "y=absent",
+            ),
+            "given two meanings",
+        ),
+        (("copy.csv", "-r", "ref.csv", "-m", "none", "-m", "chrf"), "no room"),
+        (
+            ("copy.csv", "-r", "ref.csv", "--extractor", "a@v1", "--release", "b-v1"),
+            "not both",
+        ),
+        (("copy.csv", "-r", "ref.csv", "--uncertain", "maybe"), "maybe"),
+        (("copy.csv", "-r", "ref.csv", "--resamples", "0"), "resamples"),
+    ],
+)
+def test_wrong_usage_says_what_to_write(folder, args, told):
+    """Exit code 2, and the way out."""
+    done = run(*args, code=2)
+    assert told in " ".join(done.output.replace("│", " ").split())
+
+
+def test_a_folder_of_someone_else_is_refused_before_anything_is_asked(folder):
+    """Minutes of extraction are not lost to a name that was mistyped."""
+    (folder / "out").mkdir()
+    (folder / "out" / "thesis.tex").write_text("years of work")
+    with pytest.raises(DataError, match=r"thesis\.tex"):
+        run("missing.csv", "-r", "nowhere.csv", "--out", "out")
+
+
+def test_documents_never_lie_in_the_workspaces_own_folders(folder, workspace):
+    """`labels/` holds what was agreed, not what was scored."""
+    out = workspace.labels / "scores"
+    with pytest.raises(DataError, match="labels/, which holds the workspace's own"):
+        run("copy.csv", "-r", "ref.csv", "-o", out, "-w", workspace.root)
+
+
+def test_a_workspace_that_is_named_must_be_one(folder):
+    """A mistyped workspace does not silently become the shipped extractor."""
+    with pytest.raises(WorkspaceError, match="is not a workspace"):
+        run("copy.csv", "-r", "ref.csv", "-w", folder)
+
+
+@pytest.mark.slow
+def test_a_candidate_file_may_have_an_equals_sign_in_its_name(folder):
+    """A file that exists is a file, whatever it is called."""
+    os.rename("copy.csv", "t=0.7.csv")
+    data = data_of("t=0.7.csv", "x=normal.csv", "-r", "ref.csv")
+    assert [one["system"] for one in data["systems"]] == ["t=0.7", "x"]
+
+
+@pytest.mark.slow
+def test_hostile_names_and_ids_stay_text(folder):
+    """Names come from a command line, ids from a file; a page runs neither."""
+    nasty = '"><script>alert(1)</script>|{{ 7*7 }}'
+    write(folder / "ref.csv", [(nasty, FINDINGS[0]), ("c1", FINDINGS[1])])
+    write(folder / "cand.csv", [(nasty, NORMAL), ("c1", FINDINGS[1])])
+    run(f"{nasty}=cand.csv", "-r", "ref.csv", "--out", "out", *QUICK)
+    for name in ("score.html", "score.md"):
+        text = (folder / "out" / name).read_text("utf-8")
+        assert "<script" not in text and "{{ 7" in text
+
+
+@pytest.mark.slow
+def test_an_empty_candidate_says_nothing_and_is_counted(folder):
+    """No word: every label absent, No Finding too; it is named, not dropped."""
+    write(folder / "empty.csv", [(f"c{n:02}", "") for n in range(20)])
+    data = data_of("empty.csv", "-r", "ref.csv")
+    assert data["systems"][0]["ran_score"]["value"] == 0.0
+    assert len(data["coverage"][0]["empty"]) == 20

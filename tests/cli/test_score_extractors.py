@@ -1,0 +1,161 @@
+"""Which extractor ``score`` asks, what it is held to, and the second one."""
+
+import json
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.cli.score_labels import Wish, choose
+from loop.core.errors import DataError
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace, init_workspace
+from loop.release.withdraw import withdraw_release
+from loop.run.asking import Asking
+from loop.run.manifest import find_run
+from tests.cli.test_score import FINDINGS, NORMAL, QUICK, run, write
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """Return the demo's workspace, which has runs on a dev cohort."""
+    folder = tmp_path_factory.mktemp("demo") / "ws"
+    assert CliRunner().invoke(app, ["demo", str(folder)]).exit_code in (0, 100)
+    return folder
+
+
+@pytest.fixture
+def released(tmp_path):
+    """Return a fresh workspace, in which the shipped release is in force."""
+    return init_workspace(tmp_path / "ws")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return options that name references and two systems."""
+    rows = [(f"c{n:02}", FINDINGS[n % 5]) for n in range(20)]
+    ref = write(tmp_path / "ref.csv", rows)
+    bad = write(tmp_path / "bad.csv", [(name, NORMAL) for name, _ in rows])
+    return (f"copy={ref}", f"bad={bad}", "-r", ref, *QUICK)
+
+
+def data_of(*args):
+    """Return the JSON of the verb."""
+    return json.loads(run(*args, "--json").stdout)
+
+
+def test_the_newest_release_is_asked_and_named(released, files):
+    """Nobody named an extractor: a signed one is taken, and the document says which."""
+    data = data_of(*files, "-w", released.root)
+    assert data["extractor"]["ref"] == "extractor@v7"
+    assert data["extractor"]["release"] == "extractor-v7"
+    assert "Extractor: extractor-v7, the newest release" in data["remarks"][0]
+
+
+def test_a_withdrawn_release_is_not_asked(released, files):
+    """It is passed over unasked, and refused when it is named."""
+    approver = Actor(name="a", role="approver")
+    withdraw_release(released, "extractor-v7", approver, "it was wrong")
+    data = data_of(*files, "-w", released.root)
+    assert data["extractor"]["release"] == ""
+    assert "there is no release of it here" in data["remarks"][0]
+    with pytest.raises(DataError, match="was withdrawn by a"):
+        run(*files, "-w", released.root, "--release", "extractor-v7")
+
+
+def test_a_release_that_was_edited_is_not_asked(released, files):
+    """It is verified before it reads a text."""
+    guides = released.releases / "extractor-v7" / "prompt" / "guides.yaml"
+    guides.write_text(guides.read_text("utf-8") + "# edited\n", "utf-8")
+    with pytest.raises(DataError, match="does not hold"):
+        run(*files, "-w", released.root)
+
+
+def test_a_workspace_without_an_extractor_says_how_to_name_one(released, files):
+    """The message is the way out."""
+    shutil.rmtree(released.prompts / "extractor")
+    released.ledger.unlink()
+    with pytest.raises(DataError, match="Name an extractor with --extractor"):
+        run(*files, "-w", released.root)
+
+
+def test_a_version_that_is_named_is_asked(workspace, files):
+    """With its digest in the signature, so that two scores can be told apart."""
+    data = data_of(*files, "-w", workspace.root, "--extractor", "extractor@v1")
+    assert data["systems"][0]["signature"].startswith("ran|extractor@v1:")
+    assert data["remarks"] == []
+
+
+def test_choosing_asks_nothing(workspace):
+    """Without a release or an alias it is the newest version, and that is said."""
+    wish = Wish(
+        version=None,
+        release=None,
+        engine=None,
+        also=None,
+        also_engine="rules",
+        bias=None,
+        asking=Asking(),
+    )
+    choice = choose(workspace, wish)
+    assert choice.wanted.prompt == "extractor@latest"
+    assert "the newest version of extractor" in choice.why
+
+
+def test_texts_are_asked_once(released, files):
+    """The second scoring of the same texts takes every answer from the store."""
+    first = data_of(*files, "-w", released.root)["extractor"]["outcomes"]
+    again = data_of(*files, "-w", released.root)["extractor"]["outcomes"]
+    assert (first["asked"], first["cached"]) == (6, 0)
+    assert (again["asked"], again["cached"]) == (0, 6)
+
+
+def test_scoring_leaves_runs_as_they_were(demo, files):
+    """What is scored is no run: `latest` still names the demo's."""
+    before = find_run(Workspace(demo)).id
+    run(*files, "-w", demo)
+    assert find_run(Workspace(demo)).id == before
+
+
+def test_a_second_extractor_shows_what_depends_on_the_first(released, files):
+    """Both scores of every system, and who changes places."""
+    data = data_of(*files, "-w", released.root, "--also", "extractor@v1")
+    panel = data["second_extractor"]
+    assert panel["first"]["ref"] == "extractor@v7"
+    assert panel["second"]["ref"] == "extractor@v1"
+    assert [row["system"] for row in panel["systems"]] == ["copy", "bad"]
+
+
+def test_the_correction_says_what_it_assumes(released, files):
+    """A release brings the errors that were measured on its dev cohort."""
+    data = data_of(*files, "-w", released.root, "--bias", "auto")
+    assert data["systems"][0]["corrected"] is not None
+    assert data["assumptions"]
+    assert any("openi_dev, 300 cases" in text for text in data["remarks"])
+    assert data_of(*files, "-w", released.root)["systems"][0]["corrected"] is None
+
+
+def test_the_correction_takes_a_run_on_a_dev_cohort(demo, files):
+    """Without a release, the newest run of this very extractor."""
+    args = (*files, "-w", demo, "--extractor", "extractor@v1")
+    auto = data_of(*args, "--bias", "auto")
+    assert any("errors are those of run" in text for text in auto["remarks"])
+    named = data_of(*args, "--bias", "latest:extractor@v1")
+    assert named["systems"] == auto["systems"]
+
+
+def test_a_run_of_another_extractor_does_not_correct(demo, files):
+    """Its errors are not those of the one that read the texts."""
+    args = (*files, "-w", demo, "--extractor", "extractor@v2")
+    with pytest.raises(DataError, match=r"asked extractor@v1 .*Name a run of that one"):
+        run(*args, "--bias", "latest:extractor@v1")
+
+
+def test_without_a_measurement_the_correction_says_how_to_get_one(released, files):
+    """No run of v1 here: the command that makes one is in the message."""
+    args = (*files, "-w", released.root, "--extractor", "extractor@v1")
+    with pytest.raises(DataError, match="Make one with `ranloop run extractor@v1"):
+        run(*args, "--bias", "auto")

@@ -1,0 +1,68 @@
+"""ROUGE is what rouge-score says, and what that library drops is kept."""
+
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer, _lcs_table
+
+from loop.score.metrics.rouge import LARGEST, common_length, measure_rouge
+from tests.score.metrics.scenes import CANDIDATE, REFERENCE
+
+KNOWN = RougeScorer(["rouge1", "rouge2", "rougeL"])
+ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
+WORDS = st.lists(st.sampled_from("abc"), max_size=80)
+
+
+@given(reference=ASCII, candidate=ASCII)
+def test_any_ascii_text_scores_as_with_the_librarys_own_tokenizer(reference, candidate):
+    """Ours differs only where the library's own drops letters."""
+    found = KNOWN.score(reference, candidate)
+    expected = [found[name].fmeasure for name in ("rouge1", "rouge2", "rougeL")]
+    scores = measure_rouge([reference], [candidate])[0]
+    assert scores == pytest.approx([*expected, found["rouge1"].recall])
+
+
+@given(first=WORDS, second=WORDS)
+def test_the_common_subsequence_is_as_long_as_by_the_librarys_table(first, second):
+    """The bits of one integer are one row of that table."""
+    assert common_length(first, second) == _lcs_table(first, second)[-1][-1]
+
+
+def test_the_review_notes_example_has_its_correct_values():
+    """The library splits x-ray, so the reference has 13 words: 4/11 and 4/13."""
+    one, two, _, recall = measure_rouge([REFERENCE], [CANDIDATE])[0]
+    assert (one, two) == pytest.approx((1 / 3, 2 / 11))
+    assert recall == pytest.approx(4 / 13)
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate", "expected"),
+    [
+        ("双肺清晰", "双肺不清", 0.75),
+        ("épanchement", "epanchement", 0.0),
+        ("ÖDEM", "ödem", 1),
+    ],
+)
+def test_letters_outside_ascii_count(reference, candidate, expected):
+    """The library's own tokenizer finds no word in Chinese, parts in French."""
+    assert measure_rouge([reference], [candidate])[0, 0] == expected
+
+
+def test_without_a_word_it_is_zero():
+    """Silence recalls nothing."""
+    assert not measure_rouge([REFERENCE, REFERENCE], ["", "..."]).any()
+
+
+@pytest.mark.slow
+def test_texts_of_a_megabyte_take_seconds_not_hours():
+    """The library's table has a cell for each of 150,000 x 150,000 pairs of words."""
+    rng = np.random.default_rng(0)
+    long = [" ".join(rng.choice(["no", "effusion", "left"], 150_000)) for _ in "ab"]
+    start = perf_counter()
+    scores = measure_rouge(long[:1], long[1:])[0]
+    assert perf_counter() - start < 60
+    assert np.isnan(scores[2]) == (LARGEST < 150_000**2)
+    assert scores[0] > 0.9

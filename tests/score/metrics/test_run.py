@@ -1,0 +1,162 @@
+"""Running metrics: paired cases only, shared resamples, nothing depends on order."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from loop.score.metric import MetricOptions
+from loop.score.metrics import lexical
+from loop.score.metrics.lexical import KINDS, count_pairs, measure
+from loop.score.metrics.registry import METRICS, find
+from loop.score.metrics.run import run_metrics
+from loop.score.records import Column
+from loop.stats.resampling import bootstrap
+from tests.score.metrics.scenes import ALONE, TAXONOMY, make_pairs
+
+FEW = {"resamples": 50, "seed": 3}
+
+
+def run(joined, graded, names=("all",), options=ALONE, **resampling):
+    """Return the sheet of some metrics."""
+    return run_metrics(joined, graded, TAXONOMY, names, options, **FEW | resampling)
+
+
+def test_a_case_without_a_candidate_is_not_scored():
+    """It is reported as missing; a 0 would be an answer nobody gave."""
+    sheet = run(*make_pairs())
+    assert len(sheet.case_ids["good"]) == 29
+    assert "c000" not in sheet.case_ids["good"]
+    for result in sheet.results:
+        assert result.n + result.undefined == len(sheet.case_ids[result.system])
+
+
+def test_metrics_come_in_the_registrys_order_and_systems_in_theirs():
+    """A table must not be shuffled by what happened to run first."""
+    sheet = run(*make_pairs(), names=("rouge_l", "bleu_1", "ran_score"))
+    found = [(result.metric.name, result.system) for result in sheet.results]
+    names = ["ran_score", "bleu_1", "rouge_l"]
+    assert found == [(name, each) for name in names for each in ("good", "poor")]
+
+
+def test_what_cannot_run_says_why_and_the_rest_goes_on():
+    """Given labels have no words, and no encoder is named."""
+    joined, graded = make_pairs(texts=False)
+    sheet = run(joined, graded)
+    why = dict(sheet.unavailable)
+    assert "are labels, not texts" in why["bleu_4"]
+    assert set(why) | {m.name for m in sheet.metrics} == set(METRICS)
+    assert {m.family for m in sheet.metrics} == {"labels"}
+    assert len(sheet.unavailable) == len(why)
+
+
+def test_references_of_labels_leave_what_looks_at_pairs_of_texts_out():
+    """Reading ease needs both too, so that one sheet is about one set of pairs."""
+    joined, graded = make_pairs()
+    labels = Column(name="reference", texts=None, codes=graded.reference)
+    sheet = run(replace(joined, reference=labels), graded, ("rouge_1", "ran_score"))
+    assert [one.metric for one in sheet.unavailable] == ["rouge_1"]
+    assert "the references of this system are labels" in sheet.unavailable[0].reason
+
+
+def test_an_empty_candidate_scores_zero_in_every_comparison_of_words():
+    """By convention; it says nothing, which has no reading ease."""
+    joined, graded = make_pairs(5, ("silent",))
+    silent = Column(name="silent", texts=(None, "", "", "", ""))
+    sheet = run(replace(joined, systems=(silent,)), graded)
+    values = {r.metric.name: r.estimate.value for r in sheet.results}
+    assert [values[m.name] for m in find(["text"]) if m.name in values] == [0] * 10
+    assert values["flesch"] is None
+
+
+def test_a_copy_of_the_references_has_the_highest_value():
+    """Whatever is bounded above reaches its bound; METEOR ends just below."""
+    joined, graded = make_pairs(20, ("copy",))
+    texts = (None, *joined.reference.texts[1:])
+    graded = replace(graded, candidates=graded.reference[None])
+    sheet = run(replace(joined, systems=(Column(name="copy", texts=texts),)), graded)
+    for result in sheet.results:
+        if result.metric.high is not None:
+            expected = pytest.approx(result.metric.high, abs=0.001)
+            assert result.estimate.value == expected, result.metric.name
+    assert {r.metric.name: r.estimate.value for r in sheet.results}["ran_errors"] == 0
+
+
+def test_the_interval_is_that_of_the_metric_resampled_on_its_own():
+    """Sharing resamples between metrics must change no number."""
+    joined, graded = make_pairs()
+    units = np.repeat(np.arange(10), 3)
+    graded = replace(graded, patients=tuple(map(str, units)))
+    sheet = run(joined, graded, ("rouge_l", "bleu_2", "ran_score"), resamples=200)
+    result = next(r for r in sheet.results if r.metric.name == "rouge_l")
+    columns = np.column_stack([result.per_case, np.ones(29)])
+    alone = bootstrap(
+        columns,
+        lambda sums: sums[:, 0] / sums[:, 1],
+        units=units[1:],
+        resamples=200,
+        seed=3,
+    )[0]
+    assert result.estimate[:3] == pytest.approx(alone[:3])
+
+
+def test_the_value_is_what_the_bootstrap_would_estimate():
+    """A system's value made apart from its counts could drift from its interval."""
+    sheet = run(*make_pairs(40))
+    for result in sheet.results:
+        value, low, high, _ = result.estimate
+        if low is not None:
+            assert low <= value + 0.1
+            assert value - 0.1 <= high
+            assert "n:" in result.signature
+
+
+def test_the_order_of_systems_changes_no_number():
+    """Distinct pairs of texts are counted once, for all systems together."""
+    joined, graded = make_pairs()
+    back = slice(None, None, -1)
+    turned = run(
+        replace(joined, systems=joined.systems[back], coverage=joined.coverage[back]),
+        replace(
+            graded, systems=graded.systems[back], candidates=graded.candidates[back]
+        ),
+    )
+    plain = {(r.metric.name, r.system): r.estimate for r in run(joined, graded).results}
+    assert plain == {(r.metric.name, r.system): r.estimate for r in turned.results}
+
+
+def test_texts_and_codes_of_different_cases_are_refused():
+    """Scores of other people's labels would look like any other score."""
+    joined, graded = make_pairs()
+    with pytest.raises(ValueError, match="of the same cases and systems"):
+        run(joined, replace(graded, case_ids=graded.case_ids[::-1]))
+
+
+@pytest.mark.slow
+def test_two_processes_count_what_one_counts(monkeypatch):
+    """To the last bit, whichever of them a pair went to."""
+    monkeypatch.setattr(lexical, "_WORTH", 1)
+    joined, graded = make_pairs()
+    alone = run(joined, graded, ("text",))
+    two = run(joined, graded, ("text",), MetricOptions(workers=2))
+    for one, other in zip(alone.results, two.results, strict=True):
+        assert np.array_equal(one.per_case, other.per_case)
+        assert one.estimate == other.estimate
+
+
+@pytest.mark.slow
+def test_what_another_process_fails_at_is_done_here(monkeypatch):
+    """A machine short of memory kills the smaller process first."""
+    monkeypatch.setattr(lexical, "_WORTH", 1)
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    references, candidates = ["no effusion", "edema"], ["effusion", "no edema"]
+    found = measure(KINDS, references, candidates, workers=2)
+    expected = count_pairs(list(KINDS), list(zip(references, candidates, strict=True)))
+    for kind, rows in expected.items():
+        assert np.array_equal(found[kind], rows)
+
+
+def test_no_worker_is_refused():
+    """Nobody would do the work."""
+    with pytest.raises(ValueError, match="workers must be >= 1, got 0"):
+        measure(["rouge"], ["a"], ["a"], workers=0)

@@ -1,0 +1,300 @@
+"""Ran Score from a notebook: what goes in, what comes out, what is refused."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+import loop.score
+from loop.core.errors import DataError
+from loop.core.paths import bundled
+from loop.labels.taxonomy import read_taxonomy
+from loop.score import Extractor, ran_score
+from loop.score.reading.options import ReadingOptions
+
+REFERENCES = {
+    "a": "Small left pleural effusion. No pneumothorax.",
+    "b": "Cardiomegaly with mild pulmonary edema.",
+    "c": "Normal chest.",
+    "d": "Left lower lobe consolidation and small left pleural effusion.",
+}
+SYSTEMS = {
+    "copy": REFERENCES,
+    "half": {**REFERENCES, "a": "Normal chest.", "d": "Left pleural effusion."},
+    "normal": dict.fromkeys(REFERENCES, "Normal chest."),
+}
+LABELS = read_taxonomy(bundled() / "labels").ids
+
+
+@pytest.fixture(scope="module")
+def extractor():
+    """Open the shipped extractor once."""
+    with Extractor.open(None, "extractor@v7") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def result(extractor):
+    """Score three systems."""
+    return ran_score(REFERENCES, SYSTEMS, extractor=extractor, resamples=200)
+
+
+def table_of(*rows, ids="abc"):
+    """Return label columns for cases: each row names what is present."""
+    cells = {
+        label: [1 if label in row else 0 for row in rows]
+        for label in LABELS
+        if label != "no_finding"
+    }
+    return pd.DataFrame(cells, index=list(ids[: len(rows)]))
+
+
+def test_table_ranks_the_systems(result):
+    """By hand: effusion 2/2 in half is 2*1/(2+1), consolidation is missed."""
+    assert result.table.index.tolist() == ["copy", "half", "normal"]
+    assert result.table["rank"].tolist() == [1, 2, 3]
+    assert result.table.loc["copy", "ran_score"] == result.score == 1.0
+    half = result.labels.set_index(["system", "label"]).loc["half"]
+    assert half.loc["pleural_effusion", "f1"] == pytest.approx(2 / 3)
+    assert half.loc["consolidation", "f1"] == 0
+    assert half.loc["pleural_effusion", ["tp", "fp", "fn", "tn"]].tolist() == [
+        1,
+        0,
+        1,
+        2,
+    ]
+
+
+def test_tables_hold_numbers_and_not_objects(result):
+    """A column can be sorted, plotted and averaged."""
+    kinds = result.table.drop(columns="signature").dtypes
+    assert all(kind.kind in "if" for kind in kinds)
+    assert result.labels["f1"].dtype == np.float64
+    assert len(result.labels) == 3 * len(LABELS)
+
+
+def test_cases_name_what_was_missed_and_invented(result):
+    """The way from a number to the texts behind it."""
+    cases = result.cases.set_index(["system", "case_id"])
+    assert cases.loc[("normal", "b"), "missed"] == ("cardiomegaly", "edema")
+    assert cases.loc[("normal", "b"), "invented"] == ("no_finding",)
+    assert cases.loc[("normal", "c"), "f1"] == 1.0
+
+
+def test_differences_have_a_row_for_every_pair(result):
+    """And the columns even without a pair."""
+    pairs = result.differences[["better", "worse"]].apply(tuple, axis=1)
+    assert set(pairs) == {("copy", "half"), ("copy", "normal"), ("half", "normal")}
+    alone = ran_score(REFERENCES, REFERENCES, resamples=50).differences
+    assert alone.empty and list(alone.columns) == list(result.differences.columns)
+
+
+def test_one_system_needs_no_name(extractor):
+    """A mapping of ids is one system, not many."""
+    result = ran_score(REFERENCES, REFERENCES, extractor=extractor, resamples=50)
+    assert len(result.table) == 1 and result.score == 1.0
+
+
+def test_series_mappings_and_lists_are_the_same(result, extractor):
+    """However the texts are held."""
+    series = ran_score(
+        pd.Series(REFERENCES),
+        {name: pd.Series(texts) for name, texts in SYSTEMS.items()},
+        extractor=extractor,
+        resamples=200,
+    )
+    pd.testing.assert_frame_equal(series.table, result.table)
+    lists = ran_score(
+        [*REFERENCES.values()],
+        {name: [*texts.values()] for name, texts in SYSTEMS.items()},
+        extractor=extractor,
+        resamples=200,
+    )
+    pd.testing.assert_frame_equal(lists.table, result.table)
+    assert "joined by position" in repr(lists)
+
+
+def test_the_order_of_cases_changes_nothing(result, extractor):
+    """Scores, intervals and p values to the last bit."""
+    turned = ran_score(
+        dict(reversed(REFERENCES.items())),
+        {name: dict(reversed(texts.items())) for name, texts in SYSTEMS.items()},
+        extractor=extractor,
+        resamples=200,
+    )
+    pd.testing.assert_frame_equal(turned.table, result.table)
+    pd.testing.assert_frame_equal(turned.differences, result.differences)
+
+
+def test_lists_of_different_length_are_refused(extractor):
+    """One lost row would shift all others."""
+    with pytest.raises(ValueError, match="equally long"):
+        ran_score(["Edema.", "Normal."], ["Edema."], extractor=extractor)
+
+
+def test_a_lost_row_is_said_and_not_shifted(extractor):
+    """The other cases keep their score."""
+    some = {name: text for name, text in REFERENCES.items() if name != "b"}
+    result = ran_score(REFERENCES, {"s": some}, extractor=extractor, resamples=50)
+    assert result.score == 1.0
+    assert result.table.loc["s", ["n", "missing"]].tolist() == [3, 1]
+    assert "s: 1 case without a candidate, not scored: b." in result.notes
+
+
+def test_labels_score_without_an_engine():
+    """Labels of readers, or of another extractor: nothing is asked, and it is said."""
+    truth = table_of({"edema"}, {"fracture"}, set())
+    result = ran_score(truth, {"same": truth}, extractor="no_such@v1", resamples=50)
+    assert result.score == 1.0
+    assert result.signature == "ran|given|unc:excl|zd:skip|nf:ran|L:3/21|n:3"
+
+
+def test_words_in_label_cells_need_a_policy():
+    """Refused unless said what they mean."""
+    truth = table_of({"edema"}, set()).astype(object)
+    truth.loc["b", "edema"] = "yes"
+    with pytest.raises(DataError, match="yes"):
+        ran_score(truth, truth)
+    reading = ReadingOptions(values={"yes": "present"})
+    found = ran_score(truth, truth, reading=reading, resamples=50)
+    edema = found.labels.set_index("label").loc["edema"]
+    assert edema["tp"] == 2
+
+
+def test_a_perfect_copy_below_one_is_explained(extractor):
+    """Three cases with one finding each: 3/21 under zero, 1 under skip."""
+    texts = {
+        "a": "Left pleural effusion.",
+        "b": "Pneumothorax.",
+        "c": "Rib fracture.",
+    }
+    zero = ran_score(
+        texts, texts, extractor=extractor, zero_division="zero", resamples=50
+    )
+    assert zero.score == pytest.approx(3 / 21)
+    assert any("a perfect copy of the references scores 0.143" in n for n in zero.notes)
+    assert ran_score(texts, texts, extractor=extractor, resamples=50).score == 1.0
+
+
+def test_an_undefined_score_is_none_and_not_zero(extractor):
+    """The engine reads no German, so no label counts."""
+    texts = {"a": "Kein Erguss und kein Infiltrat, das Herz ist nicht groß."}
+    result = ran_score({"a": "Edema."}, {"s": texts}, extractor=extractor, resamples=50)
+    assert result.score is None and np.isnan(result.table.loc["s", "ran_score"])
+    assert "s: undefined" in repr(result)
+    assert any("no cues for language 'de'" in note for note in result.notes)
+    assert result.table["ran_score"].dtype == np.float64
+
+
+def test_patients_are_resampled_as_a_whole(extractor):
+    """All cases of one patient: one unit, so no interval."""
+    patients = dict.fromkeys(REFERENCES, "p1")
+    result = ran_score(
+        REFERENCES, SYSTEMS, extractor=extractor, patients=patients, resamples=50
+    )
+    assert result.ranking.n_patients == 1
+    assert np.isnan(result.table.loc["half", "low"])
+
+
+def test_seed_and_resamples_are_the_users(extractor):
+    """The same seed gives the same interval."""
+    first, same, other = (
+        ran_score(
+            REFERENCES, SYSTEMS, extractor=extractor, resamples=97, seed=seed
+        ).table.loc["half", ["low", "high", "best"]]
+        for seed in (1, 1, 2)
+    )
+    assert first.equals(same) and not first.equals(other)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"uncertain": "maybe"}, "uncertain must be one of excl, pos, neg"),
+        ({"no_finding": "own"}, "no_finding must be one of ran, chexpert, read"),
+        ({"zero_division": 0}, "zero_division must be skip, zero or one, got 0"),
+        ({"resamples": 0}, "resamples must be >= 1"),
+        ({"permutations": 0}, "permutations must be >= 1"),
+        ({"confidence": 95}, "confidence must be in"),
+        ({"nonsense": 1}, "nonsense"),
+    ],
+)
+def test_wrong_options_are_refused(option, message):
+    """With what they may be, and before an engine is asked for hours."""
+    with pytest.raises((ValueError, TypeError), match=message):
+        ran_score(REFERENCES, REFERENCES, extractor="extractor@v99", **option)
+
+
+@pytest.mark.parametrize("option", [{"engine": "rules"}, {"workspace": None}])
+def test_an_open_extractor_keeps_its_engine(extractor, option):
+    """Another one beside it would be left aside in silence."""
+    with pytest.raises(ValueError, match=f"{next(iter(option))} was chosen when"):
+        ran_score(REFERENCES, REFERENCES, extractor=extractor, **option)
+
+
+def test_a_version_that_is_not_there_says_so():
+    """Before anything is read."""
+    with pytest.raises(DataError, match="has no version v99"):
+        ran_score(REFERENCES, REFERENCES, extractor="extractor@v99")
+
+
+def test_answers_are_kept_in_a_workspace(workspace):
+    """A notebook that is run again asks nothing again."""
+    options = {"extractor": "extractor@v1", "workspace": workspace, "resamples": 50}
+    first = ran_score(REFERENCES, SYSTEMS, **options)
+    again = ran_score(REFERENCES, SYSTEMS, **options)
+    assert first.graded.outcomes["asked"] == 5
+    assert again.graded.outcomes["asked"] == 0
+    pd.testing.assert_frame_equal(first.table, again.table)
+
+
+def test_plot_is_a_figure_of_its_own(result):
+    """Nothing is added to pyplot's open figures, and a notebook can show it."""
+    figure = result.plot()
+    assert isinstance(figure, Figure) and not pyplot.get_fignums()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    names = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    assert names == ["1. copy", "2. half", "3. normal"]
+
+
+def test_names_are_shown_as_they_are(extractor):
+    """Neither a formula nor markup, in the figure and in the table."""
+    name = "m_1 $x_{$ <script>alert(1)</script>"
+    result = ran_score(
+        REFERENCES, {name: REFERENCES}, extractor=extractor, resamples=50
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result.plot()._repr_png_()
+    assert "<script>" not in result._repr_html_()
+    assert name in repr(result)
+
+
+def test_what_is_shown_holds_no_case_text(result):
+    """A notebook is saved and sent around."""
+    shown = repr(result) + result._repr_html_() + result.cases.to_csv()
+    assert not any(text in shown for text in REFERENCES.values())
+
+
+@pytest.mark.slow
+def test_records_load_without_tables_and_figures():
+    """`ranloop --help` must not wait for pandas."""
+    code = (
+        "import sys, loop.score.records; "
+        "sys.exit(any(name in sys.modules for name in ('pandas', 'matplotlib')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_public_names_are_there_and_sorted():
+    """Each can be imported, and no other one."""
+    assert loop.score.__all__ == sorted(loop.score.__all__)
+    assert all(hasattr(loop.score, name) for name in loop.score.__all__)
+    assert set(loop.score.__all__) <= set(dir(loop.score))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        loop.score.nonsense  # noqa: B018

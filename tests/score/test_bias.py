@@ -1,0 +1,118 @@
+"""The extractor's own error: what the score would be without it, and its premises."""
+
+import numpy as np
+import pytest
+
+from loop.score.bias import ASSUMPTIONS, correct
+from loop.score.ran import score
+from loop.score.records import Conventions
+from loop.stats.confusion import Confusion, average_f1, count_confusions
+from tests.score.graded_tables import graded
+
+LABELS = ("edema", "fracture")
+MEASURED = Confusion(tp=8000, fp=500, fn=2000, tn=9500)
+"""Sensitivity 0.80, specificity 0.95, on so many cases that they are known."""
+
+QUICK = {"resamples": 50}
+
+
+def truth(rng, n=20_000, labels=2):
+    """Return what references and candidates really say, F1 about 0.73."""
+    reference = rng.random((n, labels)) < 0.3
+    candidate = np.where(rng.random((n, labels)) < 0.15, ~reference, reference)
+    return reference.astype(np.int8), candidate.astype(np.int8)
+
+
+def read(rng, codes):
+    """Return the codes as an extractor with the measured errors reads them."""
+    chance = rng.random(codes.shape)
+    return np.where(codes == 1, chance < 0.80, chance < 0.05).astype(np.int8)
+
+
+def test_the_true_score_is_found_behind_independent_errors():
+    """What is read says 0.55 or so; the correction finds what the texts say."""
+    rng = np.random.default_rng(3)
+    sides = truth(rng)
+    seen = tuple(read(rng, side) for side in sides)
+    real = float(average_f1(count_confusions(*sides)))
+    found = correct(
+        (seen[0], seen[1][None]), LABELS, dict.fromkeys(LABELS, MEASURED), **QUICK
+    )
+    (estimate,) = found.estimates
+    assert float(average_f1(count_confusions(*seen))) < real - 0.1
+    assert estimate.value == pytest.approx(real, abs=0.02)
+    assert estimate.low < real < estimate.high
+    assert found.assumptions == ASSUMPTIONS
+
+
+def test_an_extractor_without_errors_changes_nothing():
+    """There is nothing to take out."""
+    rng = np.random.default_rng(0)
+    reference, candidate = truth(rng, n=300)
+    sure = Confusion(tp=10**7, fp=0, fn=0, tn=10**7)
+    found = correct(
+        (reference, candidate[None]), LABELS, dict.fromkeys(LABELS, sure), **QUICK
+    )
+    observed = float(average_f1(count_confusions(reference, candidate)))
+    assert found.estimates[0].value == pytest.approx(observed, abs=1e-4)
+
+
+def test_labels_that_stay_as_read_are_named():
+    """One was not measured; the other is read no better than by chance."""
+    rng = np.random.default_rng(0)
+    reference, candidate = truth(rng, n=300)
+    chance = Confusion(tp=50, fp=50, fn=50, tn=50)
+    found = correct((reference, candidate[None]), LABELS, {"fracture": chance}, **QUICK)
+    observed = float(average_f1(count_confusions(reference, candidate)))
+    assert found.estimates[0].value == pytest.approx(observed)
+    (named,) = found.assumptions[len(ASSUMPTIONS) :]
+    assert named.startswith("0 of 2 labels are corrected")
+    assert named.endswith("edema, fracture.")
+
+
+def test_an_impossible_share_is_said():
+    """A perfect copy holds less disagreement than the errors would make."""
+    rng = np.random.default_rng(0)
+    reference, _ = truth(rng, n=300)
+    errors = dict.fromkeys(LABELS, MEASURED)
+    found = correct((reference, reference[None]), LABELS, errors, **QUICK)
+    assert found.estimates[0].value == pytest.approx(1)
+    assert found.assumptions[-1].startswith("In 2 of 2 corrected labels")
+
+
+def test_errors_of_a_label_that_is_not_scored_are_refused():
+    """A misspelled label would silently stay uncorrected."""
+    codes = np.zeros((2, 2), dtype=np.int8)
+    with pytest.raises(ValueError, match=r"not scored: \['oedema'\]"):
+        correct((codes, codes[None]), LABELS, {"oedema": MEASURED})
+
+
+def test_a_corrected_score_stands_beside_the_score_and_says_what_it_assumes():
+    """It is an addition: ranking and score stay as read."""
+    rng = np.random.default_rng(1)
+    reference, one = truth(rng, n=200)
+    _, other = truth(rng, n=200)
+    table = graded(reference, [one, other], labels=LABELS)
+    plain = score(table, Conventions(), resamples=50, permutations=20)
+    errors = dict.fromkeys(LABELS, MEASURED)
+    found = score(table, Conventions(), errors=errors, resamples=50, permutations=20)
+    assert found.assumptions[: len(ASSUMPTIONS)] == ASSUMPTIONS
+    assert plain.assumptions == ()
+    for with_it, without in zip(found.systems, plain.systems, strict=True):
+        assert without.corrected is None
+        assert with_it.corrected.value > with_it.ran_score.value
+        assert with_it.ran_score == without.ran_score
+    assert found.differences == plain.differences
+
+
+@pytest.mark.parametrize("policy", ["skip", "zero", "one"])
+def test_without_measured_errors_the_corrected_score_is_the_score(policy):
+    """Under every zero division: the second label never occurs."""
+    rng = np.random.default_rng(2)
+    reference, candidate = truth(rng, n=100)
+    reference[:, 1] = candidate[:, 1] = 0
+    table = graded(reference, candidate, labels=LABELS)
+    (one,) = score(
+        table, Conventions(zero_division=policy), errors={}, resamples=20
+    ).systems
+    assert one.corrected.value == pytest.approx(one.ran_score.value)

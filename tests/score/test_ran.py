@@ -1,0 +1,344 @@
+"""Ran Score against scikit-learn, closed forms and what must not matter."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, precision_score, recall_score
+
+from loop.core.errors import DataError
+from loop.score.ran import score
+from loop.score.records import (
+    MISSING,
+    UNANSWERED,
+    Conventions,
+    ExtractorFacts,
+    NoFinding,
+    Uncertain,
+)
+from tests.score.graded_tables import coverage, graded, systems, tables
+
+QUICK = {"resamples": 20, "permutations": 20}
+EMPTY = {"skip": np.nan, "zero": 0, "one": 1}
+
+
+def only(table, **conventions):
+    """Return the one system's numbers."""
+    result = score(table, Conventions(**conventions), resamples=2)
+    (system,) = result.systems
+    return system
+
+
+@pytest.mark.slow
+@settings(max_examples=1000)
+@given(tables(0), st.sampled_from(list(EMPTY)))
+def test_a_thousand_tables_agree_with_scikit_learn(pair, policy):
+    """Macro and micro, F1, precision and recall, under every zero division."""
+    ours = only(graded(*pair), zero_division=policy)
+    options = {"zero_division": EMPTY[policy]}
+    check(ours.ran_score.value, f1_score(*pair, average="macro", **options))
+    check(ours.micro_f1.value, f1_score(*pair, average="micro", **options))
+    undefined = {"average": "micro", "zero_division": np.nan}
+    check(ours.micro_precision, precision_score(*pair, **undefined))
+    check(ours.micro_recall, recall_score(*pair, **undefined))
+    check(ours.macro_precision, macro(precision_score, pair, policy))
+    check(ours.macro_recall, macro(recall_score, pair, policy))
+    assert ours.micro_accuracy == pytest.approx((pair[0] == pair[1]).mean())
+    assert ours.macro_accuracy == pytest.approx((pair[0] == pair[1]).mean())
+
+
+def macro(rate, pair, policy):
+    """Return scikit-learn's rate over the labels that occur, then the empty ones."""
+    occurring = (pair[0] + pair[1]).any(axis=0)
+    values = list(rate(*pair, average=None, zero_division=0)[occurring])
+    if policy != "skip":
+        values += [EMPTY[policy]] * int((~occurring).sum())
+    return np.mean(values) if values else np.nan
+
+
+def check(ours, theirs):
+    """Assert equality; what they call NaN is None here."""
+    if math.isnan(theirs):
+        assert ours is None
+    else:
+        assert ours == pytest.approx(theirs, abs=1e-12)
+
+
+@given(tables(-3, sides=1), st.sampled_from(list(Uncertain)))
+def test_a_copy_of_the_references_scores_one_under_skip(codes, policy):
+    """Exactly 1.0 for any table that holds a positive at all."""
+    ours = only(graded(codes[0], codes[0]), uncertain=policy)
+    assert ours.ran_score.value in (1.0, None)
+    assert ours.ran_score.value == ours.perfect == ours.micro_f1.value
+    positive = {Uncertain.PRESENT: (1, -1)}.get(policy, (1,))
+    assert (ours.ran_score.value == 1.0) == bool(np.isin(codes, positive).any())
+
+
+def test_three_single_findings_score_a_seventh_under_zero():
+    """The published trap: 3 cases, 21 labels, a perfect copy, 0.142857."""
+    truth = np.eye(3, 21, dtype=np.int8)
+    table = graded(truth, truth)
+    zero, skip = only(table, zero_division="zero"), only(table)
+    assert zero.ran_score.value == zero.perfect == pytest.approx(3 / 21)
+    assert zero.micro_f1.value == 1.0
+    assert (skip.ran_score.value, skip.effective_labels) == (1.0, 3)
+    assert only(table, zero_division="one").ran_score.value == 1.0
+    assert skip.signature.endswith("|zd:skip|nf:ran|L:3/21|n:3")
+
+
+def test_four_labels_against_themselves_score_what_the_released_code_printed():
+    """The released evaluation's 0.190476 is 4 of 21 labels."""
+    truth = np.tile(np.eye(4, 21, dtype=np.int8), (25, 1))
+    table = graded(truth, truth)
+    assert only(table, zero_division="zero").ran_score.value == pytest.approx(4 / 21)
+
+
+@given(tables(-3), st.permutations(range(12)), st.sampled_from(list(EMPTY)))
+def test_the_order_of_cases_changes_no_value(pair, order, policy):
+    """Counts are sums; only the resamples are drawn by position."""
+    rows = [row for row in order if row < pair.shape[1]]
+    there = only(graded(*pair), zero_division=policy)
+    back = only(graded(*pair[:, rows]), zero_division=policy)
+    assert there.ran_score.value == back.ran_score.value
+    assert there.labels == back.labels
+    assert there.signature == back.signature
+
+
+@given(tables(-3))
+def test_every_pair_is_counted_once(pair):
+    """Confusion counts, uncertain and unanswered sum to the pairs of each label."""
+    table = graded(*pair)
+    paired = int((pair[1] != MISSING).any(axis=1).sum())
+    for label in only(table).labels:
+        assert label.counts.n + label.uncertain + label.unanswered == paired
+
+
+def test_uncertain_and_unanswered_are_counted_apart():
+    """One of each, and neither is an answer of absent."""
+    table = graded([[1], [1], [1], [-1]], [[1], [-1], [UNANSWERED], [0]])
+    ours = only(table)
+    (label,) = ours.labels
+    assert (label.counts.n, label.uncertain, label.unanswered) == (1, 2, 1)
+    assert (ours.n, ours.ran_score.value, ours.micro_accuracy) == (1, 1.0, 1.0)
+
+
+def test_a_system_that_is_never_answered_has_no_score():
+    """None with a reason and the last rank, not 0."""
+    truth = np.array([[1, 0], [0, 1]], dtype=np.int8)
+    told = np.stack([np.full_like(truth, UNANSWERED), truth])
+    result = score(graded(truth, told), Conventions(), **QUICK)
+    good, bad = result.systems
+    assert (good.system, good.rank, bad.system, bad.rank) == ("B", 1, "A", 2)
+    assert bad.ran_score[:3] == (None, None, None)
+    assert bad.ran_score.note.startswith("not estimable")
+    assert (bad.n, bad.micro_accuracy, bad.macro_recall) == (0, None, None)
+    (difference,) = result.differences
+    assert (difference.difference.value, difference.p) == (None, None)
+
+
+def test_systems_come_best_first_and_errors_cost_rank():
+    """More and more errors, so the order is known."""
+    result = score(systems(4), Conventions(), **QUICK)
+    assert [one.system for one in result.systems] == ["A", "B", "C", "D"]
+    assert [one.rank for one in result.systems] == [1, 2, 3, 4]
+    assert sum(one.best for one in result.systems) == pytest.approx(1)
+
+
+def test_a_lost_row_shifts_nothing():
+    """Every other case keeps its score; the lost one is not scored."""
+    whole = score(systems(2), Conventions(), **QUICK)
+    lost = score(systems(2, missing=[(1, [7])]), Conventions(), **QUICK)
+    gone = ("B", "c0007")
+    kept = [case for case in whole.cases if case[:2] != gone]
+    assert list(lost.cases) == kept
+    numbers = {one.system: one.n for one in lost.systems}
+    assert numbers == {"A": 60, "B": 59}
+    assert lost.systems[0].ran_score == whole.systems[0].ran_score
+
+
+def test_coverage_decides_what_is_a_pair():
+    """One it calls missing counts nowhere; blanks that it paired are no answer."""
+    table = graded([[1, 1], [-1, 0], [0, 1]], [[1, 0], [0, 1], [MISSING] * 2])
+    told = [coverage("A", 2, missing=("c0001", "elsewhere"))]
+    result = score(table, Conventions(), coverage=told, **QUICK)
+    (one,) = result.systems
+    assert [case.case_id for case in result.cases] == ["c0000", "c0002"]
+    assert [label.counts.n for label in one.labels] == [1, 1]
+    assert [label[2:4] for label in one.labels] == [(0, 1), (0, 1)]
+    assert one.n == 1
+
+
+def test_a_perfect_copy_is_judged_on_the_cases_of_the_system():
+    """The only fracture is in a case that this system lacks."""
+    truth = np.array([[1, 0], [0, 1]], dtype=np.int8)
+    lacking = np.array([[1, 0], [MISSING, MISSING]], dtype=np.int8)
+    table = graded(truth, [truth, lacking])
+    result = score(table, Conventions(zero_division="zero"), **QUICK)
+    assert {one.system: one.perfect for one in result.systems} == {"A": 1.0, "B": 0.5}
+
+
+def test_the_same_label_scores_in_another_order_share_a_rank():
+    """A sum in floating point depends on the order of its terms."""
+    truth = np.ones((10, 3), dtype=np.int8)
+    told = np.zeros((2, 10, 3), dtype=np.int8)
+    for system, found in enumerate([(1, 2, 3), (1, 3, 2)]):
+        for label, n in enumerate(found):
+            told[system, :n, label] = 1
+    result = score(graded(truth, told), Conventions(), **QUICK)
+    assert [one.rank for one in result.systems] == [1, 1]
+
+
+def test_a_case_counts_when_any_label_is_decided():
+    """And the pairs left out are those of the system they are printed with."""
+    truth = np.array([[1, 0], [1, 1]], dtype=np.int8)
+    told = [truth, [[-1, 0], [1, UNANSWERED]]]
+    result = score(graded(truth, told), Conventions(), **QUICK)
+    left = {one.system: [label[2:4] for label in one.labels] for one in result.systems}
+    assert left == {"A": [(0, 0), (0, 0)], "B": [(1, 0), (0, 1)]}
+    assert [one.n for one in result.systems] == [2, 2]
+
+
+def test_a_lower_confidence_gives_a_narrower_interval():
+    """Of the score, and of every difference."""
+    wide, narrow = (
+        score(systems(2), Conventions(), confidence=level, resamples=500)
+        for level in (0.95, 0.5)
+    )
+    for one, other in (
+        (wide.systems[1].ran_score, narrow.systems[1].ran_score),
+        (wide.systems[1].micro_f1, narrow.systems[1].micro_f1),
+        (wide.differences[0].difference, narrow.differences[0].difference),
+    ):
+        assert one.low < other.low < other.high < one.high
+
+
+def test_patients_are_resampled_as_a_whole():
+    """Copies of every case under one patient say no more than the case itself."""
+    table = systems(2)
+    twice = graded(
+        np.repeat(table.reference, 3, axis=0),
+        np.repeat(table.candidates, 3, axis=1),
+        patients=tuple(f"p{row // 3:03d}" for row in range(180)),
+    )
+    one = score(table, Conventions(), **QUICK)
+    three = score(twice, Conventions(), **QUICK)
+    assert (one.n_patients, three.n_patients, three.n_cases) == (None, 60, 180)
+    for a, b in zip(one.systems, three.systems, strict=True):
+        assert a.ran_score[:3] == pytest.approx(b.ran_score[:3], abs=1e-12)
+        assert a.micro_f1[:3] == pytest.approx(b.micro_f1[:3], abs=1e-12)
+    assert one.differences[0].p == three.differences[0].p
+
+
+def test_one_patient_gives_a_score_and_no_interval():
+    """Sixty cases of one patient do not show how patients differ."""
+    table = replace(systems(2), patients=("p",) * 60)
+    result = score(table, Conventions(), **QUICK)
+    for one in result.systems:
+        assert one.ran_score.value is not None
+        assert one.ran_score[1:3] == one.micro_f1[1:3] == (None, None)
+        assert one.ran_score.note.startswith("interval not estimable")
+    assert result.n_patients == 1
+
+
+def test_an_uncertain_answer_is_scored_by_the_policy():
+    """The reference is positive; the answer is uncertain."""
+    table = graded([[1], [1]], [[1], [-1]])
+    values = {p.value: only(table, uncertain=p).ran_score.value for p in Uncertain}
+    assert values == {"excl": 1.0, "pos": 1.0, "neg": 2 / 3}
+    assert {p.value: only(table, uncertain=p).n for p in Uncertain} == {
+        "excl": 1,
+        "pos": 2,
+        "neg": 2,
+    }
+
+
+def test_the_seed_decides_the_interval_and_nothing_else():
+    """The same seed gives the same document."""
+    options = {"resamples": 100, "permutations": 50}
+    table = systems(3)
+    first = score(table, Conventions(), seed=1, **options)
+    assert first == score(table, Conventions(), seed=1, **options)
+    other = score(table, Conventions(), seed=2, **options)
+    for a, b in zip(first.systems, other.systems, strict=True):
+        assert (a.ran_score.value, a.labels) == (b.ran_score.value, b.labels)
+    assert any(
+        a.ran_score.low != b.ran_score.low
+        for a, b in zip(first.systems, other.systems, strict=True)
+    )
+
+
+def test_the_order_of_systems_changes_no_number():
+    """Only who is named first among equals."""
+    table = systems(3)
+    turned = replace(
+        table, candidates=table.candidates[::-1], systems=table.systems[::-1]
+    )
+    one = score(table, Conventions(), **QUICK)
+    two = score(turned, Conventions(), **QUICK)
+    assert one.systems == two.systems
+    assert set(one.cases) == set(two.cases)
+
+
+def test_what_was_done_is_in_the_result():
+    """A number without its conventions is no number."""
+    facts = ExtractorFacts(ref="extractor@v7", digest="ab" * 32, engine="rules")
+    table = replace(systems(2), extractor=facts, no_finding=NoFinding.CHEXPERT)
+    told = [coverage("A", 60), coverage("B", 60)]
+    conventions = Conventions(no_finding=NoFinding.CHEXPERT)
+    result = score(table, conventions, coverage=told, seed=5, confidence=0.9, **QUICK)
+    assert (result.seed, result.confidence, result.resamples) == (5, 0.9, 20)
+    assert (result.extractor, result.conventions) == (facts, conventions)
+    assert (result.coverage, result.assumptions) == (tuple(told), ())
+    assert result.systems[0].signature == (
+        "ran|extractor@v7:ababab|rules|unc:excl|zd:skip|nf:chexpert|L:6/6|n:60"
+    )
+
+
+def test_conventions_that_contradict_the_codes_are_refused():
+    """The signature would say what was not done."""
+    with pytest.raises(ValueError, match="'No Finding' was made by 'ran'"):
+        score(systems(1), Conventions(no_finding=NoFinding.READ))
+
+
+def test_a_system_named_twice_is_refused():
+    """A ranking could not tell them apart."""
+    table = replace(systems(2), systems=("A", "A"))
+    with pytest.raises(ValueError, match="named twice"):
+        score(table, Conventions())
+
+
+def test_codes_of_another_shape_are_refused():
+    """By the shapes, before any number is made."""
+    table = replace(systems(2), systems=("A",))
+    with pytest.raises(ValueError, match="need codes of shapes"):
+        score(table, Conventions())
+
+
+@pytest.mark.parametrize(
+    "option", [{"resamples": 0}, {"permutations": 0}, {"confidence": 1.0}]
+)
+def test_impossible_options_are_refused(option):
+    """With the name of the option."""
+    with pytest.raises(ValueError, match=next(iter(option))):
+        score(systems(2), Conventions(), **option)
+
+
+def test_nothing_to_score_says_what_to_give():
+    """No case, or no system, is the input's fault."""
+    empty = np.zeros((0, 3), dtype=np.int8)
+    with pytest.raises(DataError, match="Give references and at least one system"):
+        score(graded(empty, empty), Conventions())
+
+
+@given(tables(-3, sides=3))
+def test_any_table_of_codes_gives_numbers_or_none(codes):
+    """No warning, no NaN, no crash, whatever is undefined."""
+    result = score(graded(codes[0], codes[1:]), Conventions(), **QUICK)
+    for one in result.systems:
+        numbers = (*one.ran_score[:3], *one.micro_f1[:3], one.best, one.perfect)
+        assert not any(n is not None and math.isnan(n) for n in numbers)
+    for pair in result.differences:
+        assert pair.p is None or 0 < pair.p <= 1

@@ -1,0 +1,138 @@
+"""Rewards for training, in the forms that trainers call."""
+
+import pytest
+
+from loop.score import Extractor, RanScoreMetric, RanScoreReward
+
+REFERENCE = "Small left pleural effusion. Mild cardiomegaly."
+
+
+@pytest.fixture(scope="module")
+def extractor():
+    """Open the shipped extractor once."""
+    with Extractor.open(None, "extractor@v7") as opened:
+        yield opened
+
+
+def test_reward_is_the_f1_of_the_case(extractor):
+    """Both found 1; one of two 2*1/(2+1); normal instead, and nothing, 0."""
+    reward = RanScoreReward(extractor)
+    completions = [REFERENCE, "Left pleural effusion.", "Normal chest.", ""]
+    found = reward(completions, [REFERENCE] * 4)
+    assert found == [1.0, pytest.approx(2 / 3), 0.0, 0.0]
+
+
+def test_normal_against_normal_is_perfect(extractor):
+    """Most studies are normal; a reward of 0 for them would teach inventing."""
+    assert RanScoreReward(extractor)(["Normal."], ["No acute findings."]) == [1.0]
+
+
+def test_errors_count_down(extractor):
+    """One missed; two missed and "No Finding" invented."""
+    reward = RanScoreReward(extractor, value="-errors")
+    completions = [REFERENCE, "Left pleural effusion.", "Normal chest."]
+    assert reward(completions, [REFERENCE] * 3) == [0.0, -1.0, -3.0]
+
+
+def test_conversations_are_graded_by_their_last_message(extractor):
+    """Trainers pass messages where the prompts are conversations."""
+    parts = [{"type": "text", "text": REFERENCE}, {"type": "image", "image": None}]
+    completions = [
+        [{"role": "assistant", "content": REFERENCE}],
+        [{"role": "assistant", "content": parts}],
+        [
+            {"role": "assistant", "content": "Normal chest."},
+            {"role": "tool", "content": "-"},
+            {"role": "assistant", "content": REFERENCE},
+        ],
+        [{"role": "assistant", "content": None}],
+        [],
+    ]
+    found = RanScoreReward(extractor)(completions, [REFERENCE] * 5)
+    assert found == [1.0, 1.0, 1.0, 0.0, 0.0]
+
+
+def test_references_may_be_a_column_of_the_data_set(extractor):
+    """TRL passes every column by its name, and prompts and more besides."""
+    columns = {"prompts": ["-"], "completion_ids": [[1]], "trainer_state": None}
+    reward = RanScoreReward(extractor, column="findings")
+    assert reward([REFERENCE], findings=[REFERENCE], **columns) == [1.0]
+    assert reward(completions=[REFERENCE], references=[REFERENCE], **columns) == [1.0]
+
+
+def test_missing_references_are_said(extractor):
+    """With the columns that were passed."""
+    with pytest.raises(ValueError, match=r"'reference' \(passed: prompts\)"):
+        RanScoreReward(extractor)([REFERENCE], prompts=["-"])
+
+
+def test_what_is_undecided_has_no_reward(extractor):
+    """None leaves it out of the advantage; 0 would punish what nobody could read."""
+    german = "Kein Erguss und kein Infiltrat, das Herz ist nicht groß."
+    reward = RanScoreReward(extractor)
+    found = reward([german, REFERENCE, REFERENCE], [REFERENCE, None, " . "])
+    assert found == [None, None, None]
+
+
+def test_one_reference_per_completion_is_needed(extractor):
+    """Rows may not be shifted against each other."""
+    with pytest.raises(ValueError, match="got 1 for 2"):
+        RanScoreReward(extractor)(["a", "b"], [REFERENCE])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"value": "bleu"}, "value must be one of f1, -errors"),
+        ({"no_finding": "read"}, "needs given labels"),
+        ({"uncertain": "maybe"}, "uncertain must be one of"),
+    ],
+)
+def test_wrong_options_are_refused(option, message):
+    """When it is made, not after an hour of training."""
+    with pytest.raises(ValueError, match=message):
+        RanScoreReward(**option)
+
+
+def test_a_trainer_can_log_it_by_name():
+    """TRL names rewards by ``__name__``."""
+    assert RanScoreReward().__name__ == "ran_score"
+
+
+def test_an_empty_batch_has_no_rewards(extractor):
+    """The last batch of a data set may be."""
+    assert RanScoreReward(extractor)([], []) == []
+
+
+def test_each_text_is_read_once_in_a_process(extractor):
+    """References and repeated completions cost nothing from the second time on."""
+    texts = ["A chest tube on the left.", "Left pleural effusion with a chest tube."]
+    RanScoreReward(extractor)([texts[0]] * 8, [texts[1]] * 8)
+    again = extractor.read(texts, ["en", "en"])
+    assert (again.asked, again.cached, again.answered) == (0, 2, 2)
+
+
+def test_metric_has_the_usual_form(extractor):
+    """Predictions and references by name, a dict back."""
+    metric = RanScoreMetric(extractor, resamples=100)
+    texts = [REFERENCE, "Normal chest.", "Pneumothorax."]
+    found = metric.compute(predictions=texts, references=texts)
+    assert found["ran_score"] == found["micro_f1"] == 1.0
+    assert (found["n"], found["effective_labels"]) == (3, 4)
+    assert found["signature"].startswith("ran|extractor@v7:")
+
+
+def test_metric_refuses_lists_of_different_length(extractor):
+    """They are joined by position."""
+    with pytest.raises(ValueError, match="equally long"):
+        RanScoreMetric(extractor).compute(predictions=["a"], references=["a", "b"])
+
+
+def test_metric_opens_its_engine_once(workspace):
+    """And takes it from its options, as `ran_score` does."""
+    metric = RanScoreMetric(
+        "extractor@v1", engine="rules", workspace=workspace, resamples=50
+    )
+    first = metric.compute(predictions=[REFERENCE], references=[REFERENCE])
+    assert first == metric.compute(predictions=[REFERENCE], references=[REFERENCE])
+    assert first["signature"].startswith("ran|extractor@v1:")

@@ -1,0 +1,49 @@
+"""Signatures: equal exactly when two scores may be compared."""
+
+import pytest
+
+from loop.score.records import Conventions, ExtractorFacts, NoFinding, Uncertain
+from loop.score.signature import sign
+
+FACTS = {"ref": "extractor@v7", "digest": "3f2a91c0" * 8, "engine": "rules"}
+COUNTS = {"effective_labels": 19, "labels": 21, "n": 3000}
+
+
+def test_a_signature_reads_as_documented():
+    """The form that README and documents show."""
+    line = sign(ExtractorFacts(**FACTS), Conventions(), **COUNTS)
+    assert line == (
+        "ran|extractor@v7:3f2a91|rules|unc:excl|zd:skip|nf:ran|L:19/21|n:3000"
+    )
+
+
+def test_given_labels_have_neither_digest_nor_engine():
+    """No empty field stands for what is not there."""
+    given = ExtractorFacts(ref="given", digest="", engine="")
+    assert sign(given, Conventions(), **COUNTS).startswith("ran|given|unc:excl|")
+
+
+@pytest.mark.parametrize(
+    ("facts", "conventions", "counts"),
+    [
+        ({"ref": "extractor@v6"}, {}, {}),
+        ({"digest": "0" * 64}, {}, {}),
+        ({"engine": "openai:small"}, {}, {}),
+        ({"identity": "ab" * 32}, {}, {}),
+        ({}, {"uncertain": Uncertain.PRESENT}, {}),
+        ({}, {"zero_division": "zero"}, {}),
+        ({}, {"no_finding": NoFinding.CHEXPERT}, {}),
+        ({}, {}, {"effective_labels": 18}),
+        ({}, {}, {"labels": 14, "effective_labels": 14}),
+        ({}, {}, {"n": 2999}),
+    ],
+)
+def test_every_convention_changes_the_signature(facts, conventions, counts):
+    """Two numbers that differ in any of these must not look comparable."""
+    plain = sign(ExtractorFacts(**FACTS), Conventions(), **COUNTS)
+    other = sign(
+        ExtractorFacts(**{**FACTS, **facts}),
+        Conventions(**conventions),
+        **{**COUNTS, **counts},
+    )
+    assert other != plain

@@ -1,0 +1,169 @@
+"""Correlations against scipy, on the data and resample by resample."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from loop.stats.correlation import correlate
+from loop.stats.resampling import draw_units
+
+LIBRARY = (stats.kendalltau, stats.spearmanr, stats.pearsonr)
+
+
+def scores(n=60, seed=1, steps=10):
+    """Return scores with ties and ratings from 1 to 5 that go with them."""
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.random(n) * steps) / steps
+    return x, np.clip(np.round(1 + 4 * x + rng.normal(0, 1, n)), 1, 5)
+
+
+def library(x, y):
+    """Return what scipy says, NaN where it is undefined."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return [np.nan] * 3
+    return [float(one(x, y).statistic) for one in LIBRARY]
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.integers(-3, 3), st.sampled_from([0.1, 0.2, 0.30000001, -7e5])),
+        min_size=2,
+        max_size=40,
+    )
+)
+def test_all_three_agree_with_scipy(pairs):
+    """With any ties, to twelve digits; None where scipy has NaN."""
+    x, y = np.array(pairs).T
+    found = [one.value for one in correlate(x, y, resamples=2)[:3]]
+    for mine, theirs in zip(found, library(x, y), strict=True):
+        assert (mine is None) == bool(np.isnan(theirs))
+        assert mine is None or mine == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize("steps", [3, 10**6])
+def test_intervals_equal_those_of_the_plain_loop(steps):
+    """The same cases drawn, all their candidates taken along, scored by scipy."""
+    x, y = scores(steps=steps)
+    units = np.arange(60) % 23
+    drawn = np.concatenate(list(draw_units(23, 80, np.random.default_rng(9))))
+    values = []
+    for cases in drawn:
+        rows = np.concatenate([np.flatnonzero(units == case) for case in cases])
+        values.append(library(x[rows], y[rows]))
+    found = correlate(x, y, units, resamples=80, seed=9)
+    limits = np.quantile(values, [0.025, 0.975], axis=0).T
+    for mine, theirs in zip(found[:3], limits, strict=True):
+        assert (mine.low, mine.high) == pytest.approx(tuple(theirs), abs=1e-12)
+    assert (found.n, found.n_units) == (60, 23)
+
+
+def test_intervals_are_over_cases_not_candidates():
+    """Nine copies of each candidate under one case tell nothing new."""
+    x, y = scores()
+    once = correlate(x, y, resamples=200)
+    many = correlate(
+        np.repeat(x, 9), np.repeat(y, 9), np.repeat(np.arange(60), 9), resamples=200
+    )
+    for one, other in zip(once[1:3], many[1:3], strict=True):
+        assert one[:3] == pytest.approx(other[:3])
+    assert once.tau_b[:3] == pytest.approx(many.tau_b[:3])
+    assert (many.n, many.n_units) == (540, 60)
+
+
+def test_a_large_case_drawn_often_is_still_exact():
+    """All draws of a case with 60 candidates hold more pairs than float32 counts."""
+    x, y = scores(4100, steps=10**6)
+    units = np.where(np.arange(4100) < 4000, 0, np.arange(4100))
+    drawn = np.concatenate(list(draw_units(101, 3, np.random.default_rng(0))))
+    values = [
+        library(*(side[np.concatenate([np.flatnonzero(units == u) for u in names])]
+                  for side in (x, y)))[0]
+        for names in np.unique(units)[drawn]
+    ]  # fmt: skip
+    found = correlate(x, y, units, resamples=3)
+    low, high = np.quantile(values, [0.025, 0.975])
+    assert found.tau_b[1:3] == pytest.approx((low, high), abs=1e-12)
+
+
+def test_missing_values_are_left_out_and_counted():
+    """A candidate without a rating is no candidate; nothing is filled in."""
+    x, y = scores()
+    units = np.repeat(np.arange(30), 2)
+    x[:3], y[10] = np.nan, np.nan
+    found = correlate(x, y, units, resamples=50)
+    kept = ~(np.isnan(x) | np.isnan(y))
+    assert found == correlate(x[kept], y[kept], units[kept], resamples=50)
+    assert (found.n, found.n_units) == (56, 29)
+
+
+def test_the_order_of_rows_changes_nothing():
+    """Units are drawn by name, so candidates may come in any order."""
+    x, y = scores()
+    units = np.array([f"case {i % 20}" for i in range(60)])
+    order = np.random.default_rng(0).permutation(60)
+    shuffled = correlate(x[order], y[order], units[order], resamples=100)
+    for one, other in zip(correlate(x, y, units, resamples=100), shuffled, strict=True):
+        assert one == pytest.approx(other)
+
+
+def test_a_metric_against_itself_is_one_and_its_negative_minus_one():
+    """Exactly, in every resample."""
+    x, _ = scores()
+    assert [one[:3] for one in correlate(x, x)[:3]] == [
+        pytest.approx((1, 1, 1), abs=1e-12)
+    ] * 3
+    assert [one[:3] for one in correlate(x, -x)[:3]] == [
+        pytest.approx((-1, -1, -1), abs=1e-12)
+    ] * 3
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e9])
+def test_scale_and_shift_change_nothing(factor):
+    """A metric may live anywhere on the line."""
+    x, y = scores()
+    plain, moved = (
+        correlate(side, y, resamples=100) for side in (x, 1000 * factor + factor * x)
+    )
+    for one, other in zip(plain[:3], moved[:3], strict=True):
+        assert one[:3] == pytest.approx(other[:3], abs=1e-9)
+
+
+def test_no_spread_is_not_estimable():
+    """A constant metric has no correlation: None, and the note says why."""
+    x, y = scores()
+    found = correlate(np.full(60, 0.7), y)
+    assert found.tau_b == (None, None, None, "not estimable: all scores are equal")
+    assert correlate(x, np.full(60, 3)).pearson.note.endswith("all ratings are equal")
+    assert correlate(x[:1], y[:1]).spearman.note.startswith("not estimable: 1 cand")
+    assert correlate(x[:0], y[:0])[3:] == (0, 0)
+
+
+def test_one_case_has_no_interval():
+    """Two candidates of one case can be ordered, and that is all."""
+    found = correlate(np.array([1, 2]), np.array([3, 5]), np.array(["a", "a"]))
+    assert found.tau_b[:3] == (1, None, None)
+    assert found.tau_b.note.startswith("interval not estimable")
+
+
+def test_the_interval_has_its_textbook_width():
+    """Fisher's z: the standard error of a correlation is 1 / sqrt(n - 3)."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    found = correlate(x, x + rng.normal(size=500), resamples=1000).pearson
+    z = np.arctanh([found.low, found.high])
+    assert (z[1] - z[0]) / 2 == pytest.approx(1.96 / np.sqrt(497), rel=0.1)
+
+
+def test_wrong_input_is_refused():
+    """An infinite score is a defect of the metric, not a rank."""
+    with pytest.raises(ValueError, match="equal shapes"):
+        correlate(np.ones(3), np.ones(4))
+    with pytest.raises(ValueError, match="equal shapes"):
+        correlate(np.ones(3), np.ones(3), np.ones(4))
+    with pytest.raises(ValueError, match="infinite"):
+        correlate(np.array([1, np.inf]), np.ones(2))
+    with pytest.raises(ValueError, match="confidence"):
+        correlate(np.ones(3), np.ones(3), confidence=1)

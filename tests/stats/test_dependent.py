@@ -1,0 +1,181 @@
+"""Tests of two metrics against published examples, scipy and enumeration."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, rankdata
+
+from loop.stats.dependent import compare_metrics, williams
+
+
+def metrics(n=10, seed=0, steps=4):
+    """Return two metrics with ties, and the ratings they are about."""
+    rng = np.random.default_rng(seed)
+    rating = rng.integers(1, 6, n).astype(float)
+    noisy = rating[:, None] + rng.normal(0, [1, 3], (n, 2))
+    one, two = (np.round(noisy * steps) / steps).T
+    return one, two, rating
+
+
+def tau(x, y):
+    """Return scipy's tau-b, NaN where one side is constant."""
+    flat = len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0
+    return np.nan if flat else kendalltau(x, y).statistic
+
+
+def enumerate_exchanges(one, two, rating, units):
+    """Return the exact p-value, each exchange scored by scipy."""
+    one, two, names = rankdata(one), rankdata(two), np.unique(units)
+
+    def difference(swapped):
+        where = np.isin(units, names[np.array(swapped, dtype=bool)])
+        first, second = np.where(where, two, one), np.where(where, one, two)
+        return tau(first, rating) - tau(second, rating)
+
+    observed = abs(difference([0] * len(names)))
+    ways = product([0, 1], repeat=len(names))
+    return np.mean([not abs(difference(way)) < observed - 1e-12 for way in ways])
+
+
+def test_williams_gives_the_textbook_example():
+    """Howell DC. Statistical Methods for Psychology, 6th ed., p. 262."""
+    t, df, p = williams(0.80, 0.72, 0.89, 26)
+    assert (round(t, 3), df, round(p, 3)) == (1.361, 23, 0.187)
+
+
+def test_williams_by_hand():
+    """With r23 = 0 and r12 = -r13 the mean is 0: t = 2 r sqrt((n-3) / (2 - 4 r^2))."""
+    r, n = 0.5, 52
+    t, df, _ = williams(r, -r, 0.0, n)
+    assert t == pytest.approx(2 * r * np.sqrt((n - 3) / (2 * (1 - 2 * r * r))))
+    assert df == 49
+
+
+def test_williams_mirrors_when_the_metrics_swap():
+    """The sign says which one is better, the p-value does not care."""
+    t, _, p = williams(0.5, 0.3, 0.4, 50)
+    back = williams(0.3, 0.5, 0.4, 50)
+    assert back == (pytest.approx(-t), 47, pytest.approx(p))
+
+
+def test_williams_holds_its_level():
+    """Two equally good normal metrics: a tenth of the p-values is below 0.1."""
+    rng = np.random.default_rng(0)
+    small = 0
+    for _ in range(1000):
+        truth = rng.normal(size=40)
+        table = np.corrcoef([truth, *(truth + rng.normal(size=(2, 40)))])
+        small += williams(table[0, 1], table[0, 2], table[1, 2], 40).p <= 0.1
+    assert abs(small - 100) < 4 * np.sqrt(1000 * 0.1 * 0.9)
+
+
+def test_williams_has_its_corners():
+    """Too few candidates, equal correlations, no variance left, impossible input."""
+    assert williams(0.5, 0.3, 0.4, 3) == (None, 0, None)
+    assert williams(0.5, 0.5, 1.0, 30) == (0, 27, 1)
+    assert williams(1.0, -1.0, -1.0, 30) == (None, 27, None)
+    with pytest.raises(ValueError, match="got nan"):
+        williams(float("nan"), 0, 0, 9)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 2))
+def test_a_short_test_equals_the_enumeration(seed, n_units, each):
+    """All exchanges of whole cases, with ties, scored by scipy one by one."""
+    n = n_units * each
+    one, two, rating = metrics(n, seed, steps=1)
+    units = np.arange(n) % n_units
+    found = compare_metrics(one, two, rating, units)
+    difference = tau(one, rating) - tau(two, rating)
+    if np.isnan(difference):
+        assert found == (None, None, False, n, n_units)
+        return
+    assert found.exact and found.difference == pytest.approx(difference, abs=1e-12)
+    expected = enumerate_exchanges(one, two, rating, units)
+    assert found.p == pytest.approx(expected)
+
+
+def test_a_sample_of_exchanges_comes_near_all_of_them():
+    """Twenty cases: sampled, and within four standard errors of 2^20 exchanges."""
+    one, two, rating = metrics(20)
+    drawn = compare_metrics(one, two, rating, permutations=2000)
+    exact = compare_metrics(one, two, rating, permutations=2**20)
+    assert (drawn.exact, exact.exact) == (False, True)
+    error = np.sqrt(exact.p * (1 - exact.p) / 2000)
+    assert abs(drawn.p - exact.p) < 4 * error + 1 / 2000
+
+
+def test_cases_on_which_both_agree_leave_the_test_exact():
+    """Sixty cases of which two have other ranks: four exchanges."""
+    one, _, rating = metrics(60, steps=10**6)
+    two = one.copy()
+    order = np.argsort(one)
+    two[order[[3, 4]]] = one[order[[4, 3]]]
+    found = compare_metrics(one, two, rating)
+    assert found.exact and (found.p * 4).is_integer()
+
+
+def test_scales_of_the_metrics_do_not_matter():
+    """Only ranks are exchanged, so any growing function of a metric is the same."""
+    one, two, rating = metrics(30)
+    plain = compare_metrics(one, two, rating, permutations=500)
+    moved = compare_metrics(np.exp(one), 1e6 * two - 5, rating, permutations=500)
+    assert moved == plain
+
+
+def test_swapping_the_metrics_changes_the_sign():
+    """The same exchanges count."""
+    one, two, rating = metrics(30)
+    there = compare_metrics(one, two, rating, permutations=500)
+    back = compare_metrics(two, one, rating, permutations=500)
+    assert back.difference == pytest.approx(-there.difference)
+    assert back.p == there.p
+
+
+def test_two_equal_metrics_do_not_differ():
+    """Exactly 1, whatever the number of cases."""
+    one, _, rating = metrics(300)
+    assert compare_metrics(one, 2 * one, rating)[:3] == (0, 1, True)
+
+
+def test_a_candidate_without_all_three_is_left_out():
+    """Both metrics are compared on the same candidates."""
+    one, two, rating = metrics(30)
+    one[0], two[1], rating[2] = np.nan, np.nan, np.nan
+    found = compare_metrics(one, two, rating, permutations=100)
+    cut = compare_metrics(one[3:], two[3:], rating[3:], permutations=100)
+    assert found == cut and (found.n, found.n_units) == (27, 27)
+
+
+def test_the_level_holds():
+    """Equally noisy metrics, two candidates per case: a tenth is below 0.1."""
+    small = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        rating = rng.integers(1, 6, 40).astype(float)
+        one, two = rating + rng.normal(0, 2, (2, 40))
+        found = compare_metrics(
+            one, two, rating, np.arange(40) // 2, permutations=199, seed=seed
+        )
+        small += found.p <= 0.1
+    assert abs(small - 30) < 4 * np.sqrt(300 * 0.1 * 0.9)
+
+
+def test_a_constant_metric_cannot_be_compared():
+    """None, not a difference of nothing."""
+    one, _, rating = metrics(12)
+    found = compare_metrics(np.ones(12), one, rating)
+    assert found == (None, None, False, 12, 12)
+    assert compare_metrics(one[:0], one[:0], one[:0]).difference is None
+
+
+def test_wrong_input_is_refused():
+    """The message names the value."""
+    one, two, rating = metrics(12)
+    with pytest.raises(ValueError, match="got 0"):
+        compare_metrics(one, two, rating, permutations=0)
+    with pytest.raises(ValueError, match="equal shapes"):
+        compare_metrics(one[1:], two, rating)
