@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -211,8 +212,6 @@ def score(
     extractor, each distinct text once; files may give labels instead. Outside a
     workspace the shipped extractor is used.
     """
-    from dataclasses import replace
-
     from loop.cli.score_inputs import (
         Given,
         check_given,
@@ -286,12 +285,11 @@ def score(
     )
     taxonomy = read_taxonomy(material(place).labels)
     joined = join_given(given, taxonomy, reading)
+    points = read_points(given)
     read = read_labels(
         place, joined, taxonomy, wish, conventions.no_finding, quiet=as_json
     )
-    if ratings is not None or radpref is not None:
-        read = replace(read, ratings=read_points(given))
-    document = build_document(read, taxonomy, counting)
+    document = build_document(replace(read, ratings=points), taxonomy, counting)
     if out is not None:
         write_documents(document, out, place)
     if as_json:

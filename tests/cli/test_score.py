@@ -244,6 +244,13 @@ def test_an_unknown_metric_is_refused_before_anything_is_read(folder):
         run("missing.csv", "-r", "nowhere.csv", "-m", "rouge-L")
 
 
+def test_wrong_ratings_are_refused_before_anything_is_asked(folder):
+    """Minutes of extraction are not lost to a column that is called otherwise."""
+    with pytest.raises(DataError, match="no column rater, score"):
+        args = ("copy.csv", "-r", "ref.csv", "--ratings", "ref.csv", *QUICK)
+        run(*args, "--engine", "openai:never-asked@http://127.0.0.1:9/v1")
+
+
 def test_the_registry_is_listed(folder):
     """Name, direction, range and needs, as a table and as data."""
     said = run("--list").stdout

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loop.experts.ratings import Ratings
-from loop.labels.taxonomy import Taxonomy
+from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.report.score.document import ScoreDocument, describe_sources
 from loop.report.score.experts import Experts, describe_experts
 from loop.score.confused import confusions
@@ -82,7 +82,9 @@ def build_document(read: Read, taxonomy: Taxonomy, counting: Counting) -> ScoreD
         names={label.id: label.name for label in taxonomy.labels},
         sheet=sheet,
         sources=describe_sources(joined),
-        confused=confusions(graded, counting.conventions, coverage=joined.coverage),
+        confused=confusions(
+            findings_of(graded), counting.conventions, coverage=joined.coverage
+        ),
         correlations=between if len(between.metrics) > 1 else None,
         twins=twins,
         outcomes=graded.outcomes,
@@ -90,6 +92,21 @@ def build_document(read: Read, taxonomy: Taxonomy, counting: Counting) -> ScoreD
         experts=_experts(sheet, read, counting.seed),
         problems=graded.problems,
         remarks=read.remarks,
+    )
+
+
+def findings_of(graded: Graded) -> Graded:
+    """Return `graded` without "No Finding".
+
+    It is missed wherever something is invented in a clear case, and invented wherever
+    everything is missed: that says nothing of what is taken for what.
+    """
+    kept = [place for place, name in enumerate(graded.labels) if name != NO_FINDING]
+    return replace(
+        graded,
+        labels=tuple(graded.labels[place] for place in kept),
+        reference=graded.reference[:, kept],
+        candidates=graded.candidates[:, :, kept],
     )
 
 

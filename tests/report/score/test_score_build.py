@@ -88,6 +88,20 @@ def test_labels_that_never_occur_lower_a_perfect_copy_under_zero():
     assert "would score only 0.143, not 1" in page
 
 
+def test_no_finding_is_taken_for_nothing():
+    """It is missed wherever something is invented in a clear case, by its making."""
+    truth = np.zeros((4, len(TAXONOMY.ids)), dtype=np.int8)
+    told = truth.copy()
+    clear = TAXONOMY.ids.index("no_finding")
+    truth[:, clear] = 1
+    told[:, 0] = 1
+    truth[0, [clear, 1]] = (0, 1)
+    document = build_document(read_of(truth, {"a": told}), TAXONOMY, QUICK)
+    assert [(one.missed, one.invented, one.n) for one in document.confused] == [
+        (TAXONOMY.ids[1], TAXONOMY.ids[0], 1)
+    ]
+
+
 def test_metrics_with_the_same_values_are_told_once():
     """Macro and micro averages of one thing are the same for a single case."""
     sheet = sheet_of(("a",))
