@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +33,15 @@ class _Remembering:
 
 
 def has_wordnet() -> bool:
-    """Whether nltk finds WordNet's data here; nothing is ever downloaded."""
-    from nltk.data import find
+    """Whether nltk can read WordNet's data here; nothing is ever downloaded."""
+    from nltk.corpus import wordnet
 
-    for name in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):
-        try:
-            find(name)
-        except LookupError:
-            continue
-        return True
-    return False
+    try:
+        wordnet.ensure_loaded()
+    except (LookupError, OSError, BadZipFile, ValueError):
+        # Not there, or damaged: either way no synonym is known, and the score says so.
+        return False
+    return True
 
 
 def measure_meteor(

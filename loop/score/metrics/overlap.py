@@ -65,7 +65,7 @@ def _chrf(side: Side, options: MetricOptions) -> Scores | Unavailable:
     return Scores(
         per_case=chrf_of(counts),
         value=_summed(counts, chrf_of),
-        signature=sign("chrf", *fields, n=len(counts)),
+        signature=sign("chrf", *fields, library="sacrebleu", n=len(counts)),
         parts=counts,
         combine=chrf_of,
     )

@@ -1,8 +1,5 @@
 """ChrF from counts is what sacrebleu says."""
 
-from time import perf_counter
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,11 +30,6 @@ def test_of_one_case_it_is_the_sentence_score_of_sacrebleu(pairs):
     assert chrf_of(count_chrf(references, candidates)) == pytest.approx(expected)
 
 
-@pytest.mark.slow
-def test_a_text_of_a_megabyte_takes_seconds():
-    """Its runs of characters as texts would take a gigabyte."""
-    letters = np.random.default_rng(0).choice(list("abcdefgh"), 1_000_000)
-    long = "".join(letters)
-    start = perf_counter()
-    assert chrf_of(count_chrf([long], [long + "x"]))[0] == pytest.approx(1, abs=1e-5)
-    assert perf_counter() - start < 60
+def test_without_a_pair_there_are_no_counts():
+    """A system without a candidate is no error here."""
+    assert count_chrf([], []).shape == (0, 18)

@@ -85,6 +85,14 @@ def write_wordnet(folder):
     (folder / "lexnames").write_text("".join(f"{n:02d}\tn.{n}\t1\n" for n in range(4)))
 
 
+def test_a_damaged_wordnet_is_none(monkeypatch, tmp_path):
+    """A half-unpacked corpus must not take the other metrics down with it."""
+    (tmp_path / "corpora" / "wordnet").mkdir(parents=True)
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    side = make_side([REFERENCE], [CANDIDATE])
+    assert "|syn:none|" in METRICS["meteor"].score(side, ALONE).signature
+
+
 @pytest.mark.usefixtures("no_wordnet")
 def test_looking_for_wordnet_downloads_nothing(monkeypatch):
     """A clinical machine has no network, and nothing may change on its own."""

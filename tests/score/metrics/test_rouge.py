@@ -1,19 +1,16 @@
 """ROUGE is what rouge-score says, and what that library drops is kept."""
 
-from time import perf_counter
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rouge_score.rouge_scorer import RougeScorer, _lcs_table
+from rouge_score.rouge_scorer import RougeScorer
 
-from loop.score.metrics.rouge import LARGEST, common_length, measure_rouge
+from loop.score.metrics.rouge import measure_rouge
 from tests.score.metrics.scenes import CANDIDATE, REFERENCE
 
 KNOWN = RougeScorer(["rouge1", "rouge2", "rougeL"])
 ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
-WORDS = st.lists(st.sampled_from("abc"), max_size=80)
 
 
 @given(reference=ASCII, candidate=ASCII)
@@ -23,12 +20,6 @@ def test_any_ascii_text_scores_as_with_the_librarys_own_tokenizer(reference, can
     expected = [found[name].fmeasure for name in ("rouge1", "rouge2", "rougeL")]
     scores = measure_rouge([reference], [candidate])[0]
     assert scores == pytest.approx([*expected, found["rouge1"].recall])
-
-
-@given(first=WORDS, second=WORDS)
-def test_the_common_subsequence_is_as_long_as_by_the_librarys_table(first, second):
-    """The bits of one integer are one row of that table."""
-    assert common_length(first, second) == _lcs_table(first, second)[-1][-1]
 
 
 def test_the_review_notes_example_has_its_correct_values():
@@ -57,12 +48,11 @@ def test_without_a_word_it_is_zero():
 
 
 @pytest.mark.slow
-def test_texts_of_a_megabyte_take_seconds_not_hours():
-    """The library's table has a cell for each of 150,000 x 150,000 pairs of words."""
+def test_a_text_of_a_megabyte_is_scored_and_two_of_them_are_said_to_be_too_long():
+    """The library's table of two such texts would have 22,500,000,000 cells."""
     rng = np.random.default_rng(0)
-    long = [" ".join(rng.choice(["no", "effusion", "left"], 150_000)) for _ in "ab"]
-    start = perf_counter()
-    scores = measure_rouge(long[:1], long[1:])[0]
-    assert perf_counter() - start < 60
-    assert np.isnan(scores[2]) == (LARGEST < 150_000**2)
-    assert scores[0] > 0.9
+    long = " ".join(rng.choice(["no", "effusion", "left"], 150_000))
+    against_short, against_long = measure_rouge([REFERENCE, long], [long, long])
+    assert not np.isnan(against_short).any()
+    assert np.isnan(against_long).tolist() == [False, False, True, False]
+    assert against_long[0] == 1
