@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from loop.core.errors import DataError
+from loop.core.files import write_error
 from loop.core.printable import printable
 from loop.release.form import FACTS
 from loop.release.statement import ENVELOPE
@@ -142,11 +143,22 @@ def unpacked(files: Mapping[str, bytes], *names: str) -> Iterator[Path]:
 
     What was read once is then what is checked, whatever happens to the release folder
     meanwhile. Files that are missing are left out.
+
+    Raises
+    ------
+    WriteError
+        There is no room for them.
     """
     with TemporaryDirectory(prefix="ranloop-release-") as made:
         for name in names:
             if name in files:
-                target = Path(made, name)
-                target.parent.mkdir(exist_ok=True)
-                target.write_bytes(files[name])
+                _put(Path(made, name), files[name])
         yield Path(made)
+
+
+def _put(target: Path, raw: bytes) -> None:
+    try:
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(raw)
+    except OSError as error:
+        raise write_error(target, error) from error

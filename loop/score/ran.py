@@ -30,6 +30,12 @@ from loop.stats.intervals import Estimate, check_confidence
 from loop.stats.resampling import Resampling, bootstrap, to_estimate
 from loop.stats.systems import Standing, rank_systems
 
+_FEW = 10
+"""Positives in the references below which the F1 of a label hardly resamples well."""
+
+MOST_SYSTEMS = 100
+"""Systems at most: each is compared with every other one."""
+
 _SAME = 12
 """Decimals to which equal scores agree: the same terms summed in another order."""
 
@@ -64,6 +70,11 @@ def score(
     which it has no candidate is not scored for it. Differences are taken on the cells
     that both systems and the reference decide.
 
+    Where labels have few positives the percentile interval lies too low, and the note
+    of the score says so: in simulations with 21 labels of prevalence 0.01 to 0.35 a
+    95 % interval held the score of the population in 80 % of samples of 100 cases, 84
+    % of 300, 93 % of 1,000 and 95 % of 3,000; nearly always it missed from below.
+
     Parameters
     ----------
     graded
@@ -87,7 +98,7 @@ def score(
     Raises
     ------
     DataError
-        There is no case, or no system.
+        There is no case or no system, or there are more than 100 systems.
     ValueError
         Shapes, codes or options are wrong, a system is named twice, or `conventions`
         and `graded` disagree on "No Finding".
@@ -219,6 +230,12 @@ def _check(graded: Graded, conventions: Conventions) -> None:
             f"'No Finding' was made by {graded.no_finding.value!r}, the conventions "
             f"say {conventions.no_finding.value!r}"
         )
+    if shape[0] > MOST_SYSTEMS:
+        raise DataError(
+            f"{shape[0]} systems are more than the {MOST_SYSTEMS} that can be compared "
+            "with each other at a time. Score them in groups against the same "
+            "references."
+        )
     if 0 in shape:
         raise DataError(
             f"nothing to score: {shape[0]} systems, {shape[1]} cases, {shape[2]} "
@@ -254,7 +271,7 @@ def _score_system(
     return SystemScore(
         system=table.graded.systems[number],
         n=n,
-        ran_score=_to_estimate(standing),
+        ran_score=_to_estimate(standing, counts),
         effective_labels=effective,
         micro_f1=micro,
         **rates._asdict(),
@@ -323,15 +340,29 @@ def _correct(
         (table.reference, table.candidates),
         table.graded.labels,
         errors,
+        uncertain=table.conventions.uncertain,
         zero_division=table.conventions.zero_division,
         **resampling,
     )
 
 
-def _to_estimate(standing: Standing) -> Estimate:
-    note = ""
+def _to_estimate(standing: Standing, counts: NDArray[np.int64]) -> Estimate:
+    note = _say_rare(counts)
     if standing.estimate is None:
         note = "not estimable: no label has a positive on either side"
     elif standing.low is None:
         note = "interval not estimable: too few units or defined resamples"
     return Estimate(standing.estimate, standing.low, standing.high, note)
+
+
+def _say_rare(counts: NDArray[np.int64]) -> str:
+    """Say how many labels that count have few positives, as the interval lies low."""
+    tp, fp, fn, _ = counts.T
+    counting = tp + fp + fn > 0
+    rare = int((counting & (tp + fn < _FEW)).sum())
+    if not rare:
+        return ""
+    return (
+        f"{rare} of {int(counting.sum())} labels have fewer than {_FEW} positives in "
+        "the references: the interval lies too low"
+    )

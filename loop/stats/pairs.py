@@ -12,7 +12,10 @@ from scipy.sparse import csr_array, vstack
 
 from loop.stats.bootstrap import f1_columns
 from loop.stats.confusion import EXCLUDED, ZeroDivision, check_codes, mean_f1
-from loop.stats.resampling import exact_float, sum_by_unit
+from loop.stats.resampling import ROWS, exact_float, sum_by_unit
+
+_AT_ONCE = 8_000_000
+"""Counts made at once, so that memory does not grow with the number of pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,11 @@ class PairTable:
     def n_units(self) -> int:
         """Number of units."""
         return len(self.alone)
+
+    @property
+    def rows(self) -> int:
+        """Rows of multipliers to take at once."""
+        return max(1, min(ROWS, _AT_ONCE // max(self.whole.size, 1)))
 
     def sums(self, multipliers: NDArray[Any]) -> NDArray[np.float64]:
         """Return the counts with each unit taken so many times.

@@ -31,7 +31,7 @@ random stream must not depend on the machine."""
 _LEAST_ROWS = 16
 """Resamples per block at least, so that a large table is not read again for each."""
 
-_ROWS = 256
+ROWS = 256
 """Rows of weights from which much is made at once."""
 
 _UNDEFINED = 0.05
@@ -299,12 +299,12 @@ def summarise(
     ]
 
 
-def split_rows(weights: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return the rows in pieces, for when much is made of each.
+def split_rows(weights: NDArray[Any], rows: int = ROWS) -> list[NDArray[Any]]:
+    """Return the rows in pieces of `rows`, for when much is made of each.
 
     A block of `resample_weights` has many rows where units are few.
     """
-    return [weights[i : i + _ROWS] for i in range(0, len(weights), _ROWS)]
+    return [weights[i : i + rows] for i in range(0, len(weights), rows)]
 
 
 def exact_float(columns: NDArray[Any]) -> type[np.float32 | np.float64]:

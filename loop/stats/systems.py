@@ -231,7 +231,7 @@ def _intervals(
             [
                 table.differences(table.sums(part))
                 for weights in blocks
-                for part in split_rows(weights)
+                for part in split_rows(weights, table.rows)
             ]
         )
 
@@ -255,9 +255,12 @@ def _exchange(
     if all(exact):
         return [one for one in exact if one]
 
-    def differences(swaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def exchange(swaps: NDArray[np.bool_]) -> NDArray[np.float64]:
         moved = table.sums(swaps)
         return table.differences(table.whole - moved + moved[..., ::-1, :])
+
+    def differences(swaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return np.concatenate([exchange(s) for s in split_rows(swaps, table.rows)])
 
     sampled = sampled_p(
         differences, observed, table.n_units, permutations=permutations, seed=seed

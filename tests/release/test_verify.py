@@ -1,6 +1,7 @@
 """A release holds as it was signed, and no change of it goes unnoticed."""
 
 import os
+import resource
 import shutil
 from collections.abc import Mapping
 
@@ -8,9 +9,9 @@ import pytest
 
 from loop.core.digests import canonical_json
 from loop.core.dsse import Envelope, format_envelope, parse_envelope
-from loop.core.errors import DataError
+from loop.core.errors import DataError, WriteError
 from loop.release import folder as folders
-from loop.release.folder import Contents, read_contents
+from loop.release.folder import Contents, read_contents, unpacked
 from loop.release.signatures import check_files, check_signatures, read_signed
 from loop.release.statement import ENVELOPE, predicate_of, sign_release
 from loop.release.verify import verify_contents, verify_folder
@@ -380,3 +381,15 @@ def test_whoever_froze_it_must_have_signed(tmp_path):
     """An approver named in the facts who did not sign has approved nothing."""
     alone = make_small(tmp_path, signers=[AUTHOR])
     assert broken(alone) == ["agreement"]
+
+
+def test_without_room_for_what_is_checked_the_disk_is_named():
+    """A release says nothing of the machine that checks it: no traceback either."""
+    free = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, free[1]))
+    try:
+        with pytest.raises(WriteError, match="File too large"):
+            with unpacked({"ledger.jsonl": b"{}"}, "ledger.jsonl"):
+                pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, free)
