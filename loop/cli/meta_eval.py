@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -160,7 +160,8 @@ def meta_eval(
         raise typer.BadParameter("--scale is for --ratings: RadPref has its own")
     place = find_place(workspace)
     outputs = (html, markdown, svg, per_case)
-    _check_outputs(outputs, place)
+    read = [one for one in (*paths, ratings, radpref) if one is not None]
+    _check_outputs([one for one in outputs if one is not None], read, place)
     request = Request(
         scores=paths,
         ratings=ratings,
@@ -181,7 +182,7 @@ def meta_eval(
     found = evaluate(request, place)
     _write(found.document, (html, markdown, svg), place)
     if per_case is not None and found.sheet is not None:
-        from loop.score.metrics.run import write_per_case
+        from loop.score.metrics.sheet import write_per_case
 
         write_per_case(found.sheet, per_case)
         note(f"wrote {per_case}")
@@ -197,10 +198,40 @@ def _check_texts(scores: Sequence[Path], given: Sequence[object]) -> None:
         )
 
 
-def _check_outputs(paths: Sequence[Path | None], workspace: Workspace | None) -> None:
+def _check_outputs(
+    paths: Sequence[Path], read: Sequence[Path], workspace: Workspace | None
+) -> None:
+    """Refuse to write over what is read, or two documents to one file.
+
+    Raises
+    ------
+    DataError
+        It is one of those, or one of the workspace's own files.
+    """
+    from loop.core.errors import DataError
+
+    given = {one.resolve() for one in _files_of(read)}
+    taken: set[Path] = set()
     for path in paths:
-        if path is not None and workspace is not None:
+        if workspace is not None:
             own_output(path, workspace)
+        if path.resolve() in given:
+            raise DataError(
+                f"{path} is a file of scores or points that is read here, and is not "
+                "written over. Name another file."
+            )
+        if path.is_dir() or path.resolve() in taken:
+            what = "a folder" if path.is_dir() else "named for two documents"
+            raise DataError(f"{path} is {what}. Name a file for each document.")
+        taken.add(path.resolve())
+
+
+def _files_of(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield every file that is named, and those in a folder that is."""
+    for path in paths:
+        yield path
+        if path.is_dir():
+            yield from (one for one in path.rglob("*") if one.is_file())
 
 
 def _write(
@@ -213,13 +244,17 @@ def _write(
     from loop.report.experts.figure import agreement_svg
     from loop.report.experts.html import render_meta_html
     from loop.report.experts.text import render_meta_markdown
+    from loop.report.figures.alone import as_file
     from loop.report.templates import shipped_templates, template_folder
 
     folder = shipped_templates() if workspace is None else template_folder(workspace)
+    if not (folder / "meta_eval.html.jinja").is_file():
+        # A workspace whose own templates are older than this document.
+        folder = shipped_templates()
     renders: tuple[Callable[[], str], ...] = (
         lambda: render_meta_html(document, templates=folder),
         lambda: render_meta_markdown(document, templates=folder),
-        lambda: agreement_svg(document.result),
+        lambda: as_file(agreement_svg(document.result)),
     )
     for path, render in zip(paths, renders, strict=True):
         if path is not None:

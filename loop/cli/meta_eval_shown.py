@@ -89,7 +89,8 @@ def _show_pairs(result: MetaEvaluation) -> None:
         ],
         title=(
             f"which of two candidates is better: {result.pairs} pairs by the raters' "
-            f"mean, then the {result.unanimous} that all raters decide alike"
+            "mean, less those it ties and those without a value, then the "
+            f"{result.unanimous} that all raters decide alike"
         ),
     )
 

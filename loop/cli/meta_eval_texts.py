@@ -18,7 +18,8 @@ from loop.run.asking import Asking
 from loop.score.joining import join_texts
 from loop.score.metric import MetricOptions
 from loop.score.metrics.registry import ALL, find
-from loop.score.metrics.run import ScoreSheet, run_metrics
+from loop.score.metrics.run import run_metrics
+from loop.score.metrics.sheet import ScoreSheet
 from loop.score.records import NoFinding
 
 

@@ -118,13 +118,18 @@ def score(
         str | None,
         typer.Option(
             "--also",
-            metavar="VERSION",
-            help="Second extractor, to see what depends on the first.",
+            metavar="EXTRACTOR",
+            help="Second extractor, a version or a release, to compare with.",
         ),
     ] = None,
     also_engine: Annotated[
-        str, typer.Option("--also-engine", help="Engine of the second extractor.")
-    ] = "rules",
+        str | None,
+        typer.Option(
+            "--also-engine",
+            help="Engine of the second extractor.",
+            show_default="its release's, else rules",
+        ),
+    ] = None,
     bias: Annotated[
         str | None,
         typer.Option(
@@ -214,6 +219,7 @@ def score(
     """
     from loop.cli.score_inputs import (
         Given,
+        add_rated_file,
         check_given,
         find_place,
         join_given,
@@ -286,6 +292,7 @@ def score(
     taxonomy = read_taxonomy(material(place).labels)
     joined = join_given(given, taxonomy, reading)
     points = read_points(given)
+    joined = add_rated_file(joined, given)
     read = read_labels(
         place, joined, taxonomy, wish, conventions.no_finding, quiet=as_json
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -150,6 +151,14 @@ def read_points(given: Given) -> Ratings | None:
     if given.radpref is not None:
         return read_radpref(given.radpref).ratings
     return None if given.ratings is None else read_ratings(given.ratings)
+
+
+def add_rated_file(joined: Joined, given: Given) -> Joined:
+    """Return `joined` with the file of points among its files, once it was read."""
+    if given.ratings is None:
+        return joined
+    digest = hashlib.sha256(given.ratings.read_bytes()).hexdigest()
+    return replace(joined, files=(*joined.files, (given.ratings.name, digest)))
 
 
 def _candidate(text: str) -> CandidateFile:

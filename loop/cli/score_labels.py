@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,11 +18,12 @@ from loop.core.paths import Workspace
 from loop.labels.taxonomy import Taxonomy
 from loop.prompts.catalog import list_versions, read_aliases
 from loop.release.released import list_releases
+from loop.report.numbers import listed
 from loop.report.score.build import Read
 from loop.run.asking import Asking
 from loop.score.extractor import Extractor
 from loop.score.grading import grade
-from loop.score.records import Graded, Joined, NoFinding
+from loop.score.records import Joined, NoFinding
 
 PROMPT = "extractor"
 """Prompt whose versions are taken where none is named."""
@@ -37,7 +39,9 @@ class Wish:
     release: str | None
     engine: str | None
     also: str | None
-    also_engine: str
+    """A version, or the name of a release."""
+
+    also_engine: str | None
     bias: str | None
     asking: Asking
 
@@ -71,20 +75,33 @@ def read_labels(
     if all(side.texts is None for side in (joined.reference, *joined.systems)):
         _refuse_extractors(wish)
         return Read(joined=joined, graded=grade(joined, taxonomy, None, no_finding))
+    if wish.bias is not None:
+        _refuse_one_sided(joined)
     choice = choose(place, wish)
     asking = replace(wish.asking, **choice.wanted.parameters)
     remarks = [choice.why] if choice.why else []
-    with _open(place, choice.wanted, asking) as extractor:
-        note(f"labels read by {extractor.facts.ref}, engine {extractor.facts.engine}")
-        track = Progress("texts", quiet=quiet).track
-        graded = grade(joined, taxonomy, extractor, no_finding, watch=track)
-        remarks += _other_engine(choice.wanted, extractor)
-    errors = None
-    if wish.bias is not None:
-        found = read_errors(place, choice.wanted, graded.extractor, wish.bias)
-        errors = found.by_label
-        remarks.append(found.source)
-    second = _second(place, joined, taxonomy, wish, no_finding, quiet=quiet)
+    errors = second = None
+    # All that was named is looked up before a text is read; engines start with the
+    # first text, so that two of them never run at once.
+    also = None if wish.also is None else _find_second(place, wish.also, wish)
+    with _opened(place, also, wish.asking) as other:
+        with _open(place, choice.wanted, asking) as extractor:
+            if wish.bias is not None:
+                found = read_errors(place, choice.wanted, extractor.facts, wish.bias)
+                errors = found.by_label
+            note(
+                f"labels read by {extractor.facts.ref}, engine {extractor.facts.engine}"
+            )
+            track = Progress("texts", quiet=quiet).track
+            graded = grade(joined, taxonomy, extractor, no_finding, watch=track)
+            remarks += _other_engine(choice.wanted, extractor)
+        if errors is not None:
+            remarks.append(found.source)
+        if other is not None and also is not None:
+            note(f"read again by {other.facts.ref}, engine {other.facts.engine}")
+            track = Progress("texts", quiet=quiet).track
+            second = grade(joined, taxonomy, other, no_finding, watch=track)
+            remarks += _other_engine(also, other)
     return Read(
         joined=joined,
         graded=graded,
@@ -155,6 +172,17 @@ def _refuse_extractors(wish: Wish) -> None:
             )
 
 
+def _refuse_one_sided(joined: Joined) -> None:
+    """Refuse to correct a reading that one side did not go through."""
+    sides = (joined.reference, *joined.systems)
+    given = [one.name for one in sides if one.texts is None]
+    if given:
+        raise DataError(
+            f"--bias: {listed(given, 3)} gives labels, and the correction is for an "
+            "extractor that read both sides. Leave it out, or give texts."
+        )
+
+
 def _other_engine(wanted: Wanted, extractor: Extractor) -> list[str]:
     """Return a remark if a release was asked of another engine than its own."""
     release = wanted.release
@@ -167,20 +195,21 @@ def _other_engine(wanted: Wanted, extractor: Extractor) -> list[str]:
     ]
 
 
-def _second(
-    place: Workspace | None,
-    joined: Joined,
-    taxonomy: Taxonomy,
-    wish: Wish,
-    no_finding: NoFinding,
-    *,
-    quiet: bool,
-) -> Graded | None:
-    """Return the same pairs read by the second extractor; None without one."""
-    if wish.also is None:
-        return None
-    opened = Extractor.open(place, wish.also, wish.also_engine, wish.asking)
-    with opened as extractor:
-        note(f"read again by {extractor.facts.ref}, engine {extractor.facts.engine}")
-        track = Progress("texts", quiet=quiet).track
-        return grade(joined, taxonomy, extractor, no_finding, watch=track)
+def _find_second(place: Workspace | None, named: str, wish: Wish) -> Wanted:
+    """Return the second extractor: a release by its name, else a version."""
+    here = material(place)
+    released = named in [one.name for one in list_releases(here)]
+    version, release = (None, named) if released else (named, None)
+    return find_wanted(here, version, release, wish.also_engine, {})
+
+
+@contextmanager
+def _opened(
+    place: Workspace | None, wanted: Wanted | None, asking: Asking
+) -> Iterator[Extractor | None]:
+    """Open an extractor where there is one to open."""
+    if wanted is None:
+        yield None
+        return
+    with _open(place, wanted, replace(asking, **wanted.parameters)) as extractor:
+        yield extractor

@@ -14,6 +14,7 @@ from loop.report.numbers import (
     signed,
     signed_interval,
 )
+from loop.report.score.cells import count_cells, occurring_sentence, shed_sentence
 from loop.report.score.data import metric_data
 from loop.report.score.document import ScoreDocument
 from loop.report.score.view import metric_views, title_of
@@ -22,6 +23,7 @@ from loop.report.score.words import (
     agreement_line,
     coverage_lines,
     extractor_name,
+    interval_sentence,
     left_out_line,
     outcome_line,
     perfect_sentence,
@@ -63,7 +65,14 @@ def notes(document: ScoreDocument) -> list[str]:
     """Return what a reader must know beside the numbers, as sentences."""
     found, told = document.score, [*document.remarks]
     told += dict.fromkeys(perfect_sentence(one, found) for one in found.systems)
+    told += [one for one in (shed_sentence(found), occurring_sentence(found)) if one]
     told += _left_out(document)
+    told.append(interval_sentence(found))
+    told += [
+        f"{one.system}: {one.ran_score.note}"
+        for one in found.systems
+        if one.ran_score.note
+    ]
     told += coverage_lines(document)
     if document.outcomes is not None:
         told.append(f"distinct texts: {outcome_line(document.outcomes)}")
@@ -80,7 +89,8 @@ def notes(document: ScoreDocument) -> list[str]:
 
 def _left_out(document: ScoreDocument) -> list[str]:
     """Return how many cells count, in one line where that is so for every system."""
-    lines = {one.system: left_out_line(one) for one in document.score.systems}
+    score = document.score
+    lines = {one.system: left_out_line(one, score) for one in score.systems}
     if len(set(lines.values())) == 1:
         return [f"every system: {line}" for line in set(lines.values())]
     return [f"{name}: {line}" for name, line in lines.items()]
@@ -105,7 +115,7 @@ def _show_ranking(document: ScoreDocument) -> None:
     found = document.score
     corrected = ("corrected",) if found.assumptions else ()
     header = (
-        *("system", "rank", "Ran Score", "labels", "best in", "micro-F1"),
+        *("system", "rank", "Ran Score", "cells", "labels", "best in", "micro-F1"),
         *("macro P", "macro R", "n", "perfect", *corrected),
     )
     rows = [
@@ -113,6 +123,7 @@ def _show_ranking(document: ScoreDocument) -> None:
             f"{document.keys[one.system]} {one.system}",
             str(one.rank),
             _estimate(one.ran_score),
+            percent(count_cells(one, found).share),
             f"{one.effective_labels}/{len(found.labels)}",
             percent(one.best, 0),
             _estimate(one.micro_f1),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from loop.core.errors import DataError
+from loop.labels.importing.table import RepeatedKeyError, unique_keys
 
 _CASES = ("cases.json", "preference_data.json")
 _RATERS = ("radiologist_*.json", "radiologist_annotations/user_*.json")
@@ -124,9 +125,14 @@ def find_raters(folder: Path) -> list[Path]:
 
 def _load(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(path.read_bytes(), object_pairs_hook=unique_keys)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
+    except RepeatedKeyError as error:
+        raise DataError(
+            f"{path}: a case or a field stands twice in one object. Download the file "
+            "again, or keep one of the two."
+        ) from error
     except (ValueError, RecursionError) as error:
         # The message of the decoder may quote the file.
         line = getattr(error, "lineno", None)

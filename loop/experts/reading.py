@@ -59,8 +59,8 @@ def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Rat
         before = cells.setdefault(key, {}).get(rater)
         if before is not None and not _same(before.points, cell.points):
             raise DataError(
-                f"{path.name}, lines {before.line} and {row.line}: rater {rater} gives "
-                f"one candidate of case {key[0]} two scores. Keep one of them."
+                f"{path.name}, lines {before.line} and {row.line}: rater {rater[:40]} "
+                f"gives one candidate of case {key[0][:40]} two scores. Keep one."
             )
         repeated += before is not None
         cells[key][rater] = before or cell
@@ -109,9 +109,10 @@ def _points(text: str, where: str, scale: tuple[float, float] | None) -> float:
     except ValueError:
         points = np.inf
     if not isfinite(points):
+        # Not what it holds, which may be a clinical text.
         raise DataError(
-            f"{where}: the score {text[:20]!r} is no number. Give a number, or leave "
-            "the cell empty where nobody rated."
+            f"{where}: the score is no number. Give a number, or leave the cell empty "
+            "where nobody rated."
         )
     if scale is not None and not scale[0] <= points <= scale[1]:
         raise DataError(

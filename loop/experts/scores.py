@@ -117,7 +117,7 @@ def read_scores(
             if before is not cell:
                 raise DataError(
                     f"{before.where} and {cell.where}: two values of {metric} for one "
-                    f"candidate of case {key[0]}. Keep one of them."
+                    f"candidate of case {key[0][:40]}. Keep one of them."
                 )
     _check_wanted(wanted, cells, paths)
     return _assemble(cells, known or {})
@@ -147,7 +147,10 @@ def _check_header(header: list[str], names: list[str], path: Path) -> None:
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
         raise DataError(f"{where}: column {twice} stands twice. Remove one.")
-    if "id" not in (name.casefold() for name in header):
+    keys = [name.casefold() for name in header if name.casefold() in _KEYS]
+    if len(set(keys)) < len(keys):
+        raise DataError(f"{where}: two columns are named id, or system. Rename one.")
+    if "id" not in keys:
         raise DataError(
             f"{where}: no column id. Scores need the columns id, system and one per "
             "metric, as `ranloop score` writes them to per_case.csv."
@@ -164,9 +167,10 @@ def _number(text: str, where: str) -> float:
     except ValueError:
         value = np.inf
     if not isfinite(value):
+        # Not what it holds, which may be a clinical text.
         raise DataError(
-            f"{where}: {text[:20]!r} is no number. Give a number, leave the cell empty "
-            "where the metric is undefined, or name the columns to read with --metric."
+            f"{where}: no number. Give a number, leave the cell empty where the metric "
+            "is undefined, or name the columns to read with --metric."
         )
     return value
 

@@ -29,6 +29,17 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+def has_words(text: str) -> bool:
+    """Whether `text` holds a letter or a digit: whether it says anything.
+
+    Examples
+    --------
+    >>> has_words("Normal."), has_words("心影正常"), has_words(" ... "), has_words("")
+    (True, True, False, False)
+    """
+    return any(map(str.isalnum, text))
+
+
 def fold_text(text: str) -> str:
     """Return `text` lower case, every run of other characters as one space.
 

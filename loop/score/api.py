@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from numbers import Integral
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from loop.core.paths import Workspace, bundled
@@ -105,8 +106,10 @@ def ran_score(
         Ids, texts or labels cannot be joined, or the version is not there.
     EngineError
         The engine is not available.
+    TypeError
+        There is no such option.
     ValueError
-        An option is out of range.
+        An option is out of range, or something given is not what it may be.
 
     References
     ----------
@@ -127,7 +130,7 @@ def ran_score(
     >>> result.score, result.signature[:20]
     (1.0, 'ran|extractor@v7:2be')
     """
-    chosen = _Options(**options)
+    chosen = check_options(options)
     if isinstance(extractor, Extractor):
         refuse_place(options)
     taxonomy = _find_taxonomy(extractor, chosen.workspace)
@@ -171,9 +174,19 @@ class _Options:
             )
         # Now, and not after an engine was asked for hours.
         check_confidence(self.confidence)
-        for name in ("resamples", "permutations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        for name, least in (("resamples", 1), ("permutations", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name} must be whole and >= {least}, got {value!r}")
+        if not isinstance(self.workspace, Workspace | None):
+            raise ValueError(
+                "workspace must be a Workspace, as loop.core.paths.find_workspace "
+                f"gives it, got {type(self.workspace).__name__}"
+            )
+        if not isinstance(self.reading, ReadingOptions):
+            raise ValueError(
+                f"reading must be ReadingOptions, got {type(self.reading).__name__}"
+            )
 
     @property
     def conventions(self) -> Conventions:
@@ -183,6 +196,25 @@ class _Options:
             zero_division=self.zero_division,
             no_finding=NoFinding(self.no_finding),
         )
+
+
+def check_options(options: ScoreOptions) -> _Options:
+    """Return `options` with their defaults.
+
+    Raises
+    ------
+    TypeError
+        There is no such option.
+    ValueError
+        One is out of range.
+    """
+    known = [each.name for each in fields(_Options)]
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        raise TypeError(
+            f"there is no option {unknown!r}; there are {', '.join(sorted(known))}"
+        )
+    return _Options(**options)
 
 
 def choose(kind: type[_Choice], name: str, value: str) -> _Choice:

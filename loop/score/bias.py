@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.score.counting import f1_columns
+from loop.score.records import Uncertain
 from loop.stats.confusion import Confusion, ZeroDivision
 from loop.stats.correction import CorrectedF1, corrected_macro_f1
 from loop.stats.intervals import Estimate
@@ -16,16 +19,28 @@ from loop.stats.resampling import Resampling
 ASSUMPTIONS: Final = (
     "One extractor read both sides, and nobody corrected what it read.",
     "It errs on these texts as often as on the cases where its sensitivity and "
-    "specificity were measured.",
+    "specificity were measured. If it was revised on those cases, it errs more often "
+    "elsewhere, and too little is corrected.",
     "Given what the two texts really say, its error on the one does not depend on its "
     "error on the other. Where both share a wording that it misreads, the corrected "
     "score is too high.",
     "The reference labels by which its errors were measured are right.",
-    "Uncertain and unanswered pairs are left out, here as there.",
+    "No Finding, where it is a label, was derived there as it is here.",
     "The interval takes in the choice of cases and how few cases the errors were "
-    "measured on, and neither of the assumptions above.",
+    "measured on, and none of these assumptions.",
 )
 """What every corrected score rests on, as sentences."""
+
+_UNCERTAIN: Final[Mapping[Uncertain, str]] = MappingProxyType(
+    {
+        Uncertain.EXCLUDED: "Uncertain and unanswered pairs are left out, here as "
+        "there.",
+        Uncertain.PRESENT: "Uncertain values count as present here. Its errors were "
+        "measured without them, and are taken to be no others with them.",
+        Uncertain.ABSENT: "Uncertain values count as absent here. Its errors were "
+        "measured without them, and are taken to be no others with them.",
+    }
+)
 
 
 class Corrections(NamedTuple):
@@ -42,6 +57,7 @@ def correct(
     labels: Sequence[str],
     errors: Mapping[str, Confusion],
     *,
+    uncertain: Uncertain = Uncertain.EXCLUDED,
     zero_division: ZeroDivision = "skip",
     **resampling: Unpack[Resampling],
 ) -> Corrections:
@@ -57,7 +73,10 @@ def correct(
     errors
         Label id to the extractor's confusion counts against a reference standard,
         for example on its development cohort. A label without an entry, or whose
-        errors are too many to tell present from absent, stays as it was read.
+        errors are too many to tell present from absent, stays as it was read. They
+        are taken to have been counted without uncertain values.
+    uncertain
+        The policy that made `codes`; it is among what the scores assume.
     zero_division
         As for `loop.stats.confusion.average_f1`.
     **resampling
@@ -83,7 +102,13 @@ def correct(
         zero_division=zero_division,
         **resampling,
     )
-    told = (*ASSUMPTIONS, *_say_labels(results[0], labels), *_say_clipped(results))
+    told = (
+        *ASSUMPTIONS,
+        _UNCERTAIN[uncertain],
+        *_say_labels(results[0], labels),
+        *_say_clipped(results),
+        *_say_emptied(results, f1_columns(reference, candidates)),
+    )
     return Corrections(tuple(result.estimate for result in results), told)
 
 
@@ -110,4 +135,20 @@ def _say_clipped(results: Sequence[CorrectedF1]) -> list[str]:
         f"In {clipped} of {cells} corrected labels, counted over all systems, a share "
         "of cases came out where none can be, and was moved to the nearest limit: "
         "there the measured errors are more than these texts can hold."
+    ]
+
+
+def _say_emptied(
+    results: Sequence[CorrectedF1], columns: NDArray[np.int8]
+) -> list[str]:
+    """Say how many labels the correction leaves without a positive."""
+    weight = np.split(columns, 2, axis=-1)[1].any(axis=1)
+    empty = np.array([[one is None for one in result.labels] for result in results])
+    emptied = int((weight & empty).sum())
+    if not emptied:
+        return []
+    return [
+        f"{emptied} labels, counted over all systems, have positives as read and none "
+        "when corrected: the measured errors explain them all. Such a label counts as "
+        "one that neither side has."
     ]

@@ -17,6 +17,7 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item, Status, Value
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.labels.texts import has_words
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
@@ -121,6 +122,7 @@ class Extractor:
         ]
         self._known: dict[str, list[int]] = {}
         self._closing = ExitStack().close
+        self._closed = False
 
     @classmethod
     def open(
@@ -207,6 +209,7 @@ class Extractor:
 
     def close(self) -> None:
         """Let go of the engine and the store; what was answered stays."""
+        self._closed = True
         self._closing()
 
     def __enter__(self) -> Extractor:
@@ -238,12 +241,15 @@ class Extractor:
         Raises
         ------
         ValueError
-            There is not one language per text.
+            There is not one language per text, or the extractor was closed.
         EngineError
             The engine as a whole failed; what it answered until then is kept.
         StoreError
             The store cannot be read or written.
         """
+        if self._closed:
+            raise ValueError("this extractor is closed. Open another one")
+        texts = [_storable(text) for text in texts]
         keys = [
             _key(text, language) if has_words(text) else ""
             for text, language in zip(texts, languages, strict=True)
@@ -304,15 +310,14 @@ class Extractor:
         return row
 
 
-def has_words(text: str) -> bool:
-    """Whether `text` holds a letter or a digit: whether it says anything.
+def _storable(text: str) -> str:
+    """Return `text` with a question mark for half of a character pair.
 
-    Examples
-    --------
-    >>> has_words("Normal."), has_words("心影正常"), has_words(" ... "), has_words("")
-    (True, True, False, False)
+    A model in training writes anything, and no engine takes that.
     """
-    return any(map(str.isalnum, text))
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _key(text: str, language: str) -> str:
@@ -322,6 +327,11 @@ def _key(text: str, language: str) -> str:
 
 def _check(version: PromptVersion, taxonomy: Taxonomy) -> None:
     """Refuse a version that does not read the taxonomy's labels out of one text."""
+    if not isinstance(version, PromptVersion):
+        raise ValueError(
+            "extractor must be the reference of a version, as 'extractor@v7', a "
+            f"PromptVersion or an open Extractor, got {type(version).__name__}"
+        )
     if version.inputs != ("text",):
         raise DataError(
             f"{version.ref} reads {' and '.join(version.inputs)}, and an extractor "

@@ -11,8 +11,9 @@ import numpy as np
 from loop.core.errors import DataError
 from loop.labels.language import UNKNOWN, guess_language
 from loop.labels.taxonomy import NO_FINDING, SUPPORT_DEVICES, Taxonomy
+from loop.labels.texts import has_words
 from loop.run.tally import Problem
-from loop.score.extractor import Extracted, Extractor, Watch, has_words
+from loop.score.extractor import Extracted, Extractor, Watch
 from loop.score.records import (
     ABSENT,
     MISSING,
@@ -146,33 +147,43 @@ def _read(
     """Return what is read out of all texts, column after column."""
     if extractor is None or not written:
         return None
+    looks = [guess_language(text or "") for text in joined.reference.texts or ()]
     texts: list[str] = []
     languages: list[str] = []
     for column in written:
         own = [text or "" for text in column.texts or ()]
         texts += own
-        languages += _languages(own, column is joined.reference, joined.languages)
+        languages += (
+            joined.languages
+            if joined.languages and column is joined.reference
+            else _languages(own, joined.languages, looks)
+        )
     return extractor.read(texts, languages, watch)
 
 
 def _languages(
-    texts: Sequence[str], are_references: bool, said: Sequence[str]
+    texts: Sequence[str], said: Sequence[str], looks: Sequence[str]
 ) -> list[str]:
-    """Return the language of each text: what was said of its case, if it can be so."""
+    """Return the language of each candidate: that of its case, if it can be so.
+
+    `looks` is what each reference looks like, whatever was said; empty for labels.
+    """
     if not said:
         return [guess_language(text) for text in texts]
-    if are_references:
-        return list(said)
-    return [_language(text, case) for text, case in zip(texts, said, strict=True)]
+    return [
+        _language(text, case, look)
+        for text, case, look in zip(texts, said, looks or said, strict=True)
+    ]
 
 
-def _language(text: str, case: str) -> str:
+def _language(text: str, case: str, look: str) -> str:
     """Return the language of a candidate: that of its case, unless it is plainly not.
 
     A short text looks English or like nothing; then it has the language of its case.
+    So has one that looks like the reference: a copy is read as what it is a copy of.
     """
     guess = guess_language(text)
-    if guess in (case, UNKNOWN) or (guess == "en" and case in _LATIN):
+    if guess in (case, look, UNKNOWN) or (guess == "en" and case in _LATIN):
         return case
     return guess
 

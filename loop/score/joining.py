@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loop.core.errors import DataError
 from loop.labels.taxonomy import Taxonomy
-from loop.score.reading.assembly import Sides, assemble
+from loop.score.reading.assembly import Sides, assemble, quote_ids
 from loop.score.reading.entries import Entry, read_entries, unite
-from loop.score.reading.options import DEFAULTS, ReadingOptions
+from loop.score.reading.options import DEFAULTS, ReadingOptions, read_language
 from loop.score.reading.roles import (
     SideColumns,
     SideKind,
@@ -135,7 +135,7 @@ def join_texts(
     DataError
         As `join_files`.
     ValueError
-        A side is no such thing, or lists are not equally long.
+        A side is no such thing, lists are not equally long, or a case has two patients.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def _join_tables(
     notes = [*columns.notes]
     own = read_entries(reference, columns, taxonomy, options)
     if patients is not None:
-        own = [each.with_patient(patients.get(each.case_id, "")) for each in own]
+        own = _with_patients(own, patients)
     read = []
     for part in parts:
         side = find_side(part.table, SideKind.CANDIDATE, taxonomy, options)
@@ -184,6 +184,20 @@ def _join_tables(
         read.append((part, read_entries(part.table, side, taxonomy, options)))
     joined = _assemble(own, read, notes, taxonomy, options)
     return replace(joined, files=_files([reference, *others]))
+
+
+def _with_patients(
+    entries: Sequence[Entry], patients: Mapping[str, str]
+) -> list[Entry]:
+    """Return the references with their patients; refuse those of other cases."""
+    own = [each.case_id for each in entries]
+    if not patients.keys() & set(own):
+        raise DataError(
+            f"no id of the patients is among the references: they have "
+            f"{quote_ids(list(patients))}; the references have {quote_ids(own)}. Give "
+            "both the same ids."
+        )
+    return [each.with_patient(patients.get(each.case_id, "")) for each in entries]
 
 
 def _assemble(
@@ -201,7 +215,7 @@ def _assemble(
         n_labels=len(taxonomy.ids),
         notes=tuple(notes),
     )
-    return assemble(sides, language=options.language)
+    return assemble(sides, language=read_language(options.language, "language"))
 
 
 def _require_two_texts(

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
 from loop.core.paths import Workspace
+from loop.labels.texts import has_words
 from loop.prompts.version import PromptVersion
-from loop.score.api import EXTRACTOR, ScoreOptions, choose, ran_score, refuse_place
+from loop.score.api import (
+    EXTRACTOR,
+    ScoreOptions,
+    check_options,
+    choose,
+    ran_score,
+    refuse_place,
+)
 from loop.score.counting import apply
-from loop.score.extractor import Extractor, has_words
+from loop.score.extractor import Extractor
 from loop.score.grading import grade
 from loop.score.per_case import case_errors, case_f1
 from loop.score.records import Column, Joined, NoFinding, Uncertain
@@ -129,19 +137,20 @@ class RanScoreReward:
         Raises
         ------
         ValueError
-            There are no references, or not one per completion.
+            There are no references, not one per completion, or something that is
+            neither a text nor messages.
         EngineError
             The engine as a whole failed.
         """
         if references is None:
             references = self._find(columns)
-        if len(references) != len(completions):
+        truths = _texts(references, "reference")
+        answers = _texts(completions, "completion")
+        if len(truths) != len(answers):
             raise ValueError(
-                f"need one reference per completion, got {len(references)} for "
-                f"{len(completions)}"
+                f"need one reference per completion, got {len(truths)} for "
+                f"{len(answers)}"
             )
-        truths = [_text(one) for one in references]
-        answers = [_text(one) for one in completions]
         joined = Joined(
             case_ids=tuple(map(str, range(len(truths)))),
             reference=Column(
@@ -195,6 +204,7 @@ class RanScoreMetric:
         extractor: str | PromptVersion | Extractor = EXTRACTOR,
         **options: Unpack[ScoreOptions],
     ) -> None:
+        check_options(options)
         if isinstance(extractor, Extractor):
             refuse_place(options)
         place, engine = options.pop("workspace", None), options.pop("engine", "rules")
@@ -214,11 +224,13 @@ class RanScoreMetric:
         Raises
         ------
         DataError
-            They are not of one length, or there are none.
+            There are none, or no reference holds a word.
+        ValueError
+            They are not of one length, or not texts.
         """
         result = ran_score(
-            list(references),
-            list(predictions),
+            _listed(references, "reference"),
+            _listed(predictions, "prediction"),
             extractor=self._reader.open(),
             **self._options,
         )
@@ -234,12 +246,38 @@ class RanScoreMetric:
         }
 
 
-def _text(completion: Completion) -> str | None:
+def _listed(given: object, what: str) -> list[Any]:
+    """Return what was given for all rows as a list; refuse a single text."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ValueError(f"{what}s: expected a list, got {type(given).__name__}")
+    return list(given)
+
+
+def _texts(given: object, what: str) -> list[str | None]:
+    return [
+        _text(one, f"{what} {place}") for place, one in enumerate(_listed(given, what))
+    ]
+
+
+def _text(completion: object, where: str) -> str | None:
     """Return the text of a completion: itself, or the content of its last message."""
-    if completion is None or isinstance(completion, str):
+    if completion is None or completion != completion:
+        # NaN is how a table of references writes that there is none.
+        return None
+    if isinstance(completion, str):
         return completion
-    content = completion[-1]["content"] if len(completion) else ""
-    if isinstance(content, str) or content is None:
-        return content or ""
+    messages = completion if isinstance(completion, Sequence) else [None]
+    last = messages[-1] if len(messages) else {}
+    if not isinstance(last, Mapping):
+        raise ValueError(
+            f"{where}: expected a text or a list of messages, got "
+            f"{type(completion).__name__}. Give each completion one reference"
+        )
+    # A message that only calls a tool holds no content and says nothing.
+    content = last.get("content") or ""
+    if isinstance(content, str):
+        return content
     # Messages of models that see images hold a list of parts.
-    return " ".join(part["text"] for part in content if part.get("type") == "text")
+    return " ".join(
+        part.get("text") or "" for part in content if part.get("type") == "text"
+    )

@@ -83,7 +83,7 @@ def test_documents_are_written(folder):
     out = ["--html", "m.html", "--md", "m.md", "--svg", "m.svg"]
     result = plain(*out)
     assert result.exit_code == 0, result.output
-    for name, start in (("m.html", "<!DOCTYPE"), ("m.md", "# Met"), ("m.svg", "<svg")):
+    for name, start in (("m.html", "<!DOCTYPE"), ("m.md", "# Met"), ("m.svg", "<?xml")):
         assert (folder / name).read_text().lstrip().startswith(start)
     assert "wrote m.html" in result.output
 
@@ -201,3 +201,38 @@ def test_ran_score_agrees_with_radiologists_more_than_any_lexical_metric(data_fo
     }
     ours = {tau.pop("ran_score"), tau.pop("ran_errors")}
     assert min(ours) > max(tau.values())
+
+
+@pytest.mark.parametrize("given", ["ratings.csv", "./scores.csv"])
+def test_no_document_is_written_over_what_is_read(folder, given):
+    """Points of radiologists are work of weeks; a slip of the keyboard loses none."""
+    for option in ("--html", "--md", "--svg"):
+        result = plain(option, given)
+        assert isinstance(result.exception, DataError)
+        assert "is not written over" in str(result.exception)
+    assert (folder / "ratings.csv").read_text() == RATINGS
+    assert (folder / "scores.csv").read_text() == SCORES
+
+
+def test_two_documents_do_not_share_a_file(folder):
+    """The second would silently replace the first."""
+    result = plain("--html", "m", "--md", "./m")
+    assert "named for two documents" in str(result.exception)
+
+
+def test_the_figure_alone_needs_no_page(folder):
+    """Programs for documents know no CSS properties, and no paper but their own."""
+    assert plain("--svg", "m.svg").exit_code == 0
+    text = (folder / "m.svg").read_text()
+    assert "var(--" not in text and "<rect" in text
+
+
+def test_a_workspace_with_templates_of_its_own_from_before_gets_the_shipped(
+    workspace, folder
+):
+    """A page that its templates do not know is no reason to fail after the work."""
+    own = workspace.root / "reports" / "templates"
+    own.mkdir(parents=True, exist_ok=True)
+    (own / "meta_eval.html.jinja").unlink(missing_ok=True)
+    result = plain("--html", "m.html", "--workspace", str(workspace.root))
+    assert result.exit_code == 0, result.output

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.slow
 def demo(tmp_path_factory):
     """Return the demo's workspace, which has runs on a dev cohort."""
     folder = tmp_path_factory.mktemp("demo") / "ws"
-    assert CliRunner().invoke(app, ["demo", str(folder)]).exit_code in (0, 100)
+    made = CliRunner().invoke(app, ["demo", "--rounds", "1", str(folder)])
+    assert made.exit_code in (0, 100)
     return folder
 
 
@@ -159,3 +160,34 @@ def test_without_a_measurement_the_correction_says_how_to_get_one(released, file
     args = (*files, "-w", released.root, "--extractor", "extractor@v1")
     with pytest.raises(DataError, match="Make one with `ranloop run extractor@v1"):
         run(*args, "--bias", "auto")
+
+
+def test_the_second_extractor_may_be_a_release(released, files):
+    """By its name, verified, with the engine that it was released with."""
+    args = (*files, "-w", released.root, "--extractor", "extractor@v1")
+    panel = data_of(*args, "--also", "extractor-v7")["second_extractor"]
+    assert panel["second"]["ref"] == "extractor@v7"
+    assert panel["second"]["release"] == "extractor-v7"
+
+
+@pytest.mark.parametrize(
+    "wish", [("--also", "extractor@v99"), ("--bias", "no-such-run")]
+)
+def test_what_was_named_wrongly_is_told_before_a_text_is_read(released, files, wish):
+    """Not after hours of a language model."""
+    args = (*files, "-w", released.root, "--extractor", "extractor@v1", *wish)
+    done = CliRunner().invoke(app, ["score", *map(str, args)])
+    assert isinstance(done.exception, DataError)
+    assert "labels read by" not in done.output
+
+
+def test_labels_that_were_given_are_not_corrected(released, files, tmp_path):
+    """The extractor errs in what it reads; a reference by people it did not read."""
+    rows = [(f"c{n:02}", n % 2, 1 - n % 2) for n in range(20)]
+    truth = write(tmp_path / "y.csv", rows, ("id", "Edema", "Fracture"))
+    args = (*files[:2], "-r", truth, *QUICK, "-w", released.root)
+    with pytest.raises(DataError, match="reference gives labels"):
+        run(*args, "--bias", "auto")
+    done = run(*args, "--out", tmp_path / "out")
+    page = (tmp_path / "out" / "score.md").read_text("utf-8")
+    assert "by the same extractor" not in page and "some files giving" in page, done

@@ -47,6 +47,12 @@ ASKED = {
     "plan": ["{run}", "--cohort {held}", "tiny@v1 --cohort {held} --csv {out}/p.csv"],
     "compare": ["{run} {dev}", "{dev} {run}", "{run} {run}"],
     "matrix": ["tiny --cohort {held} --engine rules", "tiny --run {run} --run {run}"],
+    "score": [
+        "--pairs {pairs} --extractor tiny@v1 -m none --resamples 10 --out {out}/s",
+        "--pairs {pairs} --extractor tiny@v1 -m none --resamples 10 --bias {dev}",
+        "--pairs {pairs} --extractor tiny@v1 -m none --resamples 10 --bias {run}",
+        "--pairs {pairs} --extractor tiny@v1 -m none --resamples 10 --bias auto",
+    ],
     "failures": ["{run}", "{run} --layout cases --text", "{run} --reference 1"],
     "revise": ["tiny --verdicts {verdicts} --cohort {held} --why test"],
     "history": ["tiny", "tiny --events", "tiny --csv {out}/h.csv"],
@@ -114,6 +120,13 @@ class Scene:
             "out": str(folder / "out"),
             "votes": str(self._write("votes.csv", _ballots("Z", lambda n: n % 2))),
             "cases": str(folder / "cases.csv"),
+            "pairs": str(
+                self._write(
+                    "pairs.csv",
+                    [["id", "reference", "candidate"]]
+                    + [[f"h{n}", t, TEXTS[0][0]] for n, (t, *_) in enumerate(TEXTS)],
+                )
+            ),
             "decisions": str(
                 self._write(
                     "decisions.csv",

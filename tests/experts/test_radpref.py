@@ -155,6 +155,16 @@ def test_a_case_or_rater_that_stands_twice_is_refused(tmp_path):
         read_radpref(folder)
 
 
+def test_a_case_that_one_rater_judges_twice_is_refused(tmp_path):
+    """JSON readers take the last of the two, and say nothing."""
+    write_folder(tmp_path, [case("one", 1)], {1: {"one": {"C1": candidate(2)}}})
+    path = tmp_path / "radiologist_1.json"
+    twice = '{"user_id": 1, "annotations": {"one": {}, "one": {}}}'
+    path.write_text(twice, encoding="utf-8")
+    with pytest.raises(DataError, match=r"radiologist_1\.json: a case or a field st"):
+        read_radpref(tmp_path)
+
+
 @pytest.mark.data
 def test_the_real_ratings_are_as_described(data_folder):
     """About half of the published 100 cases: the shares of the published counts."""

@@ -149,6 +149,7 @@ def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
     [
         (["{"], "line 1, column 2: not valid JSON"),
         (["[1]"], "line 1: not a JSON object"),
+        (['{"id": 1, "text": "a", "text": "b"}'], "line 1: a key stands twice"),
         (['{"id": 1, "text": "a"}', '{"id": 2, "text": ['], "line 2"),
         (['{"id": 1, "text": "a"}', '{"id": 2, "txt": "b"}'], "new: 'txt'"),
         (['{"id": 1, "text": "a"}', '{"text": "b"}'], "no case id"),
@@ -363,3 +364,21 @@ def test_a_label_given_twice_in_one_line_is_refused(
     (tmp_path / "twice.jsonl").write_text(row + "\n")
     with pytest.raises(DataError, match="edema stands both in labels and beside"):
         take(tmp_path / "twice.jsonl")
+
+
+@pytest.mark.parametrize("encoding", ["base64", "rot13", "undefined"])
+def test_what_encodes_no_text_is_no_encoding(
+    workspace: Workspace, take: Importer, write_csv: Writer, encoding: str
+) -> None:
+    """Python knows these names, and fails when a text is read with one."""
+    _refused(workspace, take, write_csv(GOOD), "unknown encoding", encoding=encoding)
+
+
+@pytest.mark.parametrize("name", ["reports.csv", "reports.jsonl"])
+def test_utf16_without_its_mark_is_refused(
+    workspace: Workspace, take: Importer, tmp_path: Path, name: str
+) -> None:
+    """Its error is not the one of a byte that cannot be read."""
+    path = tmp_path / name
+    path.write_bytes(b"id,text\na1,Clear.\n")
+    _refused(workspace, take, path, "not utf-16", encoding="utf-16")

@@ -388,8 +388,10 @@ def test_without_room_for_what_is_checked_the_disk_is_named():
     free = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, free[1]))
     try:
-        with pytest.raises(WriteError, match="File too large"):
-            with unpacked({"ledger.jsonl": b"{}"}, "ledger.jsonl"):
-                pass
+        with (
+            pytest.raises(WriteError, match="File too large"),
+            unpacked({"ledger.jsonl": b"{}"}, "ledger.jsonl"),
+        ):
+            pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, free)

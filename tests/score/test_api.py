@@ -218,10 +218,13 @@ def test_seed_and_resamples_are_the_users(extractor):
         ({"uncertain": "maybe"}, "uncertain must be one of excl, pos, neg"),
         ({"no_finding": "own"}, "no_finding must be one of ran, chexpert, read"),
         ({"zero_division": 0}, "zero_division must be skip, zero or one, got 0"),
-        ({"resamples": 0}, "resamples must be >= 1"),
-        ({"permutations": 0}, "permutations must be >= 1"),
+        ({"resamples": 0}, "resamples must be whole and >= 1"),
+        ({"permutations": 10.5}, "permutations must be whole and >= 1"),
+        ({"seed": None}, "seed must be whole and >= 0, got None"),
+        ({"workspace": "."}, "workspace must be a Workspace.*got str"),
+        ({"reading": {"values": {}}}, "reading must be ReadingOptions, got dict"),
         ({"confidence": 95}, "confidence must be in"),
-        ({"nonsense": 1}, "nonsense"),
+        ({"nonsense": 1}, "no option 'nonsense'; there are confidence, engine"),
     ],
 )
 def test_wrong_options_are_refused(option, message):

@@ -5,7 +5,7 @@ import pytest
 
 from loop.score.bias import ASSUMPTIONS, correct
 from loop.score.ran import score
-from loop.score.records import Conventions
+from loop.score.records import Conventions, Uncertain
 from loop.stats.confusion import Confusion, average_f1, count_confusions
 from tests.score.graded_tables import graded
 
@@ -42,7 +42,8 @@ def test_the_true_score_is_found_behind_independent_errors():
     assert float(average_f1(count_confusions(*seen))) < real - 0.1
     assert estimate.value == pytest.approx(real, abs=0.02)
     assert estimate.low < real < estimate.high
-    assert found.assumptions == ASSUMPTIONS
+    assert found.assumptions[:-1] == ASSUMPTIONS
+    assert "here as there" in found.assumptions[-1]
 
 
 def test_an_extractor_without_errors_changes_nothing():
@@ -65,7 +66,7 @@ def test_labels_that_stay_as_read_are_named():
     found = correct((reference, candidate[None]), LABELS, {"fracture": chance}, **QUICK)
     observed = float(average_f1(count_confusions(reference, candidate)))
     assert found.estimates[0].value == pytest.approx(observed)
-    (named,) = found.assumptions[len(ASSUMPTIONS) :]
+    _, named = found.assumptions[len(ASSUMPTIONS) :]
     assert named.startswith("0 of 2 labels are corrected")
     assert named.endswith("edema, fracture.")
 
@@ -78,6 +79,36 @@ def test_an_impossible_share_is_said():
     found = correct((reference, reference[None]), LABELS, errors, **QUICK)
     assert found.estimates[0].value == pytest.approx(1)
     assert found.assumptions[-1].startswith("In 2 of 2 corrected labels")
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [("excl", "pairs are left out"), ("pos", "count as present"), ("neg", "as absent")],
+)
+def test_the_policy_for_uncertain_values_is_among_the_assumptions(policy, told):
+    """The errors were measured without uncertain values, whatever is scored here."""
+    codes = np.array([[1, -1], [0, 1]], dtype=np.int8)
+    result = score(
+        graded(codes, codes, labels=LABELS),
+        Conventions(uncertain=Uncertain(policy)),
+        errors=dict.fromkeys(LABELS, MEASURED),
+        **QUICK,
+    )
+    (sentence,) = [one for one in result.assumptions if one.startswith("Uncertain")]
+    assert told in sentence
+    assert ("left out" in sentence) == (policy == "excl")
+
+
+def test_a_label_that_the_correction_empties_is_said():
+    """One invented positive in a hundred is what such an extractor invents anyway."""
+    reference = np.zeros((100, 2), dtype=np.int8)
+    reference[:40, 0] = 1
+    candidate = reference.copy()
+    candidate[0, 1] = 1
+    errors = dict.fromkeys(LABELS, MEASURED)
+    found = correct((reference, candidate[None]), LABELS, errors, **QUICK)
+    (sentence,) = [one for one in found.assumptions if "none when corrected" in one]
+    assert sentence.startswith("1 labels")
 
 
 def test_errors_of_a_label_that_is_not_scored_are_refused():

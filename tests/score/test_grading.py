@@ -101,6 +101,15 @@ def test_languages_may_differ_within_a_case(extractor):
     assert graded.candidates[0, :, place].tolist() == [PRESENT, PRESENT]
 
 
+@pytest.mark.parametrize("said", ["zh", "de", "zz"])
+def test_a_copy_is_read_as_its_reference_is(extractor, said):
+    """Also where the language was said wrong: else a copy differs from itself."""
+    texts = ["Small left pleural effusion. The heart is enlarged."]
+    graded = grade(join(texts, texts, languages=(said,)), TAXONOMY, extractor)
+    assert (graded.candidates[0] == graded.reference).all()
+    assert graded.outcomes["answered"] + graded.outcomes["engine_failed"] == 1
+
+
 def test_a_short_candidate_has_the_language_of_its_case(extractor):
     """One word cannot be told from English; as German it is refused, not guessed."""
     joined = join(["Erguss."], ["Pneumothorax."], languages=("de",))

@@ -476,3 +476,23 @@ def test_there_must_be_candidates(tmp_path, taxonomy):
     ref = write_texts(tmp_path / "r.csv", TEXTS)
     with pytest.raises(DataError, match="no candidates were given"):
         join_files(ref, [], taxonomy)
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path, taxonomy):
+    """JSON readers take the last one; a label was then absent instead of present."""
+    reference = write_texts(tmp_path / "ref.csv", TEXTS)
+    path = tmp_path / "model.jsonl"
+    path.write_text('{"id": "a", "labels": {"edema": 1, "edema": 0}}\n')
+    with pytest.raises(DataError, match="line 1: a key stands twice"):
+        join_files(reference, [CandidateFile(path)], taxonomy)
+
+
+def test_a_nul_is_no_text_in_any_encoding(tmp_path, taxonomy):
+    """An encoding that is named is believed, what it reads is not."""
+    reference = write_texts(tmp_path / "ref.csv", TEXTS)
+    path = tmp_path / "model.csv"
+    path.write_bytes(f"id,text\na,{SECRET}\0\n".encode())
+    with pytest.raises(DataError, match=r"model.csv, line 2: .* NUL") as told:
+        options = ReadingOptions(encoding="utf-8")
+        join_files(reference, [CandidateFile(path)], taxonomy, options=options)
+    assert SECRET not in str(told.value)

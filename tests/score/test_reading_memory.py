@@ -176,3 +176,79 @@ def test_options_hold_in_memory_too(taxonomy):
     joined = join_texts(frame, frame, taxonomy, options=options)
     assert joined.reference.texts == ("x", "y")
     assert joined.languages == ("zh", "zh")
+
+
+@pytest.mark.parametrize("blank", [None, float("nan"), pd.NA, ""])
+def test_every_way_to_write_nothing_is_an_empty_text(taxonomy, blank):
+    """A column of strings becomes a list with pandas' own NA."""
+    joined = join_texts(TEXTS, {**TEXTS, "b": blank}, taxonomy)
+    assert joined.coverage[0].empty == ("b",)
+    assert join_texts(["x", blank], ["y", "z"], taxonomy).empty_references == ("1",)
+
+
+def test_numbers_of_numpy_are_ids(taxonomy):
+    """As ``dict(zip(frame.id.values, frame.text))`` has them."""
+    ids = {np.int64(7): "Effusion.", np.int64(8): "Clear."}
+    assert join_texts(ids, {"7": "Effusion."}, taxonomy).coverage[0].paired == 1
+
+
+@pytest.mark.parametrize("text", [1, 0.5, True])
+def test_a_number_is_no_text(taxonomy, text):
+    """Labels given as texts would be scored, as texts that say nothing."""
+    with pytest.raises(DataError, match="item 0: column 'text' holds a number"):
+        join_texts([text], ["Effusion."], taxonomy)
+
+
+@pytest.mark.parametrize("text", ["Unmistakable \ud800", "Unmistakable \0 wording"])
+def test_what_is_no_text_is_refused_by_place(taxonomy, text):
+    """Engines and documents would fail on it, hours later."""
+    with pytest.raises(DataError, match="item 1: the text holds a NUL or half") as told:
+        join_texts(TEXTS, {"a": "Clear.", "b": text}, taxonomy)
+    assert "Unmistakable" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[31m", "n" * 201])
+def test_a_name_that_would_spoil_a_line_is_refused(taxonomy, name):
+    """Of a file, a mapping or a column: it stands in terminals and documents."""
+    with pytest.raises(DataError, match="name of its system is longer than 200"):
+        join_texts(TEXTS, {name: TEXTS}, taxonomy)
+
+
+def test_a_case_has_one_patient(taxonomy):
+    """An index that stands twice gave the second one in silence."""
+    twice = pd.Series(["p", "q", "r", "s"], index=["a", "a", "b", "c"])
+    with pytest.raises(ValueError, match="item 1: id 'a' is given a second patient"):
+        join_texts(TEXTS, TEXTS, taxonomy, patients=twice)
+    same = pd.Series(["p", "p", "r", "s"], index=["a", "a", "b", "c"])
+    found = join_texts(TEXTS, TEXTS, taxonomy, patients=same)
+    assert found.patients == ("p", "r", "s")
+
+
+def test_patients_of_other_cases_are_refused(taxonomy):
+    """Intervals would be over cases, and nobody would know."""
+    with pytest.raises(DataError, match="no id of the patients is among"):
+        join_texts(TEXTS, TEXTS, taxonomy, patients={"A": "p", "B": "q"})
+    with pytest.raises(ValueError, match="patients: expected a mapping"):
+        join_texts(TEXTS, TEXTS, taxonomy, patients=_frame(id=["a"], patient=["p"]))
+
+
+@pytest.mark.parametrize("language", ["english please", "e", "日本"])
+def test_a_language_is_a_code(language):
+    """Every text would fail with a path in which it is a file name."""
+    with pytest.raises(DataError, match="is not a language code"):
+        ReadingOptions(language=language)
+
+
+def test_the_region_of_a_language_is_left_out(taxonomy):
+    """As it is where a column says the language."""
+    options = ReadingOptions(language="zh-CN")
+    joined = join_texts(TEXTS, TEXTS, taxonomy, options=options)
+    assert set(joined.languages) == {"zh"}
+
+
+def test_a_system_may_be_called_reference(taxonomy):
+    """Its notes are told beside those of the references, not in their place."""
+    twice = _frame(id=["a", "a", "b"], text=["No effusion.", "Clear.", "Nodule."])
+    options = ReadingOptions(duplicates="first")
+    joined = join_texts(twice, {"reference": TEXTS}, taxonomy, options=options)
+    assert any("reference: 1 id(s) stood more than once" in n for n in joined.notes)

@@ -136,3 +136,39 @@ def test_metric_opens_its_engine_once(workspace):
     first = metric.compute(predictions=[REFERENCE], references=[REFERENCE])
     assert first == metric.compute(predictions=[REFERENCE], references=[REFERENCE])
     assert first["signature"].startswith("ran|extractor@v1:")
+
+
+@pytest.mark.parametrize(
+    ("completions", "references", "message"),
+    [
+        ("abc", ["a", "b", "c"], "completions: expected a list, got str"),
+        (["a", "b", "c"], "abc", "references: expected a list, got str"),
+        (["a"], [["b", "c"]], "reference 0: expected a text or a list of messages"),
+        (["a", 5], ["b", "c"], "completion 1: expected a text .* got int"),
+        ([{"content": "a"}], ["b"], "completion 0: expected a text .* got dict"),
+    ],
+)
+def test_what_is_no_row_of_texts_is_refused(
+    extractor, completions, references, message
+):
+    """A text is a sequence of texts too: each letter was graded on its own."""
+    with pytest.raises(ValueError, match=message):
+        RanScoreReward(extractor)(completions, references)
+
+
+def test_what_is_not_there_says_nothing(extractor):
+    """A call of a tool has no content, a table writes NaN, a stream is read once."""
+    reward = RanScoreReward(extractor)
+    calls = [{"role": "assistant", "tool_calls": []}]
+    part = [{"role": "assistant", "content": [{"type": "text"}]}]
+    assert reward([calls, part], [REFERENCE] * 2) == [0.0, 0.0]
+    assert reward([REFERENCE], [float("nan")]) == [None]
+    assert reward(iter([REFERENCE]), iter([REFERENCE])) == [1.0]
+
+
+def test_a_metric_refuses_at_once_what_it_cannot_compute(extractor):
+    """Options when it is made; a single text, whose letters would be rows."""
+    with pytest.raises(ValueError, match="uncertain must be one of"):
+        RanScoreMetric(extractor, uncertain="maybe")
+    with pytest.raises(ValueError, match="predictions: expected a list, got str"):
+        RanScoreMetric(extractor).compute(predictions="abc", references=["a"])

@@ -109,6 +109,22 @@ def test_the_order_of_rows_changes_nothing():
         assert one == pytest.approx(other)
 
 
+def test_the_last_digit_of_a_float_is_no_order():
+    """One F1 by two formulas, one mean in two orders: still the same number."""
+    right, told, there = np.random.default_rng(0).integers(1, 9, (3, 60))
+    precision, recall = right / (right + told), right / (right + there)
+    harmonic = 2 * precision * recall / (precision + recall)
+    direct = 2 * right / (2 * right + told + there)
+    assert (harmonic != direct).any()
+    _, ratings = scores()
+    one, other = (correlate(x, ratings, resamples=50) for x in (harmonic, direct))
+    for coefficient, same in zip(one[:2], other[:2], strict=True):
+        assert coefficient == pytest.approx(same)
+    assert correlate(harmonic, direct, resamples=2).tau_b.value == pytest.approx(1)
+    rest = np.array([0.3, 0.1 + 0.2, 0.3, 0.1 + 0.2])
+    assert correlate(rest, np.arange(4.0)).tau_b.value is None
+
+
 def test_a_metric_against_itself_is_one_and_its_negative_minus_one():
     """Exactly, in every resample."""
     x, _ = scores()

@@ -141,6 +141,16 @@ def test_two_equal_metrics_do_not_differ():
     assert compare_metrics(one, 2 * one, rating)[:3] == (0, 1, True)
 
 
+def test_metrics_that_differ_in_their_last_digits_do_not_differ():
+    """Rounding makes no rank that could be exchanged."""
+    one, _, rating = metrics(300)
+    one = one.round(1)
+    noise = np.random.default_rng(0).choice([-1, 0, 1], len(one))
+    other = one * (1 + noise * np.finfo(np.float64).eps)
+    assert (one != other).any()
+    assert compare_metrics(one, other, rating)[:3] == (0, 1, True)
+
+
 def test_a_candidate_without_all_three_is_left_out():
     """Both metrics are compared on the same candidates."""
     one, two, rating = metrics(30)

@@ -37,7 +37,7 @@ class FileEncoding(NamedTuple):
 
 
 def check_encoding(name: str) -> str:
-    """Return `name` if Python knows it as an encoding, or ``"auto"``.
+    """Return `name` if Python knows it as an encoding of texts, or ``"auto"``.
 
     Raises
     ------
@@ -45,8 +45,11 @@ def check_encoding(name: str) -> str:
         It does not.
     """
     try:
+        if name != "auto":
+            # A codec of bytes, such as base64, is found and then refuses a text.
+            "a".encode(name)
         return name if name == "auto" else codecs.lookup(name).name
-    except LookupError as error:
+    except (LookupError, ValueError) as error:
         raise DataError(
             f"unknown encoding {name[:40]!r}. Use auto, utf-8, gb18030 or another "
             "name that Python knows."
@@ -87,9 +90,11 @@ def decode_text(data: bytes, path: Path, encoding: str = "auto") -> str:
         encoding = _scan(data.splitlines(keepends=True), path).name
     try:
         return data.decode(encoding)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
+        # UTF-16 without its mark has no place where it went wrong.
+        at = getattr(error, "start", 0)
         raise DataError(
-            f"{path} is not {encoding} (byte {error.start}). Name the right encoding."
+            f"{path} is not {encoding} (byte {at}). Name the right encoding."
         ) from error
 
 

@@ -171,7 +171,7 @@ def csv_rows(path: Path, encoding: str) -> Iterator[Iterator[tuple[int, list[str
     try:
         with path.open(encoding=encoding, newline="") as stream:
             yield _numbered(stream, path)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise DataError(
             f"{path} is not {encoding} throughout. Name the right encoding with "
             "--encoding, or convert it to UTF-8."
@@ -227,7 +227,7 @@ def iter_jsonl(
             for number, line in enumerate(stream, 1):
                 if line.strip():
                     yield number, _json_object(line, f"{path.name}, line {number}")
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise DataError(
             f"{path.name}, after line {number}: not {encoding.name}. Name the right "
             "encoding with --encoding, or convert it to UTF-8."
@@ -238,7 +238,11 @@ def iter_jsonl(
 
 def _json_object(line: str, where: str) -> Mapping[str, object]:
     try:
-        data = json.loads(line)
+        data = json.loads(line, object_pairs_hook=unique_keys)
+    except RepeatedKeyError as error:
+        raise DataError(
+            f"{where}: a key stands twice in one object. Keep one of the two."
+        ) from error
     except (ValueError, RecursionError) as error:
         at = (
             f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
@@ -249,6 +253,29 @@ def _json_object(line: str, where: str) -> Mapping[str, object]:
     if not isinstance(data, dict):
         raise DataError(f"{where}: not a JSON object. Give one object a line.")
     return data
+
+
+class RepeatedKeyError(ValueError):
+    """A key stands twice in one JSON object; which is not said, as it may be text."""
+
+
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object as `json.loads` gives it: its ``object_pairs_hook``.
+
+    Raises
+    ------
+    RepeatedKeyError
+        A key stands twice: of its two values none may win unseen.
+
+    Examples
+    --------
+    >>> json.loads('{"a": {"b": 1}}', object_pairs_hook=unique_keys)
+    {'a': {'b': 1}}
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKeyError
+    return found
 
 
 def _json_cases(

@@ -67,6 +67,8 @@ def headline(result: MetaEvaluation) -> str:
     test = f"permutation test, Holm-adjusted p below {LEVEL:g}"
     if not worse:
         return f"{text} It is not shown to be better than any other ({test})."
+    if worse == len(others):
+        return f"{text} It is better than every other ({test})."
     return (
         f"{text} It is better than {worse} of the {len(others)} others ({test}); for "
         "the rest that is not shown."
@@ -145,13 +147,19 @@ def method(result: MetaEvaluation) -> tuple[str, ...]:
         f"of {unit} with all their candidates, seed {result.seed}. They describe each "
         "metric alone: two metrics are compared by the tests, not by whether their "
         "intervals overlap.",
+        "Every value is of one candidate: Ran Score, or a macro- or micro-F1, is here "
+        "the F1 over the labels of one case, which is no mean over labels. The mean "
+        "of such values is not the score of a system.",
         "tau-b is Kendall's with ties; correlations are over all candidates, those of "
         "one case as well as those of different cases. Lower-is-better metrics are "
         "negated first, so that agreement is positive everywhere.",
         "A pair is two candidates of one case. The metric is right when it prefers the "
         "one that the raters' mean prefers, tied when it gives both the same value; "
         "accuracy is right out of right, wrong and tied. Pairs to which the raters' "
-        "mean gives the same points are left out and counted.",
+        "mean gives the same points are left out and counted. A metric of labels gives "
+        "two candidates with the same labels the same value; these ties count against "
+        "its accuracy, and metrics of words, which hardly ever tie, win by that: read "
+        "right and wrong too.",
         "Difference of tau-b: the two metrics' ranks are exchanged case by case, "
         f"{count(result.permutations)} times, or all ways where there are fewer. "
         "Williams' test compares Pearson correlations and takes candidates for "

@@ -73,7 +73,7 @@ def build_document(read: Read, taxonomy: Taxonomy, counting: Counting) -> ScoreD
     """
     joined, graded = read.joined, read.graded
     found = _rank(graded, joined, counting, read.errors)
-    sheet = _measure(read, taxonomy, counting)
+    sheet = _with_interval(_measure(read, taxonomy, counting), found)
     second = None if read.second is None else _rank(read.second, joined, counting)
     twins = find_twins(sheet)
     between = _without(correlation_matrix(sheet), twins)
@@ -133,6 +133,21 @@ def find_twins(sheet: ScoreSheet) -> dict[str, str]:
         if seen != name:
             twins[name] = seen
     return twins
+
+
+def _with_interval(sheet: ScoreSheet, found: RanScore) -> ScoreSheet:
+    """Return `sheet` with the Ran Scores of the ranking: one number, one interval.
+
+    The ranking draws the same cases for all systems, a metric those of each.
+    """
+    ranked = {one.system: one.ran_score for one in found.systems}
+    results = tuple(
+        one._replace(estimate=ranked[one.system])
+        if one.metric.name == LABEL_SCORES[0]
+        else one
+        for one in sheet.results
+    )
+    return replace(sheet, results=results)
 
 
 def _without(found: Correlations, twins: Mapping[str, str]) -> Correlations:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from loop import __version__
+from loop.report.score.cells import count_cells
 from loop.report.score.document import ScoreDocument, metric_rows, worst_cases
 from loop.report.score.experts import Experts
 from loop.score.metric import Metric
@@ -16,6 +18,9 @@ from loop.score.records import Coverage
 from loop.score.result import Difference, LabelScore, RanScore, SystemScore
 from loop.stats.intervals import Estimate
 
+FORMAT = "ranloop-score-1"
+"""Name of the shape; another number means that readers must look again."""
+
 
 def score_data(document: ScoreDocument) -> dict[str, Any]:
     """Return `document` as JSON data; a number that has no meaning is null.
@@ -24,9 +29,12 @@ def score_data(document: ScoreDocument) -> dict[str, Any]:
     """
     score = document.score
     return {
+        "format": FORMAT,
+        "ranloop": __version__,
         "cases": score.n_cases,
         "patients": score.n_patients,
         "labels": list(score.labels),
+        "label_names": {label: document.names[label] for label in score.labels},
         "conventions": {
             "uncertain": score.conventions.uncertain.value,
             "zero_division": score.conventions.zero_division,
@@ -48,6 +56,7 @@ def score_data(document: ScoreDocument) -> dict[str, Any]:
         "same_values_as": dict(document.twins),
         "coverage": [_coverage(one) for one in score.coverage],
         "empty_references": list(document.sources.empty_references),
+        "repeated_references": list(document.sources.repeated_references),
         "languages": dict(document.sources.languages),
         "files": [
             {"name": name, "sha256": digest} for name, digest in document.sources.files
@@ -56,7 +65,7 @@ def score_data(document: ScoreDocument) -> dict[str, Any]:
         "second_extractor": None if document.panel is None else _panel(document.panel),
         "experts": None if document.experts is None else _experts(document.experts),
         "problems": [one._asdict() for one in document.problems],
-        "remarks": list(document.remarks),
+        "remarks": [*document.remarks, *document.sources.notes],
     }
 
 
@@ -73,11 +82,13 @@ def _system(score: RanScore, one: SystemScore) -> dict[str, Any]:
         *("micro_precision", "micro_recall", "micro_accuracy"),
         *("macro_precision", "macro_recall", "macro_accuracy"),
     )
+    cells = count_cells(one, score)
     return {
         "system": one.system,
         "rank": one.rank,
         "probability_best": one.best,
         "cases": one.n,
+        "cells": {**cells._asdict(), "share": cells.share},
         "ran_score": _estimate(one.ran_score),
         "effective_labels": one.effective_labels,
         "perfect_copy": one.perfect,

@@ -45,14 +45,17 @@ def render_files(
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything but what an earlier score left there.
+    """Refuse a folder that cannot be made, or holds what no earlier score left there.
 
     Raises
     ------
     DataError
         It is a file, or holds files of someone else.
+    WriteError
+        Nothing can be written where it is to lie.
     """
     if not folder.exists():
+        _try_to_write(folder)
         return
     if not folder.is_dir():
         raise DataError(f"{folder} is a file. Name a folder for the documents.")
@@ -62,6 +65,17 @@ def check_folder(folder: Path) -> None:
             f"{folder} holds other files, for example {strange[0]!r}, which are not "
             "touched. Name a new folder, or one with the documents of a score."
         )
+    _try_to_write(folder)
+
+
+def _try_to_write(folder: Path) -> None:
+    """Make and remove a folder beside `folder`: permissions tell too little."""
+    target = folder.resolve()
+    beside = next(one for one in target.parents if one.exists())
+    try:
+        os.rmdir(tempfile.mkdtemp(dir=beside, prefix=f".{target.name}."))
+    except OSError as error:
+        raise write_error(folder, error) from error
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from loop import __version__
+from loop.report.score.cells import (
+    Cells,
+    count_cells,
+    occurring_sentence,
+    scored_words,
+    shed_sentence,
+)
 from loop.report.score.document import ScoreDocument, metric_rows, worst_cases
 from loop.report.score.figures import metrics_grid
 from loop.report.score.grids import f1_grid, invented_grid, left_out_grid, missed_grid
 from loop.report.score.words import (
+    COMPARABLE,
     WAYS,
     agreement_line,
     comparison_sentence,
@@ -36,6 +44,7 @@ class SystemView(NamedTuple):
     """Its letter."""
 
     score: SystemScore
+    cells: Cells
     left_out: str
     """How many cells are decided, and why others are not."""
 
@@ -73,6 +82,11 @@ def document_variables(document: ScoreDocument) -> dict[str, Any]:
         "title": title_of(document),
         "extractor": extractor_name(score.extractor),
         "perfect": perfect,
+        "uneven": [
+            one for one in (shed_sentence(score), occurring_sentence(score)) if one
+        ],
+        "scored_words": scored_words,
+        "comparable": COMPARABLE,
         "comparison": comparison_sentence(score),
         "verdicts": [verdict_words(one) for one in document.differences],
         "grids": {
@@ -102,7 +116,9 @@ def title_of(document: ScoreDocument) -> str:
 def _system(document: ScoreDocument, one: SystemScore) -> SystemView:
     mine = tuple(each for each in document.confused if each.system == one.system)
     key, worst = document.keys[one.system], worst_cases(document.score, one)
-    return SystemView(key, one, left_out_line(one), mine, worst)
+    score = document.score
+    cells, told = count_cells(one, score), left_out_line(one, score)
+    return SystemView(key, one, cells, told, mine, worst)
 
 
 def metric_views(document: ScoreDocument) -> list[MetricView]:

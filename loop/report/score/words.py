@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from loop.report.numbers import count, interval, listed, share
+from loop.report.score.cells import count_cells
 from loop.report.score.document import ScoreDocument
 from loop.report.score.experts import Experts
 from loop.run.tally import Problem
@@ -69,27 +70,50 @@ def perfect_sentence(system: SystemScore, score: RanScore) -> str:
 def convention_sentences(score: RanScore) -> tuple[str, ...]:
     """Return every convention of the numbers as a sentence."""
     rules, total = score.conventions, len(score.labels)
-    unit = "cases"
-    if score.n_patients is not None:
-        unit = f"the {count(score.n_patients)} patients, each with all their cases"
     read = "both sides read by the same extractor"
     if not score.extractor.digest:
         read = "as the files give them"
+    elif score.extractor.ref.startswith("given+"):
+        read = "some files giving labels and the texts of others read by the extractor"
     return (
         f"Ran Score is the mean F1 over the {total} labels (macro-F1), {read}. Pairs "
         "are joined by id, never by position.",
         f"A label that neither side ever has {_EMPTY_LABELS[rules.zero_division]} "
-        f"(zero_division {rules.zero_division}); the number of labels that count "
-        "stands beside every score.",
+        f"(zero_division {rules.zero_division}); the number of labels that occur, on "
+        "either side of a scored cell, stands beside every score.",
+        "Macro precision and recall are means over the same labels as the macro-F1: "
+        "the precision of a label that a system never tells counts 0 there, and so "
+        "does the recall of one that the references never have.",
+        "Scores of single cases (per_case.csv, and the F1 of the cases to look at) are "
+        "over the labels of that one case, 1 where neither side has any: their mean is "
+        "not the macro-F1 of the system.",
         f"An uncertain value on either side {_UNCERTAIN[rules.uncertain]}. A missing "
-        "answer is never read as absent: the pair is left out and counted.",
+        "answer is never read as absent: the pair is left out and counted. A system is "
+        "scored only on the cells (one label of one case) that are left.",
         f"“No Finding” is {_NO_FINDING[rules.no_finding]}.",
         "A candidate without a word says nothing: no label is present, “No Finding” "
         "included. A reference without a candidate is not scored, and is listed.",
-        f"Intervals: {100 * score.confidence:g} % percentile bootstrap, "
-        f"{count(score.resamples)} resamples of {unit}, seed {score.seed}. "
-        "“Best in” is the share of resamples in which a system scores highest.",
+        f"{interval_sentence(score)} “Best in” is the share of resamples in which a "
+        "system scores highest.",
     )
+
+
+def interval_sentence(score: RanScore) -> str:
+    """Return what was resampled for the intervals, and how often."""
+    unit = "cases"
+    if score.n_patients is not None:
+        unit = f"the {count(score.n_patients)} patients, each with all their cases"
+    return (
+        f"Intervals: {100 * score.confidence:g} % percentile bootstrap, "
+        f"{count(score.resamples)} resamples of {unit}, seed {score.seed}."
+    )
+
+
+COMPARABLE = (
+    "Scores of two documents may be compared only where their signatures agree. Within "
+    "this one, L (labels that occur) and n (cases) may differ between systems. – is "
+    "not estimable."
+)
 
 
 def comparison_sentence(score: RanScore) -> str:
@@ -161,14 +185,14 @@ def _line(name: str, problem: Gap) -> str:
     return f"{name}: {number} {problem.what}: {listed(problem.ids, FIRST)}"
 
 
-def left_out_line(system: SystemScore) -> str:
-    """Return how many cells of a system are decided, and how many are not."""
-    cells = [(one.counts.n, one.uncertain, one.unanswered) for one in system.labels]
-    decided, uncertain, unanswered = map(sum, zip(*cells, strict=True))
-    total = decided + uncertain + unanswered
+def left_out_line(system: SystemScore, score: RanScore) -> str:
+    """Return how many cells of a system are decided, and why others are not."""
+    cells = count_cells(system, score)
+    unpaired = f", {count(cells.unpaired)} without a candidate"
     return (
-        f"{count(decided)} of {count(total)} cells decided on both sides; left out: "
-        f"{count(uncertain)} uncertain, {count(unanswered)} without an answer"
+        f"{count(cells.decided)} of {count(cells.total)} cells decided on both sides; "
+        f"left out: {count(cells.uncertain)} uncertain, {count(cells.unanswered)} "
+        f"without an answer{unpaired if cells.unpaired else ''}"
     )
 
 

@@ -76,10 +76,10 @@ def f1_scores(
     """Return macro or micro F1 of the labels, with the F1 over labels of each case."""
     parts = f1_columns(*pair)
     n_labels = parts.shape[1] // 2
+    occurring = parts[:, n_labels:].any(axis=0)
     if micro:
         parts = parts.reshape(len(parts), 2, n_labels).sum(axis=2, dtype=np.int16)
     combine = partial(_f1_of, zero_division=conventions.zero_division)
-    weight = f1_columns(*pair)[:, n_labels:].sum(axis=0)
     return Scores(
         per_case=case_f1(*pair),
         value=_value(parts, combine),
@@ -87,7 +87,7 @@ def f1_scores(
             side,
             name,
             conventions,
-            effective=int((weight > 0).sum()),
+            effective=int(occurring.sum()),
             n=pair.n,
             of=n_labels,
         ),

@@ -21,7 +21,7 @@ from loop.score.metrics import meteor, rouge
 from loop.score.metrics.bleu import bleu_of
 from loop.score.metrics.chrf import chrf_of
 from loop.score.metrics.lexical import measure
-from loop.score.metrics.texts import both_texts, mean_scores, sign
+from loop.score.metrics.texts import both_texts, count_defined, mean_scores, sign
 
 Combine = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Score = Callable[[Side, MetricOptions], Scores | Unavailable]
@@ -78,7 +78,7 @@ def _rouge(side: Side, options: MetricOptions, *, name: str) -> Scores | Unavail
     per_case = counts[:, rouge.COLUMNS.index(name)]
     measured = "R" if name.endswith("recall") else "F"
     fields = (measured, "stem:no", "tok:words", "mean:cases")
-    signature = sign(name, *fields, library="rouge-score", n=_defined(per_case))
+    signature = sign(name, *fields, library="rouge-score", n=count_defined(per_case))
     return mean_scores(per_case, signature, _beyond(per_case, rouge.LARGEST))
 
 
@@ -90,7 +90,7 @@ def _meteor(side: Side, options: MetricOptions) -> Scores | Unavailable:
     synonyms = "wordnet" if meteor.has_wordnet() else "none"
     fields = ("a:0.9", "b:3", "g:0.5", "stem:porter", f"syn:{synonyms}", "tok:words")
     signature = sign(
-        "meteor", *fields, "mean:cases", library="nltk", n=_defined(per_case)
+        "meteor", *fields, "mean:cases", library="nltk", n=count_defined(per_case)
     )
     return mean_scores(per_case, signature, _beyond(per_case, meteor.LARGEST))
 
@@ -101,16 +101,10 @@ def _summed(counts: NDArray[np.float64], combine: Combine) -> float | None:
     return float(combine(counts.sum(axis=0)[None])[0])
 
 
-def _defined(per_case: NDArray[np.float64]) -> int:
-    return int((~np.isnan(per_case)).sum())
-
-
 def _beyond(per_case: NDArray[np.float64], limit: int) -> tuple[str, ...]:
-    return _too_long(per_case, f"the numbers of words multiply to more than {limit:,}")
-
-
-def _too_long(per_case: NDArray[np.float64], why: str) -> tuple[str, ...]:
-    skipped = len(per_case) - _defined(per_case)
+    """Return how many pairs were too long to match, if any was."""
+    why = f"the numbers of words multiply to more than {limit:,}"
+    skipped = len(per_case) - count_defined(per_case)
     told = f"undefined for {skipped} of {len(per_case)} cases: {why}"
     return (told,) if skipped else ()
 

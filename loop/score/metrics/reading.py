@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +18,10 @@ from loop.score.metric import (
     Unavailable,
 )
 from loop.score.metrics.readability import count_text, reading_ease
-from loop.score.metrics.texts import both_texts, mean_scores, sign
+from loop.score.metrics.texts import both_texts, count_defined, mean_scores, sign
+from loop.stats.confusion import divide
+
+Compare = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
 def _flesch(side: Side, options: MetricOptions) -> Scores | Unavailable:
@@ -31,12 +37,12 @@ def _flesch(side: Side, options: MetricOptions) -> Scores | Unavailable:
         ease = reading_ease(count_text(text))
         values[row] = np.nan if ease is None else ease
     fields = ("sent:.!?", "words:letters", "syl:en_US", "mean:cases")
-    signature = sign("flesch", *fields, library="pyphen", n=_defined(values))
+    signature = sign("flesch", *fields, library="pyphen", n=count_defined(values))
     return mean_scores(values, signature, _why_undefined(values, foreign))
 
 
 def _why_undefined(values: NDArray[np.float64], foreign: int) -> tuple[str, ...]:
-    wordless = len(values) - _defined(values) - foreign
+    wordless = len(values) - count_defined(values) - foreign
     reasons = (
         (foreign, "not known to be in English"),
         (wordless, "without a word"),
@@ -46,46 +52,35 @@ def _why_undefined(values: NDArray[np.float64], foreign: int) -> tuple[str, ...]
     )
 
 
-def _n_words(side: Side, options: MetricOptions) -> Scores | Unavailable:
-    counts = _lengths(side, "n_words")
-    if isinstance(counts, Unavailable):
-        return counts
-    return _described("n_words", counts[1])
-
-
-def _length_ratio(side: Side, options: MetricOptions) -> Scores | Unavailable:
-    counts = _lengths(side, "length_ratio")
-    if isinstance(counts, Unavailable):
-        return counts
-    reference, candidate = counts
-    ratio = np.full(len(reference), np.nan)
-    np.divide(candidate, reference, out=ratio, where=reference > 0)
-    return _described("length_ratio", ratio)
-
-
-def _length_difference(side: Side, options: MetricOptions) -> Scores | Unavailable:
-    counts = _lengths(side, "length_difference")
-    if isinstance(counts, Unavailable):
-        return counts
-    return _described("length_difference", np.abs(counts[1] - counts[0]))
-
-
-def _lengths(side: Side, metric: str) -> NDArray[np.float64] | Unavailable:
-    """Return words of the references and of the candidates, shape ``(2, n_pairs)``."""
-    texts = both_texts(side, metric)
+def _length(
+    side: Side, options: MetricOptions, *, name: str, compare: Compare
+) -> Scores | Unavailable:
+    """Return what `compare` makes of the words of both sides."""
+    texts = both_texts(side, name)
     if isinstance(texts, Unavailable):
         return texts
-    return np.array([[len(words(text)) for text in part] for part in texts], float)
+    counts = [np.array([len(words(text)) for text in part], float) for part in texts]
+    values = compare(*counts)
+    signature = sign(name, "tok:words", "mean:cases", n=count_defined(values))
+    return mean_scores(values, signature)
 
 
-def _described(name: str, values: NDArray[np.float64]) -> Scores:
-    return mean_scores(
-        values, sign(name, "tok:words", "mean:cases", n=_defined(values))
-    )
+def _own(
+    reference: NDArray[np.float64], candidate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return candidate
 
 
-def _defined(values: NDArray[np.float64]) -> int:
-    return int((~np.isnan(values)).sum())
+def _distance(
+    reference: NDArray[np.float64], candidate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return np.abs(candidate - reference)
+
+
+def _ratio(
+    reference: NDArray[np.float64], candidate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return divide(candidate, reference)
 
 
 _COUNTED = (
@@ -115,7 +110,7 @@ READING: tuple[Metric, ...] = (
         needs="texts",
         about="Words of a candidate.",
         reference=_COUNTED,
-        score=_n_words,
+        score=partial(_length, name="n_words", compare=_own),
         family="reading",
     ),
     Metric(
@@ -127,7 +122,7 @@ READING: tuple[Metric, ...] = (
         needs="texts",
         about="Words of a candidate per word of its reference.",
         reference=_COUNTED,
-        score=_length_ratio,
+        score=partial(_length, name="length_ratio", compare=_ratio),
         family="reading",
     ),
     Metric(
@@ -140,7 +135,7 @@ READING: tuple[Metric, ...] = (
         about="Words by which a candidate is longer or shorter than its reference: "
         "what a metric of content must beat.",
         reference=_COUNTED,
-        score=_length_difference,
+        score=partial(_length, name="length_difference", compare=_distance),
         family="reading",
     ),
 )

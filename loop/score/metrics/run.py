@@ -15,12 +15,7 @@ from loop.score.metric import Metric, MetricOptions, Scores, Side, Unavailable
 from loop.score.metrics.lexical import measure
 from loop.score.metrics.overlap import KIND_OF
 from loop.score.metrics.registry import ALL, find
-from loop.score.metrics.sheet import Correlations as Correlations
-from loop.score.metrics.sheet import MetricResult as MetricResult
-from loop.score.metrics.sheet import ScoreSheet as ScoreSheet
-from loop.score.metrics.sheet import correlation_matrix as correlation_matrix
-from loop.score.metrics.sheet import format_per_case as format_per_case
-from loop.score.metrics.sheet import write_per_case as write_per_case
+from loop.score.metrics.sheet import MetricResult, ScoreSheet
 from loop.score.records import Column, Graded, Joined
 from loop.stats.confusion import divide
 from loop.stats.resampling import Bootstrap, Resampling, bootstrap, to_estimate

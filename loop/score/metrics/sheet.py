@@ -17,6 +17,7 @@ from scipy.stats import kendalltau
 from loop.core.files import write_atomic
 from loop.score.metric import Metric, Unavailable
 from loop.stats.intervals import Estimate
+from loop.stats.rated import tie_equal
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Starts that a spreadsheet would read as a formula or as a new cell."""
@@ -143,7 +144,7 @@ def correlation_matrix(sheet: ScoreSheet) -> Correlations:
 def _tau_b(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
-    return float(kendalltau(first, second).statistic)
+    return float(kendalltau(tie_equal(first), tie_equal(second)).statistic)
 
 
 def _plain(text: str) -> str:

@@ -39,19 +39,18 @@ def sign(metric: str, *fields: str, library: str = "", n: int) -> str:
     return "|".join([metric, *fields, *used, f"n:{n}"])
 
 
-def mean_of(values: NDArray[np.float64]) -> float | None:
-    """Return the mean of the defined values, None without one."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if defined.size else None
+def count_defined(values: NDArray[np.float64]) -> int:
+    """Return how many values are defined."""
+    return int((~np.isnan(values)).sum())
 
 
 def mean_scores(
     values: NDArray[np.float64], signature: str, notes: tuple[str, ...] = ()
 ) -> Scores:
     """Return scores whose system value is the mean over the defined cases."""
-    return Scores(
-        per_case=values, value=mean_of(values), signature=signature, notes=notes
-    )
+    defined = values[~np.isnan(values)]
+    value = float(defined.mean()) if defined.size else None
+    return Scores(per_case=values, value=value, signature=signature, notes=notes)
 
 
 def _lacking(what: str) -> str:

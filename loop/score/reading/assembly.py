@@ -11,7 +11,7 @@ import numpy as np
 
 from loop.core.errors import DataError
 from loop.labels.language import UNKNOWN, guess_language
-from loop.score.extractor import has_words
+from loop.labels.texts import has_words
 from loop.score.reading.entries import Entries, Entry
 from loop.score.records import MISSING, Codes, Column, Coverage, Joined
 
@@ -199,8 +199,8 @@ def _language(case_id: str, sides: Sides) -> str:
 def _notes(sides: Sides) -> list[str]:
     """Return what a reader should know of ids that stand twice or look alike."""
     notes = []
-    everyone = {REFERENCE: sides.reference, **sides.systems}
-    for name, entries in everyone.items():
+    # A list, as a system may be called "reference" too.
+    for name, entries in [(REFERENCE, sides.reference), *sides.systems.items()]:
         if entries.conflicting:
             notes.append(
                 f"{name}: {len(entries.conflicting):,} id(s) stood more than once with "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -12,7 +11,7 @@ from loop.core.errors import DataError
 from loop.labels.importing.columns import cell_text
 from loop.labels.taxonomy import Taxonomy
 from loop.score.given import LabelCells
-from loop.score.reading.options import ReadingOptions
+from loop.score.reading.options import ReadingOptions, read_language
 from loop.score.reading.roles import SideColumns
 from loop.score.reading.tables import Row, Table
 from loop.score.records import MISSING
@@ -20,8 +19,6 @@ from loop.score.records import MISSING
 MAX_ID: Final = 200
 MAX_TEXT: Final = 10_000_000
 """Characters; a generator that never stopped writes less."""
-
-_LANGUAGE = re.compile("[a-z]{2,3}")
 
 
 class Content(NamedTuple):
@@ -74,7 +71,7 @@ def read_entries(
     ------
     DataError
         The table has no row, or one without a usable id, with a text that is too long
-        or a label cell without a meaning; names where it stands.
+        or none, or with a label cell without a meaning; names where it stands.
     """
     cells = LabelCells(options.values)
     found = [
@@ -97,7 +94,7 @@ def read_entry(
 
     _require_keys(row, columns)
     content = Content(
-        text=_read_text(map(words, columns.texts), row) if columns.texts else None,
+        text=_read_text(row, columns.texts) if columns.texts else None,
         codes=_read_codes(row, columns, taxonomy, cells) if columns.labels else None,
         patient=words(columns.patient).strip(),
         language=read_language(words(columns.language), row.where),
@@ -106,28 +103,6 @@ def read_entry(
     return Entry(
         row.where, system, check_name(words(columns.case_id), "id", row), content
     )
-
-
-def read_language(code: str, where: str) -> str:
-    """Return an ISO 639 code without region; empty when none is given.
-
-    Raises
-    ------
-    DataError
-        It is no such code.
-
-    Examples
-    --------
-    >>> read_language("zh-CN", "line 2")
-    'zh'
-    """
-    short = re.split("[-_]", code.strip().casefold())[0]
-    if short and _LANGUAGE.fullmatch(short) is None:
-        raise DataError(
-            f"{where}: {code[:20]!r} is not a language code. Use ISO 639-1, for "
-            "example en or zh."
-        )
-    return short
 
 
 def check_name(name: str, kind: str, row: Row) -> str:
@@ -206,14 +181,37 @@ def _require_keys(row: Row, columns: SideColumns) -> None:
             )
 
 
-def _read_text(parts: Iterable[str], row: Row) -> str:
+def _read_text(row: Row, columns: Sequence[str]) -> str:
+    for column in columns:
+        cell = row.cells.get(column)
+        # Not NaN, which is how pandas writes a blank cell.
+        if isinstance(cell, (int, float)) and cell == cell:
+            raise DataError(
+                f"{row.where}: column {column[:60]!r} holds a number, not text. Say "
+                "which column holds the text with --text-column."
+            )
+    parts = (cell_text(row.cells.get(name), name, row.where) for name in columns)
     text = " ".join(parts).strip()
+    if "\0" in text or _is_broken(text):
+        raise DataError(
+            f"{row.where}: the text holds a NUL or half of a character pair (a lone "
+            "surrogate). Export it again as UTF-8."
+        )
     if len(text) > MAX_TEXT:
         raise DataError(
             f"{row.where}: a text of {len(text):,} characters, and at most "
             f"{MAX_TEXT:,} are read. Look for a quote that is never closed."
         )
     return text
+
+
+def _is_broken(text: str) -> bool:
+    """Whether `text` cannot be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _read_codes(

@@ -70,6 +70,8 @@ def take_tables(
         _take(references, "references", options),
         *(_take(each, name or CANDIDATE, options) for name, each in named.items()),
     ]
+    if isinstance(patients, pd.DataFrame):
+        raise ValueError("patients: expected a mapping, a list or a Series of patients")
     owners = None if patients is None else _take(patients, "patients", options)
     every = [*given, owners] if owners is not None else given
     numbered = _are_numbered(every)
@@ -101,7 +103,7 @@ def _systems(candidates: Candidates) -> Mapping[str, Texts]:
 
 
 def _is_text(value: object) -> bool:
-    return value is None or isinstance(value, (str, float))
+    return value is None or value is pd.NA or isinstance(value, (str, float))
 
 
 def _take(given: object, name: str, options: ReadingOptions) -> _Given:
@@ -127,7 +129,8 @@ def _take_texts(
     name: str, ids: Sequence[object] | None, texts: Sequence[object]
 ) -> _Given:
     names = _names(ids, len(texts), name)
-    rows = [{_ID: i, _TEXT: text} for i, text in zip(names, texts, strict=True)]
+    given = (None if text is pd.NA else text for text in texts)
+    rows = [{_ID: i, _TEXT: text} for i, text in zip(names, given, strict=True)]
     return _as_given(name, (_ID, _TEXT), rows, numbered=ids is None)
 
 
@@ -164,7 +167,8 @@ def _as_given(
 def _names(ids: Sequence[object] | None, length: int, name: str) -> list[str]:
     """Return ids as text; places are padded, so that they sort as they stand."""
     if ids is not None:
-        return [cell_text(each, _ID, name) for each in ids]
+        plain = (e.item() if isinstance(e, np.generic) else e for e in ids)
+        return [cell_text(each, _ID, name) for each in plain]
     width = len(str(max(0, length - 1)))
     return [str(place).zfill(width) for place in range(length)]
 
@@ -206,8 +210,14 @@ def _are_numbered(every: Sequence[_Given]) -> bool:
 
 
 def _by_id(given: _Given) -> dict[str, str]:
-    """Return the patient of each id."""
-    return {
-        str(row.cells[_ID]).strip(): cell_text(row.cells[_TEXT], given.name, row.where)
-        for row in given.table.read(())
-    }
+    """Return the patient of each id; refuse an id of two patients."""
+    found: dict[str, str] = {}
+    for row in given.table.read(()):
+        case_id = str(row.cells[_ID]).strip()
+        patient = cell_text(row.cells[_TEXT], given.name, row.where).strip()
+        if found.setdefault(case_id, patient) != patient:
+            raise ValueError(
+                f"{row.where}: id {case_id[:40]!r} is given a second patient. Give "
+                "every case one"
+            )
+    return found

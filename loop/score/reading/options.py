@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from loop.core.errors import DataError
 from loop.labels.importing.encodings import check_encoding
 from loop.score.given import LabelCells
 
+_LANGUAGE = re.compile("[a-z]{2,3}")
 DUPLICATES = ("refuse", "first", "last")
 
 
@@ -22,7 +24,8 @@ class ReadingOptions:
     Raises
     ------
     DataError
-        The encoding, the policy for duplicates or one for label cells is unknown.
+        The encoding, the language, the policy for duplicates or one for label cells is
+        unknown.
     """
 
     encoding: str = "auto"
@@ -53,12 +56,35 @@ class ReadingOptions:
 
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
+        read_language(self.language, "language")
         LabelCells(self.values)
         if self.duplicates not in DUPLICATES:
             raise DataError(
                 f"duplicates: {self.duplicates[:40]!r} is none of "
                 f"{', '.join(DUPLICATES)}. Name one of them."
             )
+
+
+def read_language(code: str, where: str) -> str:
+    """Return an ISO 639 code without region; empty when none is given.
+
+    Raises
+    ------
+    DataError
+        It is no such code.
+
+    Examples
+    --------
+    >>> read_language("zh-CN", "line 2")
+    'zh'
+    """
+    short = re.split("[-_]", code.strip().casefold())[0]
+    if short and _LANGUAGE.fullmatch(short) is None:
+        raise DataError(
+            f"{where}: {code[:20]!r} is not a language code. Use ISO 639-1, for "
+            "example en or zh."
+        )
+    return short
 
 
 DEFAULTS = ReadingOptions()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.score.reading.entries import Entry
+from loop.score.reading.entries import MAX_ID, Entry
 from loop.score.reading.tables import Table
 
 
@@ -30,8 +30,8 @@ def group_systems(
     Raises
     ------
     DataError
-        A table that was given one name holds several systems, or a table without a name
-        is called like another system.
+        A table that was given one name holds several systems, a table without a name
+        is called like another system, or a name is too long or not printable.
     """
     groups: dict[str, list[Entry]] = {}
     owners: dict[str, Part] = {}
@@ -40,6 +40,7 @@ def group_systems(
         _require_single(part, names)
         for name in names:
             system = part.system or name or part.fallback
+            _require_readable(system, part)
             mine = [entry for entry in entries if entry.system == name]
             unasked = not part.system and not name
             other = owners.setdefault(system, part)
@@ -50,6 +51,15 @@ def group_systems(
                 )
             groups.setdefault(system, []).extend(mine)
     return groups
+
+
+def _require_readable(system: str, part: Part) -> None:
+    """Refuse a name that would spoil a line of a terminal or a document."""
+    if len(system) > MAX_ID or not system.isprintable():
+        raise DataError(
+            f"{part.table.name[:60]!r}: the name of its system is longer than {MAX_ID} "
+            "characters or holds a control character. Give it another name."
+        )
 
 
 def _is_unnamed(part: Part, entries: Sequence[Entry]) -> bool:

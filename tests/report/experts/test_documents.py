@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -168,6 +169,9 @@ def test_the_headline_says_what_is_shown_and_what_is_not():
     assert "agrees best with the mean of the raters: tau-b" in words.headline(found)
     assert "is better than 1 of the 2 others" in words.headline(found)
     assert found.metrics[-1].metric.name == "noise"
+    kept = [one for one in found.comparisons if "noise" in (one.better, one.worse)]
+    every = words.headline(replace(found, comparisons=tuple(kept)))
+    assert "is better than every other" in every and "the rest" not in every
 
 
 def test_units_of_the_intervals_are_named(document):

@@ -16,7 +16,14 @@ from loop.report.score.text import render_score_markdown
 from loop.report.score.words import coverage_lines, problem_line
 from loop.run.tally import Problem
 from loop.score.metrics.sheet import ScoreSheet
-from loop.score.records import Column, Conventions, Coverage, Graded, Joined
+from loop.score.records import (
+    MISSING,
+    Column,
+    Conventions,
+    Coverage,
+    Graded,
+    Joined,
+)
 from tests.report.score.score_scenes import FACTS, document_of, metric, sheet_of
 
 TAXONOMY = read_taxonomy(bundled() / "labels")
@@ -201,3 +208,22 @@ def test_unanswered_texts_are_told_with_their_cases():
         document_of("a", problems=(Problem("HTTP 503", 7, ("c1", "c2")),))
     )
     assert told in page
+
+
+def test_the_ran_score_has_one_interval_wherever_it_stands():
+    """A system that lost cases: its metric would draw others than the ranking does."""
+    truth = labels(1)
+    less = labels(2)
+    less[:5] = MISSING
+    read = read_of(truth, {"less": less, "more": labels(3)})
+    lost = tuple(f"c{n:02}" for n in range(5))
+    coverage = (Coverage("less", 35, 35, lost, (), (), ()), read.joined.coverage[1])
+    read = replace(read, joined=replace(read.joined, coverage=coverage))
+    document = build_document(read, TAXONOMY, QUICK)
+    ranked = {one.system: one.ran_score for one in document.score.systems}
+    shown = {
+        one.system: one.estimate
+        for one in document.sheet.results
+        if one.metric.name == "ran_score"
+    }
+    assert shown == ranked

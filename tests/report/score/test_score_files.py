@@ -92,3 +92,12 @@ def test_a_folder_that_cannot_be_written_says_so(made, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(WriteError, match="cannot write"):
         write_folder(tmp_path / "file" / "out", made)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_work(tmp_path):
+    """Texts are read for hours; that their page has no place is known at once."""
+    (tmp_path / "ref.csv").write_text("id,text")
+    with pytest.raises(WriteError, match="Not a directory"):
+        check_folder(tmp_path / "ref.csv" / "out")
+    check_folder(tmp_path / "new" / "deeper" / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["ref.csv"]

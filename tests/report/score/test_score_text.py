@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from loop.report.score.data import metric_data, score_data
+from loop import __version__
+from loop.report.score.data import FORMAT, metric_data, score_data
 from loop.report.score.text import render_errors_csv, render_score_markdown
 from loop.score.metrics.registry import METRICS
-from tests.report.score.score_scenes import LABELS, document_of, ran_score
+from tests.report.score.score_scenes import LABELS, NAMES, document_of, ran_score
 
 HOSTILE = ("=HYPERLINK(1)", "@x|<script>`")
 
@@ -98,3 +99,29 @@ def test_the_registry_is_data_too():
     entries = [metric_data(one) for one in METRICS.values()]
     assert json.loads(json.dumps(entries, allow_nan=False)) == entries
     assert {one["direction"] for one in entries} == {"higher", "lower", "neither"}
+
+
+def test_json_says_what_it_is_and_who_wrote_it(document):
+    """A file found years later is read without the page beside it."""
+    data = score_data(document)
+    assert (data["format"], data["ranloop"]) == (FORMAT, __version__)
+    assert data["label_names"] == {label: NAMES[label] for label in LABELS}
+    cells = data["systems"][0]["cells"]
+    assert (cells["decided"], cells["uncertain"]) == (298 * 21, 2 * 21)
+    assert cells["share"] == pytest.approx(298 / 300)
+    told = document.sources._replace(
+        repeated_references=("c5",), notes=("Ids differ in case.",)
+    )
+    data = score_data(replace(document, sources=told))
+    assert data["repeated_references"] == ["c5"]
+    assert "Ids differ in case." in data["remarks"]
+
+
+def test_markdown_has_no_table_without_rows():
+    """No confusion and no error are told as such, not as an empty table."""
+    score = replace(ran_score(("a",)), cases=())
+    text = render_score_markdown(document_of("a", score=score, confused=()))
+    assert "Nothing is missed in a case where something else is invented." in text
+    assert "No case has an error." in text
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert all(len(table.splitlines()) > 2 for table in tables)

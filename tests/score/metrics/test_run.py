@@ -100,15 +100,26 @@ def test_the_interval_is_that_of_the_metric_resampled_on_its_own():
     assert result.estimate[:3] == pytest.approx(alone[:3])
 
 
-def test_the_value_is_what_the_bootstrap_would_estimate():
-    """A system's value made apart from its counts could drift from its interval."""
-    sheet = run(*make_pairs(40))
-    for result in sheet.results:
-        value, low, high, _ = result.estimate
-        if low is not None:
-            assert low <= value + 0.1
-            assert value - 0.1 <= high
-            assert "n:" in result.signature
+def test_where_all_cases_are_alike_the_interval_is_the_value():
+    """A value made apart from its counts could drift from its interval unseen."""
+    joined, graded = make_pairs(12, ("same",))
+    told, answered = joined.reference.texts[3], joined.systems[0].texts[3]
+    graded = replace(
+        graded,
+        reference=np.repeat(graded.reference[3:4], 12, axis=0),
+        candidates=np.repeat(graded.candidates[:, 3:4], 12, axis=1),
+    )
+    joined = replace(
+        joined,
+        reference=Column(name="reference", texts=(told,) * 12),
+        systems=(Column(name="same", texts=(None, *(answered,) * 11)),),
+    )
+    estimates = {r.metric.name: r.estimate for r in run(joined, graded).results}
+    assert len(estimates) == len(METRICS) - 1
+    for name, (value, low, high, _) in estimates.items():
+        if value is not None:
+            assert (low, high) == pytest.approx((value, value)), name
+    assert sum(one.value is not None for one in estimates.values()) > 20
 
 
 def test_the_order_of_systems_changes_no_number():

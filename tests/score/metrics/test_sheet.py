@@ -63,7 +63,9 @@ def test_correlations_are_scipys_over_candidates_where_both_are_defined(sheet):
     assert found.metrics == NAMES
     one, other = sheet.column(NAMES[1]), sheet.column(NAMES[2])
     both = ~np.isnan(one) & ~np.isnan(other)
-    assert found.tau_b[1, 2] == kendalltau(one[both], other[both]).statistic
+    # Equal fractions may differ in their last digit, which is no order.
+    plain = kendalltau(one[both].round(12), other[both].round(12))
+    assert found.tau_b[1, 2] == pytest.approx(plain.statistic, abs=1e-12)
     assert found.n[1, 2] == both.sum() < found.n[2, 3] == 59
     assert np.array_equal(found.tau_b, found.tau_b.T)
     assert np.diag(found.tau_b) == pytest.approx(1)
