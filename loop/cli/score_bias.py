@@ -12,6 +12,7 @@ from loop.stats.confusion import Confusion
 if TYPE_CHECKING:
     from loop.cli.run_release import Wanted
     from loop.release.load import Release
+    from loop.run.store import RunRecord
     from loop.score.records import ExtractorFacts
 
 AUTO = "auto"
@@ -48,7 +49,7 @@ def read_errors(
         There is no such measurement, or it is of another extractor or cohort.
     """
     if bias == AUTO and wanted.release is not None:
-        return _of_release(wanted.release)
+        return _of_release(wanted.release, facts)
     if place is None:
         raise DataError(
             "--bias: the extractor's errors were measured nowhere, as there is no "
@@ -57,8 +58,15 @@ def read_errors(
     return _of_run(place, facts, _newest(place, facts) if bias == AUTO else bias)
 
 
-def _of_release(release: Release) -> Errors:
+def _of_release(release: Release, facts: ExtractorFacts) -> Errors:
     """Return the counts that the release was frozen with."""
+    engine = release.facts["engine"]
+    if engine["digest"] != facts.identity:
+        raise DataError(
+            f"{release.name} was measured with {engine['name']}, and labels are read "
+            f"by {facts.engine}: its errors are others, or its settings are. Name a "
+            "run of this one with --bias RUN."
+        )
     for evaluation in release.facts["evaluations"]:
         if evaluation["role"] == _ROLE:
             counts = {
@@ -83,8 +91,7 @@ def _newest(place: Workspace, facts: ExtractorFacts) -> str:
     with open_store(place) as store:
         runs = store.find_runs("finished IS NOT NULL")
     for run in runs:
-        same = (run.spec.prompt_digest, run.spec.engine) == (facts.digest, facts.engine)
-        if same and _is_dev(place, run.spec.cohort):
+        if _is_of(place, run, facts) and _is_dev(place, run.spec.cohort):
             return run.id
     raise DataError(
         f"there is no run of {facts.ref} with {facts.engine} on a dev cohort. Make "
@@ -98,10 +105,11 @@ def _of_run(place: Workspace, facts: ExtractorFacts, ref: str) -> Errors:
     from loop.run.manifest import find_run
 
     run = find_run(place, ref)
-    if run.spec.prompt_digest != facts.digest or run.spec.engine != facts.engine:
+    if not _is_of(place, run, facts):
         raise DataError(
             f"run {run.id} asked {run.spec.prompt} of {run.spec.engine}, and labels "
-            f"are read by {facts.ref} with {facts.engine}. Name a run of that one."
+            f"are read by {facts.ref} with {facts.engine}: not the same, or not with "
+            "the same settings. Name a run of that one."
         )
     if not _is_dev(place, run.spec.cohort):
         raise DataError(
@@ -114,6 +122,16 @@ def _of_run(place: Workspace, facts: ExtractorFacts, ref: str) -> Errors:
         f"The extractor's errors are those of run {run.id} on {found.cohort.name}, "
         f"{found.cases} cases.",
     )
+
+
+def _is_of(place: Workspace, run: RunRecord, facts: ExtractorFacts) -> bool:
+    """Whether a run asked the very extractor, its engine and settings included."""
+    from loop.release.candidate import engine_facts
+    from loop.run.manifest import read_manifest
+
+    if (run.spec.prompt_digest, run.spec.engine) != (facts.digest, facts.engine):
+        return False
+    return bool(engine_facts(read_manifest(place, run.id))["digest"] == facts.identity)
 
 
 def _is_dev(place: Workspace, cohort: str) -> bool:

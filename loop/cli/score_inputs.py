@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,6 +165,6 @@ def add_rated_file(joined: Joined, given: Given) -> Joined:
 def _candidate(text: str) -> CandidateFile:
     """Return a file and maybe the name of its system; a name may hold no ``=``."""
     name, sign, path = text.partition("=")
-    if not sign or Path(text).exists():
+    if not sign or os.path.exists(text):
         return CandidateFile(Path(text))
     return CandidateFile(Path(path), name)

@@ -17,7 +17,8 @@ from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.run.store import Store
-from loop.stats.optimism import f1_columns, score_f1
+from loop.stats.confusion import f1_columns
+from loop.stats.optimism import score_f1
 from loop.stats.resampling import Bootstrap, bootstrap
 
 

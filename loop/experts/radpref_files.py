@@ -127,7 +127,9 @@ def _load(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes(), object_pairs_hook=unique_keys)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+        raise DataError(
+            f"cannot read {path}: {error.strerror}. Check its permissions."
+        ) from error
     except RepeatedKeyError as error:
         raise DataError(
             f"{path}: a case or a field stands twice in one object. Download the file "

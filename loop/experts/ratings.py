@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_FORMULA = ("=", "+", "-", "@")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
@@ -55,20 +53,6 @@ class Ratings:
     def consensus(self) -> NDArray[np.float64]:
         """Mean points of each candidate over those who rated it; NaN without one."""
         return mean_given(self.scores)
-
-
-def given_name(cell: str) -> str:
-    """Return an id or a name as it was before it was made safe for spreadsheets.
-
-    `ranloop score` puts an apostrophe before what a spreadsheet would run as a formula.
-
-    Examples
-    --------
-    >>> given_name(" '-12 "), given_name("'s")
-    ('-12', "'s")
-    """
-    text = cell.strip()
-    return text[1:] if text[:1] == "'" and text[1:2] in _FORMULA else text
 
 
 def mean_given(scores: NDArray[np.float64]) -> NDArray[np.float64]:

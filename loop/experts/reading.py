@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from loop.core.errors import DataError
-from loop.experts.ratings import Ratings, given_name
+from loop.core.spreadsheets import unshielded
+from loop.experts.ratings import Ratings
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.table import Row, iter_csv, read_header
 
@@ -70,16 +71,17 @@ def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Rat
 def _find_columns(header: list[str], path: Path) -> dict[str, str]:
     """Return the column of each of ours; case and spaces around do not matter."""
     found: dict[str, str] = {}
+    where = f"{path.name}, line 1"
     for column in header:
         name = column.strip().casefold()
         if name in _COLUMNS and found.setdefault(name, column) != column:
-            raise DataError(f"{path.name}, line 1: two columns are named {name}.")
+            raise DataError(f"{where}: two columns are named {name}. Rename one.")
         if name in _COLUMNS and header.count(column) > 1:
-            raise DataError(f"{path.name}, line 1: column {name} stands twice.")
+            raise DataError(f"{where}: column {name} stands twice. Remove one.")
     missing = [one for one in _COLUMNS if one not in found and one not in _OPTIONAL]
     if missing:
         raise DataError(
-            f"{path.name}, line 1: no column {', '.join(missing)}. Ratings need the "
+            f"{where}: no column {', '.join(missing)}. Ratings need the "
             f"columns {', '.join(_COLUMNS)}, in any order."
         )
     return found
@@ -97,7 +99,7 @@ def _read(
         if not given[name]:
             raise DataError(f"{where}: column {name} is empty. Fill it in.")
     points = _points(given["score"], where, scale)
-    key = (given_name(given["id"]), given_name(given.get("system", "")))
+    key = (unshielded(given["id"]), unshielded(given.get("system", "")))
     return key, given["rater"], _Cell(row.line, points)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.experts.ratings import given_name
+from loop.core.spreadsheets import unshielded
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.table import iter_csv, read_header
 
@@ -132,7 +132,8 @@ def _read_file(path: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Key, _C
     for row in iter_csv(path, encoding):
         where = f"{path.name}, line {row.line}"
         key = tuple(
-            given_name(row.cells[ours[one]]) if one in ours else "" for one in _KEYS
+            unshielded(row.cells[ours[one]].strip()) if one in ours else ""
+            for one in _KEYS
         )
         if not key[0]:
             raise DataError(f"{where}: column id is empty. Fill it in.")
@@ -181,7 +182,7 @@ def _check_wanted(wanted: Sequence[str], cells: _Cells, paths: Sequence[Path]) -
         files = ", ".join(path.name for path in paths)
         raise DataError(
             f"{files}: no column {', '.join(absent)}. There is "
-            f"{', '.join(cells) or 'no other'}."
+            f"{', '.join(cells) or 'no other'}. Correct --metric."
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loop.core.printable import printable
+from loop.core.spreadsheets import shielded
 from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.changes import Comparison
 from loop.evaluate.results import Evaluation, LabelResult
@@ -17,7 +18,6 @@ from loop.report.evaluation_selection import selection_lines, selection_note
 from loop.report.exclusions import EXCLUSIONS, shown_exclusions
 from loop.report.templates import render_template, shipped_templates
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Starts that a spreadsheet would read as a formula or as a new cell."""
 
 
@@ -85,9 +85,7 @@ def neutralise(cell: object) -> str:
         return ""
     if isinstance(cell, float):
         return f"{cell:.6g}"
-    text = str(cell)
-    runs = isinstance(cell, str) and text.lstrip(" ").startswith(_FORMULA)
-    return f"'{printable(text)}" if runs else printable(text)
+    return printable(shielded(cell) if isinstance(cell, str) else str(cell))
 
 
 def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, object]]:

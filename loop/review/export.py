@@ -9,6 +9,7 @@ from typing import Any
 
 from loop.core.printable import printable
 from loop.core.records import Clarification, Exemplar
+from loop.core.spreadsheets import shielded
 from loop.core.yaml_files import dump_yaml
 from loop.review.files import SEPARATOR
 from loop.review.kept import KeptVerdict
@@ -24,7 +25,6 @@ _LISTS = (
     "remove_exemplars",
     "remove_implies",
 )
-_FORMULA = ("=", "+", "-", "@")
 """Starts that a spreadsheet would read as a formula."""
 
 
@@ -133,10 +133,5 @@ def _joined(parts: Collection[str]) -> str:
 
 
 def _neutral(cell: str) -> str:
-    """Return `cell` as text that no spreadsheet takes for a formula.
-
-    Apostrophes that stand before such a start already get one more, since the reader
-    takes one away.
-    """
-    text = printable(cell.strip())
-    return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
+    """Return `cell` as text that no spreadsheet takes for a formula."""
+    return shielded(printable(cell.strip()))

@@ -50,6 +50,7 @@ from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Value
+from loop.core.spreadsheets import unshielded
 from loop.core.yaml_files import check_model, parse_yaml
 from loop.labels.importing.encodings import decode_text
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
@@ -223,7 +224,7 @@ def _from_cells(row: dict[str, str], where: str) -> dict[str, Any]:
     exemplars: dict[int, dict[str, str]] = {}
     rules: dict[int, dict[str, str]] = {}
     for name, cell in row.items():
-        text = _bare(cell.strip())
+        text = unshielded(cell.strip())
         if not text or name in _SHOWN:
             continue
         column, number = _numbered(name)
@@ -255,12 +256,6 @@ def _entries(cell: str) -> list[str]:
     """Return the entries of a cell; a bar with a backslash belongs to its entry."""
     parts = (part.strip() for part in _BAR.split(cell))
     return [part.replace("\\|", "|") for part in parts if part]
-
-
-def _bare(cell: str) -> str:
-    """Take back the quote that keeps a spreadsheet from reading a cell as a formula."""
-    quoted = cell[:1] == "'" and cell.lstrip("'")[:1] in tuple("=+-@")
-    return cell[1:] if quoted else cell
 
 
 def _read_yes(cell: str, where: str) -> bool:

@@ -9,9 +9,8 @@ from typing import Final, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.score.counting import f1_columns
 from loop.score.records import Uncertain
-from loop.stats.confusion import Confusion, ZeroDivision
+from loop.stats.confusion import Confusion, ZeroDivision, f1_columns
 from loop.stats.correction import CorrectedF1, corrected_macro_f1
 from loop.stats.intervals import Estimate
 from loop.stats.resampling import Resampling

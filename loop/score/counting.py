@@ -138,34 +138,3 @@ def count_left_out(
         (vague & pair).sum(axis=1, dtype=np.int64),
         (valueless & pair).sum(axis=1, dtype=np.int64),
     )
-
-
-def f1_columns(
-    reference: NDArray[np.int8], candidates: NDArray[np.int8]
-) -> NDArray[np.int8]:
-    """Return what each case adds to the F1 of each label: a table to resample.
-
-    Parameters
-    ----------
-    reference
-        Codes 1, 0, -1, shape ``(n_cases, n_labels)``.
-    candidates
-        Shape ``(..., n_cases, n_labels)``.
-
-    Returns
-    -------
-    NDArray[np.int8]
-        Shape ``(..., n_cases, 2 * n_labels)``: ``2 TP`` of every label, then
-        ``2 TP + FP + FN`` of every label; 0 for an excluded pair.
-
-    Examples
-    --------
-    >>> truth = np.array([[1, 0, 1]], dtype=np.int8)
-    >>> f1_columns(truth, np.array([[1, 1, -1]], dtype=np.int8)).tolist()
-    [[2, 0, 0, 2, 1, 0]]
-    """
-    decided = (reference != EXCLUDED) & (candidates != EXCLUDED)
-    truth, answer = decided & (reference == PRESENT), decided & (candidates == PRESENT)
-    found = 2 * (truth & answer).astype(np.int8)
-    weight = truth.astype(np.int8) + answer.astype(np.int8)
-    return np.concatenate([found, weight], axis=-1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError
 from loop.score.averages import average
 from loop.score.bias import Corrections, correct
-from loop.score.counting import LeftOut, apply, count_left_out, f1_columns, paired_rows
+from loop.score.counting import LeftOut, apply, count_left_out, paired_rows
 from loop.score.differences import compare
 from loop.score.per_case import score_cases
 from loop.score.records import Conventions, Coverage, Graded
@@ -24,6 +24,7 @@ from loop.stats.confusion import (
     average_f1,
     count_confusions,
     effective_labels,
+    f1_columns,
     mean_f1,
 )
 from loop.stats.intervals import Estimate, check_confidence

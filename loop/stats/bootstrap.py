@@ -14,6 +14,7 @@ from loop.stats.confusion import (
     check_codes,
     count_confusions,
     divide,
+    f1_columns,
     kappa_note,
     kappas,
     mean_f1,
@@ -70,7 +71,7 @@ def bootstrap_f1(
     (1.0, 1.0, 1.0)
     """
     check_codes(reference, predicted)
-    columns = f1_columns(reference, predicted, average)
+    columns = _f1_columns(reference, predicted, average)
 
     def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return _f1_of(sums, zero_division)
@@ -117,7 +118,7 @@ def bootstrap_f1_difference(
     decided = (before != EXCLUDED) & (after != EXCLUDED)
     common = np.where(decided, reference, np.int8(EXCLUDED))
     columns = np.hstack(
-        [f1_columns(common, version, average) for version in (before, after)]
+        [_f1_columns(common, version, average) for version in (before, after)]
     )
 
     def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -215,32 +216,15 @@ def bootstrap_accuracy(
     return [to_estimate(one) for one in bootstrap(columns, statistic, **resampling)]
 
 
-def f1_columns(
-    reference: NDArray[np.int8],
-    predicted: NDArray[np.int8],
-    average: Average = "macro",
-) -> NDArray[np.int16]:
-    """Return what each case adds to the two parts of an F1.
-
-    Parameters
-    ----------
-    reference, predicted
-        Codes 1 present, 0 absent, -1 excluded, shape ``(n_cases, n_labels)``.
-    average
-        ``"micro"`` adds up the labels of each case.
-
-    Returns
-    -------
-    NDArray[np.int16]
-        ``2 TP`` of every label, then ``2 TP + FP + FN`` of every label, shape
-        ``(n_cases, 2 * n_labels)``; 0 where a side is excluded.
-    """
-    decided = (reference != EXCLUDED) & (predicted != EXCLUDED)
-    truth, answer = decided & (reference == 1), decided & (predicted == 1)
-    parts = [2 * (truth & answer).astype(np.int16), truth + answer.astype(np.int16)]
-    if average == "micro":
-        parts = [p.sum(axis=1, dtype=np.int16, keepdims=True) for p in parts]
-    return np.hstack(parts)
+def _f1_columns(
+    reference: NDArray[np.int8], predicted: NDArray[np.int8], average: Average
+) -> NDArray[np.int8] | NDArray[np.int16]:
+    """Return `f1_columns`; with ``"micro"`` the labels of each case added up."""
+    columns = f1_columns(reference, predicted)
+    if average == "macro":
+        return columns
+    parts = np.split(columns, 2, axis=1)
+    return np.hstack([p.sum(axis=1, dtype=np.int16, keepdims=True) for p in parts])
 
 
 def _f1_of(

@@ -172,6 +172,37 @@ def pair_indicators(
     return np.stack(cells, axis=-1)
 
 
+def f1_columns(
+    reference: NDArray[np.int8], predicted: NDArray[np.int8]
+) -> NDArray[np.int8]:
+    """Return what each case adds to the two parts of each label's F1.
+
+    Parameters
+    ----------
+    reference, predicted
+        Codes 1 present, 0 absent, negative excluded, shapes
+        ``(..., n_cases, n_labels)`` that broadcast.
+
+    Returns
+    -------
+    NDArray[np.int8]
+        Shape ``(..., n_cases, 2 * n_labels)``: ``2 TP`` of every label, then
+        ``2 TP + FP + FN`` of every label; 0 where a side is excluded. Sums over cases
+        are what `mean_f1` divides.
+
+    Examples
+    --------
+    >>> truth = np.array([[1, 0, 1]], dtype=np.int8)
+    >>> f1_columns(truth, np.array([[1, 1, -1]], dtype=np.int8)).tolist()
+    [[2, 0, 0, 2, 1, 0]]
+    """
+    decided = (reference >= ABSENT) & (predicted >= ABSENT)
+    truth, answer = decided & (reference == PRESENT), decided & (predicted == PRESENT)
+    found = 2 * (truth & answer).astype(np.int8)
+    weight = truth.astype(np.int8) + answer.astype(np.int8)
+    return np.concatenate([found, weight], axis=-1)
+
+
 def check_codes(*arrays: NDArray[np.int8]) -> None:
     """Raise `ValueError` unless the arrays are 2-D, of one shape, with known codes."""
     shapes = {array.shape for array in arrays}

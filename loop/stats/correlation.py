@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.stats.concordance import normalise, tabulate_concordance
-from loop.stats.dependent import MetricTest as MetricTest
-from loop.stats.dependent import WilliamsTest as WilliamsTest
-from loop.stats.dependent import compare_metrics as compare_metrics
-from loop.stats.dependent import williams as williams
 from loop.stats.intervals import Estimate
-from loop.stats.preference import Preference as Preference
-from loop.stats.preference import preference_accuracy as preference_accuracy
 from loop.stats.rated import Rated, keep_rated
 from loop.stats.resampling import (
     Draw,

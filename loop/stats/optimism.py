@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from loop.stats.confusion import check_codes, mean_f1
+from loop.stats.confusion import check_codes, f1_columns, mean_f1
 from loop.stats.intervals import check_confidence
 from loop.stats.resampling import Resampling, Statistic, resample_weights
 
@@ -165,6 +165,7 @@ def f1_optimism(
     >>> one.apparent, one.corrected, one.note
     (1.0, 1.0, 'nothing was selected: one version')
     """
+    _check_versions(reference, predicted)
     columns = f1_columns(reference, predicted)
     return optimism(columns, score_f1, chosen=chosen, **resampling)
 
@@ -204,34 +205,6 @@ def accuracy_optimism(
 
     columns = np.concatenate([right, decided], axis=2)
     return optimism(columns, statistic, chosen=chosen, **resampling)
-
-
-def f1_columns(
-    reference: NDArray[np.int8], predicted: NDArray[np.int8]
-) -> NDArray[np.int8]:
-    """Return what every case adds to ``2 TP`` and to ``2 TP + FP + FN``.
-
-    Parameters
-    ----------
-    reference, predicted
-        As for `f1_optimism`.
-
-    Returns
-    -------
-    NDArray[np.int8]
-        Shape ``(n_versions, n_cases, 2 * n_labels)``; sums of it are what `score_f1`
-        takes.
-
-    Raises
-    ------
-    ValueError
-        Shapes or codes are wrong.
-    """
-    _check_versions(reference, predicted)
-    decided = (reference >= 0) & (predicted >= 0)
-    truth, answer = decided & (reference == 1), decided & (predicted == 1)
-    found = 2 * (truth & answer).astype(np.int8)
-    return np.concatenate([found, truth.astype(np.int8) + answer], axis=2)
 
 
 def score_f1(sums: NDArray[np.float64]) -> NDArray[np.float64]:

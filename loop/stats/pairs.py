@@ -10,8 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from loop.stats.bootstrap import f1_columns
-from loop.stats.confusion import EXCLUDED, ZeroDivision, check_codes, mean_f1
+from loop.stats.confusion import (
+    EXCLUDED,
+    ZeroDivision,
+    check_codes,
+    f1_columns,
+    mean_f1,
+)
 from loop.stats.resampling import ROWS, exact_float, sum_by_unit
 
 _AT_ONCE = 8_000_000
@@ -157,7 +162,7 @@ def _pair_sums(
 
 
 def _left_open(
-    each: list[NDArray[np.int16]],
+    each: list[NDArray[np.int8]],
     excluded: NDArray[np.bool_],
     units: NDArray[Any] | None,
     pairs: tuple[tuple[int, int], ...],

@@ -19,8 +19,7 @@ from time import perf_counter
 import numpy as np
 from sklearn.metrics import f1_score
 
-from loop.stats.bootstrap import f1_columns
-from loop.stats.confusion import mean_f1
+from loop.stats.confusion import f1_columns, mean_f1
 from loop.stats.pairs import tabulate_pairs
 from loop.stats.resampling import draw_units
 from loop.stats.systems import compare_systems, rank_systems

@@ -2,11 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
+from loop.cli.run_release import find_wanted
+from loop.cli.score_bias import read_errors
 from loop.cli.score_labels import Wish, choose
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
@@ -14,6 +17,7 @@ from loop.core.paths import Workspace, init_workspace
 from loop.release.withdraw import withdraw_release
 from loop.run.asking import Asking
 from loop.run.manifest import find_run
+from loop.score.extractor import Extractor
 from tests.cli.test_score import FINDINGS, NORMAL, QUICK, run, write
 
 pytestmark = pytest.mark.slow
@@ -137,6 +141,17 @@ def test_the_correction_says_what_it_assumes(released, files):
     assert data["assumptions"]
     assert any("openi_dev, 300 cases" in text for text in data["remarks"])
     assert data_of(*files, "-w", released.root)["systems"][0]["corrected"] is None
+
+
+def test_a_release_does_not_correct_what_another_engine_read(released):
+    """Its prompt asked of a language model makes other errors than with `rules`."""
+    wanted = find_wanted(released, None, "extractor-v7", None, {})
+    with Extractor.open(released, wanted.prompt) as extractor:
+        facts = extractor.facts
+    assert read_errors(released, wanted, facts, "auto").by_label
+    other = replace(facts, engine="openai:qwen", identity="0" * 64)
+    with pytest.raises(DataError, match="measured with rules, and labels are read by"):
+        read_errors(released, wanted, other, "auto")
 
 
 def test_the_correction_takes_a_run_on_a_dev_cohort(demo, files):

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from loop.score.counting import (
     apply,
     count_left_out,
-    f1_columns,
     paired_rows,
 )
 from loop.score.records import MISSING, UNANSWERED, Uncertain
-from loop.stats.confusion import average_f1, count_confusions, mean_f1
+from loop.stats.confusion import count_confusions
 from tests.score.graded_tables import coverage, graded, tables
 
 
@@ -77,20 +76,3 @@ def test_coverage_of_other_systems_is_refused():
     """Else the missing cases of one system would be taken from another."""
     with pytest.raises(ValueError, match="coverage is of"):
         paired_rows(graded([[1]], [[1]]), [coverage("B", 1)])
-
-
-@given(tables(-1))
-def test_columns_hold_all_that_f1_needs(pair):
-    """Their sums give the same F1 as the four counts do."""
-    table = f1_columns(*pair).astype(np.int64)
-    found, weight = np.split(table.sum(axis=0), 2)
-    counts = count_confusions(*pair)
-    assert np.array_equal(mean_f1(found, weight), average_f1(counts), equal_nan=True)
-
-
-@given(tables(-1, sides=3))
-def test_columns_of_several_systems_are_those_of_each(codes):
-    """Stacking changes nothing."""
-    together = f1_columns(codes[0], codes[1:])
-    alone = [f1_columns(codes[0], one) for one in codes[1:]]
-    assert np.array_equal(together, alone)

@@ -12,7 +12,9 @@ from loop.stats.confusion import (
     average_f1,
     count_confusions,
     effective_labels,
+    f1_columns,
     kappas,
+    mean_f1,
     micro_f1,
 )
 
@@ -146,3 +148,20 @@ def test_unknown_codes_and_shapes_are_refused():
         count_confusions(good, good + np.int8(2))
     with pytest.raises(ValueError, match=r"\(2, 2\)"):
         count_confusions(good, good[:, :2])
+
+
+@given(codes(-1))
+def test_columns_hold_all_that_f1_needs(pair):
+    """Their sums give the same F1 as the four counts do."""
+    table = f1_columns(*pair).astype(np.int64)
+    found, weight = np.split(table.sum(axis=0), 2)
+    counts = count_confusions(*pair)
+    assert np.array_equal(mean_f1(found, weight), average_f1(counts), equal_nan=True)
+
+
+@given(codes(-1))
+def test_columns_of_several_tables_are_those_of_each(pair):
+    """Stacking changes nothing."""
+    together = f1_columns(pair[0], np.stack(pair))
+    alone = [f1_columns(pair[0], one) for one in pair]
+    assert np.array_equal(together, alone)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from loop.stats.bootstrap import bootstrap_f1, bootstrap_f1_difference, f1_columns
-from loop.stats.confusion import average_f1, count_confusions
+from loop.stats.bootstrap import bootstrap_f1, bootstrap_f1_difference
+from loop.stats.confusion import average_f1, count_confusions, f1_columns
 from loop.stats.paired import holm
 from loop.stats.resampling import draw_units
 from loop.stats.systems import compare_systems, rank_systems

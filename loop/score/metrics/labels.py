@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from loop.labels.taxonomy import NO_FINDING
 from loop.score import signature
-from loop.score.counting import apply, f1_columns
+from loop.score.counting import apply
 from loop.score.metric import (
     Direction,
     Metric,
@@ -29,6 +29,7 @@ from loop.stats.confusion import (
     PRESENT,
     ZeroDivision,
     divide,
+    f1_columns,
     mean_f1,
 )
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from loop.core.files import write_atomic
+from loop.core.spreadsheets import shielded
 from loop.score.metric import Metric, Unavailable
 from loop.stats.intervals import Estimate
 from loop.stats.rated import tie_equal
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Starts that a spreadsheet would read as a formula or as a new cell."""
 
 
@@ -104,7 +104,7 @@ def format_per_case(sheet: ScoreSheet) -> bytes:
     writer = csv.writer(stream, lineterminator="\r\n")
     writer.writerow(["id", "system", *names])
     for row, key in enumerate(keys):
-        writer.writerow([*map(_plain, key), *(_cell(c[row]) for c in columns)])
+        writer.writerow([*map(shielded, key), *(_cell(c[row]) for c in columns)])
     return stream.getvalue().encode("utf-8")
 
 
@@ -145,10 +145,6 @@ def _tau_b(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
     return float(kendalltau(tie_equal(first), tie_equal(second)).statistic)
-
-
-def _plain(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _cell(value: np.float64) -> str:
