@@ -303,3 +303,9 @@ def score(
         print_json(score_data(document))
     else:
         show_score(document)
+    if not any(one.n for one in document.score.systems):
+        note(
+            "nothing was scored: no label is decided on both sides of any pair. See "
+            "above why, or `problems` and `cells` of the JSON."
+        )
+        raise typer.Exit(1)

@@ -343,3 +343,10 @@ def test_an_empty_candidate_says_nothing_and_is_counted(folder):
     data = data_of("empty.csv", "-r", "ref.csv")
     assert data["systems"][0]["ran_score"]["value"] == 0.0
     assert len(data["coverage"][0]["empty"]) == 20
+
+
+def test_a_scoring_of_nothing_is_a_failure(folder):
+    """No cues for German: a table of dashes and exit code 0 would pass in a script."""
+    done = run("copy.csv", "-r", "ref.csv", "--language", "de", *QUICK, code=1)
+    assert "nothing was scored" in done.output
+    assert "0 of 420 cells decided" in done.output

@@ -147,7 +147,7 @@ def _rate_cell(name: str, rate: _Rate, top: float) -> GridCell:
 
 def _left_out_cell(name: str, one: LabelScore) -> GridCell:
     total = one.uncertain + one.unanswered
-    said = f"{name}: {one.uncertain} uncertain, {one.unanswered} without an answer"
+    said = f"{name}: {one.uncertain} uncertain, {one.unanswered} without a value"
     whole = total + one.counts.n
     below = f"{one.uncertain} · {one.unanswered}" if total else ""
     return GridCell(str(total), said, total / whole if whole else None, below)

@@ -55,7 +55,7 @@ def perfect_sentence(system: SystemScore, score: RanScore) -> str:
     if system.perfect is None:
         return (
             "A perfect copy of the references has no score here: "
-            f"{policy}, and the references have no finding at all."
+            f"{policy}, and no decided cell of the references has a finding."
         )
     if system.perfect >= 1:
         more = "; that raises every score" if rule == "one" else ""
@@ -192,7 +192,7 @@ def left_out_line(system: SystemScore, score: RanScore) -> str:
     return (
         f"{count(cells.decided)} of {count(cells.total)} cells decided on both sides; "
         f"left out: {count(cells.uncertain)} uncertain, {count(cells.unanswered)} "
-        f"without an answer{unpaired if cells.unpaired else ''}"
+        f"without a value{unpaired if cells.unpaired else ''}"
     )
 
 
