@@ -165,10 +165,16 @@ def new_page(chromium):
             page.asked, page.complaints = [], []
             page.on("request", lambda request: page.asked.append(request.url))
             page.on("pageerror", lambda error: page.complaints.append(str(error)))
-            page.on("dialog", lambda dialog: page.complaints.append(dialog.message))
+            page.on("dialog", lambda dialog: _refuse(page, dialog))
             return page
 
         yield make
+
+
+def _refuse(page, dialog):
+    """Complain of a dialog and close it: an open one holds the page for ever."""
+    page.complaints.append(f"{dialog.type}: {dialog.message}")
+    dialog.dismiss()
 
 
 def in_a_loop(make):

@@ -170,8 +170,8 @@ def test_hostile_text_is_shown_as_text(tmp_path, demo, people, new_page):
         page = new_page()
         sign_in(page, url, "Dr Reader")
         page.locator("#cohort input").click()
-        page.get_by_role("option", name="aaa").click()
-        page.wait_for_load_state("load")
+        with page.expect_navigation():
+            page.get_by_role("option", name="aaa").click()
         page.wait_for_selector("#bar .who-name")
         label(page)
         wait_for_case(page, "c1")
