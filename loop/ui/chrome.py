@@ -22,6 +22,13 @@ from loop.ui.wiring import Visit, Wire
 PLACE = "place"
 """Subject under which a person's prompt, cohort and page are kept."""
 
+_RELOAD = """() => {
+  if (window.ranloopLeaving) return;
+  window.ranloopLeaving = true;
+  window.location.reload();
+}"""
+"""Once: a second reload would abort the first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chrome:
@@ -134,7 +141,7 @@ def wire_header(wire: Wire, chrome: Chrome) -> None:
             right=None,
             name=f"keep_{component.elem_id}",
             inputs=chrome.context,
-        ).then(None, js="() => window.location.reload()", queue=False)
+        ).then(None, js=_RELOAD, queue=False)
 
 
 def keep_page(visit: Visit, name: str) -> None:

@@ -13,7 +13,7 @@ from loop.review.reading.answers import complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
 from loop.run.store import open_store
 from tests.ui.conftest import barriers, open_tab, serving, sign_in
-from tests.ui.visits import enter, until
+from tests.ui.visits import choose_cohort, enter, until
 
 pytestmark = pytest.mark.slow
 
@@ -169,10 +169,7 @@ def test_hostile_text_is_shown_as_text(tmp_path, demo, people, new_page):
     with serving(demo) as url:
         page = new_page()
         sign_in(page, url, "Dr Reader")
-        page.locator("#cohort input").click()
-        with page.expect_navigation():
-            page.get_by_role("option", name="aaa").click()
-        page.wait_for_selector("#bar .who-name")
+        choose_cohort(page, "aaa")
         label(page)
         wait_for_case(page, "c1")
         shown = page.inner_text("#reading-sheet [data-case-text]")

@@ -38,6 +38,19 @@ def enter(page, url, tab):
     open_tab(page, tab)
 
 
+def choose_cohort(page, name):
+    """Choose a cohort at the top, and wait until the page was loaded with it.
+
+    A browser that is closed in the middle of a reload may never say that it is.
+    """
+    page.evaluate("window.loadedBefore = true")
+    page.click("#cohort input")
+    page.get_by_role("option", name=name).click()
+    page.wait_for_function(
+        "!window.loadedBefore && document.querySelector('#bar .who-name')"
+    )
+
+
 def until(done, limit_s=20):
     """Wait until `done` returns something true, and return that."""
     end = time.monotonic() + limit_s
