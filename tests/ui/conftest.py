@@ -1,12 +1,9 @@
 """A served workbench on a synthetic workspace, and a real browser to drive it."""
 
 import asyncio
-import json
 import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import product
 
 import pytest
@@ -16,8 +13,9 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.paths import Workspace
-from loop.people.roster import add_user
+from loop.people.roster import add_user, users_path
 from loop.people.users import Role
+from tests.ui.forked import serving
 
 PASSWORD = "correct horse battery"
 PEOPLE = {
@@ -60,46 +58,26 @@ def demo(demo_root, tmp_path):
     return Workspace(root)
 
 
+@pytest.fixture(scope="session")
+def peopled(demo_root, tmp_path_factory):
+    """Return a demo with users, made once: hashing passwords is slow on purpose."""
+    root = tmp_path_factory.mktemp("peopled") / "ws"
+    shutil.copytree(demo_root, root)
+    workspace = Workspace(root)
+    add_people(workspace)
+    return workspace
+
+
 @pytest.fixture
-def people(demo):
+def people(demo, peopled):
     """Give the workspace one user of each role, all with the same password."""
-    return add_people(demo)
+    shutil.copy2(users_path(peopled), users_path(demo))
 
 
 def add_people(workspace):
     """Add one user of each role, all with the same password."""
     for name, roles in PEOPLE.items():
         add_user(workspace, name, roles, PASSWORD)
-    return PEOPLE
-
-
-@contextmanager
-def serving(workspace, *options):
-    """Run ``ranloop review`` in a process of its own and yield its URL."""
-    command = [sys.executable, "-m", "loop", "review", "--workspace", workspace.root]
-    process = subprocess.Popen(
-        [*command, "--port", "0", "--json", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        said = ""
-        while not said.rstrip().endswith("}"):
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError(f"no server: {process.stderr.read()}")
-            said += line
-        yield json.loads(said)["url"].rstrip("/")
-    finally:
-        process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
-        process.stderr.close()
 
 
 @pytest.fixture
@@ -117,12 +95,9 @@ def served_alone(demo):
 
 
 @pytest.fixture(scope="session")
-def shared(demo_root, tmp_path_factory):
+def shared(peopled):
     """Serve one demo with users for all tests that only look."""
-    root = tmp_path_factory.mktemp("shared") / "ws"
-    shutil.copytree(demo_root, root)
-    add_people(Workspace(root))
-    with serving(Workspace(root)) as url:
+    with serving(peopled) as url:
         yield url
 
 

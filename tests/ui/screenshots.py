@@ -28,9 +28,9 @@ from tests.ui.conftest import (
     TABLET,
     add_people,
     open_tab,
-    serving,
     sign_in,
 )
+from tests.ui.forked import serving
 from tests.ui.test_review_browser import MARK
 
 PAGES = ("Overview", "Review", "Readers", "Revise", "Versions", "Files")

@@ -12,7 +12,8 @@ from loop.labels.reference import read_reference
 from loop.review.reading.answers import complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
 from loop.run.store import open_store
-from tests.ui.conftest import barriers, open_tab, serving, sign_in
+from tests.ui.conftest import barriers, open_tab, sign_in
+from tests.ui.forked import serving
 from tests.ui.visits import choose_cohort, enter, until
 
 pytestmark = pytest.mark.slow

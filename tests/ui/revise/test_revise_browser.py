@@ -15,9 +15,9 @@ from tests.ui.conftest import (
     add_people,
     barriers,
     open_tab,
-    serving,
     sign_in,
 )
+from tests.ui.forked import serving
 
 pytestmark = pytest.mark.slow
 
