@@ -62,5 +62,5 @@ def test_it_stops_when_told(workspace, how):
     )
     assert "workbench of" in process.stdout.readline()
     process.send_signal(how)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=60)
     assert "Traceback" not in said

@@ -130,7 +130,7 @@ def test_a_server_that_dies_twice_ends_the_command(workspace, python, tmp_path):
     """After one restart; the log is kept and named."""
     with serving(workspace, "m") as (process, _):
         guards = set()
-        end = time.monotonic() + 30
+        end = time.monotonic() + 90
         while process.poll() is None and time.monotonic() < end:
             listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
             for guard in listed.read_text().split():

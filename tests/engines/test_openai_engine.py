@@ -278,7 +278,7 @@ def test_leaving_early_stops_everything_and_the_account_still_adds_up():
         next(stream)
         began = time.monotonic()
         stream.close()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 8
         account = engine.account()
         assert is_balanced(account)
         assert account["failed"]["stopped"] == account["requests"] - account["answered"]

@@ -234,7 +234,7 @@ def test_a_jumping_wall_clock_changes_nothing(store, monkeypatch):
         summary, account = run_cases(engine, store, range(200))
     assert summary.answered == 200
     check_accounts(server, account)
-    assert 1 <= time.monotonic() - started < 20
+    assert 1 <= time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize("status", ["302 Found", "307 Temporary Redirect"])

@@ -55,12 +55,12 @@ def test_a_stopped_run_asks_only_for_what_is_missing(tmp_path, how):
     with FaultServer() as server:
         server.hooks.append(slow)
         process = start(tmp_path, server.url)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while len(server.account) < 150:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.005)
         process.send_signal(how)
-        _, said = process.communicate(timeout=10)
+        _, said = process.communicate(timeout=60)
         assert process.returncode != 0
         seen = len(server.account)
         store = Store(tmp_path / "store.db")
@@ -113,7 +113,7 @@ def test_a_deadline_ends_the_run_and_a_second_run_goes_on(store):
         started = time.monotonic()
         with pytest.raises(EngineError, match="deadline") as caught:
             run_cases(engine, store, range(100))
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 30
         kept = store.count_completions()
         engine = make_engine(server.url, concurrency=8)
         summary, _ = run_cases(engine, store, range(41))
@@ -141,7 +141,7 @@ def test_a_server_that_disappears_ends_the_run(store):
         with pytest.raises(EngineError) as caught:
             run_cases(engine, store, range(CASES))
         leaving.join()
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     assert server.url in str(caught.value)
     assert not SECRETS.search(str(caught.value))
     assert 40 <= store.count_completions() <= 80

@@ -23,7 +23,7 @@ from tests.engines.stand_in_vllm import VERSION, make_environment
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def until(condition):

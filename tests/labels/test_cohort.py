@@ -162,7 +162,7 @@ def test_many_cases_are_read_fast(workspace: Workspace, make_cohort: Maker) -> N
     make_cohort([(f"c{i}", f"Text {i}.", f"P{i}") for i in range(20_000)])
     start = time.perf_counter()
     assert len(read_cohort(workspace, "mine").cases) == 20_000
-    assert time.perf_counter() - start < 10
+    assert time.perf_counter() - start < 60
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_garbage_ends_quickly_as_unparsed(garbage):
     reading = read(garbage)
     assert reading.fields is None
     assert reading.problem
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 30
 
 
 pieces = st.sampled_from(

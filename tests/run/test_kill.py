@@ -38,7 +38,7 @@ def kill_after(folder, count, delay):
     """Start a run and kill it once `count` more prompts have been asked."""
     before = len(asked(folder))
     process = start(folder, delay)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while len(asked(folder)) < before + count:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.001)

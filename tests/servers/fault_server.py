@@ -81,7 +81,7 @@ class FaultServer:
 
     def __enter__(self):
         self._thread.start()
-        self._ready.wait(10)
+        self._ready.wait(60)
         return self
 
     def __exit__(self, *problem):

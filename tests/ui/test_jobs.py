@@ -35,11 +35,11 @@ def test_progress_is_seen_while_the_work_goes_on():
         for row in job.watch([1, 2, 3]):
             if row == 3:
                 seen.set()
-                go.wait(10)
+                go.wait(60)
         return "done"
 
     jobs.start("a", "Dr. A", work)
-    seen.wait(10)
+    seen.wait(60)
     progress = jobs.look("a")
     assert (progress.what, progress.done, progress.total) == ("asking", 2, 3)
     assert not progress.finished
@@ -50,7 +50,7 @@ def test_progress_is_seen_while_the_work_goes_on():
 def test_the_same_work_is_not_started_twice():
     """Two editors press the button: one check runs, the other is told whose it is."""
     jobs, go = Jobs(), Event()
-    jobs.start("a", "Dr. A", lambda job: go.wait(10))
+    jobs.start("a", "Dr. A", lambda job: go.wait(60))
     with pytest.raises(ConflictError, match=r"Dr\. A"):
         jobs.start("a", "Dr. B", lambda job: None)
     go.set()
@@ -73,7 +73,7 @@ def test_a_refusal_is_told_in_its_own_words():
 def test_finished_work_can_be_forgotten_and_work_under_way_cannot():
     """Nobody loses sight of a check that still runs."""
     jobs, go = Jobs(), Event()
-    jobs.start("a", "Dr. A", lambda job: go.wait(10))
+    jobs.start("a", "Dr. A", lambda job: go.wait(60))
     jobs.forget("a")
     assert jobs.look("a") is not None
     go.set()

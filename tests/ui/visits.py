@@ -51,7 +51,7 @@ def choose_cohort(page, name):
     )
 
 
-def until(done, limit_s=20):
+def until(done, limit_s=60):
     """Wait until `done` returns something true, and return that."""
     end = time.monotonic() + limit_s
     while not (found := done()):
