@@ -31,7 +31,7 @@ _VALUES = {"f1": case_f1, "-errors": lambda *codes: -case_errors(*codes)}
 
 
 class _Reader:
-    """An extractor that the first use opens, and that stays open."""
+    """An extractor that the first use opens in each process, and that stays open."""
 
     def __init__(
         self,
@@ -39,23 +39,35 @@ class _Reader:
         engine: str,
         workspace: Workspace | None = None,
     ) -> None:
-        self._extractor = extractor
-        self._engine = engine
-        self._workspace = workspace
+        self._given = (extractor, engine, workspace)
+        self._opened: Extractor | None = None
 
     def open(self) -> Extractor:
-        if not isinstance(self._extractor, Extractor):
-            self._extractor = Extractor.open(
-                self._workspace, self._extractor, self._engine
+        if self._opened is None:
+            extractor, engine, workspace = self._given
+            self._opened = (
+                extractor
+                if isinstance(extractor, Extractor)
+                else Extractor.open(workspace, extractor, engine)
             )
-        return self._extractor
+        return self._opened
+
+    def __reduce__(self) -> tuple[type[_Reader], tuple[object, ...]]:
+        # Trainers send their rewards to other processes, which open their own engine.
+        if isinstance(self._given[0], Extractor):
+            raise TypeError(
+                "an open extractor stays in its process; name the version instead, so "
+                "that each process opens its own"
+            )
+        return _Reader, self._given
 
 
 class RanScoreReward:
     """Grades each completion against its reference, for a trainer such as TRL's GRPO.
 
     The engine is opened by the first call and kept; a text that was read before in
-    this process, as a repeated reference is, is not read again.
+    this process, as a repeated reference is, is not read again. A process that is sent
+    a pickle of it opens an engine of its own.
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
 """Rewards for training, in the forms that trainers call."""
 
+import pickle
+
 import pytest
 
 from loop.score import Extractor, RanScoreMetric, RanScoreReward
@@ -164,6 +166,20 @@ def test_what_is_not_there_says_nothing(extractor):
     assert reward([calls, part], [REFERENCE] * 2) == [0.0, 0.0]
     assert reward([REFERENCE], [float("nan")]) == [None]
     assert reward(iter([REFERENCE]), iter([REFERENCE])) == [1.0]
+
+
+def test_a_used_reward_is_sent_to_another_process(extractor):
+    """It opens its own engine there; an engine that is open here stays here."""
+    reward = RanScoreReward("extractor@v1")
+    metric = RanScoreMetric("extractor@v1", resamples=50)
+    texts = [REFERENCE, "Pneumothorax."]
+    scores = reward(texts, texts[::-1])
+    found = metric.compute(predictions=texts, references=texts)
+    reward, metric = pickle.loads(pickle.dumps((reward, metric)))
+    assert reward(texts, texts[::-1]) == scores
+    assert metric.compute(predictions=texts, references=texts) == found
+    with pytest.raises(TypeError, match="name the version instead"):
+        pickle.dumps(RanScoreReward(extractor))
 
 
 def test_a_metric_refuses_at_once_what_it_cannot_compute(extractor):
