@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import typer
 
 from loop.cli.console import note
 from loop.cli.meta_eval_inputs import Texts
@@ -13,14 +14,16 @@ from loop.cli.score_labels import Wish, read_labels
 from loop.core.paths import Workspace
 from loop.experts.radpref import RadPref
 from loop.experts.scores import ScoredMetric, ScoreTable
-from loop.labels.taxonomy import read_taxonomy
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.report.score.build import Read
 from loop.run.asking import Asking
+from loop.score.grading import ungraded
 from loop.score.joining import join_texts
 from loop.score.metric import MetricOptions
 from loop.score.metrics.registry import ALL, find
 from loop.score.metrics.run import run_metrics
 from loop.score.metrics.sheet import ScoreSheet
-from loop.score.records import NoFinding
+from loop.score.records import Joined, NoFinding
 
 
 class ScoredTexts(NamedTuple):
@@ -36,19 +39,59 @@ def score_texts(
 ) -> ScoredTexts:
     """Return every metric's value of every candidate.
 
+    Labels are read, which may ask a model for hours, only for metrics of labels.
+
     Raises
     ------
     DataError
         There is no such metric or extractor.
     EngineError
         The engine cannot read the texts.
+    typer.BadParameter
+        An extractor is named and no metric needs one.
     """
     names = texts.metrics or (ALL,)
-    find(names)
+    labels = any(metric.family == "labels" for metric in find(names))
     taxonomy = read_taxonomy(material(workspace).labels)
     joined = join_texts(
         rated.references, rated.candidates, taxonomy, patients=rated.patients
     )
+    if labels:
+        read = _read(workspace, joined, taxonomy, texts, quiet=quiet)
+        graded, remarks = read.graded, read.remarks
+    else:
+        _refuse_extractor(texts)
+        graded, remarks = ungraded(joined, taxonomy), ()
+    if not quiet:
+        note("scoring the texts")
+    options = MetricOptions(bertscore_model=texts.bertscore_model)
+    # The sheet's own intervals are of systems; here only the values per case count.
+    sheet = run_metrics(joined, graded, taxonomy, names, options, resamples=1)
+    notes = (*joined.notes, *remarks)
+    left = len(joined.empty_references)
+    if left:
+        notes += (f"{left} references without a word are left out.",)
+    return ScoredTexts(_tabulate(sheet), sheet, notes)
+
+
+def _refuse_extractor(texts: Texts) -> None:
+    """Refuse options that would do nothing."""
+    if any(one is not None for one in (texts.extractor, texts.release, texts.engine)):
+        raise typer.BadParameter(
+            "--extractor, --release and --engine read labels, which no metric named "
+            "here needs: leave them out, or name a metric of labels"
+        )
+
+
+def _read(
+    workspace: Workspace | None,
+    joined: Joined,
+    taxonomy: Taxonomy,
+    texts: Texts,
+    *,
+    quiet: bool,
+) -> Read:
+    """Return the labels of both sides, read as the user wishes."""
     wish = Wish(
         version=texts.extractor,
         release=texts.release,
@@ -58,17 +101,7 @@ def score_texts(
         bias=None,
         asking=Asking(tell=note),
     )
-    read = read_labels(workspace, joined, taxonomy, wish, NoFinding.RAN, quiet=quiet)
-    if not quiet:
-        note("scoring the texts")
-    options = MetricOptions(bertscore_model=texts.bertscore_model)
-    # The sheet's own intervals are of systems; here only the values per case count.
-    sheet = run_metrics(joined, read.graded, taxonomy, names, options, resamples=1)
-    notes = (*joined.notes, *read.remarks)
-    left = len(joined.empty_references)
-    if left:
-        notes += (f"{left} references without a word are left out.",)
-    return ScoredTexts(_tabulate(sheet), sheet, notes)
+    return read_labels(workspace, joined, taxonomy, wish, NoFinding.RAN, quiet=quiet)
 
 
 def _tabulate(sheet: ScoreSheet) -> ScoreTable:

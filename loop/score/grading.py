@@ -86,6 +86,22 @@ def grade(
     )
 
 
+def ungraded(joined: Joined, taxonomy: Taxonomy) -> Graded:
+    """Return the same cases with no label read, for metrics that need none.
+
+    Nothing is asked of an engine: every code is `MISSING`.
+    """
+    shape = (len(joined.case_ids), len(taxonomy.ids))
+    return Graded(
+        case_ids=joined.case_ids,
+        labels=taxonomy.ids,
+        systems=tuple(column.name for column in joined.systems),
+        reference=np.full(shape, MISSING, dtype=np.int8),
+        candidates=np.full((len(joined.systems), *shape), MISSING, dtype=np.int8),
+        patients=joined.patients,
+    )
+
+
 def derive_no_finding(codes: Codes, taxonomy: Taxonomy, policy: NoFinding) -> Codes:
     """Return `codes` with "No Finding" derived from the other labels.
 

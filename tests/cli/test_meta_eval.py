@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import DataError
+from loop.score import Extractor
 from tests.experts.radpref_folder import candidate, case, write_folder
 
 RATINGS = "id,system,rater,score\n" + "".join(
@@ -173,6 +174,20 @@ def test_texts_of_radpref_are_scored_and_kept(radpref, folder):
     for one, two in zip(data["metrics"], found["metrics"], strict=True):
         assert one["consensus"] == two["consensus"]
     assert "effusion" not in result.output + (folder / "per_case.csv").read_text()
+
+
+def test_no_engine_is_asked_where_no_metric_needs_labels(radpref, monkeypatch):
+    """Reading labels may take a model hours; what would do nothing is refused."""
+    monkeypatch.setattr(Extractor, "open", None)
+    texts = ["--radpref", "radpref", "--metric", "rouge_l", *QUICK, "--json"]
+    result = meta_eval(*texts)
+    assert result.exit_code == 0, result.output
+    (one,) = json.loads(result.stdout)["metrics"]
+    assert (one["metric"], one["consensus"]["candidates"]) == ("rouge_l", 6)
+    assert "labels read" not in result.stderr
+    refused = meta_eval(*texts, "--engine", "rules")
+    assert refused.exit_code == 2
+    assert "no metric named" in " ".join(refused.stderr.split())
 
 
 def test_no_document_is_written_over_the_workspace(radpref, workspace, folder):

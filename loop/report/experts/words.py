@@ -56,8 +56,9 @@ def headline(result: MetaEvaluation) -> str:
     if first is None or first.consensus.tau_b.value is None:
         return "No metric has a rank correlation with the raters."
     best = first.consensus.tau_b
+    how = "agrees best" if len(result.metrics) > 1 else "agrees"
     text = (
-        f"{first.metric.title} agrees best with the mean of the raters: tau-b "
+        f"{first.metric.title} {how} with the mean of the raters: tau-b "
         f"{share(best.value)} {interval(best)}."
     )
     others = [one for one in against_best(result) if one.p_tau_b is not None]

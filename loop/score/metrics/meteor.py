@@ -32,16 +32,20 @@ class _Remembering:
         self.synsets = cache(_find_wordnet().synsets)
 
 
-def has_wordnet() -> bool:
-    """Whether nltk can read WordNet's data here; nothing is ever downloaded."""
+def wordnet_version() -> str | None:
+    """Return the version of the WordNet that nltk finds here, for example ``"3.0"``.
+
+    None where it can read none; nothing is ever downloaded. ``"unknown"`` where the
+    data do not say.
+    """
     from nltk.corpus import wordnet
 
     try:
         wordnet.ensure_loaded()
+        return wordnet.get_version() or "unknown"
     except (LookupError, OSError, BadZipFile, ValueError):
         # Not there, or damaged: either way no synonym is known, and the score says so.
-        return False
-    return True
+        return None
 
 
 def measure_meteor(
@@ -97,7 +101,7 @@ def _meteor(
 
 def _find_wordnet() -> _NoSynonyms:
     """Return nltk's WordNet, or what knows no synonym."""
-    if not has_wordnet():
+    if wordnet_version() is None:
         return _NoSynonyms()
     from nltk.corpus import wordnet
 

@@ -87,7 +87,8 @@ def _meteor(side: Side, options: MetricOptions) -> Scores | Unavailable:
     if isinstance(counts, Unavailable):
         return counts
     per_case = counts[:, 0]
-    synonyms = "wordnet" if meteor.has_wordnet() else "none"
+    version = meteor.wordnet_version()
+    synonyms = "none" if version is None else f"wordnet-{version}"
     fields = ("a:0.9", "b:3", "g:0.5", "stem:porter", f"syn:{synonyms}", "tok:words")
     signature = sign(
         "meteor", *fields, "mean:cases", library="nltk", n=count_defined(per_case)

@@ -20,8 +20,6 @@ from loop.score.metric import Metric, Unavailable
 from loop.stats.intervals import Estimate
 from loop.stats.rated import tie_equal
 
-"""Starts that a spreadsheet would read as a formula or as a new cell."""
-
 
 class MetricResult(NamedTuple):
     """One metric of one system."""

@@ -160,6 +160,7 @@ def test_one_metric_and_one_rater_make_a_document_too(render):
     text = render(make(raters=1, metrics=1, lost=False))
     assert "There is no second rater" in text
     assert "The best metric against the others" not in text
+    assert "agrees with the mean" in text and "agrees best" not in text
     assert "nan" not in text.casefold().replace("unanimous", "").replace("finance", "")
 
 

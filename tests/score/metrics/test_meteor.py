@@ -8,7 +8,7 @@ import nltk
 import numpy as np
 import pytest
 
-from loop.score.metrics.meteor import has_wordnet, measure_meteor, meteor
+from loop.score.metrics.meteor import measure_meteor, meteor, wordnet_version
 from loop.score.metrics.registry import METRICS
 from tests.score.metrics.scenes import ALONE, make_side
 
@@ -63,7 +63,7 @@ def test_with_wordnet_synonyms_match_and_the_signature_says_so(tmp_path):
     assert not done.returncode, done.stderr
     score, signature = json.loads(done.stdout)
     assert score == 0.5
-    assert "|syn:wordnet|" in signature
+    assert "|syn:wordnet-3.0|" in signature
 
 
 def write_wordnet(folder):
@@ -97,7 +97,7 @@ def test_a_damaged_wordnet_is_none(monkeypatch, tmp_path):
 def test_looking_for_wordnet_downloads_nothing(monkeypatch):
     """A clinical machine has no network, and nothing may change on its own."""
     monkeypatch.setattr(nltk, "download", None)
-    assert not has_wordnet()
+    assert wordnet_version() is None
 
 
 @pytest.mark.usefixtures("no_wordnet")
