@@ -32,7 +32,7 @@ def _turn(place: str) -> int:
 
 
 def _place(item: pytest.Item, root: Path) -> str:
-    return item.path.relative_to(root).as_posix()
+    return Path(os.path.relpath(item.path, root)).as_posix()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import islice
+from threading import Lock
 from types import TracebackType
 from typing import Final, NamedTuple
 
@@ -121,6 +122,7 @@ class Extractor:
             for label in taxonomy.ids
         ]
         self._known: dict[str, list[int]] = {}
+        self._reading = Lock()
         self._closing = ExitStack().close
         self._closed = False
 
@@ -229,7 +231,7 @@ class Extractor:
         """Return the codes of `texts`, asking about each distinct one once.
 
         The order of texts changes nothing. What could not be answered is `UNANSWERED`
-        and is asked again next time.
+        and is asked again next time. Threads that call it take turns.
 
         Parameters
         ----------
@@ -259,10 +261,11 @@ class Extractor:
             for key, text, language in zip(keys, texts, languages, strict=True)
             if key
         }
-        rows = {key: self._known[key] for key in asked if key in self._known}
-        # Sorted, so that an engine sees the same whatever the order of rows was.
-        new = [asked[key] for key in sorted(asked) if key not in rows]
-        summary = self._ask(new, rows, watch) if new else None
+        with self._reading:
+            rows = {key: self._known[key] for key in asked if key in self._known}
+            # Sorted, so that an engine sees the same whatever the order of rows was.
+            new = [asked[key] for key in sorted(asked) if key not in rows]
+            summary = self._ask(new, rows, watch) if new else None
         rows[""] = [MISSING] * len(self.labels)
         codes = np.array([rows[key] for key in keys], dtype=np.int8)
         return _counted(

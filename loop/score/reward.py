@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -27,7 +29,12 @@ from loop.score.records import Column, Joined, NoFinding, Uncertain
 Completion: TypeAlias = str | Sequence[Mapping[str, Any]] | None
 """A text, or the messages of a conversation, of which the last one is taken."""
 
-_VALUES = {"f1": case_f1, "-errors": lambda *codes: -case_errors(*codes)}
+# Taken from zero: minus zero would be logged as -0.0.
+_VALUES = MappingProxyType(
+    {"f1": case_f1, "-errors": lambda *codes: 0.0 - case_errors(*codes)}
+)
+# Trainers log rewards by name, and average those that share one.
+_NAMES = MappingProxyType({"f1": "ran_score", "-errors": "ran_score_errors"})
 
 
 class _Reader:
@@ -41,16 +48,18 @@ class _Reader:
     ) -> None:
         self._given = (extractor, engine, workspace)
         self._opened: Extractor | None = None
+        self._opening = Lock()
 
     def open(self) -> Extractor:
-        if self._opened is None:
-            extractor, engine, workspace = self._given
-            self._opened = (
-                extractor
-                if isinstance(extractor, Extractor)
-                else Extractor.open(workspace, extractor, engine)
-            )
-        return self._opened
+        with self._opening:
+            if self._opened is None:
+                extractor, engine, workspace = self._given
+                self._opened = (
+                    extractor
+                    if isinstance(extractor, Extractor)
+                    else Extractor.open(workspace, extractor, engine)
+                )
+            return self._opened
 
     def __reduce__(self) -> tuple[type[_Reader], tuple[object, ...]]:
         # Trainers send their rewards to other processes, which open their own engine.
@@ -67,7 +76,13 @@ class RanScoreReward:
 
     The engine is opened by the first call and kept; a text that was read before in
     this process, as a repeated reference is, is not read again. A process that is sent
-    a pickle of it opens an engine of its own.
+    a pickle of it opens an engine of its own; threads take turns.
+
+    It sees findings and nothing else: a text that names none reads as normal, whatever
+    it says, so train with a reward for the language beside it. Cut reasoning off before
+    the report: what stands in the text is graded. Trainers log it by its ``__name__``,
+    ``ran_score`` or ``ran_score_errors``; set that where you use two of one kind, or
+    they are logged as one.
 
     Parameters
     ----------
@@ -80,9 +95,11 @@ class RanScoreReward:
         normal. ``"-errors"``: minus the number of labels missed or invented.
     column
         Column of the data set that holds the references, where the trainer passes
-        columns by name and none is called ``references``.
+        columns by name; None: ``references``, else ``reference``.
     uncertain
-        What an uncertain value counts as: ``"excl"``, ``"pos"`` or ``"neg"``.
+        What an uncertain value counts as: ``"pos"``, ``"neg"`` or ``"excl"``. Unlike
+        `ran_score`, not ``"excl"`` by default: a model soon learns that it is never
+        wrong to call every finding possible.
     no_finding
         How "No Finding" is derived: ``"ran"`` or ``"chexpert"``.
 
@@ -105,8 +122,8 @@ class RanScoreReward:
         *,
         engine: str = "rules",
         value: Literal["f1", "-errors"] = "f1",
-        column: str = "reference",
-        uncertain: str = "excl",
+        column: str | None = None,
+        uncertain: str = "pos",
         no_finding: str = "ran",
     ) -> None:
         if value not in _VALUES:
@@ -117,7 +134,7 @@ class RanScoreReward:
             raise ValueError(
                 "no_finding 'read' needs given labels; use ran or chexpert"
             )
-        self.__name__ = "ran_score"
+        self.__name__ = _NAMES[value]
         self._value = value
         self._column = column
         self._uncertain = choose(Uncertain, "uncertain", uncertain)
@@ -142,9 +159,9 @@ class RanScoreReward:
             Texts, or lists of messages.
         references
             One per completion, in the same order; None: in the column named when this
-            was made.
+            was made, which goes before these wherever a trainer passes columns.
         **columns
-            What else a trainer passes, such as prompts; not used.
+            What else a trainer passes, such as prompts.
 
         Raises
         ------
@@ -154,7 +171,7 @@ class RanScoreReward:
         EngineError
             The engine as a whole failed.
         """
-        if references is None:
+        if references is None or (columns and self._column is not None):
             references = self._find(columns)
         truths = _texts(references, "reference")
         answers = _texts(completions, "completion")
@@ -181,11 +198,13 @@ class RanScoreReward:
         return [None if np.isnan(value) else float(value) for value in values]
 
     def _find(self, columns: Mapping[str, Any]) -> Sequence[Completion]:
-        found: Sequence[Completion] | None = columns.get(self._column)
+        column = self._column or "reference"
+        found: Sequence[Completion] | None = columns.get(column)
         if found is None:
+            wanted = repr(column) if self._column else "'references' or 'reference'"
             raise ValueError(
-                f"no references: the data set has no column 'references' or "
-                f"{self._column!r} (passed: {', '.join(sorted(columns)) or 'none'})"
+                f"no references: the data set has no column {wanted} (passed: "
+                f"{', '.join(sorted(columns)) or 'none'}). Name theirs by `column`"
             )
         return found
 
@@ -222,27 +241,57 @@ class RanScoreMetric:
         place, engine = options.pop("workspace", None), options.pop("engine", "rules")
         self._reader = _Reader(extractor, engine, place)
         self._options = options
+        self._added: list[tuple[str, str]] = []
+
+    def add(self, *, prediction: str, reference: str) -> None:
+        """Keep one pair for the next `compute`."""
+        self.add_batch(predictions=[prediction], references=[reference])
+
+    def add_batch(
+        self, *, predictions: Sequence[str], references: Sequence[str]
+    ) -> None:
+        """Keep pairs for the next `compute`.
+
+        Raises
+        ------
+        ValueError
+            They are not of one length, or not lists.
+        """
+        self._added += _pairs(predictions, references)
 
     def compute(
-        self, *, predictions: Sequence[str], references: Sequence[str]
+        self,
+        *,
+        predictions: Sequence[str] | None = None,
+        references: Sequence[str] | None = None,
     ) -> dict[str, float | int | str | None]:
         """Return the score, its interval, its counts and its signature.
 
         Parameters
         ----------
         predictions, references
-            Texts in the same order, one reference per prediction.
+            Texts in the same order, one reference per prediction, after what was added
+            before, which is then forgotten. None: only that.
+
+        Returns
+        -------
+        dict
+            ``ran_score`` and ``micro_f1`` are None where no label is decided.
 
         Raises
         ------
         DataError
-            There are none, or no reference holds a word.
+            There are none, no reference holds a word, or one is not a text.
         ValueError
-            They are not of one length, or not texts.
+            They are not of one length, or not lists.
         """
+        told = () if predictions is None else predictions
+        truths = () if references is None else references
+        pairs = [*self._added, *_pairs(told, truths)]
+        self._added = []
         result = ran_score(
-            _listed(references, "reference"),
-            _listed(predictions, "prediction"),
+            [reference for _, reference in pairs],
+            [prediction for prediction, _ in pairs],
             extractor=self._reader.open(),
             **self._options,
         )
@@ -256,6 +305,16 @@ class RanScoreMetric:
             "n": one.n,
             "signature": one.signature,
         }
+
+
+def _pairs(predictions: object, references: object) -> list[tuple[Any, Any]]:
+    """Return predictions with their references; refuse lists of other lengths."""
+    told, truths = _listed(predictions, "prediction"), _listed(references, "reference")
+    if len(told) != len(truths):
+        raise ValueError(
+            f"need one reference per prediction, got {len(truths)} for {len(told)}"
+        )
+    return list(zip(told, truths, strict=True))
 
 
 def _listed(given: object, what: str) -> list[Any]:
@@ -285,8 +344,9 @@ def _text(completion: object, where: str) -> str | None:
             f"{where}: expected a text or a list of messages, got "
             f"{type(completion).__name__}. Give each completion one reference"
         )
-    # A message that only calls a tool holds no content and says nothing.
-    content = last.get("content") or ""
+    # A message that only calls a tool holds no content and says nothing, and what the
+    # tool answers is not the model's.
+    content = "" if last.get("role") == "tool" else last.get("content") or ""
     if isinstance(content, str):
         return content
     # Messages of models that see images hold a list of parts.

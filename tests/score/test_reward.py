@@ -1,9 +1,15 @@
 """Rewards for training, in the forms that trainers call."""
 
+import math
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
+from loop.core.errors import DataError
+from loop.run.execute import execute
 from loop.score import Extractor, RanScoreMetric, RanScoreReward
 
 REFERENCE = "Small left pleural effusion. Mild cardiomegaly."
@@ -59,7 +65,9 @@ def test_references_may_be_a_column_of_the_data_set(extractor):
     columns = {"prompts": ["-"], "completion_ids": [[1]], "trainer_state": None}
     reward = RanScoreReward(extractor, column="findings")
     assert reward([REFERENCE], findings=[REFERENCE], **columns) == [1.0]
-    assert reward(completions=[REFERENCE], references=[REFERENCE], **columns) == [1.0]
+    usual = RanScoreReward(extractor)
+    assert usual(completions=[REFERENCE], references=[REFERENCE], **columns) == [1.0]
+    assert usual(completions=[REFERENCE], reference=[REFERENCE], **columns) == [1.0]
 
 
 def test_missing_references_are_said(extractor):
@@ -126,7 +134,7 @@ def test_metric_has_the_usual_form(extractor):
 
 def test_metric_refuses_lists_of_different_length(extractor):
     """They are joined by position."""
-    with pytest.raises(ValueError, match="equally long"):
+    with pytest.raises(ValueError, match="one reference per prediction"):
         RanScoreMetric(extractor).compute(predictions=["a"], references=["a", "b"])
 
 
@@ -166,6 +174,80 @@ def test_what_is_not_there_says_nothing(extractor):
     assert reward([calls, part], [REFERENCE] * 2) == [0.0, 0.0]
     assert reward([REFERENCE], [float("nan")]) == [None]
     assert reward(iter([REFERENCE]), iter([REFERENCE])) == [1.0]
+
+
+def test_hedging_on_everything_earns_nothing(extractor):
+    """As present by default: under excl, as Ran Score has it, doubt is never wrong."""
+    hedge = "Cannot exclude pneumothorax, pneumonia, edema, or a pleural effusion."
+    copy, hedged = RanScoreReward(extractor)([REFERENCE, hedge], [REFERENCE] * 2)
+    assert copy == 1 and hedged < 0.5
+    lenient = RanScoreReward(extractor, uncertain="excl")
+    assert lenient([hedge], ["Small pleural effusion."]) == [1.0]
+
+
+def test_rewards_have_names_of_their_own(extractor):
+    """Trainers log by name, and average what shares one."""
+    names = [
+        RanScoreReward(extractor, **options).__name__
+        for options in ({}, {"value": "-errors"})
+    ]
+    assert names == ["ran_score", "ran_score_errors"]
+
+
+def test_no_error_is_not_minus_zero(extractor):
+    """Which a log would show."""
+    (found,) = RanScoreReward(extractor, value="-errors")([REFERENCE], [REFERENCE])
+    assert math.copysign(1, found) == 1
+
+
+def test_a_named_column_goes_before_one_of_the_usual_name(extractor):
+    """A data set may have both; a wrong name is an error, not another column."""
+    reward = RanScoreReward(extractor, column="findings")
+    columns = {"references": ["Pneumothorax."], "prompts": ["Report:"]}
+    assert reward([REFERENCE], findings=[REFERENCE], **columns) == [1.0]
+    with pytest.raises(ValueError, match="no column 'findings'"):
+        reward([REFERENCE], **columns)
+    assert reward([REFERENCE], [REFERENCE]) == [1.0]
+
+
+def test_threads_that_ask_one_reward_take_turns(monkeypatch):
+    """Asynchronous trainers do, for the same completions; each is read once."""
+    asked = []
+
+    def slow(*given):
+        asked.append(given)
+        time.sleep(0.1)
+        return execute(*given)
+
+    monkeypatch.setattr("loop.score.extractor.execute", slow)
+    reward = RanScoreReward("extractor@v1")
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: reward([REFERENCE], [REFERENCE]), range(4)))
+    assert found == [[1.0]] * 4
+    assert len(asked) == 1
+
+
+def test_what_a_tool_answers_is_not_the_models(extractor):
+    """A conversation that ends there says nothing."""
+    ended = [
+        {"role": "assistant", "tool_calls": []},
+        {"role": "tool", "content": REFERENCE},
+    ]
+    assert RanScoreReward(extractor)([ended], [REFERENCE]) == [0.0]
+
+
+def test_metric_takes_pairs_as_they_come(extractor):
+    """As evaluate's do; computing forgets them."""
+    metric = RanScoreMetric(extractor, resamples=50)
+    texts = [REFERENCE, "Normal chest.", "Pneumothorax."]
+    whole = metric.compute(predictions=texts, references=texts[::-1])
+    metric.add(prediction=texts[0], reference=texts[2])
+    metric.add_batch(predictions=np.array(texts[1:2]), references=texts[1:2])
+    assert metric.compute(predictions=texts[2:], references=texts[:1]) == whole
+    with pytest.raises(DataError):
+        metric.compute()
+    with pytest.raises(ValueError, match="got 2 for 1"):
+        metric.add_batch(predictions=["a"], references=["b", "c"])
 
 
 def test_a_used_reward_is_sent_to_another_process(extractor):
