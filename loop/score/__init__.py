@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loop.score.api import RanScoreResult, ran_score
     from loop.score.extractor import Extractor
+    from loop.score.reading.options import ReadingOptions
     from loop.score.reward import RanScoreMetric, RanScoreReward
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "RanScoreMetric",
     "RanScoreResult",
     "RanScoreReward",
+    "ReadingOptions",
     "ran_score",
 ]
 
@@ -23,6 +25,7 @@ _PLACES = {
     "RanScoreMetric": "loop.score.reward",
     "RanScoreResult": "loop.score.api",
     "RanScoreReward": "loop.score.reward",
+    "ReadingOptions": "loop.score.reading.options",
     "ran_score": "loop.score.api",
 }
 

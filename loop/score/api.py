@@ -7,6 +7,7 @@ from enum import StrEnum
 from numbers import Integral
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
+from loop.core.errors import DataError
 from loop.core.paths import Workspace, bundled
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.version import PromptVersion
@@ -15,7 +16,7 @@ from loop.score.extractor import Extractor
 from loop.score.grading import grade
 from loop.score.joining import join_texts
 from loop.score.ran import score
-from loop.score.reading.options import DEFAULTS, ReadingOptions
+from loop.score.reading.options import DEFAULTS, ReadingOptions, in_python
 from loop.score.records import Conventions, Graded, Joined, NoFinding, Uncertain
 from loop.stats.confusion import ZeroDivision
 from loop.stats.intervals import check_confidence
@@ -50,7 +51,7 @@ class ScoreOptions(TypedDict, total=False):
     """``"ran"`` (default), ``"chexpert"``, or ``"read"`` for given labels."""
 
     reading: ReadingOptions
-    """For example the words of label cells."""
+    """For example the words of label cells: ``ReadingOptions(values={...})``."""
 
     resamples: int
     """Bootstrap resamples; default 2,000."""
@@ -134,9 +135,12 @@ def ran_score(
     if isinstance(extractor, Extractor):
         refuse_place(options)
     taxonomy = _find_taxonomy(extractor, chosen.workspace)
-    joined = join_texts(
-        references, candidates, taxonomy, patients=patients, options=chosen.reading
-    )
+    try:
+        joined = join_texts(
+            references, candidates, taxonomy, patients=patients, options=chosen.reading
+        )
+    except DataError as error:
+        raise type(error)(in_python(str(error))) from error
     graded = _grade(joined, taxonomy, extractor, chosen)
     ranking = score(
         graded,

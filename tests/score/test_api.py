@@ -14,8 +14,7 @@ import loop.score
 from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.labels.taxonomy import read_taxonomy
-from loop.score import Extractor, ran_score
-from loop.score.reading.options import ReadingOptions
+from loop.score import Extractor, ReadingOptions, ran_score
 
 REFERENCES = {
     "a": "Small left pleural effusion. No pneumothorax.",
@@ -164,6 +163,27 @@ def test_words_in_label_cells_need_a_policy():
     found = ran_score(truth, truth, reading=reading, resamples=50)
     edema = found.labels.set_index("label").loc["edema"]
     assert edema["tp"] == 2
+
+
+@pytest.mark.parametrize(
+    ("candidate", "said"),
+    [
+        (
+            pd.DataFrame({"edema": ["yes"]}, index=["a"]),
+            "values={'yes': 'present'} (of",
+        ),
+        (pd.DataFrame({"note": ["-"]}, index=["a"]), "text_column (of loop.score.Read"),
+        (pd.DataFrame({"text": [7]}, index=["a"]), "text with text_column (of"),
+        (pd.Series(["x", "y"], index=["a", "a"]), "duplicates='first' or 'last' (of"),
+        ({"z": "Edema."}, "and id_column (of loop.score.ReadingOptions)"),
+    ],
+)
+def test_what_to_do_is_said_in_python(candidate, said):
+    """Not with options of a command line that a notebook does not have."""
+    with pytest.raises(DataError) as caught:
+        ran_score(REFERENCES, candidate)
+    assert said in str(caught.value)
+    assert "--" not in str(caught.value)
 
 
 def test_a_perfect_copy_below_one_is_explained(extractor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from loop.core.errors import DataError
 from loop.labels.importing.encodings import check_encoding
@@ -85,6 +86,29 @@ def read_language(code: str, where: str) -> str:
             "example en or zh."
         )
     return short
+
+
+_IN_PYTHON: Final = {
+    "--value yes=present": "values={'yes': 'present'}",
+    "--duplicates first or last": "duplicates='first' or 'last'",
+    "--id-column": "id_column",
+    "--text-column": "text_column",
+    "--system-column": "system_column",
+    "--patient-column": "patient_column",
+}
+
+
+def in_python(message: str) -> str:
+    """Return a message that names options of the command line, naming these instead.
+
+    Examples
+    --------
+    >>> in_python("Say which it is with --id-column.")
+    'Say which it is with id_column (of loop.score.ReadingOptions).'
+    """
+    for option, name in _IN_PYTHON.items():
+        message = message.replace(option, f"{name} (of loop.score.ReadingOptions)", 1)
+    return message
 
 
 DEFAULTS = ReadingOptions()
