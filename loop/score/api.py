@@ -140,7 +140,7 @@ def ran_score(
             references, candidates, taxonomy, patients=patients, options=chosen.reading
         )
     except DataError as error:
-        raise type(error)(in_python(str(error))) from error
+        raise type(error)(in_python(str(error))) from None
     graded = _grade(joined, taxonomy, extractor, chosen)
     ranking = score(
         graded,

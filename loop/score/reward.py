@@ -171,7 +171,8 @@ class RanScoreReward:
         EngineError
             The engine as a whole failed.
         """
-        if references is None or (columns and self._column is not None):
+        named = self._column not in (None, "references")
+        if references is None or (columns and named):
             references = self._find(columns)
         truths = _texts(references, "reference")
         answers = _texts(completions, "completion")

@@ -208,6 +208,8 @@ def test_a_named_column_goes_before_one_of_the_usual_name(extractor):
     with pytest.raises(ValueError, match="no column 'findings'"):
         reward([REFERENCE], **columns)
     assert reward([REFERENCE], [REFERENCE]) == [1.0]
+    usual = RanScoreReward(extractor, column="references")
+    assert usual([REFERENCE], prompts=["-"], references=[REFERENCE]) == [1.0]
 
 
 def test_threads_that_ask_one_reward_take_turns(monkeypatch):

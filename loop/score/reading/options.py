@@ -107,7 +107,7 @@ def in_python(message: str) -> str:
     'Say which it is with id_column (of loop.score.ReadingOptions).'
     """
     for option, name in _IN_PYTHON.items():
-        message = message.replace(option, f"{name} (of loop.score.ReadingOptions)", 1)
+        message = message.replace(option, f"{name} (of loop.score.ReadingOptions)")
     return message
 
 
