@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from loop.cli.console import print_table, say
+from loop.experts.comparing import MetricComparison
 from loop.experts.counts import CountAgreement
 from loop.experts.meta import MetaEvaluation, MetricAgreement
 from loop.report.experts import words
@@ -160,7 +161,7 @@ def _rest(one: CountAgreement) -> int:
 def _show_best(result: MetaEvaluation) -> None:
     titles = {one.metric.name: one.metric.title for one in result.metrics}
     print_table(
-        ("best against", "tau-b +", "p", "Holm", "Pearson +", "Williams", "Holm"),
+        ("best against", "tau-b", "p", "Holm", "Pearson", "Williams", "Holm"),
         [
             (
                 titles[
@@ -168,10 +169,10 @@ def _show_best(result: MetaEvaluation) -> None:
                     if one.better == result.metrics[0].metric.name
                     else one.better
                 ][:_TITLE],
-                signed(one.tau_b.difference),
+                signed(_of_first(result, one, one.tau_b.difference)),
                 words.optional_p(one.tau_b.p),
                 words.optional_p(one.p_tau_b),
-                signed(one.pearson),
+                signed(_of_first(result, one, one.pearson)),
                 words.optional_p(one.williams.p),
                 words.optional_p(one.p_williams),
             )
@@ -182,6 +183,14 @@ def _show_best(result: MetaEvaluation) -> None:
             "permutation and Williams"
         ),
     )
+
+
+def _of_first(
+    result: MetaEvaluation, one: MetricComparison, value: float | None
+) -> float | None:
+    """Return a difference as seen from the first metric: negative where it loses."""
+    lost = one.better != result.metrics[0].metric.name
+    return -value if lost and value is not None else value
 
 
 def _title(one: MetricAgreement) -> str:

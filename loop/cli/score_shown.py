@@ -23,6 +23,7 @@ from loop.report.score.words import (
     agreement_line,
     coverage_lines,
     extractor_name,
+    floor_sentence,
     interval_sentence,
     left_out_line,
     outcome_line,
@@ -66,6 +67,7 @@ def notes(document: ScoreDocument) -> list[str]:
     found, told = document.score, [*document.remarks]
     told += dict.fromkeys(perfect_sentence(one, found) for one in found.systems)
     told += [one for one in (shed_sentence(found), occurring_sentence(found)) if one]
+    told += [one for one in (floor_sentence(found),) if one]
     told += _left_out(document)
     told.append(interval_sentence(found))
     told += [

@@ -195,11 +195,14 @@ def _languages(
 def _language(text: str, case: str, look: str) -> str:
     """Return the language of a candidate: that of its case, unless it is plainly not.
 
-    A short text looks English or like nothing; then it has the language of its case.
-    So has one that looks like the reference: a copy is read as what it is a copy of.
+    A short text looks English or, without a letter, like nothing; then it has the
+    language of its case. So has one that looks like the reference: a copy is read as
+    what it is a copy of. What is in a script of its own is not read as if it were not.
     """
     guess = guess_language(text)
-    if guess in (case, look, UNKNOWN) or (guess == "en" and case in _LATIN):
+    if guess in (case, look) or (guess == "en" and case in _LATIN):
+        return case
+    if guess == UNKNOWN and not any(map(str.isalpha, text)):
         return case
     return guess
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from loop.core.errors import DataError
-from loop.labels.taxonomy import Taxonomy
+from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.score.reading.assembly import Sides, assemble, quote_ids
 from loop.score.reading.entries import Entry, read_entries, unite
 from loop.score.reading.options import DEFAULTS, ReadingOptions, read_language
@@ -17,6 +17,7 @@ from loop.score.reading.roles import (
     SideColumns,
     SideKind,
     agree_on_ids,
+    find_ids,
     find_side,
     require_named,
 )
@@ -171,9 +172,10 @@ def _join_tables(
     if not parts:
         raise DataError("no candidates were given. Give at least one file of them.")
     require_named(reference, others, options)
+    notes = _say_ids([reference, *others], options)
     options = agree_on_ids([reference, *others], options)
     columns = find_side(reference, SideKind.REFERENCE, taxonomy, options)
-    notes = [*columns.notes]
+    notes += columns.notes
     own = read_entries(reference, columns, taxonomy, options)
     if patients is not None:
         own = _with_patients(own, patients)
@@ -209,6 +211,7 @@ def _assemble(
 ) -> Joined:
     """Return the rows of both sides joined, each case and system once."""
     systems = group_systems(candidates)
+    notes = [*notes, *_say_parts(candidates)]
     sides = Sides(
         reference=unite(references, options.duplicates),
         systems={n: unite(rows, options.duplicates) for n, rows in systems.items()},
@@ -216,6 +219,40 @@ def _assemble(
         notes=tuple(notes),
     )
     return assemble(sides, language=read_language(options.language, "language"))
+
+
+def _say_ids(tables: Sequence[Table], options: ReadingOptions) -> list[str]:
+    """Say by which ids files are joined where some would be joined by others."""
+    agreed = agree_on_ids(tables, options).id_column
+    if options.id_column is not None or agreed is None:
+        return []
+    own = {table.name: find_ids(table.header, options) for table in tables}
+    others = [
+        f"{name} ({used!r})"
+        for name, used in own.items()
+        if fold_name(used) != fold_name(agreed)
+    ]
+    if not others:
+        return []
+    return [
+        f"Joined by {agreed!r}, the one id that every file has; not used: the ids of "
+        f"{', '.join(others)}. If {agreed!r} only counts rows, name --id-column."
+    ]
+
+
+def _say_parts(candidates: Sequence[tuple[Part, Sequence[Entry]]]) -> list[str]:
+    """Say which systems are made of the rows of several files."""
+    rows: dict[str, Counter[str]] = {}
+    for part, entries in candidates:
+        for entry in entries:
+            system = part.system or entry.system or part.fallback
+            rows.setdefault(system, Counter())[part.table.name] += 1
+    return [
+        f"{system} is made of several files: "
+        + ", ".join(f"{name} ({n:,} rows)" for name, n in files.items())
+        for system, files in rows.items()
+        if len(files) > 1
+    ]
 
 
 def _require_two_texts(

@@ -1,6 +1,7 @@
 """The verb ``meta-eval``: from files to tables, documents and exit codes."""
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -174,6 +175,24 @@ def test_texts_of_radpref_are_scored_and_kept(radpref, folder):
     for one, two in zip(data["metrics"], found["metrics"], strict=True):
         assert one["consensus"] == two["consensus"]
     assert "effusion" not in result.output + (folder / "per_case.csv").read_text()
+
+
+def test_the_first_of_few_candidates_shows_where_it_loses(folder):
+    """A metric that is blank where it would be wrong is first and worse at once."""
+    rated, scored = ["id,system,rater,score"], ["id,system,whole,blank"]
+    for at in range(16):
+        rated.append(f"c{at},x,ann,{at}")
+        # Of what both define, `whole` is right; `blank` takes two for equal.
+        scored.append(
+            f"c{at},x,{-at}," if at % 2 else f"c{at},x,{at + 20},{max(at, 2)}"
+        )
+    (folder / "points.csv").write_text("\n".join(rated))
+    (folder / "blank.csv").write_text("\n".join(scored))
+    told = meta_eval("blank.csv", "--ratings", "points.csv", *QUICK).output
+    told = " ".join(told.split())
+    assert "has the highest tau-b" in told and "none for 8 of 16 candidates" in told
+    (loss,) = re.findall(r"best against .*? whole (\S+)", told)
+    assert loss == "\N{MINUS SIGN}0.018"
 
 
 def test_no_engine_is_asked_where_no_metric_needs_labels(radpref, monkeypatch):

@@ -110,6 +110,15 @@ def test_a_copy_is_read_as_its_reference_is(extractor, said):
     assert graded.outcomes["answered"] + graded.outcomes["engine_failed"] == 1
 
 
+def test_a_script_that_nothing_reads_is_not_read_as_normal(extractor):
+    """A report in Cyrillic under an English case has no answer; figures have."""
+    joined = join(["Edema."] * 2, ["Отёк лёгких.", "12 : 30"])
+    graded = grade(joined, TAXONOMY, extractor)
+    unread, figures = graded.candidates[0]
+    assert (unread == UNANSWERED).all()
+    assert figures[TAXONOMY.ids.index("edema")] == ABSENT
+
+
 def test_a_short_candidate_has_the_language_of_its_case(extractor):
     """One word cannot be told from English; as German it is refused, not guessed."""
     joined = join(["Erguss."], ["Pneumothorax."], languages=("de",))

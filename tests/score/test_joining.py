@@ -223,6 +223,43 @@ def test_two_files_are_one_system_only_if_named_so(tmp_path, taxonomy):
     assert joined.coverage[0].paired == 4
 
 
+def test_no_file_adds_rows_to_a_system_named_for_another(tmp_path, taxonomy):
+    """A competitor could spoil it; parts that are all named alike are said."""
+    ref = write_texts(tmp_path / "ref.csv", TEXTS)
+    ours = CandidateFile(write_texts(tmp_path / "ours.csv", {"a": "x"}), "ours")
+    rows = [["id", "text", "system"], ["b", "y", "ours"]]
+    theirs = CandidateFile(write_csv(tmp_path / "theirs.csv", rows))
+    for files in ((ours, theirs), (theirs, ours)):
+        with pytest.raises(DataError, match="would both be system 'ours'"):
+            join_files(ref, files, taxonomy)
+    more = CandidateFile(write_texts(tmp_path / "more.csv", {"b": "y"}), "ours")
+    (note,) = join_files(ref, [ours, more], taxonomy).notes
+    assert note == (
+        "ours is made of several files: ours.csv (1 rows), more.csv (1 rows)"
+    )
+
+
+def test_a_row_count_that_all_files_share_is_not_taken_in_silence(tmp_path, taxonomy):
+    """Whoever leaves the study ids out would decide what all are joined by."""
+    both = [["id", "study_id", "text"], ["0", "s7", "Edema."], ["1", "s8", "Normal."]]
+    ref = write_csv(tmp_path / "ref.csv", both)
+    only = write_csv(
+        tmp_path / "only.csv", [["id", "text"], ["1", "Edema."], ["0", "Normal."]]
+    )
+    (note,) = join_files(ref, [CandidateFile(only)], taxonomy).notes
+    assert "Joined by 'id'" in note and "ref.csv ('study_id')" in note
+    again = write_csv(tmp_path / "again.csv", both)
+    assert join_files(ref, [CandidateFile(again)], taxonomy).notes == ()
+
+
+def test_a_system_does_not_say_in_which_language_the_reference_is(tmp_path, taxonomy):
+    """Else its worst cases would be left out for everybody."""
+    ref = write_texts(tmp_path / "ref.csv", {"a": "No pneumothorax."})
+    rows = [["id", "text", "language"], ["a", "Edema.", "ko"]]
+    files = [CandidateFile(write_csv(tmp_path / "one.csv", rows))]
+    assert join_files(ref, files, taxonomy).languages == ("en",)
+
+
 def test_a_name_for_a_file_of_several_systems_is_refused(tmp_path, taxonomy):
     """It would mix them; for a file of one system it is just another name."""
     ref = write_texts(tmp_path / "ref.csv", TEXTS)
@@ -268,7 +305,8 @@ def test_labels_of_references_meet_texts_of_candidates(tmp_path, taxonomy):
     assert joined.reference.codes is not None
     assert joined.systems[0].texts == ("Kein Pneumothorax.",)
     assert joined.languages == ("de",)
-    assert joined.notes == ()
+    (note,) = joined.notes
+    assert note.startswith("Labels of reference are as given")
 
 
 def test_texts_beside_labels_are_what_is_scored(tmp_path, taxonomy):

@@ -55,16 +55,19 @@ def headline(result: MetaEvaluation) -> str:
     first = next(iter(result.metrics), None)
     if first is None or first.consensus.tau_b.value is None:
         return "No metric has a rank correlation with the raters."
-    best = first.consensus.tau_b
-    how = "agrees best" if len(result.metrics) > 1 else "agrees"
-    text = (
-        f"{first.metric.title} {how} with the mean of the raters: tau-b "
-        f"{share(best.value)} {interval(best)}."
-    )
+    text = _first_words(result, first)
     others = [one for one in against_best(result) if one.p_tau_b is not None]
     if not others:
         return text
-    worse = sum((one.p_tau_b or 0.0) < LEVEL for one in others)
+    told = [one for one in others if (one.p_tau_b or 0.0) < LEVEL]
+    titles = {one.metric.name: one.metric.title for one in result.metrics}
+    above = [titles[one.better] for one in told if one.better != first.metric.name]
+    if above:
+        text += (
+            " On the candidates that both define, better than it: "
+            f"{listed(above, _LISTED)}."
+        )
+    worse = len(told) - len(above)
     test = f"permutation test, Holm-adjusted p below {LEVEL:g}"
     if not worse:
         return f"{text} It is not shown to be better than any other ({test})."
@@ -74,6 +77,19 @@ def headline(result: MetaEvaluation) -> str:
         f"{text} It is better than {worse} of the {len(others)} others ({test}); for "
         "the rest that is not shown."
     )
+
+
+def _first_words(result: MetaEvaluation, first: MetricAgreement) -> str:
+    """Return what the first metric reaches, and on how little if not on all."""
+    tau = f"{share(first.consensus.tau_b.value)} {interval(first.consensus.tau_b)}"
+    if first.undefined:
+        return (
+            f"{first.metric.title} has the highest tau-b with the mean of the raters, "
+            f"{tau}, but none for {count(first.undefined)} of "
+            f"{count(result.candidates)} candidates."
+        )
+    how = "agrees best" if len(result.metrics) > 1 else "agrees"
+    return f"{first.metric.title} {how} with the mean of the raters: tau-b {tau}."
 
 
 def ceiling(result: MetaEvaluation) -> str:

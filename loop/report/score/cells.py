@@ -11,6 +11,10 @@ from loop.score.result import RanScore, SystemScore
 _APART = 0.02
 """Shares of cells that differ by more than this are not passed over in silence."""
 
+_OF_FINDINGS = 0.1
+"""Nor are more cells than this share of the reference's findings: most cells hold none,
+so that who hedges each of its errors leaves out few of all cells."""
+
 
 class Cells(NamedTuple):
     """The cells of one system, each counted once."""
@@ -65,18 +69,29 @@ def shed_sentence(score: RanScore) -> str:
         for one in score.systems
         if (found := count_cells(one, score).share) is not None
     ]
-    if len(shares) < 2 or max(shares)[0] - min(shares)[0] <= _APART:
+    if len(shares) < 2:
+        return ""
+    (least, spared), (most, other) = min(shares), max(shares)
+    fewer = round((most - least) * score.n_cases * len(score.labels))
+    findings = max(_count_findings(one) for one in score.systems)
+    if most - least <= _APART and fewer <= _OF_FINDINGS * findings:
         return ""
     again = ""
     if score.conventions.uncertain is Uncertain.EXCLUDED:
         again = " Score again with --uncertain pos or neg to count what is uncertain."
-    (least, spared), (most, other) = min(shares), max(shares)
     return (
         f"{spared} is scored on {percent(least)} of the cells, {other} on "
-        f"{percent(most)}. What a system hedges, does not answer or leaves out is not "
-        "held against it, neither in its rank nor in the differences: it may owe its "
-        f"score to that.{again} What has no answer stays out under every option."
+        f"{percent(most)}: {count(fewer)} cells fewer, where the reference has "
+        f"{count(findings)} findings. What a system hedges, does not answer or leaves "
+        "out is not held against it, neither in its rank nor in the differences: it "
+        f"may owe its score to that.{again} What has no answer stays out under every "
+        "option."
     )
+
+
+def _count_findings(system: SystemScore) -> int:
+    """Return how many scored cells of the reference are present."""
+    return sum(one.counts.tp + one.counts.fn for one in system.labels)
 
 
 def occurring_sentence(score: RanScore) -> str:

@@ -23,6 +23,7 @@ from loop.report.score.words import (
     convention_sentences,
     coverage_lines,
     extractor_name,
+    floor_sentence,
     left_out_line,
     outcome_line,
     perfect_sentence,
@@ -83,7 +84,13 @@ def document_variables(document: ScoreDocument) -> dict[str, Any]:
         "extractor": extractor_name(score.extractor),
         "perfect": perfect,
         "uneven": [
-            one for one in (shed_sentence(score), occurring_sentence(score)) if one
+            one
+            for one in (
+                shed_sentence(score),
+                occurring_sentence(score),
+                floor_sentence(score),
+            )
+            if one
         ],
         "scored_words": scored_words,
         "comparable": COMPARABLE,

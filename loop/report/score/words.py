@@ -135,6 +135,21 @@ def comparison_sentence(score: RanScore) -> str:
     )
 
 
+def floor_sentence(score: RanScore, alpha: float = 0.05) -> str:
+    """Return that no sampled pair can differ; empty where one can."""
+    pairs = sum(one.p is not None for one in score.differences)
+    if pairs / (score.permutations + 1) < alpha or all(
+        one.exact for one in score.differences
+    ):
+        return ""
+    return (
+        f"With {count(pairs)} pairs and {count(score.permutations)} exchanges no "
+        f"sampled pair can have a Holm p below {alpha:g}: none is shown to differ, and "
+        f"none is shown not to. Take --permutations {round(10 * pairs / alpha)}, or "
+        "fewer systems."
+    )
+
+
 def verdict_words(one: Difference, alpha: float = 0.05) -> str:
     """Return whether a difference may be taken for one.
 
@@ -228,7 +243,10 @@ def problem_line(problem: Problem) -> str:
     """Return why some texts have no answer, with a few of their cases."""
     more = ", ..." if problem.cases > len(problem.examples) else ""
     cases = ", ".join(problem.examples)
-    return f"no answer for {count(problem.cases)}: {problem.text} ({cases}{more})"
+    texts = "distinct text" if problem.cases == 1 else "distinct texts"
+    return (
+        f"no answer for {count(problem.cases)} {texts}: {problem.text} ({cases}{more})"
+    )
 
 
 def agreement_line(experts: Experts) -> str:

@@ -191,14 +191,34 @@ def _language(case_id: str, sides: Sides) -> str:
         for entries in everyone
         if case_id in entries.by_id
     ]
+    own = sides.reference.by_id[case_id].content
+    if own.text and not own.language:
+        # What a system says of its texts decides nothing about the reference.
+        return guess_language(own.text)
     said = next((each.language for each in contents if each.language), "")
     text = next((each.text for each in contents if each.text), "")
     return said or (guess_language(text) if text else UNKNOWN)
 
 
+def _say_labels(sides: Sides) -> list[str]:
+    """Say who gave labels where others gave texts."""
+    everyone = [(REFERENCE, sides.reference), *sides.systems.items()]
+    given = [
+        name
+        for name, entries in everyone
+        if any(one.content.codes is not None for one in entries.by_id.values())
+    ]
+    if len(given) in (0, len(everyone)):
+        return []
+    return [
+        f"Labels of {', '.join(given)} are as given, and not read by the extractor, as "
+        "those of the others are."
+    ]
+
+
 def _notes(sides: Sides) -> list[str]:
     """Return what a reader should know of ids that stand twice or look alike."""
-    notes = []
+    notes = _say_labels(sides)
     # A list, as a system may be called "reference" too.
     for name, entries in [(REFERENCE, sides.reference), *sides.systems.items()]:
         if entries.conflicting:

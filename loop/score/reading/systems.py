@@ -31,7 +31,8 @@ def group_systems(
     ------
     DataError
         A table that was given one name holds several systems, a table without a name
-        is called like another system, or a name is too long or not printable.
+        is called like another system, one names in its column what another was named,
+        or a name is too long or not printable.
     """
     groups: dict[str, list[Entry]] = {}
     owners: dict[str, Part] = {}
@@ -44,10 +45,15 @@ def group_systems(
             mine = [entry for entry in entries if entry.system == name]
             unasked = not part.system and not name
             other = owners.setdefault(system, part)
-            if other is not part and (unasked or _is_unnamed(other, groups[system])):
+            # One file may not add rows to a system that was named for another.
+            mixed = bool(other.system) != bool(part.system)
+            if other is not part and (
+                unasked or mixed or _is_unnamed(other, groups[system])
+            ):
                 raise DataError(
                     f"{other.table.name} and {part.table.name} would both be system "
-                    f"{system!r}. Give each a name, as NAME=FILE."
+                    f"{system!r}. Give each a name of its own, as NAME=FILE, or in "
+                    "its system column."
                 )
             groups.setdefault(system, []).extend(mine)
     return groups

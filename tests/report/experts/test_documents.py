@@ -175,6 +175,24 @@ def test_the_headline_says_what_is_shown_and_what_is_not():
     assert "is better than every other" in every and "the rest" not in every
 
 
+def test_a_metric_that_leaves_out_what_it_gets_wrong_is_not_called_better():
+    """First by what it defines, and worse where the others can be compared with it."""
+    found = make(lost=False).result
+    first, *others = found.metrics
+    blank = first._replace(undefined=30)
+    lost = [
+        one._replace(better=one.worse, worse=one.better, p_tau_b=0.001)
+        for one in found.comparisons
+        if first.metric.name == one.better
+    ]
+    partial = replace(found, metrics=(blank, *others), comparisons=tuple(lost))
+    told = words.headline(partial)
+    assert "Errors has the highest tau-b" in told
+    assert "but none for 30 of 40 candidates" in told
+    assert "On the candidates that both define, better than it: Good, " in told
+    assert "It is not shown to be better" in told
+
+
 def test_units_of_the_intervals_are_named(document):
     """Whether patients or cases were resampled decides how wide they are."""
     assert "resamples of cases" in words.method(document.result)[0]

@@ -55,6 +55,17 @@ def test_what_would_change_nothing_is_not_advised():
     assert "Score again with" not in told and "stays out" in told
 
 
+def test_hedging_the_errors_only_is_told():
+    """Few of all cells, and many of those that hold a finding."""
+    score = hedged(5)
+    (first, second) = (count_cells(one, score) for one in score.systems)
+    assert second.share - first.share < 0.02
+    assert "63 cells fewer, where the reference has 600 findings" in shed_sentence(
+        score
+    )
+    assert shed_sentence(hedged(4)) == ""
+
+
 def test_means_over_different_labels_are_told():
     """Under skip a label that one system never meets is not in its mean."""
     score = ran_score(("a", "b"))

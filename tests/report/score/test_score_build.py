@@ -13,7 +13,7 @@ from loop.report.score.build import Counting, Read, build_document, find_twins
 from loop.report.score.experts import describe_experts
 from loop.report.score.html import render_score_html
 from loop.report.score.text import render_score_markdown
-from loop.report.score.words import coverage_lines, problem_line
+from loop.report.score.words import coverage_lines, floor_sentence, problem_line
 from loop.run.tally import Problem
 from loop.score.metrics.sheet import ScoreSheet
 from loop.score.records import (
@@ -24,7 +24,13 @@ from loop.score.records import (
     Graded,
     Joined,
 )
-from tests.report.score.score_scenes import FACTS, document_of, metric, sheet_of
+from tests.report.score.score_scenes import (
+    FACTS,
+    document_of,
+    metric,
+    ran_score,
+    sheet_of,
+)
 
 TAXONOMY = read_taxonomy(bundled() / "labels")
 QUICK = Counting(metrics=(), resamples=50, permutations=50)
@@ -200,10 +206,23 @@ def test_nothing_wrong_with_the_rows_is_no_line():
     assert "every candidate a reference" in render_score_html(document)
 
 
+def test_too_many_systems_for_the_exchanges_are_said():
+    """Else dummies would make every difference look like chance."""
+    many = ran_score([f"s{n}" for n in range(36)])
+    assert "With 630 pairs and 10,000 exchanges" in floor_sentence(many)
+    assert "--permutations 126000" in floor_sentence(many)
+    assert "no sampled pair can have" in render_score_html(
+        replace(document_of("a"), score=many)
+    )
+    assert floor_sentence(ran_score(("a", "b", "c"))) == ""
+    exact = [one._replace(exact=True) for one in many.differences]
+    assert floor_sentence(replace(many, differences=tuple(exact))) == ""
+
+
 def test_unanswered_texts_are_told_with_their_cases():
     """An engine's failure is counted in the open, never as absent."""
     told = problem_line(Problem("HTTP 503", 7, ("c1", "c2")))
-    assert told == "no answer for 7: HTTP 503 (c1, c2, ...)"
+    assert told == "no answer for 7 distinct texts: HTTP 503 (c1, c2, ...)"
     page = render_score_html(
         document_of("a", problems=(Problem("HTTP 503", 7, ("c1", "c2")),))
     )
