@@ -114,8 +114,11 @@ def _tabulate(sheet: ScoreSheet) -> ScoreTable:
     columns: dict[str, list[float]] = {}
     for one in sheet.results:
         name = one.metric.name
-        metrics.setdefault(
-            name, ScoredMetric(name, one.metric.title, signature=one.signature)
+        signed = [metrics[name].signature] if name in metrics else []
+        if one.signature not in signed:
+            signed.append(one.signature)
+        metrics[name] = ScoredMetric(
+            name, one.metric.title, signature=" and ".join(signed)
         )
         column = columns.setdefault(name, [np.nan] * len(keys))
         cases = sheet.case_ids[one.system]

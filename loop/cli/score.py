@@ -250,11 +250,6 @@ def score(
         ratings=ratings,
     )
     check_given(given)
-    conventions = Conventions(
-        uncertain=Uncertain(uncertain.value),
-        zero_division=zero_division.value,
-        no_finding=NoFinding(no_finding.value),
-    )
     reading = ReadingOptions(
         encoding=encoding,
         id_column=id_column,
@@ -265,6 +260,12 @@ def score(
         duplicates=duplicates.value,
         values=read_policy(value or ()),
     )
+    conventions = Conventions(
+        uncertain=Uncertain(uncertain.value),
+        zero_division=zero_division.value,
+        no_finding=NoFinding(no_finding.value),
+        reading=reading.digest,
+    )
     counting = Counting(
         conventions=conventions,
         metrics=read_metrics(metric or ("all",)),
@@ -272,6 +273,7 @@ def score(
             bertscore_model=bertscore_model,
             uncertain=conventions.uncertain,
             zero_division=conventions.zero_division,
+            reading=conventions.reading,
         ),
         resamples=resamples,
         permutations=permutations,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.stats.confusion import Confusion
@@ -48,6 +49,16 @@ def read_errors(
     DataError
         There is no such measurement, or it is of another extractor or cohort.
     """
+    found = _measured(place, wanted, facts, bias)
+    # A reference that was made anew gives the same run other counts.
+    counts = digest_json({label: [*one] for label, one in found.by_label.items()})
+    return found._replace(source=f"{found.source} Digest of the counts: {counts}.")
+
+
+def _measured(
+    place: Workspace | None, wanted: Wanted, facts: ExtractorFacts, bias: str
+) -> Errors:
+    """Return the errors that the release, or a run, has."""
     if bias == AUTO and wanted.release is not None:
         return _of_release(wanted.release, facts)
     if place is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -94,14 +95,14 @@ def read_labels(
             )
             track = Progress("texts", quiet=quiet).track
             graded = grade(joined, taxonomy, extractor, no_finding, watch=track)
-            remarks += _other_engine(choice.wanted, extractor)
+            remarks += engine_remarks(choice.wanted, extractor)
         if errors is not None:
             remarks.append(found.source)
         if other is not None and also is not None:
             note(f"read again by {other.facts.ref}, engine {other.facts.engine}")
             track = Progress("texts", quiet=quiet).track
             second = grade(joined, taxonomy, other, no_finding, watch=track)
-            remarks += _other_engine(also, other)
+            remarks += engine_remarks(also, other)
     return Read(
         joined=joined,
         graded=graded,
@@ -183,15 +184,25 @@ def _refuse_one_sided(joined: Joined) -> None:
         )
 
 
-def _other_engine(wanted: Wanted, extractor: Extractor) -> list[str]:
-    """Return a remark if a release was asked of another engine than its own."""
+def engine_remarks(wanted: Wanted, extractor: Extractor) -> list[str]:
+    """Return what a reader must know of the engine that was asked.
+
+    That it was not held to the schema, or is not the one of the release.
+    """
+    told = []
+    if json.loads(extractor.facts.asked)["identity"].get("constrained") is False:
+        told.append(
+            f"{extractor.facts.engine} was not held to the JSON schema of an answer "
+            "(--allow-unconstrained)."
+        )
     release = wanted.release
     if release is None or extractor.facts.identity == release.facts["engine"]["digest"]:
-        return []
+        return told
     return [
+        *told,
         f"This is not the engine that {release.name} was released with "
         f"({release.facts['engine']['name']}, or its settings): what the release says "
-        "of its answers does not hold for these."
+        "of its answers does not hold for these.",
     ]
 
 

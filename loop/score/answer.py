@@ -54,7 +54,7 @@ class RanScoreResult:
 
     @property
     def signature(self) -> str:
-        """Every convention of `score`: two scores are comparable where it is equal."""
+        """Every convention of `score`; over the same cases, equal ones compare."""
         return self.ranking.systems[0].signature
 
     @property

@@ -199,6 +199,7 @@ class _Options:
             uncertain=Uncertain(self.uncertain),
             zero_division=self.zero_division,
             no_finding=NoFinding(self.no_finding),
+            reading=self.reading.digest,
         )
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from loop.core.digests import digest_bytes, digest_json, framed
+from loop.core.digests import canonical_json, digest_bytes, digest_json, framed
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item, Status, Value
@@ -206,6 +206,7 @@ class Extractor:
             digest=self.version.digest,
             engine=self._engine.name,
             identity=digest_json(asker),
+            asked=canonical_json(asker).decode("utf-8"),
             release=self.release,
         )
 

@@ -98,7 +98,7 @@ def join_pairs(
                 read_entries(table, candidate, taxonomy, options),
             )
         ],
-        (*reference.notes, *candidate.notes),
+        (*options.told(), *reference.notes, *candidate.notes),
         taxonomy,
         options,
     )
@@ -172,7 +172,7 @@ def _join_tables(
     if not parts:
         raise DataError("no candidates were given. Give at least one file of them.")
     require_named(reference, others, options)
-    notes = _say_ids([reference, *others], options)
+    notes = [*options.told(), *_say_ids([reference, *others], options)]
     options = agree_on_ids([reference, *others], options)
     columns = find_side(reference, SideKind.REFERENCE, taxonomy, options)
     notes += columns.notes

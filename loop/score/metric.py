@@ -63,6 +63,9 @@ class MetricOptions:
     bertscore_layer: int | None = None
     uncertain: Uncertain = Uncertain.EXCLUDED
     zero_division: ZeroDivision = "skip"
+    reading: str = ""
+    """As of `Conventions`."""
+
     workers: int = 2
     """Processes for the metrics that are slow in Python."""
 

@@ -55,6 +55,8 @@ class Conventions:
     uncertain: Uncertain = Uncertain.EXCLUDED
     zero_division: ZeroDivision = "skip"
     no_finding: NoFinding = NoFinding.RAN
+    reading: str = ""
+    """Digest of what was said about the files, as what "yes" means; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +146,9 @@ class ExtractorFacts:
 
     release: str = ""
     """Name of the verified release it was taken from; may be empty."""
+
+    asked: str = ""
+    """What `identity` is the digest of, as JSON; empty for given labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

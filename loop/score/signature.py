@@ -18,6 +18,8 @@ def sign(
 ) -> str:
     """Return the signature of a Ran Score: comparable only where these are equal.
 
+    And the cases are the same, of which it has but the number.
+
     Parameters
     ----------
     extractor
@@ -36,7 +38,8 @@ def sign(
     str
         Fields between vertical bars: measure, extractor and the first characters of
         its digest, engine and those of its identity (both left out for given labels),
-        uncertain policy, zero division, "No Finding" policy, labels, cases.
+        uncertain policy, zero division, "No Finding" policy, what was said about the
+        files (left out where nothing was), labels, cases.
 
     Examples
     --------
@@ -54,6 +57,7 @@ def sign(
         f"unc:{conventions.uncertain.value}",
         f"zd:{conventions.zero_division}",
         f"nf:{conventions.no_finding.value}",
+        _with_digest("read", conventions.reading) if conventions.reading else "",
         f"L:{effective_labels}/{labels}",
         f"n:{n}",
     ]

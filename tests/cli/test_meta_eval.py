@@ -169,6 +169,7 @@ def test_texts_of_radpref_are_scored_and_kept(radpref, folder):
     data = json.loads(result.stdout)
     assert {one["metric"] for one in data["metrics"]} == {"ran_errors", "rouge_l"}
     assert data["metrics"][0]["consensus"]["tau_b"]["value"] > 0.7
+    assert data["format"] == "ranloop-meta-eval-1" and data["ranloop"]
     assert {one["name"] for one in data["own_counts"]} >= {"GREEN", "Formula"}
     again = meta_eval(*args, "--scores", "per_case.csv")
     found = json.loads(again.stdout)

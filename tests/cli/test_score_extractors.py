@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.cli.run_release import find_wanted
 from loop.cli.score_bias import read_errors
-from loop.cli.score_labels import Wish, choose
+from loop.cli.score_labels import Wish, choose, engine_remarks
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace
@@ -140,6 +140,8 @@ def test_the_correction_says_what_it_assumes(released, files):
     assert data["systems"][0]["corrected"] is not None
     assert data["assumptions"]
     assert any("openi_dev, 300 cases" in text for text in data["remarks"])
+    assert any("Digest of the counts: " in text for text in data["remarks"])
+    assert data["extractor"]["asked"]["name"] == "rules"
     assert data_of(*files, "-w", released.root)["systems"][0]["corrected"] is None
 
 
@@ -152,6 +154,20 @@ def test_a_release_does_not_correct_what_another_engine_read(released):
     other = replace(facts, engine="openai:qwen", identity="0" * 64)
     with pytest.raises(DataError, match="measured with rules, and labels are read by"):
         read_errors(released, wanted, other, "auto")
+
+
+def test_an_engine_without_a_schema_is_named(released):
+    """As README says of its documents."""
+    wanted = find_wanted(released, None, "extractor-v7", None, {})
+    with Extractor.open(released, wanted.prompt) as extractor:
+        asked = json.loads(extractor.facts.asked)
+        assert asked["name"] == "rules" and not engine_remarks(wanted, extractor)
+        asked["identity"]["constrained"] = False
+        extractor.facts = replace(extractor.facts, asked=json.dumps(asked))
+        (told,) = engine_remarks(wanted, extractor)
+    assert told == (
+        "rules was not held to the JSON schema of an answer (--allow-unconstrained)."
+    )
 
 
 def test_the_correction_takes_a_run_on_a_dev_cohort(demo, files):

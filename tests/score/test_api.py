@@ -163,6 +163,21 @@ def test_words_in_label_cells_need_a_policy():
     found = ran_score(truth, truth, reading=reading, resamples=50)
     edema = found.labels.set_index("label").loc["edema"]
     assert edema["tp"] == 2
+    other = ReadingOptions(values={"yes": "absent"})
+    again = ran_score(truth, truth, reading=other, resamples=50)
+    assert (
+        len(
+            {
+                found.signature,
+                again.signature,
+                ran_score(
+                    truth.replace("yes", 1), truth.replace("yes", 1), resamples=50
+                ).signature,
+            }
+        )
+        == 3
+    )
+    assert "'yes' means present" in repr(found)
 
 
 @pytest.mark.parametrize(

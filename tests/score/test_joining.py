@@ -394,7 +394,10 @@ def test_a_named_column_must_be_somewhere(tmp_path, taxonomy):
     joined = join_files(
         ref, files, taxonomy, options=ReadingOptions(text_column="made")
     )
-    assert joined.notes == ("r.csv has no column 'made'; 'report' is used there.",)
+    assert joined.notes == (
+        "As the cases were read: text column 'made'.",
+        "r.csv has no column 'made'; 'report' is used there.",
+    )
     for field, option in (("text_column", "--text"), ("id_column", "--id")):
         with pytest.raises(
             DataError, match=rf"{option}-column: no column 'mad' in r.csv"

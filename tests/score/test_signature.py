@@ -33,6 +33,7 @@ def test_given_labels_have_neither_digest_nor_engine():
         ({}, {"uncertain": Uncertain.PRESENT}, {}),
         ({}, {"zero_division": "zero"}, {}),
         ({}, {"no_finding": NoFinding.CHEXPERT}, {}),
+        ({}, {"reading": "cd" * 32}, {}),
         ({}, {}, {"effective_labels": 18}),
         ({}, {}, {"labels": 14, "effective_labels": 14}),
         ({}, {}, {"n": 2999}),

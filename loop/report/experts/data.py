@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from loop import __version__
 from loop.experts.agreement import RaterAgreement
 from loop.experts.comparing import MetricComparison
 from loop.experts.counts import CountAgreement
@@ -14,11 +15,16 @@ from loop.stats.correlation import Correlations
 from loop.stats.intervals import Estimate
 from loop.stats.preference import Preference
 
+FORMAT = "ranloop-meta-eval-1"
+"""Name of the shape; another number means that readers must look again."""
+
 
 def meta_data(document: MetaDocument) -> dict[str, Any]:
     """Return `document` as JSON data; a number that has no meaning is null."""
     result = document.result
     return {
+        "format": FORMAT,
+        "ranloop": __version__,
         "source": document.source,
         "files": [{"name": name, "sha256": sha} for name, sha in document.files],
         "notes": list(document.notes),

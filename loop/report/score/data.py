@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ from loop.report.score.experts import Experts
 from loop.score.metric import Metric
 from loop.score.metrics.sheet import Correlations, MetricResult
 from loop.score.panel import SensitivityPanel
-from loop.score.records import Coverage
+from loop.score.records import Coverage, ExtractorFacts
 from loop.score.result import Difference, LabelScore, RanScore, SystemScore
 from loop.stats.intervals import Estimate
 
@@ -40,7 +41,7 @@ def score_data(document: ScoreDocument) -> dict[str, Any]:
             "zero_division": score.conventions.zero_division,
             "no_finding": score.conventions.no_finding.value,
         },
-        "extractor": {**asdict(score.extractor), "outcomes": _outcomes(document)},
+        "extractor": {**_extractor(score.extractor), "outcomes": _outcomes(document)},
         "sampling": {
             "resamples": score.resamples,
             "permutations": score.permutations,
@@ -67,6 +68,11 @@ def score_data(document: ScoreDocument) -> dict[str, Any]:
         "problems": [one._asdict() for one in document.problems],
         "remarks": [*document.remarks, *document.sources.notes],
     }
+
+
+def _extractor(extractor: ExtractorFacts) -> dict[str, Any]:
+    asked = json.loads(extractor.asked) if extractor.asked else None
+    return {**asdict(extractor), "asked": asked}
 
 
 def _outcomes(document: ScoreDocument) -> dict[str, int] | None:
@@ -212,8 +218,8 @@ def _experts(experts: Experts) -> dict[str, Any]:
 
 def _panel(panel: SensitivityPanel) -> dict[str, Any]:
     return {
-        "first": asdict(panel.first),
-        "second": asdict(panel.second),
+        "first": _extractor(panel.first),
+        "second": _extractor(panel.second),
         "tau": panel.tau,
         "swapped": [list(pair) for pair in panel.swapped],
         "systems": [

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.files import make_folder, sync_folder, write_atomic, write_error
 from loop.report.score.data import score_data
@@ -32,16 +33,20 @@ def render_files(
     DataError
         A template is missing or wrong.
     """
-    data = json.dumps(score_data(document), ensure_ascii=False, indent=2)
     texts = {
         "score.html": render_score_html(document, templates=templates),
         "score.md": render_score_markdown(document, templates=templates),
-        "scores.json": data + "\n",
         "errors.csv": render_errors_csv(document),
         **{f"{FIGURES}/{name}": one for name, one in figure_files(document).items()},
     }
     files = {name: text.encode("utf-8") for name, text in texts.items()}
-    return {**files, "per_case.csv": format_per_case(document.sheet)}
+    files["per_case.csv"] = format_per_case(document.sheet)
+    beside = [
+        {"name": name, "sha256": digest_bytes(files[name])} for name in sorted(files)
+    ]
+    data = {**score_data(document), "written_beside": beside}
+    text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+    return {**files, "scores.json": text.encode("utf-8")}
 
 
 def check_folder(folder: Path) -> None:

@@ -110,9 +110,9 @@ def interval_sentence(score: RanScore) -> str:
 
 
 COMPARABLE = (
-    "Scores of two documents may be compared only where their signatures agree. Within "
-    "this one, L (labels that occur) and n (cases) may differ between systems. – is "
-    "not estimable."
+    "Scores of two documents may be compared only where their signatures agree and "
+    "their references are the same. Within this one, L (labels that occur) and n "
+    "(cases) may differ between systems. – is not estimable."
 )
 
 

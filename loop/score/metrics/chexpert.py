@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -14,7 +15,7 @@ from loop.score.metric import (
     Unavailable,
 )
 from loop.score.metrics.labels import conventions_of, f1_scores, pick
-from loop.score.records import Conventions, Uncertain
+from loop.score.records import Uncertain
 
 TOP_FIVE = (
     "cardiomegaly",
@@ -49,11 +50,7 @@ def _chexpert(
             f"the taxonomy has {len(labels) - len(lacking)} of the {size} labels. Give "
             "its labels their CheXpert names in taxonomy.yaml.",
         )
-    conventions = Conventions(
-        uncertain=uncertain,
-        zero_division=conventions_of(side, options).zero_division,
-        no_finding=side.no_finding,
-    )
+    conventions = replace(conventions_of(side, options), uncertain=uncertain)
     return f1_scores(
         side, pick(side, labels, uncertain), name, conventions, micro=micro
     )

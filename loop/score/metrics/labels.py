@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -103,6 +104,7 @@ def conventions_of(side: Side, options: MetricOptions) -> Conventions:
         uncertain=options.uncertain,
         zero_division=options.zero_division,
         no_finding=side.no_finding,
+        reading=options.reading,
     )
 
 
@@ -136,9 +138,7 @@ def _rate(
         part, whole = part.sum(axis=1)[:, None], whole.sum(axis=1)[:, None]
     parts = np.hstack([part, whole])
     # A rate over labels without a case to rate has no value that could be agreed on.
-    conventions = Conventions(
-        uncertain=options.uncertain, zero_division="skip", no_finding=side.no_finding
-    )
+    conventions = replace(conventions_of(side, options), zero_division="skip")
     signed = sign_labels(
         side, name, conventions, effective=effective, n=pair.n, of=len(findings)
     )

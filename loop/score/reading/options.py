@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
+from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.labels.importing.encodings import check_encoding
 from loop.score.given import LabelCells
@@ -64,6 +65,28 @@ class ReadingOptions:
                 f"duplicates: {self.duplicates[:40]!r} is none of "
                 f"{', '.join(DUPLICATES)}. Name one of them."
             )
+
+    @property
+    def chosen(self) -> dict[str, object]:
+        """What is not the default, by name: each may change a score."""
+        every = {one.name: getattr(self, one.name) for one in fields(self)}
+        every["values"] = dict(sorted(self.values.items()))
+        default = {one.name: getattr(DEFAULTS, one.name) for one in fields(self)}
+        return {name: one for name, one in every.items() if one != default[name]}
+
+    @property
+    def digest(self) -> str:
+        """Digest of what is not the default; empty where everything is."""
+        return digest_json(self.chosen) if self.chosen else ""
+
+    def told(self) -> tuple[str, ...]:
+        """Return what is not the default in a sentence, if anything is."""
+        chosen = self.chosen
+        meanings = [f"{word[:40]!r} means {one}" for word, one in self.values.items()]
+        chosen.pop("values", None)
+        words = [f"{name} {str(one)[:60]!r}" for name, one in chosen.items()]
+        told = ", ".join([*words, *sorted(meanings)]).replace("_", " ")
+        return (f"As the cases were read: {told}.",) if told else ()
 
 
 def read_language(code: str, where: str) -> str:

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, WriteError
 from loop.report.score import files as module
 from loop.report.score.files import check_folder, render_files, write_folder
@@ -35,7 +36,9 @@ def test_all_files_are_there_and_readable(made, tmp_path):
     found = tree(tmp_path / "out")
     assert found == dict(made)
     assert set(found) >= EVERY and sum(name.endswith(".svg") for name in found) == 6
-    json.loads(found["scores.json"])
+    data = json.loads(found.pop("scores.json"))
+    named = {one["name"]: one["sha256"] for one in data["written_beside"]}
+    assert named == {name: digest_bytes(one) for name, one in found.items()}
     for name, data in found.items():
         if name.endswith(".svg"):
             ElementTree.fromstring(data)
