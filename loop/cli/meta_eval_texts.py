@@ -71,7 +71,7 @@ def score_texts(
     left = len(joined.empty_references)
     if left:
         notes += (f"{left} references without a word are left out.",)
-    return ScoredTexts(_tabulate(sheet), sheet, notes)
+    return ScoredTexts(tabulate(sheet), sheet, notes)
 
 
 def _refuse_extractor(texts: Texts) -> None:
@@ -104,19 +104,20 @@ def _read(
     return read_labels(workspace, joined, taxonomy, wish, NoFinding.RAN, quiet=quiet)
 
 
-def _tabulate(sheet: ScoreSheet) -> ScoreTable:
+def tabulate(sheet: ScoreSheet) -> ScoreTable:
     """Return the per-case values of a sheet."""
     keys = tuple(
         sorted((case, each) for each in sheet.systems for case in sheet.case_ids[each])
     )
     places = {key: place for place, key in enumerate(keys)}
     metrics: dict[str, ScoredMetric] = {}
+    # Those of the systems, each once: n and labels that count may differ.
+    signatures: dict[str, dict[str, None]] = {}
     columns: dict[str, list[float]] = {}
     for one in sheet.results:
         name = one.metric.name
-        signed = [metrics[name].signature] if name in metrics else []
-        if one.signature not in signed:
-            signed.append(one.signature)
+        signed = signatures.setdefault(name, {})
+        signed[one.signature] = None
         metrics[name] = ScoredMetric(
             name, one.metric.title, signature=" and ".join(signed)
         )

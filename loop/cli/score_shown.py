@@ -14,16 +14,16 @@ from loop.report.numbers import (
     signed,
     signed_interval,
 )
-from loop.report.score.cells import count_cells, occurring_sentence, shed_sentence
+from loop.report.score.cells import count_cells
 from loop.report.score.data import metric_data
 from loop.report.score.document import ScoreDocument
 from loop.report.score.view import metric_views, title_of
 from loop.report.score.words import (
     WAYS,
     agreement_line,
+    caution_sentences,
     coverage_lines,
     extractor_name,
-    floor_sentence,
     interval_sentence,
     left_out_line,
     outcome_line,
@@ -66,8 +66,7 @@ def notes(document: ScoreDocument) -> list[str]:
     """Return what a reader must know beside the numbers, as sentences."""
     found, told = document.score, [*document.remarks]
     told += dict.fromkeys(perfect_sentence(one, found) for one in found.systems)
-    told += [one for one in (shed_sentence(found), occurring_sentence(found)) if one]
-    told += [one for one in (floor_sentence(found),) if one]
+    told += caution_sentences(found)
     told += _left_out(document)
     told.append(interval_sentence(found))
     told += [

@@ -172,8 +172,9 @@ def _join_tables(
     if not parts:
         raise DataError("no candidates were given. Give at least one file of them.")
     require_named(reference, others, options)
-    notes = [*options.told(), *_say_ids([reference, *others], options)]
-    options = agree_on_ids([reference, *others], options)
+    given, tables = options, [reference, *others]
+    options = agree_on_ids(tables, given)
+    notes = [*given.told(), *_say_ids(tables, given, options.id_column)]
     columns = find_side(reference, SideKind.REFERENCE, taxonomy, options)
     notes += columns.notes
     own = read_entries(reference, columns, taxonomy, options)
@@ -221,9 +222,10 @@ def _assemble(
     return assemble(sides, language=read_language(options.language, "language"))
 
 
-def _say_ids(tables: Sequence[Table], options: ReadingOptions) -> list[str]:
+def _say_ids(
+    tables: Sequence[Table], options: ReadingOptions, agreed: str | None
+) -> list[str]:
     """Say by which ids files are joined where some would be joined by others."""
-    agreed = agree_on_ids(tables, options).id_column
     if options.id_column is not None or agreed is None:
         return []
     own = {table.name: find_ids(table.header, options) for table in tables}

@@ -289,13 +289,13 @@ class RanScoreMetric:
         told = () if predictions is None else predictions
         truths = () if references is None else references
         pairs = [*self._added, *_pairs(told, truths)]
-        self._added = []
         result = ran_score(
             [reference for _, reference in pairs],
             [prediction for prediction, _ in pairs],
             extractor=self._reader.open(),
             **self._options,
         )
+        self._added = []
         (one,) = result.ranking.systems
         return {
             "ran_score": one.ran_score.value,

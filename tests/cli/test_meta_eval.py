@@ -2,14 +2,17 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
+from loop.cli.meta_eval_texts import tabulate
 from loop.core.errors import DataError
 from loop.score import Extractor
 from tests.experts.radpref_folder import candidate, case, write_folder
+from tests.report.score.score_scenes import sheet_of
 
 RATINGS = "id,system,rater,score\n" + "".join(
     f"{case},{system},{rater},{1 + (at * step + extra) % 5}\n"
@@ -194,6 +197,17 @@ def test_the_first_of_few_candidates_shows_where_it_loses(folder):
     assert "has the highest tau-b" in told and "none for 8 of 16 candidates" in told
     (loss,) = re.findall(r"best against .*? whole (\S+)", told)
     assert loss == "\N{MINUS SIGN}0.018"
+
+
+def test_every_system_keeps_its_signature():
+    """Labels that count may differ between them; each signature stands once."""
+    sheet = sheet_of(("a", "b", "c"))
+    results = [
+        one._replace(signature=f"{one.metric.name}|L:{1 + (one.system == 'b')}")
+        for one in sheet.results
+    ]
+    table = tabulate(replace(sheet, results=tuple(results)))
+    assert table.metrics[0].signature == "ran_score|L:1 and ran_score|L:2"
 
 
 def test_no_engine_is_asked_where_no_metric_needs_labels(radpref, monkeypatch):

@@ -176,6 +176,9 @@ def test_words_in_label_cells_need_a_policy(folder):
     args = ("--value", "yes=present", "--no-finding", "read")
     data = data_of("yes.csv", "-r", "ref.csv", *args)
     assert data["systems"][0]["ran_score"]["value"] == 1.0
+    said = data["conventions"]["reading"]
+    assert f"|read:{said[:6]}|" in data["systems"][0]["signature"]
+    assert "As the cases were read: 'yes' means present." in data["remarks"]
 
 
 @pytest.mark.slow

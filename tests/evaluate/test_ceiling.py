@@ -255,7 +255,7 @@ def test_one_reader_or_no_common_case_is_refused():
 
 
 def test_a_full_panel_is_fast_enough_for_a_page():
-    """300 cases, 6 readers, 1,000 resamples: a second, and no minute when busy."""
+    """300 cases, 6 readers, 1,000 resamples: no minute, on a busy machine either."""
     votes, run = scene(labels=20)
     began = time.perf_counter()
     found = measure_ceiling(run, votes, TAXONOMY)

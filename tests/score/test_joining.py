@@ -390,13 +390,13 @@ def test_references_without_a_word_are_left_out_and_named(tmp_path, taxonomy):
 def test_a_named_column_must_be_somewhere(tmp_path, taxonomy):
     """A file that lacks it is read by the names known, which is said."""
     ref = write_texts(tmp_path / "r.csv", TEXTS, column="report")
-    files = [CandidateFile(write_texts(tmp_path / "one.csv", TEXTS, column="made"))]
+    files = [CandidateFile(write_texts(tmp_path / "one.csv", TEXTS, column="made_up"))]
     joined = join_files(
-        ref, files, taxonomy, options=ReadingOptions(text_column="made")
+        ref, files, taxonomy, options=ReadingOptions(text_column="made_up")
     )
     assert joined.notes == (
-        "As the cases were read: text column 'made'.",
-        "r.csv has no column 'made'; 'report' is used there.",
+        "As the cases were read: text column 'made_up'.",
+        "r.csv has no column 'made_up'; 'report' is used there.",
     )
     for field, option in (("text_column", "--text"), ("id_column", "--id")):
         with pytest.raises(

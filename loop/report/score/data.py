@@ -40,6 +40,7 @@ def score_data(document: ScoreDocument) -> dict[str, Any]:
             "uncertain": score.conventions.uncertain.value,
             "zero_division": score.conventions.zero_division,
             "no_finding": score.conventions.no_finding.value,
+            "reading": score.conventions.reading or None,
         },
         "extractor": {**_extractor(score.extractor), "outcomes": _outcomes(document)},
         "sampling": {

@@ -8,9 +8,7 @@ from loop import __version__
 from loop.report.score.cells import (
     Cells,
     count_cells,
-    occurring_sentence,
     scored_words,
-    shed_sentence,
 )
 from loop.report.score.document import ScoreDocument, metric_rows, worst_cases
 from loop.report.score.figures import metrics_grid
@@ -19,11 +17,11 @@ from loop.report.score.words import (
     COMPARABLE,
     WAYS,
     agreement_line,
+    caution_sentences,
     comparison_sentence,
     convention_sentences,
     coverage_lines,
     extractor_name,
-    floor_sentence,
     left_out_line,
     outcome_line,
     perfect_sentence,
@@ -83,15 +81,7 @@ def document_variables(document: ScoreDocument) -> dict[str, Any]:
         "title": title_of(document),
         "extractor": extractor_name(score.extractor),
         "perfect": perfect,
-        "uneven": [
-            one
-            for one in (
-                shed_sentence(score),
-                occurring_sentence(score),
-                floor_sentence(score),
-            )
-            if one
-        ],
+        "uneven": caution_sentences(score),
         "scored_words": scored_words,
         "comparable": COMPARABLE,
         "comparison": comparison_sentence(score),

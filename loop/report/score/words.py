@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from loop.report.numbers import count, interval, listed, share
-from loop.report.score.cells import count_cells
+from loop.report.score.cells import count_cells, occurring_sentence, shed_sentence
 from loop.report.score.document import ScoreDocument
 from loop.report.score.experts import Experts
 from loop.run.tally import Problem
@@ -136,18 +136,28 @@ def comparison_sentence(score: RanScore) -> str:
 
 
 def floor_sentence(score: RanScore, alpha: float = 0.05) -> str:
-    """Return that no sampled pair can differ; empty where one can."""
-    pairs = sum(one.p is not None for one in score.differences)
-    if pairs / (score.permutations + 1) < alpha or all(
-        one.exact for one in score.differences
-    ):
+    """Return that no sampled pair can differ; empty where one can.
+
+    No sampled p is below ``1 / (B + 1)``, which Holm multiplies by the pairs that do
+    not come before it: only exact ones can.
+    """
+    tested = [one for one in score.differences if one.p is not None]
+    least = 1 / (score.permutations + 1)
+    left = sum(not one.exact or (one.p or 0.0) >= least for one in tested)
+    if all(one.exact for one in tested) or left * least < alpha:
         return ""
     return (
-        f"With {count(pairs)} pairs and {count(score.permutations)} exchanges no "
+        f"With {count(len(tested))} pairs and {count(score.permutations)} exchanges no "
         f"sampled pair can have a Holm p below {alpha:g}: none is shown to differ, and "
-        f"none is shown not to. Take --permutations {round(10 * pairs / alpha)}, or "
+        f"none is shown not to. Take --permutations {round(10 * left / alpha)}, or "
         "fewer systems."
     )
+
+
+def caution_sentences(score: RanScore) -> list[str]:
+    """Return what keeps the systems of a ranking from being compared as it looks."""
+    every = (shed_sentence(score), occurring_sentence(score), floor_sentence(score))
+    return [one for one in every if one]
 
 
 def verdict_words(one: Difference, alpha: float = 0.05) -> str:

@@ -184,7 +184,10 @@ def _patients(
 
 
 def _language(case_id: str, sides: Sides) -> str:
-    """Return the language of one case: as said of a side, else as its text looks."""
+    """Return the language of one case: as said of its reference, else as that looks.
+
+    Where the reference is labels: as said of a system, else as its text looks.
+    """
     everyone = (sides.reference, *sides.systems.values())
     contents = [
         entries.by_id[case_id].content

@@ -84,8 +84,11 @@ class ReadingOptions:
         chosen = self.chosen
         meanings = [f"{word[:40]!r} means {one}" for word, one in self.values.items()]
         chosen.pop("values", None)
-        words = [f"{name} {str(one)[:60]!r}" for name, one in chosen.items()]
-        told = ", ".join([*words, *sorted(meanings)]).replace("_", " ")
+        words = [
+            f"{name.replace('_', ' ')} {str(one)[:60]!r}"
+            for name, one in chosen.items()
+        ]
+        told = ", ".join([*words, *sorted(meanings)])
         return (f"As the cases were read: {told}.",) if told else ()
 
 

@@ -8,11 +8,11 @@ import yaml
 
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace, bundled
+from loop.people.roster import users_path
 from loop.prompts.catalog import latest_version
 from loop.review.intake import Occasion, take_file
 from loop.run.store import open_store
 from tests.ui.conftest import (
-    add_people,
     barriers,
     open_tab,
     sign_in,
@@ -29,12 +29,12 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def judged(demo_root, tmp_path_factory):
+def judged(demo_root, peopled, tmp_path_factory):
     """Make a demo on which two readers gave verdicts, and some of them hostile."""
     root = tmp_path_factory.mktemp("judged") / "ws"
     shutil.copytree(demo_root, root)
     workspace = Workspace(root)
-    add_people(workspace)
+    shutil.copy2(users_path(peopled), users_path(workspace))
     hostile = root.parent / "hostile.yaml"
     verdict = {"cases": ["demo-dev-001"], "label": "edema", "severity": "minor"}
     verdict |= {"judgement": "model_wrong", "terms": ["zzz"], "comment": "@"}
