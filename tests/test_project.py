@@ -18,16 +18,14 @@ README = Path(__file__).parents[1] / "README.md"
 COMMANDS = sorted(typer.main.get_command(app).commands)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_module_has_one_subject(path):
-    """A file of more than 400 lines holds more than one subject."""
-    assert len(path.read_text("utf-8").splitlines()) <= 400
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_module_says_what_it_is_for(path):
+def test_every_module_says_what_it_is_for():
     """Each module opens with a sentence."""
-    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    silent = [
+        str(path.relative_to(PACKAGE))
+        for path in MODULES
+        if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    ]
+    assert silent == []
 
 
 def test_help_imports_nothing_heavy():
