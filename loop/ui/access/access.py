@@ -20,11 +20,14 @@ from loop.people.users import Right, SignInRequired, User
 from loop.ui.access.alone import find_alone
 from loop.ui.access.cookies import token_of
 from loop.ui.access.hosts import Hosts
-from loop.ui.access.sessions import SPANS, Sessions, Spans
+from loop.ui.access.sessions import SPANS, Session, Sessions, Spans, session_id
 
 _LOG = logging.getLogger("loop.ui.access")
 
 Clock = Callable[[], datetime]
+
+_ALONE = "alone"
+"""Id of the one session where nobody signs in."""
 
 
 class Entrance(NamedTuple):
@@ -160,10 +163,35 @@ class Access:
         if session is None:
             raise SignInRequired("your session has ended. Sign in again.")
         user = self._roster.find(session.name)
-        if user is None or user.disabled or _proof(user) != session.proof:
+        if user is None or not self._stands(session):
             self._sessions.close(token)
             raise SignInRequired("your session has ended. Sign in again.")
         return user
+
+    def session_id(self, request: Any) -> str:
+        """Return the id of a request's session; of whoever works alone, always one."""
+        if self._alone is not None:
+            return _ALONE
+        return session_id(token_of(getattr(request, "request", None) or request))
+
+    def open_sessions(self) -> frozenset[str]:
+        """Return the ids of the sessions whose users may still come in.
+
+        Raises
+        ------
+        DataError
+            The users' file is broken just now.
+        """
+        if self._alone is not None:
+            return frozenset({_ALONE})
+        return frozenset(
+            known for known, one in self._sessions.list_open() if self._stands(one)
+        )
+
+    def _stands(self, session: Session) -> bool:
+        """Return whether a session's user is as when it was opened."""
+        user = self._roster.find(session.name)
+        return user is not None and not user.disabled and _proof(user) == session.proof
 
     def touch(self, token: str) -> None:
         """Note that a session was used just now."""

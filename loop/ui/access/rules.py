@@ -51,7 +51,7 @@ _FILE = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 PAGE = "/"
 SIGN_IN = "/sign-in"
 SIGN_OUT = "/sign-out"
-UPLOAD = "/gradio_api/upload"
+UPLOAD = "/upload"
 DOWNLOAD = "/download/"
 
 
@@ -69,16 +69,11 @@ RULES = (
     _rule(_GET, r"/config|/theme\.css|/gradio_api/(?:startup-events|app_id)"),
     _rule(_GET, rf"/gradio_api/queue/data|/gradio_api/heartbeat/{_WORD}"),
     _rule(_GET, rf"/gradio_api/call/{_WORD}/{_WORD}"),
-    # What was uploaded, by its path. Gradio would also fetch from other machines.
-    _rule(_GET, r"/gradio_api/file=(?:/[^/\\\x00-\x1f\x7f]+)+")._replace(
-        right=Right.IMPORT
-    ),
     _rule(_GET, rf"{DOWNLOAD}[a-z]+\.[a-z]+")._replace(right=Right.EXPORT, use=True),
     _rule(_POST, rf"/gradio_api/(?:run|api|call)/{_WORD}")._replace(use=True),
     _rule(_POST, r"/gradio_api/queue/join")._replace(use=True),
     _rule(_POST, r"/gradio_api/(?:cancel|reset)"),
     _rule(_POST, UPLOAD)._replace(right=Right.IMPORT, use=True),
-    _rule(_GET, r"/gradio_api/upload_progress")._replace(right=Right.IMPORT),
 )
 """Everything that is served."""
 

@@ -18,6 +18,10 @@ _TOKEN = 32
 """Bytes of a token: 256 random bits cannot be guessed."""
 
 
+_ID = 32
+"""Hexadecimal digits of a session's id, which tells nothing of its token."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
     """How long and how many sessions live."""
@@ -102,6 +106,16 @@ class Sessions:
         with self._lock:
             self._sessions.pop(_digest(token), None)
 
+    def list_open(self) -> tuple[tuple[str, Session], ...]:
+        """Return the id and the record of every open session."""
+        with self._lock:
+            now = self._now()
+            return tuple(
+                (key.hex()[:_ID], one)
+                for key, one in self._sessions.items()
+                if not self._over(one, now)
+            )
+
     def close_all(self, name: str) -> int:
         """End all sessions of a user and return how many there were."""
         with self._lock:
@@ -128,6 +142,11 @@ class Sessions:
     def _over(self, session: Session, now: datetime) -> bool:
         idle = now - session.seen > timedelta(seconds=self._spans.idle_s)
         return idle or now - session.opened > timedelta(seconds=self._spans.longest_s)
+
+
+def session_id(token: str) -> str:
+    """Return the id of the session that a token opens, whether there is one or not."""
+    return _digest(token).hex()[:_ID]
 
 
 def _digest(token: str) -> bytes:
