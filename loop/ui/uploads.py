@@ -26,7 +26,6 @@ from starlette.requests import ClientDisconnect
 from loop.core.errors import DataError, LoopError
 from loop.core.files import make_folder
 from loop.core.paths import Workspace
-from loop.core.printable import printable
 from loop.people.users import PermissionRefused, Right
 from loop.ui.access.access import Access
 from loop.ui.access.gate import SIZES
@@ -116,8 +115,8 @@ async def _take(
 
 def _prepare(workspace: Workspace, owner: str, name: str) -> Path:
     """Return where a file of that name shall be written; its folder is there."""
-    fine = name and name == printable(name) and "/" not in name and "\0" not in name
-    if not fine or name in (".", "..") or len(name.encode()) > _LONGEST_NAME:
+    fine = name.isprintable() and "/" not in name and name not in ("", ".", "..")
+    if not fine or len(name.encode()) > _LONGEST_NAME:
         raise DataError(
             "the name of the file cannot be used here. Give it a shorter name of plain "
             "letters and upload it again."

@@ -25,6 +25,9 @@ _LOG = logging.getLogger("loop.ui")
 Handler = Callable[..., Any]
 
 _SCALARS = (str, bool, int, float)
+_LONGEST_NAME = 64
+"""Characters of the name that a browser tab gives itself; Gradio's have about 11."""
+
 _MOST_TABS = 500
 """Browser tabs whose place is remembered, of all users; one more forgets the oldest."""
 
@@ -189,6 +192,10 @@ class GuardedBlocks(gr.Blocks):
         """
         function = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
         try:
+            if session_hash is not None and len(session_hash) > _LONGEST_NAME:
+                # Gradio has made room for it already.
+                self.state_holder.session_data.pop(session_hash, None)
+                raise refused(_UNFIT)
             self._wire.admit(getattr(function, "api_name", None), request, session_hash)
             if not all(map(_is_plain, inputs)):
                 raise refused(_UNFIT)
