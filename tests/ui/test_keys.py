@@ -103,10 +103,23 @@ def test_an_open_menu_closes_when_it_is_left_with_tab(shared_alone, new_page):
     page.keyboard.press("ArrowDown")
     page.wait_for_selector("ul[role=listbox], .options")
     page.keyboard.press("Tab")
-    until(
-        lambda: page.locator("ul[role=listbox]:visible, .options:visible").count() == 0
-    )
+    until(lambda: not page.locator("#diff-before ul[role=listbox]").count())
     assert page.evaluate("document.activeElement.closest('#diff-after') !== null")
+
+
+def test_the_choices_of_one_question_are_one_group_with_a_name(shared_alone, new_page):
+    """One stop for Tab, arrow keys between them, and a screen reader says of what."""
+    page = new_page()
+    enter(page, shared_alone, "Review")
+    page.wait_for_selector("[data-case-text]")
+    page.wait_for_selector("#review-judgement[role=radiogroup]")
+    group = page.get_by_role("radiogroup", name="What is wrong")
+    radios = group.get_by_role("radio")
+    assert len({one.get_attribute("name") for one in radios.all()}) == 1
+    radios.nth(0).check()
+    page.keyboard.press("ArrowRight")
+    assert radios.nth(1).is_checked()
+    assert not radios.nth(0).is_checked()
 
 
 def test_the_first_tab_stop_leads_past_the_header(shared_alone, new_page):
