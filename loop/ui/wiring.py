@@ -28,7 +28,7 @@ _SCALARS = (str, bool, int, float)
 _LONGEST_NAME = 64
 """Characters of the name that a browser tab gives itself; Gradio's have about 11."""
 
-_MOST_TABS = 500
+_MOST_TABS = 300
 """Browser tabs whose place is remembered, of all users; one more forgets the oldest."""
 
 _UNFIT = (

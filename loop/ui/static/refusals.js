@@ -53,8 +53,13 @@
     const place = placeOf(from.element);
     if (place) place.after(message);
     else document.getElementById('pages')?.before(message);
-    if (from.acting) message.focus({preventScroll: true});
-    message.scrollIntoView({block: 'nearest'});
+    const show = () => {
+      if (from.acting) message.focus({preventScroll: true});
+      message.scrollIntoView({block: 'nearest'});
+    };
+    show();
+    // Whatever the page does after an event, this has the last word.
+    setTimeout(show, 100);
   };
 
   // The text of an error is HTML with everything escaped.
