@@ -105,17 +105,39 @@ def cohen_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate:
     >>> f"{value:.4f} ({low:.4f} to {high:.4f})"
     '0.7432 (0.5007 to 0.9856)'
     """
-    from statsmodels.stats.inter_rater import cohens_kappa
-
     check_confidence(confidence)
     if note := kappa_note(confusion):
         return Estimate(None if note.startswith("not") else 0.0, None, None, note)
-    tp, fp, fn, tn = confusion
-    result = cohens_kappa(np.array([[tn, fp], [fn, tp]]))
-    value = float(result.kappa)
-    reach = float(ndtri((1 + confidence) / 2)) * sqrt(max(float(result.var_kappa), 0.0))
-    note = "" if fp + fn else "interval has no width: perfect agreement"
+    value, variance = _kappa_with_variance(confusion)
+    reach = float(ndtri((1 + confidence) / 2)) * sqrt(max(variance, 0.0))
+    note = (
+        ""
+        if confusion.fp + confusion.fn
+        else "interval has no width: perfect agreement"
+    )
     return Estimate(value, max(value - reach, -1.0), min(value + reach, 1.0), note)
+
+
+def _kappa_with_variance(confusion: Confusion) -> tuple[float, float]:
+    """Return kappa and the square of its asymptotic standard error.
+
+    In the notation of Fleiss, Cohen and Everitt; the order of the operations decides
+    the last digit, which published limits rest on.
+    """
+    tp, fp, fn, tn = confusion
+    shares = np.array([[tn, fp], [fn, tp]], dtype=np.float64)
+    n = shares.sum()
+    observed = np.diag(shares).sum() / n
+    rows, columns = shares.sum(1) / n, shares.sum(0) / n
+    shares /= n
+    expected = np.diag(columns * rows[:, None]).sum()
+    kappa = (observed - expected) / (1 - expected)
+    agreeing = np.diag(shares) * (1 - (rows + columns) * (1 - kappa)) ** 2
+    differing = shares * (columns[:, None] + rows) ** 2
+    np.fill_diagonal(differing, 0)
+    spread = agreeing.sum() + (1 - kappa) ** 2 * differing.sum()
+    centre = (kappa - expected * (1 - kappa)) ** 2
+    return float(kappa), float((spread - centre) / (1 - expected) ** 2 / n)
 
 
 def pairwise_kappas(

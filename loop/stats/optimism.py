@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from loop.stats.confusion import check_codes, f1_columns, mean_f1
 from loop.stats.intervals import check_confidence
@@ -254,7 +254,7 @@ def expected_excess(n: int, k: int, p: float) -> float:
         raise ValueError(f"need n >= 1, k >= 1 and p in [0, 1], got {n}, {k}, {p}")
     if k == 1:
         return 0.0
-    below = binom.cdf(np.arange(n), n, p)
+    below = bdtr(np.arange(n), n, p)
     return max(float((1 - below**k).sum()) / n - p, 0.0)
 
 

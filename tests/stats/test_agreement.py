@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import ndtri
 from statsmodels.stats import inter_rater
 
 from loop.stats.agreement import (
@@ -45,6 +46,19 @@ ALPHA_EXAMPLE = np.array(
 def test_kappa_matches_the_reference_values(table, value, low, high):
     """Values recomputed independently; the sides can be exchanged."""
     assert cohen_kappa(table)[:3] == pytest.approx((value, low, high), abs=5.1e-5)
+
+
+@settings(deadline=None)
+@given(st.tuples(*[st.integers(1, 400)] * 4))
+def test_kappa_limits_equal_those_of_statsmodels(cells):
+    """To the last digit: published limits were made with its formula."""
+    found = cohen_kappa(Confusion(*cells))
+    tp, fp, fn, tn = cells
+    theirs = inter_rater.cohens_kappa(np.array([[tn, fp], [fn, tp]]))
+    assert found.value == float(theirs.kappa)
+    reach = float(ndtri(0.975)) * max(float(theirs.var_kappa), 0.0) ** 0.5
+    assert found.low == max(found.value - reach, -1.0)
+    assert found.high == min(found.value + reach, 1.0)
 
 
 def test_kappa_is_low_where_accuracy_looks_high():
