@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from loop.stats.confusion import (
     EXCLUDED,
     Confusion,
+    chance_agreement,
     count_confusions,
     divide,
     kappa_note,
@@ -20,11 +21,18 @@ from loop.stats.confusion import (
     pair_indicators,
 )
 from loop.stats.intervals import Estimate as Estimate
-from loop.stats.intervals import check_confidence, clopper_pearson
+from loop.stats.intervals import check_confidence, clopper_pearson, kappa_limits
 from loop.stats.reliability import MISSING, check_readers
 from loop.stats.reliability import fleiss_kappa as fleiss_kappa
 from loop.stats.reliability import krippendorff_alpha as krippendorff_alpha
-from loop.stats.resampling import Resampling, Statistic, bootstrap, to_estimate
+from loop.stats.resampling import (
+    NO_WIDTH,
+    Resampling,
+    Statistic,
+    bootstrap,
+    sum_by_unit,
+    to_estimate,
+)
 
 
 class PairAgreement(NamedTuple):
@@ -118,6 +126,40 @@ def cohen_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate:
     return Estimate(value, max(value - reach, -1.0), min(value + reach, 1.0), note)
 
 
+def bounded_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate:
+    """Return Cohen's kappa, at perfect agreement with limits that have a width.
+
+    The asymptotic error is 0 there, whether over five cases or five hundred: the limits
+    are those of `kappa_limits` instead. Elsewhere the same as `cohen_kappa`.
+
+    Parameters
+    ----------
+    confusion, confidence
+        As for `cohen_kappa`.
+
+    Raises
+    ------
+    ValueError
+        `confidence` is not in (0, 1).
+
+    References
+    ----------
+    As for `cohen_kappa` and `loop.stats.intervals.kappa_limits`.
+
+    Examples
+    --------
+    >>> value, low, high, _ = bounded_kappa(Confusion(tp=20, fp=0, fn=0, tn=20))
+    >>> f"{value:.1f} ({low:.3f} to {high:.3f})"
+    '1.0 (0.824 to 1.000)'
+    """
+    found = cohen_kappa(confusion, confidence=confidence)
+    if found.low is None or found.low < found.high:
+        return found
+    n, chance = confusion.n, chance_agreement(confusion)
+    limits = kappa_limits(confusion.correct, n, chance, confidence=confidence)
+    return Estimate(found.value, *limits, "exact limits: perfect agreement")
+
+
 def _kappa_with_variance(confusion: Confusion) -> tuple[float, float]:
     """Return kappa and the square of its asymptotic standard error.
 
@@ -172,7 +214,7 @@ def pairwise_kappas(
     tables = [Confusion(*row) for row in count_confusions(first, second).tolist()]
     return [
         PairAgreement(
-            int(i), int(j), cohen_kappa(table, confidence=confidence), table.n
+            int(i), int(j), bounded_kappa(table, confidence=confidence), table.n
         )
         for (i, j), table in zip(pairs, tables, strict=True)
     ]
@@ -273,7 +315,7 @@ def _reader_agreement(
         if table.n
         else Estimate(None, None, None, "not estimable: no cases")
     )
-    kappa = cohen_kappa(table, confidence=confidence)
+    kappa = bounded_kappa(table, confidence=confidence)
     return ReaderAgreement(reader, table.n, ties, accuracy, kappa)
 
 
@@ -296,7 +338,17 @@ def _mean_accuracy(
         counts = sums.reshape(len(sums), -1, 4)
         return divide(counts[..., 0] + counts[..., 3], counts.sum(axis=-1))
 
-    return _mean_over(cells, statistic, "readers", **resampling)
+    found = _mean_over(cells, statistic, "readers", **resampling)
+    if found.value not in (0.0, 1.0) or not found.note.startswith(NO_WIDTH):
+        return found
+    per_unit = sum_by_unit(cells.reshape(len(cells), -1), resampling.get("units"))
+    units = int(per_unit.any(axis=1).sum())
+    limits = clopper_pearson(
+        units if found.value else 0,
+        units,
+        confidence=resampling.get("confidence", 0.95),
+    )
+    return found._replace(low=limits.low, high=limits.high, note="exact limits")
 
 
 def _mean_kappa(

@@ -22,6 +22,7 @@ _EXACT = 2**23
 """Sums below it are exact in single precision, with room for resampling."""
 
 
+_NO_WIDTH = "no limits: every resample gives the same value"
 _NOT_THE_BEST = "no limits: another version that was tried scores better"
 
 
@@ -299,14 +300,15 @@ def _summarise(
         )
     tail = (1 - confidence) / 2
     low, high = np.quantile(drawn.outside[defined], [tail, 1 - tail])
-    alone = start.versions == 1
+    alone, varied = start.versions == 1, low < high
     drop = 0.0 if alone else float(gaps[defined].mean())
+    note = "nothing was selected: one version" if alone else ""
     return start._replace(
         corrected=(start.apparent or 0.0) - drop,
-        low=float(low),
-        high=float(high),
+        low=float(low) if varied else None,
+        high=float(high) if varied else None,
         resamples=resamples,
-        note="nothing was selected: one version" if alone else "",
+        note=note if varied or alone else _NO_WIDTH,
     )
 
 

@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from statsmodels.stats import inter_rater
 
 from loop.stats.agreement import (
+    bounded_kappa,
     cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
@@ -91,6 +92,18 @@ def test_perfect_agreement_says_that_its_interval_has_no_width():
     found = cohen_kappa(Confusion(5, 0, 0, 5))
     assert found[:3] == pytest.approx((1, 1, 1))
     assert "no width" in found.note
+
+
+def test_readers_who_never_differ_get_exact_limits():
+    """Five of five agreeing: (0.478 - chance) / (1 - chance), and 0.478 itself."""
+    found = bounded_kappa(Confusion(5, 0, 0, 5))
+    assert found[:3] == pytest.approx((1, 2 * 0.025 ** (1 / 10) - 1, 1))
+    plain = Confusion(tp=6, fp=2, fn=2, tn=290)
+    assert bounded_kappa(plain) == cohen_kappa(plain)
+    ratings = np.array([[1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1]])
+    among = leave_one_out(ratings.astype(np.int8), **FEW)
+    assert among.accuracy[:3] == pytest.approx((1, 0.025 ** (1 / 5), 1))
+    assert among.kappa[:3] == (1.0, None, None)
 
 
 @settings(deadline=None)
