@@ -354,7 +354,8 @@ def _to_estimate(standing: Standing, counts: NDArray[np.int64]) -> Estimate:
     elif standing.low is None:
         note = "interval not estimable: too few units or defined resamples"
     elif standing.low == standing.high:
-        return Estimate(standing.estimate, None, None, NO_WIDTH)
+        note = f"{note}; {NO_WIDTH}" if note else NO_WIDTH
+        return Estimate(standing.estimate, None, None, note)
     return Estimate(standing.estimate, standing.low, standing.high, note)
 
 
