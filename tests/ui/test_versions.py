@@ -132,6 +132,34 @@ def test_overview_and_versions_show_the_same_score_and_interval(desk):
     assert f'{passed} <span class="soft">of 21</span>' in tables
 
 
+def test_times_are_marked_so_that_a_page_can_show_them_in_local_time(two):
+    """A browser knows the reader's zone; without its script UTC is said."""
+    run_version(two, "extractor@v2")
+    tables, *_, ledger, _, _, unscored = page(two)
+    first = overview.refresh(visit(two), "extractor", "demo_dev")
+    time = r'<time datetime="(\S{10}T\S{5}):\d\dZ">(\S{10} \S{5}) UTC</time>'
+    for shown in (tables, ledger, unscored, first):
+        found = re.findall(time, shown)
+        assert found
+        assert all(said == iso.replace("T", " ") for iso, said in found)
+
+
+def test_words_are_explained_where_they_first_appear(two):
+    """By something that a keyboard opens and a screen reader announces."""
+    first = overview.refresh(visit(two), "extractor", "demo_dev")
+    for shown, words in (
+        (first, ("gate", "INSUFFICIENT", "kappa", "macro-F1")),
+        (page(two)[0], ("alias", "macro-F1", "ledger")),
+    ):
+        for word in words:
+            assert f"<dt>{word}</dt><dd>" in shown
+        assert '<details class="what"><summary>' in shown
+    assert "Score corrected for selection" in first
+    record = first.index("for the record")
+    run = re.search(r"<dt>run</dt><dd><code>(.*?)</code>", first)[1]
+    assert first.index(run) > record
+
+
 def test_a_version_without_a_run_names_the_command(two):
     """Nobody has to guess what is missing for a score."""
     tables, *_, unscored = page(two)
