@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from loop.evaluate.results import Average, Exclusions, LabelResult, Method, View
 from loop.labels.reference import MISSING, NO_MAJORITY, NOT_CODED, UNCERTAIN
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.agreement import cohen_kappa
+from loop.stats.bootstrap import Average as Averaging
 from loop.stats.bootstrap import (
     Bootstrap,
     bootstrap_accuracy,
@@ -29,6 +30,7 @@ from loop.stats.confusion import (
     micro_f1,
 )
 from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
+from loop.stats.resampling import Resampling
 
 Units = NDArray[np.int64]
 Counts = NDArray[np.int64]
@@ -204,31 +206,57 @@ def measure_averages(
     positives = counts[:, 0] + counts[:, 2]
     enough = positives >= max(protocol.min_positives, 1)
 
-    def average(name: str, kind: str, chosen: NDArray[np.bool_]) -> Average:
-        score = _bootstrap(reference[:, chosen], predicted[:, chosen], kind)
+    options: Resampling = {
+        "units": units,
+        "resamples": method.resamples,
+        "seed": method.seed,
+        "confidence": protocol.confidence,
+    }
+
+    def average(name: str, chosen: NDArray[np.bool_], kind: Averaging) -> Average:
+        score = measure_f1(
+            reference[:, chosen], predicted[:, chosen], average=kind, **options
+        )
         return Average(
             name=name, score=score, labels=int(effective_labels(counts[chosen]))
         )
 
-    def _bootstrap(left: Codes, right: Codes, kind: str) -> Bootstrap:
-        if not left.size:
-            return Bootstrap(None, None, None, method.resamples, 0)
-        return bootstrap_f1(
-            left,
-            right,
-            units=units,
-            resamples=method.resamples,
-            seed=method.seed,
-            average="macro" if kind == "macro" else "micro",
-            confidence=protocol.confidence,
-        )
-
     every = np.ones(len(pairs.labels), dtype=bool)
     return (
-        average("macro-F1", "macro", every),
-        average("macro-F1, supported labels", "macro", enough),
-        average("micro-F1", "micro", every),
+        average("macro-F1", every, "macro"),
+        average("macro-F1, supported labels", enough, "macro"),
+        average("micro-F1", every, "micro"),
     )
+
+
+def measure_f1(
+    reference: Codes,
+    predicted: Codes,
+    *,
+    average: Averaging = "macro",
+    **resampling: Unpack[Resampling],
+) -> Bootstrap:
+    """Return the F1 over labels as every page and document shows it.
+
+    Parameters
+    ----------
+    reference, predicted
+        Codes 1 present, 0 absent, -1 excluded, shape ``(n_cases, n_labels)``, the cases
+        in the order of the run: the draws go by it.
+    average
+        ``"macro"`` or ``"micro"``.
+    **resampling
+        As for `bootstrap_f1`; what is not given is as in an evaluation.
+    """
+    method = Method()
+    given: Resampling = {
+        "resamples": method.resamples,
+        "seed": method.seed,
+        **resampling,
+    }
+    if not reference.size:
+        return Bootstrap(None, None, None, given["resamples"], 0)
+    return bootstrap_f1(reference, predicted, average=average, **given)
 
 
 def measure_views(pairs: Pairs) -> tuple[View, ...]:

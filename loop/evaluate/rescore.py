@@ -4,36 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Unpack
 
 from loop.core.errors import DataError, StoreError
 from loop.core.paths import Workspace
-from loop.evaluate.codes import CodeTable, decided_reference, in_order, read_codes
+from loop.evaluate.codes import decided_reference, in_order, read_codes
 from loop.evaluate.history import VersionScore
-from loop.evaluate.measure import resampling_units
+from loop.evaluate.measure import measure_f1, resampling_units
+from loop.evaluate.protocol import read_protocol
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
-from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.labels.taxonomy import read_taxonomy
 from loop.run.store import Store
-from loop.stats.confusion import f1_columns
-from loop.stats.optimism import score_f1
-from loop.stats.resampling import Bootstrap, bootstrap
+from loop.stats.bootstrap import Bootstrap
+from loop.stats.resampling import Resampling
+
+_ROUNDING = 0.5e-4 + 1e-9
+"""Largest difference between a score and its four decimals in the ledger."""
 
 
 def with_intervals(
     workspace: Workspace,
     store: Store,
     scores: Sequence[VersionScore],
-    *,
-    resamples: int = 500,
-    seed: int = 0,
+    **resampling: Unpack[Resampling],
 ) -> tuple[VersionScore, ...]:
-    """Return `scores` with the bootstrap interval of macro-F1 where it can be made.
+    """Return `scores` with the interval of macro-F1 that an evaluation gives.
 
     That is for comparable scores whose runs are in the store and whose cohort and
-    reference are as they were. All are resampled together, patients as wholes.
+    reference are as they were. The score itself has all its digits there: four of the
+    ledger's, rounded again, may end otherwise than in an evaluation.
+
+    Parameters
+    ----------
+    **resampling
+        As for `loop.evaluate.measure.measure_f1`; by default as in an evaluation.
 
     Raises
     ------
@@ -44,65 +49,54 @@ def with_intervals(
     if not rows:
         return tuple(scores)
     try:
-        found = _resample(workspace, store, rows, resamples, seed)
+        found = _measure(workspace, store, rows, resampling)
     except (DataError, StoreError):
         # Recorded scores are shown all the same when what they rest on is gone.
         return tuple(scores)
     return tuple(
-        replace(row, low=found[row.run].low, high=found[row.run].high)
-        if row.comparable and row.run in found
-        else row
+        _filled(row, found[row.run]) if row.comparable and row.run in found else row
         for row in scores
     )
 
 
-def _resample(
+def _filled(row: VersionScore, found: Bootstrap) -> VersionScore:
+    exact, recorded = found.estimate, row.macro_f1
+    if exact is None or recorded is None or abs(exact - recorded) > _ROUNDING:
+        return row
+    return replace(row, macro_f1=exact, low=found.low, high=found.high)
+
+
+def _measure(
     workspace: Workspace,
     store: Store,
     rows: Sequence[VersionScore],
-    resamples: int,
-    seed: int,
+    resampling: Resampling,
 ) -> dict[str, Bootstrap]:
-    """Return run id to macro-F1 with its interval, for runs of the same cases."""
+    """Return run id to macro-F1 with its interval, for runs on the cohort as it is."""
     last = rows[-1]
     cohort = read_cohort(workspace, last.cohort)
     standard = read_reference(workspace, cohort.name, last.reference)
     if standard.digest != last.reference_digest:
         return {}
     taxonomy = read_taxonomy(workspace.labels)
-    tables = _tables(store, [row.run for row in rows], cohort.digest, taxonomy)
-    if not tables:
-        return {}
-    case_ids = next(iter(tables.values())).case_ids
-    answers = np.stack([in_order(table, case_ids) for table in tables.values()])
-    truth = decided_reference(standard, case_ids, taxonomy.ids)
-    columns = f1_columns(truth, answers)
-    versions, cases, width = columns.shape
-
-    def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        return score_f1(sums.reshape(-1, width)).reshape(-1, versions)
-
     patients = {case.case_id: case.patient for case in cohort.cases}
-    found = bootstrap(
-        columns.transpose(1, 0, 2).reshape(cases, versions * width),
-        statistic,
-        units=resampling_units([patients.get(case, "") for case in case_ids]).units,
-        resamples=resamples,
-        seed=seed,
-    )
-    return dict(zip(tables, found, strict=True))
-
-
-def _tables(
-    store: Store, runs: Sequence[str], cohort_digest: str, taxonomy: Taxonomy
-) -> dict[str, CodeTable]:
-    """Return run id to answers, for the runs that asked the cases of the first."""
-    marks = ",".join("?" * len(runs))
-    records = store.find_runs(f"finished IS NOT NULL AND id IN ({marks})", runs)
-    tables = {
-        run.id: read_codes(store, run, taxonomy)
-        for run in records
-        if run.spec.cohort_digest == cohort_digest
-    }
-    cases = [set(table.case_ids) for table in tables.values()]
-    return {run: one for run, one in tables.items() if set(one.case_ids) == cases[0]}
+    level = read_protocol(workspace).confidence
+    marks = ",".join("?" * len(rows))
+    ids = [row.run for row in rows]
+    found = {}
+    for run in store.find_runs(f"finished IS NOT NULL AND id IN ({marks})", ids):
+        if run.spec.cohort_digest != cohort.digest:
+            continue
+        table = read_codes(store, run, taxonomy)
+        cases = table.case_ids
+        options: Resampling = {
+            "units": resampling_units([patients.get(one, "") for one in cases]).units,
+            "confidence": level,
+            **resampling,
+        }
+        found[run.id] = measure_f1(
+            decided_reference(standard, cases, taxonomy.ids),
+            in_order(table, cases),
+            **options,
+        )
+    return found

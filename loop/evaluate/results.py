@@ -84,6 +84,16 @@ class LabelResult:
     flips: Flips | None = None
     """How stable the answers are; None unless the run was repeated."""
 
+    @property
+    def bounded_kappa(self) -> Estimate:
+        """Kappa as it is printed.
+
+        With the asymptotic interval, and at perfect agreement, where that has no width,
+        with the limits beside the bootstrap, which then are exact.
+        """
+        sure = self.kappa.low is not None and self.kappa.low == self.kappa.high
+        return self.kappa_bootstrap if sure else self.kappa
+
     def rests_on_uncertain(self, threshold: float) -> bool:
         """Whether a pass would be lost by reading uncertain answers one way."""
         readings = (self.as_absent.accuracy, self.as_present.accuracy)

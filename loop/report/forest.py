@@ -54,6 +54,9 @@ class Mark:
     off: bool = False
     """Whether the estimate itself lies beyond the left end."""
 
+    value: str = ""
+    """The estimate in figures, which stands beside the arrow of one that is off."""
+
     title: str = ""
     """What the row says in words, for readers who do not see it."""
 
@@ -76,22 +79,36 @@ def accuracy_axis(evaluation: Evaluation) -> Axis:
 
 
 def accuracy_mark(result: LabelResult, axis: Axis, confidence: float) -> Mark:
-    """Return the row of one label: its accuracy and exact interval."""
+    """Return the row of one label: its accuracy and exact interval.
+
+    What lies left of the axis is said in the title, and has an arrow at its end.
+    """
     share, limits = result.confusion.accuracy, result.accuracy
     verdict = result.gate.verdict
     said = f"accuracy {share:.3f}" if share is not None else "accuracy not estimable"
+    off = share is not None and axis.cuts(share)
     return Mark(
         verdict=verdict,
         point=None if share is None else axis.x(share),
         low=axis.x(limits.low),
         high=axis.x(limits.high),
         cut_low=axis.cuts(limits.low),
-        off=share is not None and axis.cuts(share),
+        off=off,
+        value="" if share is None else f"{share:.3f}",
         title=(
             f"{result.name}: {said}, {100 * confidence:g} % interval "
-            f"{limits.low:.3f} to {limits.high:.3f}, {verdict.value}"
+            f"{limits.low:.3f} to {limits.high:.3f}"
+            f"{_beyond(axis, limits.low, off=off)}, {verdict.value}"
         ),
     )
+
+
+def _beyond(axis: Axis, low: float, *, off: bool) -> str:
+    """Say what lies left of the axis."""
+    if not axis.cuts(low):
+        return ""
+    what = "accuracy and interval begin" if off else "the interval begins"
+    return f" ({what} left of the axis, which starts at {axis.low:.2f})"
 
 
 def change_axis(comparison: Comparison) -> Axis:

@@ -28,7 +28,6 @@ _PACKAGES = (
     "pydantic",
     "scikit-learn",
     "scipy",
-    "statsmodels",
 )
 
 

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from loop.stats.confusion import (
     EXCLUDED,
     Confusion,
+    chance_agreement,
     count_confusions,
     divide,
     kappa_note,
@@ -20,11 +21,18 @@ from loop.stats.confusion import (
     pair_indicators,
 )
 from loop.stats.intervals import Estimate as Estimate
-from loop.stats.intervals import check_confidence, clopper_pearson
+from loop.stats.intervals import check_confidence, clopper_pearson, kappa_limits
 from loop.stats.reliability import MISSING, check_readers
 from loop.stats.reliability import fleiss_kappa as fleiss_kappa
 from loop.stats.reliability import krippendorff_alpha as krippendorff_alpha
-from loop.stats.resampling import Resampling, Statistic, bootstrap, to_estimate
+from loop.stats.resampling import (
+    NO_WIDTH,
+    Resampling,
+    Statistic,
+    bootstrap,
+    sum_by_unit,
+    to_estimate,
+)
 
 
 class PairAgreement(NamedTuple):
@@ -105,17 +113,73 @@ def cohen_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate:
     >>> f"{value:.4f} ({low:.4f} to {high:.4f})"
     '0.7432 (0.5007 to 0.9856)'
     """
-    from statsmodels.stats.inter_rater import cohens_kappa
-
     check_confidence(confidence)
     if note := kappa_note(confusion):
         return Estimate(None if note.startswith("not") else 0.0, None, None, note)
-    tp, fp, fn, tn = confusion
-    result = cohens_kappa(np.array([[tn, fp], [fn, tp]]))
-    value = float(result.kappa)
-    reach = float(ndtri((1 + confidence) / 2)) * sqrt(max(float(result.var_kappa), 0.0))
-    note = "" if fp + fn else "interval has no width: perfect agreement"
+    value, variance = _kappa_with_variance(confusion)
+    reach = float(ndtri((1 + confidence) / 2)) * sqrt(max(variance, 0.0))
+    note = (
+        ""
+        if confusion.fp + confusion.fn
+        else "interval has no width: perfect agreement"
+    )
     return Estimate(value, max(value - reach, -1.0), min(value + reach, 1.0), note)
+
+
+def bounded_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate:
+    """Return Cohen's kappa, at perfect agreement with limits that have a width.
+
+    The asymptotic error is 0 there, whether over five cases or five hundred: the limits
+    are those of `kappa_limits` instead. Elsewhere the same as `cohen_kappa`.
+
+    Parameters
+    ----------
+    confusion, confidence
+        As for `cohen_kappa`.
+
+    Raises
+    ------
+    ValueError
+        `confidence` is not in (0, 1).
+
+    References
+    ----------
+    As for `cohen_kappa` and `loop.stats.intervals.kappa_limits`.
+
+    Examples
+    --------
+    >>> value, low, high, _ = bounded_kappa(Confusion(tp=20, fp=0, fn=0, tn=20))
+    >>> f"{value:.1f} ({low:.3f} to {high:.3f})"
+    '1.0 (0.824 to 1.000)'
+    """
+    found = cohen_kappa(confusion, confidence=confidence)
+    if found.low is None or found.high is None or found.low < found.high:
+        return found
+    n, chance = confusion.n, chance_agreement(confusion)
+    limits = kappa_limits(confusion.correct, n, chance, confidence=confidence)
+    return Estimate(found.value, *limits, "exact limits: perfect agreement")
+
+
+def _kappa_with_variance(confusion: Confusion) -> tuple[float, float]:
+    """Return kappa and the square of its asymptotic standard error.
+
+    In the notation of Fleiss, Cohen and Everitt; the order of the operations decides
+    the last digit, which published limits rest on.
+    """
+    tp, fp, fn, tn = confusion
+    shares = np.array([[tn, fp], [fn, tp]], dtype=np.float64)
+    n = shares.sum()
+    observed = np.diag(shares).sum() / n
+    rows, columns = shares.sum(1) / n, shares.sum(0) / n
+    shares /= n
+    expected = np.diag(columns * rows[:, None]).sum()
+    kappa = (observed - expected) / (1 - expected)
+    agreeing = np.diag(shares) * (1 - (rows + columns) * (1 - kappa)) ** 2
+    differing = shares * (columns[:, None] + rows) ** 2
+    np.fill_diagonal(differing, 0)
+    spread = agreeing.sum() + (1 - kappa) ** 2 * differing.sum()
+    centre = (kappa - expected * (1 - kappa)) ** 2
+    return float(kappa), float((spread - centre) / (1 - expected) ** 2 / n)
 
 
 def pairwise_kappas(
@@ -150,7 +214,7 @@ def pairwise_kappas(
     tables = [Confusion(*row) for row in count_confusions(first, second).tolist()]
     return [
         PairAgreement(
-            int(i), int(j), cohen_kappa(table, confidence=confidence), table.n
+            int(i), int(j), bounded_kappa(table, confidence=confidence), table.n
         )
         for (i, j), table in zip(pairs, tables, strict=True)
     ]
@@ -251,7 +315,7 @@ def _reader_agreement(
         if table.n
         else Estimate(None, None, None, "not estimable: no cases")
     )
-    kappa = cohen_kappa(table, confidence=confidence)
+    kappa = bounded_kappa(table, confidence=confidence)
     return ReaderAgreement(reader, table.n, ties, accuracy, kappa)
 
 
@@ -274,7 +338,17 @@ def _mean_accuracy(
         counts = sums.reshape(len(sums), -1, 4)
         return divide(counts[..., 0] + counts[..., 3], counts.sum(axis=-1))
 
-    return _mean_over(cells, statistic, "readers", **resampling)
+    found = _mean_over(cells, statistic, "readers", **resampling)
+    if found.value not in (0.0, 1.0) or not found.note.startswith(NO_WIDTH):
+        return found
+    per_unit = sum_by_unit(cells.reshape(len(cells), -1), resampling.get("units"))
+    units = int(per_unit.any(axis=1).sum())
+    limits = clopper_pearson(
+        units if found.value else 0,
+        units,
+        confidence=resampling.get("confidence", 0.95),
+    )
+    return found._replace(low=limits.low, high=limits.high, note="exact limits")
 
 
 def _mean_kappa(

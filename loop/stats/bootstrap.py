@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from loop.stats.confusion import (
     EXCLUDED,
     Confusion,
     ZeroDivision,
+    chance_agreement,
     check_codes,
     count_confusions,
     divide,
@@ -20,9 +21,9 @@ from loop.stats.confusion import (
     mean_f1,
     pair_indicators,
 )
-from loop.stats.intervals import Estimate
+from loop.stats.intervals import Estimate, f1_limits, kappa_limits
 from loop.stats.resampling import Bootstrap as Bootstrap
-from loop.stats.resampling import Resampling, bootstrap, to_estimate
+from loop.stats.resampling import Draw, Resampling, bootstrap, sum_by_unit, to_estimate
 from loop.stats.resampling import resample_weights as resample_weights
 
 Average = Literal["macro", "micro"]
@@ -53,7 +54,8 @@ def bootstrap_f1(
     Returns
     -------
     Bootstrap
-        In [0, 1]; nothing but None where no label has a positive on either side.
+        In [0, 1]; nothing but None where no label has a positive on either side. Where
+        no error, or no hit, varies the resamples, the limits are those of `f1_limits`.
 
     Raises
     ------
@@ -67,8 +69,8 @@ def bootstrap_f1(
     Examples
     --------
     >>> truth = np.tile(np.array([[1, 0], [0, 1]], dtype=np.int8), (50, 1))
-    >>> bootstrap_f1(truth, truth, resamples=200)[:3]
-    (1.0, 1.0, 1.0)
+    >>> [round(one, 3) for one in bootstrap_f1(truth, truth, resamples=200)[:3]]
+    [1.0, 0.956, 1.0]
     """
     check_codes(reference, predicted)
     columns = _f1_columns(reference, predicted, average)
@@ -76,7 +78,32 @@ def bootstrap_f1(
     def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return _f1_of(sums, zero_division)
 
-    return bootstrap(columns, statistic, **resampling)[0]
+    result = bootstrap(columns, statistic, **resampling)[0]
+    if not result.has_no_width:
+        return result
+    low, high = _f1_without_width(columns, zero_division, Draw(**resampling))
+    return result._replace(low=low, high=high)
+
+
+def _f1_without_width(
+    columns: NDArray[Any], zero_division: ZeroDivision, draw: Draw
+) -> tuple[float | None, float | None]:
+    """Return exact limits where each label has no error or no hit, else none."""
+    hits, weight = np.split(sum_by_unit(columns, draw.units), 2, axis=1)
+    found = (weight > 0).sum(axis=0)
+    right = ((weight > 0) & (hits == weight)).sum(axis=0)
+    wrong = ((weight > 0) & (hits == 0)).sum(axis=0)
+    if ((right < found) & (wrong < found)).any():
+        return None, None
+    known = found > 0
+    limits = f1_limits(
+        right[known].tolist(), found[known].tolist(), confidence=draw.confidence
+    )
+    if zero_division == "skip":
+        return limits
+    share, rest = known.mean(), float(zero_division == "one")
+    low, high = (float(share * limit + (1 - share) * rest) for limit in limits)
+    return low, high
 
 
 def bootstrap_f1_difference(
@@ -103,7 +130,8 @@ def bootstrap_f1_difference(
     Returns
     -------
     Bootstrap
-        In [-1, 1]; above 0 is an improvement.
+        In [-1, 1]; above 0 is an improvement. No limits where every resample gives the
+        same difference, as for two versions with the same answers.
 
     Raises
     ------
@@ -125,7 +153,8 @@ def bootstrap_f1_difference(
         earlier, later = np.split(sums, 2, axis=1)
         return _f1_of(later, zero_division) - _f1_of(earlier, zero_division)
 
-    return bootstrap(columns, statistic, **resampling)[0]
+    result = bootstrap(columns, statistic, **resampling)[0]
+    return result._replace(low=None, high=None) if result.has_no_width else result
 
 
 def bootstrap_kappa(
@@ -147,6 +176,8 @@ def bootstrap_kappa(
     list[Estimate]
         One per label, in [-1, 1]. Value None where kappa is 0/0; interval None where
         one side is constant or too many resamples are undefined. The note says why.
+        Where no unit holds an error, or none is without, the limits are those of
+        `kappa_limits`.
 
     Raises
     ------
@@ -167,10 +198,30 @@ def bootstrap_kappa(
     columns = cells.reshape(n_cases, n_labels * 4)
     results = bootstrap(columns, statistic, **resampling)
     tables = count_confusions(reference, predicted).tolist()
+    per_unit = sum_by_unit(columns, resampling.get("units")).reshape(-1, n_labels, 4)
     return [
-        to_estimate(result, kappa_note(Confusion(*table)))
-        for result, table in zip(results, tables, strict=True)
+        _kappa_estimate(
+            result, Confusion(*table), per_unit[:, place], Draw(**resampling).confidence
+        )
+        for place, (result, table) in enumerate(zip(results, tables, strict=True))
     ]
+
+
+def _kappa_estimate(
+    result: Bootstrap, table: Confusion, per_unit: NDArray[Any], confidence: float
+) -> Estimate:
+    """Return kappa, with exact limits where every unit is right or every one wrong."""
+    note = kappa_note(table)
+    estimate = to_estimate(result, note)
+    if note or not result.has_no_width:
+        return estimate
+    n = per_unit.sum(axis=1)
+    agreeing = per_unit[:, 0] + per_unit[:, 3]
+    units, right = int((n > 0).sum()), int(((n > 0) & (agreeing == n)).sum())
+    if right < units and (agreeing > 0).any():
+        return estimate
+    limits = kappa_limits(right, units, chance_agreement(table), confidence=confidence)
+    return Estimate(estimate.value, *limits, "exact limits: no resample differs")
 
 
 def bootstrap_accuracy(

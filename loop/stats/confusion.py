@@ -349,6 +349,27 @@ def kappas(counts: NDArray[Any]) -> NDArray[np.float64]:
     return divide(n * agreeing - chance, n * n - chance)
 
 
+def chance_agreement(table: Confusion) -> float:
+    """Return the share of cases on which both sides would agree by chance.
+
+    Parameters
+    ----------
+    table
+        Counts of one label, from one case.
+
+    References
+    ----------
+    Cohen J. Educ Psychol Meas 1960;20:37-46.
+
+    Examples
+    --------
+    >>> chance_agreement(Confusion(tp=3, fp=1, fn=0, tn=4))
+    0.5
+    """
+    tp, fp, fn, tn = table
+    return ((tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)) / table.n**2
+
+
 def kappa_note(table: Confusion) -> str:
     """Return why kappa, or its interval, cannot be estimated; empty if it can.
 

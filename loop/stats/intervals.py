@@ -1,7 +1,8 @@
-"""Exact confidence intervals for proportions."""
+"""Exact confidence intervals for proportions, and limits that follow from them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from scipy.special import betaincinv
@@ -105,6 +106,106 @@ def lower_limit(successes: int, trials: int, *, confidence: float = 0.95) -> flo
     return _low(successes, trials, 1 - confidence)
 
 
+def f1_limits(
+    right: Sequence[int], found: Sequence[int], *, confidence: float = 0.95
+) -> Interval:
+    """Return limits of the mean F1 over labels, for when no error varies it.
+
+    A bootstrap of answers without an error, or without a hit, gives the same value in
+    every resample and so an interval without width. Here the F1 of each label follows
+    from a proportion: of the units with a positive on either side, those without an
+    error, J; F1 is 2 J / (1 + J), which rises with J, so that exact limits of J are
+    exact limits of F1. The limits of all labels hold together (Bonferroni), and with
+    them those of the mean, which are therefore wide.
+
+    Parameters
+    ----------
+    right
+        Per label, the units with a positive on either side and no error: none of
+        them, or all.
+    found
+        Per label, the units with a positive on either side, from 1.
+    confidence
+        Two-sided level in (0, 1), for all labels together.
+
+    Returns
+    -------
+    Interval
+        In [0, 1]; ``(0, 1)`` without a label.
+
+    Raises
+    ------
+    ValueError
+        An argument is outside its range.
+
+    References
+    ----------
+    Clopper CJ, Pearson ES. Biometrika 1934;26:404-413. F1 and the proportion J
+    (Jaccard) of one table: van Rijsbergen CJ. Information Retrieval, 2nd ed. 1979,
+    chapter 7. Limits that hold together: Dunn OJ. J Am Stat Assoc 1961;56:52-64.
+
+    Examples
+    --------
+    >>> low, high = f1_limits([5], [5])
+    >>> f"{low:.3f} to {high:.3f}"
+    '0.647 to 1.000'
+    """
+    if not found:
+        return Interval(0.0, 1.0)
+    level = 1 - (1 - confidence) / len(found)
+    shares = [
+        clopper_pearson(hits, units, confidence=level)
+        for hits, units in zip(right, found, strict=True)
+    ]
+    lows, highs = zip(*shares, strict=True)
+    return Interval(_mean_of_f1(lows), _mean_of_f1(highs))
+
+
+def kappa_limits(
+    right: int, units: int, chance: float, *, confidence: float = 0.95
+) -> Interval:
+    """Return limits of kappa, for when no error, or no hit, varies it.
+
+    The exact limits of the share of agreement, with the agreement by chance held at
+    what was observed.
+
+    Parameters
+    ----------
+    right, units
+        Units without an error, and all units.
+    chance
+        Agreement expected by chance, in [0, 1).
+    confidence
+        Two-sided level in (0, 1).
+
+    Returns
+    -------
+    Interval
+        In [-1, 1].
+
+    Raises
+    ------
+    ValueError
+        An argument is outside its range.
+
+    References
+    ----------
+    Cohen J. Educ Psychol Meas 1960;20:37-46; Clopper CJ, Pearson ES. Biometrika
+    1934;26:404-413.
+
+    Examples
+    --------
+    >>> low, high = kappa_limits(59, 59, 0.5)
+    >>> f"{low:.3f} to {high:.3f}"
+    '0.879 to 1.000'
+    """
+    if not 0 <= chance < 1:
+        raise ValueError(f"chance must be in [0, 1), got {chance}")
+    limits = clopper_pearson(right, units, confidence=confidence)
+    low, high = ((share - chance) / (1 - chance) for share in limits)
+    return Interval(max(low, -1.0), max(high, -1.0))
+
+
 def check_confidence(confidence: float) -> None:
     """Raise `ValueError` unless `confidence` lies strictly between 0 and 1."""
     if not 0 < confidence < 1:
@@ -127,3 +228,7 @@ def _high(successes: int, trials: int, tail: float) -> float:
     if successes == trials:
         return 1.0
     return float(betaincinv(successes + 1, trials - successes, 1 - tail))
+
+
+def _mean_of_f1(shares: Sequence[float]) -> float:
+    return sum(2 * share / (1 + share) for share in shares) / len(shares)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from loop.stats.confusion import check_codes, f1_columns, mean_f1
 from loop.stats.intervals import check_confidence
@@ -22,6 +22,7 @@ _EXACT = 2**23
 """Sums below it are exact in single precision, with room for resampling."""
 
 
+_NO_WIDTH = "no limits: every resample gives the same value"
 _NOT_THE_BEST = "no limits: another version that was tried scores better"
 
 
@@ -254,7 +255,7 @@ def expected_excess(n: int, k: int, p: float) -> float:
         raise ValueError(f"need n >= 1, k >= 1 and p in [0, 1], got {n}, {k}, {p}")
     if k == 1:
         return 0.0
-    below = binom.cdf(np.arange(n), n, p)
+    below = bdtr(np.arange(n), n, p)
     return max(float((1 - below**k).sum()) / n - p, 0.0)
 
 
@@ -299,14 +300,15 @@ def _summarise(
         )
     tail = (1 - confidence) / 2
     low, high = np.quantile(drawn.outside[defined], [tail, 1 - tail])
-    alone = start.versions == 1
+    alone, varied = start.versions == 1, low < high
     drop = 0.0 if alone else float(gaps[defined].mean())
+    note = "nothing was selected: one version" if alone else ""
     return start._replace(
         corrected=(start.apparent or 0.0) - drop,
-        low=float(low),
-        high=float(high),
+        low=float(low) if varied else None,
+        high=float(high) if varied else None,
         resamples=resamples,
-        note="nothing was selected: one version" if alone else "",
+        note=note if varied or alone else _NO_WIDTH,
     )
 
 

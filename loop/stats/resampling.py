@@ -34,6 +34,12 @@ _LEAST_ROWS = 16
 ROWS = 256
 """Rows of weights from which much is made at once."""
 
+NO_WIDTH = "interval not estimable: every resample gives the same value"
+"""What is said in place of an interval without width, which is no certainty."""
+
+_WIDTH = 1e-12
+"""Below it two values of a statistic differ by rounding only."""
+
 _UNDEFINED = 0.05
 """Beyond this share of undefined resamples the statistic is not estimable."""
 
@@ -55,6 +61,13 @@ class Bootstrap(NamedTuple):
 
     redrawn: int
     """Resamples that were drawn again because the statistic was undefined."""
+
+    @property
+    def has_no_width(self) -> bool:
+        """Whether the resamples agree, as they do where there is no error at all."""
+        if self.low is None or self.high is None:
+            return False
+        return self.high - self.low < _WIDTH
 
 
 class Resampling(TypedDict, total=False):
@@ -329,13 +342,17 @@ def to_estimate(result: Bootstrap, note: str = "") -> Estimate:
     Returns
     -------
     Estimate
-        With a note whenever limits are missing or resamples were redrawn.
+        With a note whenever limits are missing or resamples were redrawn. An interval
+        without width is none: it would read as certainty.
     """
     if result.estimate is None or note.startswith("interval not estimable"):
         return Estimate(result.estimate, None, None, note or "not estimable")
     if result.low is None:
         reason = "interval not estimable: too few units or defined resamples"
         note = f"{reason}; {note}" if note else reason
+        return Estimate(result.estimate, None, None, note)
+    if result.has_no_width:
+        note = f"{NO_WIDTH}; {note}" if note else NO_WIDTH
         return Estimate(result.estimate, None, None, note)
     if result.redrawn and not note:
         note = f"{result.redrawn} undefined resamples redrawn"

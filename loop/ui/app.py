@@ -17,10 +17,11 @@ from loop.ui.chrome import (
     wire_header,
 )
 from loop.ui.desk import Desk
+from loop.ui.loading import SlimBlocks
 from loop.ui.pages import files, overview, readers, revise, versions
 from loop.ui.pages.page import Page
 from loop.ui.pages.review import page as review
-from loop.ui.wiring import GuardedBlocks, Visit, Wire
+from loop.ui.wiring import Visit, Wire
 
 BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (
     overview.build,
@@ -43,7 +44,7 @@ class Workbench(NamedTuple):
 def build_workbench(desk: Desk) -> Workbench:
     """Return the front end on `desk`."""
     wire = Wire(desk)
-    with GuardedBlocks(
+    with SlimBlocks(
         wire, title="ranloop", analytics_enabled=False, fill_width=True
     ) as blocks:
         prompt, cohort, who = build_header()

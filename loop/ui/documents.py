@@ -1,4 +1,4 @@
-"""The files that one can take out of the workbench, each made when it is asked for."""
+"""The files that the workbench exports, each made when it is asked for."""
 
 from __future__ import annotations
 

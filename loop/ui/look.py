@@ -1,15 +1,10 @@
-"""How the workbench looks: theme, style sheet, scripts, nothing from elsewhere."""
+"""How the workbench looks: its theme, and the areas that the server fills."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import gradio as gr
-
-from loop.ui.shortcuts import SHORTCUTS
-
-_STATIC = Path(__file__).parent / "static"
 
 PANEL_JS = """
 element.addEventListener('click', (event) => {
@@ -28,28 +23,6 @@ def theme() -> gr.themes.Base:
     return gr.themes.Base(
         font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]
     )
-
-
-def css() -> str:
-    """Return the style sheets: the shared one, then those of the pages."""
-    return "\n".join(_read_all("css"))
-
-
-def head() -> str:
-    """Return what goes into the page's head: the shortcuts and the scripts."""
-    keys = json.dumps([shortcut._asdict() for shortcut in SHORTCUTS])
-    table = keys.replace("<", "\\u003c")
-    scripts = (f"window.ranloopKeys = {table};", *_read_all("js"))
-    return '<meta name="robots" content="noindex">' + "".join(
-        f"<script>{script}</script>" for script in scripts
-    )
-
-
-def _read_all(kind: str) -> list[str]:
-    """Return the static files of a kind, the shared one first."""
-    shared = _STATIC / f"workbench.{kind}"
-    files = (shared, *sorted(set(_STATIC.glob(f"*.{kind}")) - {shared}))
-    return [file.read_text(encoding="utf-8") for file in files]
 
 
 def panel(value: str = "", *, elem_id: str, visible: bool = True) -> gr.HTML:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
@@ -25,7 +26,8 @@ from loop.ui.access.gate import build_gate
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
 from loop.ui.downloads import add_downloads
-from loop.ui.look import css, head, theme
+from loop.ui.loading import add_program_files, head, program_files
+from loop.ui.look import theme
 from loop.ui.pages import overview
 from loop.ui.uploads import add_uploads, keep_swept, open_inbox
 
@@ -62,6 +64,9 @@ def build_app(desk: Desk) -> ASGIApp:
     open_inbox(desk.workspace)
     # Gradio gets no file, and may write none: see `GuardedBlocks`.
     os.environ["GRADIO_TEMP_DIR"] = os.devnull
+    # Gradio asks Matplotlib for its backend around every event. Left to find one, it
+    # imports all of Matplotlib, which the first visitor would wait for.
+    os.environ["MPLBACKEND"] = "agg"
     # Beside the building, and done before anybody is let in.
     warming = Thread(target=warm, args=(desk,), name="warm", daemon=True)
     warming.start()
@@ -78,6 +83,8 @@ def build_app(desk: Desk) -> ASGIApp:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=sweeping)
     add_downloads(app, desk)
     add_uploads(app, desk)
+    files = program_files()
+    add_program_files(app, files)
     gr.mount_gradio_app(
         app,
         blocks,
@@ -88,15 +95,15 @@ def build_app(desk: Desk) -> ASGIApp:
         show_error=False,
         ssr_mode=False,
         theme=theme(),
-        css=css(),
-        head=head(),
+        head=head(files),
     )
     warming.join()
     return build_gate(app, desk.access)
 
 
 def warm(desk: Desk) -> None:
-    """Work out the newest run's overview, so that the first visitor need not wait."""
+    """Make ready what the first visitor would wait for: the newest run's overview."""
+    import_module("matplotlib")
     runs = desk.store.find_runs("finished IS NOT NULL")
     if runs:
         # What cannot be shown is said to the visitor who asks for it.

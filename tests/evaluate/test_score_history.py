@@ -1,6 +1,7 @@
 """Scores, lineage and the ledger's state, from the ledger alone."""
 
 import json
+import re
 
 import pytest
 
@@ -98,6 +99,19 @@ def test_intervals_come_from_runs_that_are_still_there(told):
     told.workspace.store.unlink()
     with open_store(told.workspace) as store:
         assert with_intervals(told.workspace, store, scores) == scores
+
+
+def test_score_and_interval_are_those_of_the_evaluation(told):
+    """Two pages show one number: the same resamples and level, and all its digits."""
+    protocol = told.workspace.labels / "protocol.yaml"
+    text = protocol.read_text("utf-8")
+    protocol.write_text(re.sub("confidence: .*", "confidence: 0.9", text), "utf-8")
+    scores = score_history(told.workspace, "tiny", "dev")
+    with open_store(told.workspace) as store:
+        filled = with_intervals(told.workspace, store, scores)
+    for row in (filled[0], filled[2]):
+        macro = evaluate_run(told.workspace, row.run).macro.score
+        assert (row.macro_f1, row.low, row.high) == macro[:3]
 
 
 def test_lineage_leads_from_parent_to_child(told):

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.evaluate.evaluation import evaluate_inputs
+from loop.report.evaluation_html import render_html
+from loop.report.figures.forest import forest_svg
 from loop.report.forest import Axis, accuracy_axis, accuracy_mark, tick_labels
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import clopper_pearson
@@ -45,6 +47,34 @@ def test_one_bad_label_does_not_squeeze_the_others():
     assert not second.off
     assert second.cut_low
     assert "accuracy 0.200" in first.title
+
+
+def test_what_lies_left_of_the_axis_is_said_and_never_drawn_as_if_there():
+    """0.200 at the place of 0.900 would be read as 0.900."""
+    evaluation = with_accuracies((20, 100), *[(95, 100)] * 18, (1000, 1000))
+    axis = accuracy_axis(evaluation)
+    marks = [accuracy_mark(row, axis, 0.95) for row in evaluation.labels]
+    off, cut, inside = marks[0], marks[1], marks[19]
+    assert off.low == off.high == axis.x(axis.low) and off.value == "0.200"
+    assert "(accuracy and interval begin left of the axis" in off.title
+    assert cut.low == axis.x(0.9) < cut.point
+    assert "(the interval begins left of the axis, which starts at 0.90)" in cut.title
+    assert not inside.cut_low and "left of the axis" not in inside.title
+
+
+def test_document_and_figure_put_an_arrow_and_the_value_in_place_of_the_mark():
+    """The rows beside it keep their marks."""
+    evaluation = with_accuracies((20, 100), *[(95, 100)] * 19)
+    page = render_html(evaluation)
+    off, cut = (
+        page[page.index(f"<title>{row.name}: accuracy") :].partition("</g>")[0]
+        for row in evaluation.labels[:2]
+    )
+    assert ">0.200</text>" in off and 'class="mark"' not in off
+    assert 'class="mark"' in cut and 'class="beyond"' not in cut
+    assert "the accuracy lies left of the axis" in page
+    assert ">0.200</text>" in forest_svg(evaluation)
+    assert ">0.950</text>" not in forest_svg(evaluation)
 
 
 def test_a_label_without_cases_has_no_mark():

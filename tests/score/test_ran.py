@@ -246,7 +246,7 @@ def test_an_interval_over_rare_labels_says_that_it_lies_low():
     assert one.ran_score.note.startswith("1 of 2 labels have fewer than 10 positives")
     truth[:10, 1] = 1
     enough = score(graded(truth, truth), Conventions(), **QUICK)
-    assert enough.systems[0].ran_score.note == ""
+    assert "fewer than" not in enough.systems[0].ran_score.note
 
 
 def test_one_patient_gives_a_score_and_no_interval():

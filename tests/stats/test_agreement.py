@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import ndtri
 from statsmodels.stats import inter_rater
 
 from loop.stats.agreement import (
+    bounded_kappa,
     cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
@@ -47,6 +49,19 @@ def test_kappa_matches_the_reference_values(table, value, low, high):
     assert cohen_kappa(table)[:3] == pytest.approx((value, low, high), abs=5.1e-5)
 
 
+@settings(deadline=None)
+@given(st.tuples(*[st.integers(1, 400)] * 4))
+def test_kappa_limits_equal_those_of_statsmodels(cells):
+    """To the last digit: published limits were made with its formula."""
+    found = cohen_kappa(Confusion(*cells))
+    tp, fp, fn, tn = cells
+    theirs = inter_rater.cohens_kappa(np.array([[tn, fp], [fn, tp]]))
+    assert found.value == float(theirs.kappa)
+    reach = float(ndtri(0.975)) * max(float(theirs.var_kappa), 0.0) ** 0.5
+    assert found.low == max(found.value - reach, -1.0)
+    assert found.high == min(found.value + reach, 1.0)
+
+
 def test_kappa_is_low_where_accuracy_looks_high():
     """One true positive among 15 alarms and misses: accuracy 0.953, kappa 0.101."""
     table = Confusion(tp=1, fp=7, fn=7, tn=285)
@@ -77,6 +92,18 @@ def test_perfect_agreement_says_that_its_interval_has_no_width():
     found = cohen_kappa(Confusion(5, 0, 0, 5))
     assert found[:3] == pytest.approx((1, 1, 1))
     assert "no width" in found.note
+
+
+def test_readers_who_never_differ_get_exact_limits():
+    """Five of five agreeing: (0.478 - chance) / (1 - chance), and 0.478 itself."""
+    found = bounded_kappa(Confusion(5, 0, 0, 5))
+    assert found[:3] == pytest.approx((1, 2 * 0.025 ** (1 / 10) - 1, 1))
+    plain = Confusion(tp=6, fp=2, fn=2, tn=290)
+    assert bounded_kappa(plain) == cohen_kappa(plain)
+    ratings = np.array([[1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1]])
+    among = leave_one_out(ratings.astype(np.int8), **FEW)
+    assert among.accuracy[:3] == pytest.approx((1, 0.025 ** (1 / 5), 1))
+    assert among.kappa[:3] == (1.0, None, None)
 
 
 @settings(deadline=None)

@@ -13,7 +13,12 @@ from loop.stats.bootstrap import (
     resample_weights,
 )
 from loop.stats.confusion import count_confusions, kappas, pair_indicators
-from loop.stats.resampling import bootstrap, draw_units, resample_sums
+from loop.stats.resampling import (
+    bootstrap,
+    draw_units,
+    resample_sums,
+    to_estimate,
+)
 
 
 def table(n_cases=200, n_labels=6, seed=1, excluded=0.0):
@@ -124,10 +129,10 @@ def test_units_may_have_any_names_and_sizes():
 
 
 def test_the_difference_is_paired():
-    """Two equal versions differ by exactly 0, whatever their own uncertainty."""
+    """Two equal versions do not differ; on how many cases they agree is no interval."""
     reference, predicted = table()
     same = bootstrap_f1_difference(reference, predicted, predicted, resamples=200)
-    assert same[:3] == (0.0, 0.0, 0.0)
+    assert same[:3] == (0.0, None, None)
     better = predicted.copy()
     better[:100] = reference[:100]
     up = bootstrap_f1_difference(reference, predicted, better, resamples=200)
@@ -150,10 +155,54 @@ def test_undefined_resamples_are_redrawn_and_counted():
     reference = np.zeros((400, 1), dtype=np.int8)
     reference[:4] = 1
     found = bootstrap_f1(reference, reference, resamples=2000)
-    assert found[:4] == (1.0, 1.0, 1.0, 2000)
+    assert (found.estimate, found.resamples) == (1.0, 2000)
     assert 10 < found.redrawn < 80
     [kappa] = bootstrap_kappa(reference, reference, resamples=2000)
-    assert kappa.note == f"{found.redrawn} undefined resamples redrawn"
+    assert kappa.note == "exact limits: no resample differs"
+
+
+def test_five_of_five_right_is_no_certainty():
+    """No resample holds an error, so none varies: 1 - 0.478 may still be wrong."""
+    reference = np.array([[1], [1], [1], [1], [1]], dtype=np.int8)
+    share = 0.025 ** (1 / 5)
+    assert share == pytest.approx(0.478, abs=5e-4)
+    found = bootstrap_f1(reference, reference)
+    assert found.high == 1.0
+    assert found.low == pytest.approx(2 * share / (1 + share))
+    wrong = bootstrap_f1(reference, 1 - reference)
+    assert wrong.low == 0.0
+    assert wrong.high == pytest.approx(2 * (1 - share) / (2 - share))
+
+
+def test_patients_not_cases_bound_a_perfect_score():
+    """Ten cases of five patients tell of five, and two labels share the level."""
+    reference = np.ones((10, 2), dtype=np.int8)
+    found = bootstrap_f1(reference, reference, units=np.arange(10) // 2)
+    share = 0.0125 ** (1 / 5)
+    assert found.low == pytest.approx(2 * share / (1 + share))
+    micro = bootstrap_f1(
+        reference, reference, average="micro", units=np.arange(10) // 2
+    )
+    share = 0.025 ** (1 / 5)
+    assert micro.low == pytest.approx(2 * share / (1 + share))
+
+
+def test_kappa_of_readers_who_never_differ_has_exact_limits():
+    """Agreement of 12 of 12 with agreement by chance of one half."""
+    reference = np.tile(np.array([[1], [0]], dtype=np.int8), (6, 1))
+    [kappa] = bootstrap_kappa(reference, reference)
+    share = 0.025 ** (1 / 12)
+    assert kappa[:3] == pytest.approx((1.0, (share - 0.5) / 0.5, 1.0))
+
+
+def test_where_no_exact_limit_is_known_there_is_none():
+    """One value in every resample is said to be that, and is no interval."""
+    column = np.ones((6, 1))
+    [found] = bootstrap(column, lambda sums: sums[:, 0] / 6)
+    assert found.has_no_width
+    estimate = to_estimate(found)
+    assert estimate[:3] == (1.0, None, None)
+    assert "every resample gives the same value" in estimate.note
 
 
 def test_too_many_undefined_resamples_make_it_not_estimable():

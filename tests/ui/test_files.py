@@ -1,6 +1,7 @@
 """Files in: checked first, imported when confirmed, deleted in any case."""
 
 import json
+import re
 import shutil
 import zlib
 from dataclasses import replace
@@ -270,7 +271,7 @@ def test_verdicts_are_kept_as_open_ones_once_confirmed(desk):
     assert private_files(desk) == []
 
 
-def test_what_cannot_be_taken_out_says_why(desk):
+def test_what_cannot_be_exported_says_why(desk):
     """A link that leads nowhere is not offered."""
     shutil.rmtree(desk.workspace.cohorts / "demo_dev")
     out, *_ = events.refresh(visit(desk, right=Right.EXPORT), "extractor", "demo_dev")
@@ -284,11 +285,25 @@ def test_what_cannot_be_taken_out_says_why(desk):
 
 
 def test_who_may_not_import_sees_no_form(desk):
-    """A reviewer takes files out and brings none in."""
+    """A reviewer exports files and imports none."""
     reviewer = visit(desk, Role.REVIEWER, right=Right.EXPORT)
     out, section, *_ = events.refresh(reviewer, "extractor", "demo_dev")
     assert "gates.csv" in out
     assert section.visible is False
+
+
+@pytest.mark.slow
+def test_the_page_says_export_and_import_and_how_long_an_upload_is_kept(
+    shared_alone, new_page
+):
+    """The usual words, and no file that stays behind unknown to who sent it."""
+    page = new_page()
+    enter(page, shared_alone, "Files")
+    page.wait_for_selector("#files-out table.shelves")
+    text = page.inner_text("#pages")
+    assert re.search("^Export$", text, re.M) and re.search("^Import$", text, re.M)
+    assert "deleted when your session ends" in text and "200 MB" in text
+    assert not re.search("take out|taken out|bring in|brought in", text, re.I)
 
 
 @pytest.mark.slow
@@ -318,7 +333,7 @@ def test_no_serious_barrier(shared_alone, new_page):
 
 
 @pytest.mark.slow
-def test_a_cohort_is_brought_in_with_the_browser(served_alone, new_page, tmp_path):
+def test_a_cohort_is_imported_with_the_browser(served_alone, new_page, tmp_path):
     """Check, reload, import; then it can be chosen at the top of the page."""
     (tmp_path / "site.csv").write_text(SITE)
     page = new_page()

@@ -1,9 +1,13 @@
 """Overview: the gates of the newest version, in a real browser and without one."""
 
+import re
+
 import httpx
 import pytest
 
+from loop.ui.pages import overview
 from tests.ui.conftest import PASSWORD, barriers, open_tab, sign_in
+from tests.ui.visits import opened, visit
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +27,23 @@ def test_one_person_on_this_machine_needs_no_sign_in(shared_alone, new_page):
     assert page.locator("table.gates tbody tr").count() == 21
     assert "this machine only" in page.inner_text("#who")
     assert page.complaints == []
+
+
+def test_a_value_left_of_the_axis_has_an_arrow_and_is_told_in_words(demo):
+    """The demo's worst label: its mark at the edge would be read as the edge."""
+    with opened(demo) as desk:
+        page = overview.refresh(visit(desk), "extractor", "demo_dev")
+    rows = re.findall(r'<svg class="plot".*?</g>', page, re.DOTALL)
+    off = [row for row in rows if 'class="beyond"' in row]
+    assert off
+    for row in off:
+        told = re.search(r"accuracy (0\.\d{3})", row)[1]
+        assert f">{told}</text>" in row and 'class="mark"' not in row
+    for row in rows:
+        arrow, words = 'class="beyond-arrow"' in row, "left of the axis" in row
+        assert (
+            arrow == words == ("left of the axis" in re.search("<title>(.*)<", row)[1])
+        )
 
 
 def test_the_page_asks_nobody_else_and_keeps_nothing(shared_alone, new_page):

@@ -1,16 +1,20 @@
 """Versions: lineage, scores, differences, aliases and the ledger, broken or not."""
 
 import json
+import re
 from dataclasses import replace
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.people.users import Right, Role
 from loop.prompts.catalog import read_aliases, read_version, write_version
 from loop.prompts.history import move_alias
+from loop.ui.pages import overview
 from loop.ui.pages.versions import events
 from loop.ui.pages.versions.ledger import Look, turn_to
 from tests.ui.conftest import barriers, sign_in
@@ -95,7 +99,7 @@ def test_a_broken_ledger_still_shows_the_page(two):
     lines = two.workspace.ledger.read_text().splitlines()
     lines[2] = lines[2].replace("demo", "Demo", 1)
     two.workspace.ledger.write_text("\n".join(lines) + "\n")
-    tables, *_, ledger, _, _ = page(two)
+    tables, *_, ledger, _, _, _ = page(two)
     assert "its chain is broken" in tables
     assert "Chain broken" in ledger
     assert "line 3" in ledger
@@ -106,6 +110,95 @@ def test_a_workspace_without_a_prompt_has_a_designed_page(desk):
     """The first visit is before the first prompt."""
     tables, *_ = events.refresh(visit(desk), None, None)
     assert "No prompt yet" in tables
+
+
+def run_version(desk, ref, **options):
+    """Run a version on the demo's cohort, as `ranloop run` does."""
+    arguments = ["run", ref, "--cohort", "demo_dev", "--engine", "rules"]
+    extra = [str(part) for pair in options.items() for part in pair]
+    where = ["--workspace", str(desk.workspace.root), "--json"]
+    done = CliRunner().invoke(app, [*arguments, *extra, *where])
+    assert done.exit_code == 0, done.output
+
+
+def test_overview_and_versions_show_the_same_score_and_interval(desk):
+    """Two pages, one number: what differs would be asked about, and rightly."""
+    tables = page(desk)[0]
+    first = overview.refresh(visit(desk), "extractor", "demo_dev")
+    numbers = r"(\d\.\d{3})(?:</b>)? <span class=\"limits\">(\[\S+, \S+\])</span>"
+    shown = re.search(r"<dt>macro-F1</dt><dd><b>" + numbers, first).groups()
+    assert re.search(r'<td class="num">' + numbers, tables).groups() == shown
+    passed = re.search(r"<b>(\d+)</b> pass<", first)[1]
+    assert f'{passed} <span class="soft">of 21</span>' in tables
+
+
+def test_times_are_marked_so_that_a_page_can_show_them_in_local_time(two):
+    """A browser knows the reader's zone; without its script UTC is said."""
+    run_version(two, "extractor@v2")
+    tables, *_, ledger, _, _, unscored = page(two)
+    first = overview.refresh(visit(two), "extractor", "demo_dev")
+    time = r'<time datetime="(\S{10}T\S{5}):\d\dZ">(\S{10} \S{5}) UTC</time>'
+    for shown in (tables, ledger, unscored, first):
+        found = re.findall(time, shown)
+        assert found
+        assert all(said == iso.replace("T", " ") for iso, said in found)
+
+
+def test_words_are_explained_where_they_first_appear(two):
+    """By something that a keyboard opens and a screen reader announces."""
+    first = overview.refresh(visit(two), "extractor", "demo_dev")
+    for shown, words in (
+        (first, ("gate", "INSUFFICIENT", "kappa", "macro-F1")),
+        (page(two)[0], ("alias", "macro-F1", "ledger")),
+    ):
+        for word in words:
+            assert f"<dt>{word}</dt><dd>" in shown
+        assert '<details class="what"><summary>' in shown
+    assert "Score corrected for selection" in first
+    record = first.index("for the record")
+    run = re.search(r"<dt>run</dt><dd><code>(.*?)</code>", first)[1]
+    assert first.index(run) > record
+
+
+def test_a_version_without_a_run_names_the_command(two):
+    """Nobody has to guess what is missing for a score."""
+    tables, *_, unscored = page(two)
+    assert "no run yet on demo_dev" in tables
+    assert "ranloop run extractor@v2 --cohort demo_dev" in tables
+    assert unscored.strip() == ""
+
+
+def test_a_run_that_waits_is_evaluated_where_it_is_shown(two):
+    """Score, verdict and entry are those of `ranloop evaluate`."""
+    run_version(two, "extractor@v2")
+    tables, *_, unscored = page(two)
+    assert "its run waits for an evaluation" in tables
+    assert 'data-act="evaluate" data-number="2"' in unscored
+    asked = visit(two, right=Right.REVISE, number="2")
+    tables, *_, unscored = events.evaluate(asked, "extractor", "demo_dev")
+    assert "extractor@v2 was evaluated on demo_dev: macro-F1 0." in unscored
+    assert "data-act" not in unscored
+    assert "its run waits" not in tables
+    *_, scored, decided = read_ledger(two.workspace.ledger)
+    assert (scored.action, decided.action) == ("evaluated", "gate_decided")
+    assert (scored.subject, scored.actor) == ("extractor@v2", "Dr A")
+    with pytest.raises(DataError, match="Open the page again"):
+        events.evaluate(asked, "extractor", "demo_dev")
+    assert seen(two) == decided.seq
+
+
+def test_a_run_over_the_first_cases_only_is_no_score(two):
+    """A trial of ten cases must not take the place of a score over all."""
+    run_version(two, "extractor@v2", **{"--limit": 10})
+    tables, *_, unscored = page(two)
+    assert "no run yet on demo_dev" in tables and unscored.strip() == ""
+
+
+def test_who_may_not_revise_is_told_who_evaluates(two):
+    """What one may not do is not offered as a button."""
+    run_version(two, "extractor@v2")
+    unscored = page(two, Role.REVIEWER)[-1]
+    assert "data-act" not in unscored and "ranloop evaluate " in unscored
 
 
 def test_a_click_shows_what_one_version_changed(two):

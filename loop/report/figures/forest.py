@@ -26,7 +26,8 @@ _TOP, _ROW = 30.0, 24.0
 def forest_svg(evaluation: Evaluation) -> str:
     """Return one row per label: sign of its verdict, exact interval, numbers.
 
-    A label far below the others is marked at the left end, as in the document.
+    A label far below the others has an arrow and its value at the left end, as in the
+    document.
     """
     axis = accuracy_axis(evaluation)
     confidence = evaluation.protocol.confidence
@@ -85,7 +86,10 @@ def _row(result: LabelResult, mark: Mark, y: float) -> str:
     parts.append(line((low, y), (high, y), colour=colour, width=2))
     parts.append(path(_end(low, y, mark), colour=colour, width=2))
     parts.append(path(f"M{high:g} {y - 4:g}v8", colour=colour, width=2))
-    parts.append(verdict_mark(_x(mark.point), y, mark.verdict))
+    if mark.off:
+        parts.append(text(low - 4, y + 4, mark.value, colour=colour))
+    else:
+        parts.append(verdict_mark(_x(mark.point), y, mark.verdict))
     return group(mark.title, *parts)
 
 

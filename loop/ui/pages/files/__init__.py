@@ -1,4 +1,4 @@
-"""The page Files: tables and documents out, cohorts, votes and verdicts in."""
+"""The page Files: what can be exported; cohorts, votes and verdicts to import."""
 
 from loop.ui.pages.files.layout import build
 

@@ -71,7 +71,7 @@ class VerdictForm(NamedTuple):
 
 
 def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
-    """Return what can be taken out, and how far one's uploads are."""
+    """Return what can be exported, and how far one's uploads are."""
     may = visit.user.may(Right.IMPORT)
     names = list(list_cohorts(visit.desk.workspace)) if may else []
     chosen = cohort if cohort in names else None

@@ -29,11 +29,13 @@ _VOTES_HINT = (
     "uncertain). The majority of all readers becomes the next reference version."
 )
 _VERDICTS_HINT = (
-    "A verdict file, YAML or CSV, as written by hand or taken out above. Its verdicts "
+    "A verdict file, YAML or CSV, as written by hand or exported above. Its verdicts "
     "wait under Revise as if they had been given here."
 )
-
-
+_KEPT_HINT = (
+    "At most 200 MB. A file that you neither import nor discard is deleted when your "
+    "session ends."
+)
 _UPLOAD = """// 'uploaded'
 window.ranloopUploads.connect(element, trigger);
 """
@@ -78,7 +80,7 @@ def build(wire: Wire, chrome: Chrome) -> Page:
     with gr.Tab("Files", id="files", elem_id="tab-files") as tab:
         out = panel(elem_id="files-out")
         with gr.Column(visible=False, elem_id="bring-in") as section:
-            panel("<h2>Bring in</h2>", elem_id="bring-in-title")
+            panel("<h2>Import</h2>", elem_id="bring-in-title")
             with gr.Tabs(elem_id="kinds"):
                 cohort, votes, verdicts = _cohort(), _votes(), _verdicts()
     checks = (
@@ -190,7 +192,8 @@ def _verdicts() -> Form:
 
 
 def _hint(text: str, name: str) -> None:
-    panel(show("files_hint.html.jinja", text=text), elem_id=name)
+    said = show("files_hint.html.jinja", text=f"{text} {_KEPT_HINT}")
+    panel(said, elem_id=name)
 
 
 def _file(kinds: Sequence[str], name: str) -> Upload:

@@ -27,7 +27,7 @@ from loop.ui.uploads import discard, named_shortly
 
 
 class Kind(StrEnum):
-    """What is brought in."""
+    """What is imported."""
 
     COHORT = "cohort"
     VOTES = "votes"

@@ -1,4 +1,4 @@
-"""What the page Files shows: what can be taken out, and what became of an upload."""
+"""What the page Files shows: what can be exported, and what became of an upload."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from loop.ui.wiring import Visit
 
 
 class Link(NamedTuple):
-    """One file that can be taken out."""
+    """One kind of file that can be exported."""
 
     text: str
     address: str
@@ -34,10 +34,10 @@ class Shelf(NamedTuple):
 
 
 def render_out(visit: Visit, prompt: str | None, cohort: str | None) -> str:
-    """Return what can be taken out for a prompt and a cohort."""
+    """Return what can be exported for a prompt and a cohort."""
     if not prompt or not cohort:
         return notice(
-            "Bring one in below, or with `ranloop cohort import`.",
+            "Import one below, or with `ranloop cohort import`.",
             title="No cohort yet",
         )
     shelves = _shelves(visit.desk, prompt, cohort)
@@ -75,7 +75,7 @@ def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
         Shelf(
             "Verdicts",
             "all that were given on this cohort, with their private comments and "
-            "exemplars; can be brought in again",
+            "exemplars; can be imported again",
             links("verdicts.yaml", "verdicts.csv"),
             "" if cohort in judged_cohorts(desk.store) else "no verdict yet",
         ),

@@ -9,13 +9,16 @@ import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LedgerError, LoopError
 from loop.core.ledger import Entry
+from loop.evaluate.gates import Verdict
 from loop.evaluate.lineage import LedgerState, ledger_state
 from loop.people.users import Right
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.prompts.diff import diff_versions
 from loop.prompts.history import move_alias
+from loop.report.numbers import interval, share
 from loop.ui.desk import Desk
 from loop.ui.pages.versions.ledger import Look, action_choices, render_ledger
+from loop.ui.pages.versions.scoring import evaluate_version, render_unscored
 from loop.ui.pages.versions.view import render_versions
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
@@ -46,6 +49,7 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
         render_ledger(desk, Look()),
         len(state.entries),
         "",
+        render_unscored(visit, prompt, cohort),
     ]
 
 
@@ -110,6 +114,19 @@ def act(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
         raise DataError("that version is not there any more. Open the page again.")
     before = versions[max(versions.index(after) - 1, 0)]
     return [before, after, _difference(visit.desk, before, after)]
+
+
+def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+    """Evaluate the run of the version that was clicked, and show the page anew."""
+    made = evaluate_version(visit, prompt, cohort)
+    said = (
+        f"{made.run.prompt} was evaluated on {made.cohort.name}: macro-F1 "
+        f"{share(made.macro.score.estimate)} {interval(made.macro.score)}, "
+        f"{made.count(Verdict.PASS)} of {len(made.labels)} labels passed. It stands in "
+        "the ledger."
+    )
+    *shown, _ = refresh(visit, prompt, cohort)
+    return [*shown, render_unscored(visit, prompt, cohort, said)]
 
 
 def point(

@@ -31,6 +31,8 @@ class Parts(NamedTuple):
     """Number of ledger entries when the page was opened."""
 
     stale: gr.HTML
+    unscored: gr.HTML
+    """Versions whose run waits for an evaluation."""
 
 
 class AliasForm(NamedTuple):
@@ -58,6 +60,7 @@ def build(wire: Wire, chrome: Chrome) -> Page:
 
 def _lay_out() -> tuple[Parts, AliasForm]:
     stale = panel(elem_id="versions-stale")
+    unscored = panel(elem_id="versions-unscored")
     tables = panel(notice("Reading the versions.", kind="wait"), elem_id="versions")
     before, after, difference = _lay_out_comparison()
     aliasing, version, form = _lay_out_alias()
@@ -74,6 +77,7 @@ def _lay_out() -> tuple[Parts, AliasForm]:
         ledger=ledger,
         seen=gr.State(0),
         stale=stale,
+        unscored=unscored,
     )
     return parts, form
 
@@ -128,6 +132,15 @@ def _connect(wire: Wire, chrome: Chrome, parts: Parts, form: AliasForm) -> None:
         name="versions_alias",
         inputs=(*chrome.context, parts.version, form.name, form.why, parts.seen),
         outputs=[*parts, form.name, form.why, form.said],
+    )
+    wire.on(
+        parts.unscored.act,
+        events.evaluate,
+        right=Right.REVISE,
+        name="versions_evaluate",
+        inputs=chrome.context,
+        outputs=[*parts],
+        show_progress="minimal",
     )
     wire.on(
         parts.stale.act,

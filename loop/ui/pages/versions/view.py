@@ -8,6 +8,7 @@ from typing import NamedTuple
 from loop.core.ledger import Entry
 from loop.evaluate.history import VersionScore, score_history
 from loop.evaluate.lineage import lineage_graph
+from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.rescore import with_intervals
 from loop.evaluate.tried import Standing
 from loop.prompts.history import VersionHistory, read_history
@@ -16,6 +17,7 @@ from loop.report.figures.versions import version_chart
 from loop.revise import drafts as open_drafts
 from loop.revise.drafts import DraftInfo, list_open_drafts
 from loop.ui.desk import Desk
+from loop.ui.pages.versions.scoring import newest_runs
 from loop.ui.show import show
 
 _PLURAL = {"term", "exclusion", "clarification", "exemplar"}
@@ -68,7 +70,7 @@ def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
     """
     scores = score_history(desk.workspace, prompt, cohort)
     scored = desk.memo.get(
-        ("intervals", scores),
+        ("intervals", scores, protocol_digest(desk.workspace)),
         lambda: with_intervals(desk.workspace, desk.store, scores),
     )
     by_number = {one.number: one for one in scored if one.number}
@@ -84,6 +86,7 @@ def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
         lineage=lineage_svg(lineage_graph(desk.workspace, prompt)),
         chart=version_chart(scored),
         score_count=sum(bool(one.run) for one in scored),
+        ran=set(newest_runs(desk, cohort)) if cohort else set(),
         rows=rows,
         drafts=_draft_rows(scored, waiting),
     )
