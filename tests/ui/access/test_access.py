@@ -187,6 +187,18 @@ def test_the_fifth_failure_locks_even_the_right_password_out(access, time):
     assert access.enter("reader", GOOD, "2.2.2.2").token
 
 
+def test_the_right_password_after_the_wait_works_for_good(access, time):
+    """Today's colleague, and whoever comes next from the same address."""
+    for n in range(20):
+        access.enter(f"user {n}", "wrong", "1.1.1.1")
+    assert access.enter("reader", GOOD, "1.1.1.1") == ("", 30)
+    time.pass_s(30)
+    for name in ("reader", "reader", "editor"):
+        entrance = access.enter(name, GOOD, "1.1.1.1")
+        assert entrance.token
+        access.leave(entrance.token, "1.1.1.1")
+
+
 def test_the_log_names_known_users_only(access, users):
     """A password typed into the wrong field must not be kept."""
     access.enter("my secret password", "", "1.1.1.1")

@@ -85,6 +85,17 @@ def test_the_locked_form_says_for_how_long(client, time):
     assert client.sign_in("reviewer").status == 303
 
 
+def test_after_an_address_was_locked_its_people_come_and_go(client, time):
+    """The right password once the wait is over: out and in again, and the next one."""
+    for n in range(20):
+        client.sign_in(f"user {n}", "wrong")
+    assert client.sign_in("reviewer").status == 429
+    time.pass_s(31)
+    for name in ("reviewer", "reviewer", "editor"):
+        assert client.sign_in(name).status == 303
+        assert client.post("/sign-out", b"").status == 303
+
+
 def test_longer_locks_are_told_in_minutes(client, time):
     """Nobody counts to 480."""
     for _ in range(9):
