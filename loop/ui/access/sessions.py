@@ -1,4 +1,8 @@
-"""Sessions, kept by the server: a browser holds a random token and nothing else."""
+"""Sessions, kept by the server: a browser holds a random token and nothing else.
+
+Beside them, whose the pages are that are open: Gradio keeps the state of each under an
+id that the page made up, and asks nobody who comes with it.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,9 @@ class Spans:
 
     most: int = 2_000
     """Sessions of all users, likewise."""
+
+    pages: int = 200
+    """Open pages of one user, likewise."""
 
 
 SPANS = Spans()
@@ -128,6 +135,61 @@ class Sessions:
     def _over(self, session: Session, now: datetime) -> bool:
         idle = now - session.seen > timedelta(seconds=self._spans.idle_s)
         return idle or now - session.opened > timedelta(seconds=self._spans.longest_s)
+
+
+class OpenPages:
+    """Which user each open page is of, for many threads.
+
+    Whoever comes with a page's id first has it; nobody else does, until it was unused
+    for as long as a session can last.
+    """
+
+    def __init__(
+        self, spans: Spans = SPANS, *, now: Clock = lambda: datetime.now(UTC)
+    ) -> None:
+        self._spans = spans
+        self._now = now
+        self._lock = Lock()
+        self._owners: dict[str, OrderedDict[bytes, datetime]] = {}
+        self._pages: dict[bytes, str] = {}
+
+    def claim(self, page: str, name: str) -> bool:
+        """Note that `name` uses the page with the id `page`; False: it is another's.
+
+        A user who opens too many gives up the one unused for longest; nobody can make
+        others give up theirs.
+        """
+        key, user = _digest(page), name_key(name)
+        with self._lock:
+            now = self._now()
+            if self._owner(key, now) not in (None, user):
+                return False
+            own = self._owners.setdefault(user, OrderedDict())
+            own[key] = now
+            own.move_to_end(key)
+            self._pages[key] = user
+            for old in list(own):
+                if len(own) <= self._spans.pages and not self._over(own[old], now):
+                    break
+                self._forget(old)
+            return True
+
+    def _owner(self, key: bytes, now: datetime) -> str | None:
+        user = self._pages.get(key)
+        if user is not None and self._over(self._owners[user][key], now):
+            self._forget(key)
+            return None
+        return user
+
+    def _forget(self, key: bytes) -> None:
+        user = self._pages.pop(key)
+        own = self._owners[user]
+        del own[key]
+        if not own:
+            del self._owners[user]
+
+    def _over(self, used: datetime, now: datetime) -> bool:
+        return now - used > timedelta(seconds=self._spans.longest_s)
 
 
 def _digest(token: str) -> bytes:

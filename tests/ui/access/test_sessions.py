@@ -2,7 +2,7 @@
 
 import pytest
 
-from loop.ui.access.sessions import Sessions, Spans
+from loop.ui.access.sessions import OpenPages, Sessions, Spans
 
 
 @pytest.fixture
@@ -86,3 +86,48 @@ def test_ended_sessions_make_room_first(sessions, time):
     token = sessions.open("ann", "p")
     assert sessions.find(token) is not None
     assert len(sessions._sessions) == 1
+
+
+@pytest.fixture
+def pages(time):
+    """Return open pages on a clock moved by hand."""
+    return OpenPages(Spans(pages=3), now=time)
+
+
+def test_a_page_is_of_who_opened_it(pages):
+    """However their name is capitalised, and of nobody else."""
+    assert pages.claim("one", "Ann")
+    assert pages.claim("one", "ANN")
+    assert not pages.claim("one", "ben")
+    assert pages.claim("two", "ben")
+
+
+def test_a_page_is_kept_until_no_session_of_it_can_be_left(pages, time):
+    """Gradio keeps its state for some time after it was closed."""
+    pages.claim("one", "ann")
+    for _ in range(3):
+        time.pass_s(12 * 3600)
+        assert not pages.claim("one", "ben")
+        assert pages.claim("one", "ann")
+    time.pass_s(12 * 3600 + 1)
+    assert pages.claim("one", "ben")
+    assert not pages.claim("one", "ann")
+
+
+def test_who_opens_too_many_pages_gives_up_their_own(pages):
+    """Nobody can push others out, and memory is bounded."""
+    pages.claim("kept", "ben")
+    for n in range(100):
+        assert pages.claim(f"page {n}", "ann")
+    assert not pages.claim("kept", "ann")
+    assert not pages.claim("page 99", "ben")
+    assert pages.claim("page 0", "ben")
+    assert len(pages._pages) == 5
+
+
+def test_what_nobody_uses_is_forgotten(pages, time):
+    """Of users who have left, too."""
+    pages.claim("one", "ann")
+    time.pass_s(12 * 3600 + 1)
+    pages.claim("one", "ben")
+    assert set(pages._owners) == {"ben"}
