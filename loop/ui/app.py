@@ -20,7 +20,7 @@ from loop.ui.desk import Desk
 from loop.ui.pages import files, overview, readers, revise, versions
 from loop.ui.pages.page import Page
 from loop.ui.pages.review import page as review
-from loop.ui.wiring import QuietBlocks, Visit, Wire
+from loop.ui.wiring import GuardedBlocks, Visit, Wire
 
 BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (
     overview.build,
@@ -43,8 +43,8 @@ class Workbench(NamedTuple):
 def build_workbench(desk: Desk) -> Workbench:
     """Return the front end on `desk`."""
     wire = Wire(desk)
-    with QuietBlocks(
-        title="ranloop", analytics_enabled=False, fill_width=True
+    with GuardedBlocks(
+        wire, title="ranloop", analytics_enabled=False, fill_width=True
     ) as blocks:
         prompt, cohort, who = build_header()
         with gr.Tabs(elem_id="pages") as tabs:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -20,14 +21,14 @@ from loop.core.errors import LoopError
 from loop.core.paths import Workspace
 from loop.run.store import open_store
 from loop.ui.access.access import Access
-from loop.ui.access.gate import SIZES, build_gate
+from loop.ui.access.gate import build_gate
 from loop.ui.access.protocol import server_config
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
 from loop.ui.downloads import add_downloads
 from loop.ui.look import css, head, theme
 from loop.ui.pages import overview
-from loop.ui.uploads import open_inbox
+from loop.ui.uploads import add_uploads, keep_swept, open_inbox
 
 
 class Address(NamedTuple):
@@ -59,13 +60,25 @@ def build_app(desk: Desk) -> ASGIApp:
     Gradio's own links are off.
     """
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-    os.environ["GRADIO_TEMP_DIR"] = str(open_inbox(desk.workspace))
+    open_inbox(desk.workspace)
+    # Gradio gets no file, and may write none: see `GuardedBlocks`.
+    os.environ["GRADIO_TEMP_DIR"] = os.devnull
     # Beside the building, and done before anybody is let in.
     warming = Thread(target=warm, args=(desk,), name="warm", daemon=True)
     warming.start()
     blocks = build_workbench(desk).blocks
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @asynccontextmanager
+    async def sweeping(_: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(keep_swept(desk.workspace, desk.access))
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=sweeping)
     add_downloads(app, desk)
+    add_uploads(app, desk)
     gr.mount_gradio_app(
         app,
         blocks,
@@ -75,7 +88,6 @@ def build_app(desk: Desk) -> ASGIApp:
         footer_links=[],
         show_error=False,
         ssr_mode=False,
-        max_file_size=SIZES.upload,
         theme=theme(),
         css=css(),
         head=head(),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 import gradio as gr
 
-from loop.core.errors import LoopError
+from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
 from loop.people.users import Right, User
 from loop.release.keys import signer_for
@@ -21,6 +23,13 @@ from loop.ui.show import plain
 _LOG = logging.getLogger("loop.ui")
 
 Handler = Callable[..., Any]
+
+_SCALARS = (str, bool, int, float)
+_LONGEST_NAME = 64
+"""Characters of the name that a browser tab gives itself; Gradio's have about 11."""
+
+_MOST_TABS = 500
+"""Browser tabs whose place is remembered, of all users; one more forgets the oldest."""
 
 _UNFIT = (
     "a value or a kind of file came that this page does not offer, or not any more. "
@@ -40,6 +49,27 @@ class Visit:
     data: Mapping[str, Any]
     """What the browser says of the event. Untrusted, as are all values."""
 
+    session: str = ""
+    """Id of the session, as `Access.session_id` has it: uploads belong to it."""
+
+
+class BrowserTabs:
+    """Whose each browser tab is, by the name it gave itself; for many threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = Lock()
+        self._owners: OrderedDict[str, str] = OrderedDict()
+
+    def owner(self, tab: str, user: str) -> str:
+        """Return who used `tab` first; `user`, where nobody has."""
+        with self._lock:
+            owner = self._owners.setdefault(tab, user)
+            self._owners.move_to_end(tab)
+            while len(self._owners) > self._most:
+                self._owners.popitem(last=False)
+            return owner
+
 
 @dataclass(slots=True)
 class Wire:
@@ -48,6 +78,38 @@ class Wire:
     desk: Desk
     rights: dict[str, Right | None] = field(default_factory=dict)
     """Name of each connection to the right it asks for."""
+
+    tabs: BrowserTabs = field(default_factory=lambda: BrowserTabs(_MOST_TABS))
+
+    def admit(self, name: object, request: Any, tab: str | None) -> None:
+        """Let an event pass if its sender may send it, before its values are touched.
+
+        Parameters
+        ----------
+        name
+            Of the connection; one that was not made with `on` is open to nobody.
+        tab
+            Name that the browser tab gave itself. The server keeps where each tab is
+            under it, so that it belongs to whoever used it first.
+
+        Raises
+        ------
+        PermissionRefused
+            None of their roles grants the right, or nobody is signed in.
+        DataError
+            There is no such connection, or the tab is another person's.
+        """
+        if not isinstance(name, str) or name not in self.rights:
+            raise DataError("there is no such function. Load the page again.")
+        right, access = self.rights[name], self.desk.access
+        if right is None:
+            user = access.user_of(request)
+        else:
+            user = access.require(request, right)
+        if tab is not None and self.tabs.owner(tab, user.name) != user.name:
+            raise DataError(
+                "this tab was opened by another person. Load the page again."
+            )
 
     def on(
         self,
@@ -93,41 +155,62 @@ class Wire:
         )
 
 
-class QuietBlocks(gr.Blocks):
-    """Gradio's front end, except that its log never gets what a visitor sent.
+class GuardedBlocks(gr.Blocks):
+    """Gradio's front end, which asks for the right before it looks at a value.
 
-    Before and after a handler Gradio checks values itself. When one does not fit, it
-    would print it, with a traceback: words of a search, or of a case.
+    By itself Gradio prepares the values of an event before it calls the handler: a
+    value in the form of a file is copied from the server's own disk, or fetched from
+    another machine, whoever sent it. And what does not fit it prints, with a
+    traceback: words of a search, or of a case.
     """
 
-    async def preprocess_data(
-        self, block_fn: Any, inputs: list[Any], *more: Any, **options: Any
-    ) -> list[Any]:
-        """Return the values of an event as its handler takes them.
+    def __init__(self, wire: Wire, **options: Any) -> None:
+        super().__init__(**options)
+        self._wire = wire
+        # Each browser tab has a copy of all components; others make room for it.
+        self.state_session_capacity = _MOST_TABS
 
-        Raises
-        ------
-        gr.Error
-            A file is named by its address elsewhere: Gradio would go and fetch it,
-            before anything asks who wants it.
-        """
-        if _is_elsewhere(inputs):
-            raise refused(_UNFIT)
-        found: list[Any] = await super().preprocess_data(
-            block_fn, inputs, *more, **options
-        )
-        return found
-
-    async def process_api(self, *args: Any, **options: Any) -> dict[str, Any]:
+    async def process_api(
+        self,
+        block_fn: Any,
+        inputs: list[Any],
+        state: Any = None,
+        request: Any = None,
+        iterator: Any = None,
+        session_hash: str | None = None,
+        *rest: Any,
+        **options: Any,
+    ) -> dict[str, Any]:
         """Return what an event answers.
 
         Raises
         ------
         gr.Error
-            Whatever went wrong; nothing is printed of it.
+            Whoever asks lacks the right, the browser tab is another person's, a value
+            is none that a form of ours sends, or whatever else went wrong; nothing is
+            printed of it.
         """
+        function = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
         try:
-            return await super().process_api(*args, **options)
+            if session_hash is not None and len(session_hash) > _LONGEST_NAME:
+                # Gradio has made room for it already.
+                self.state_holder.session_data.pop(session_hash, None)
+                raise refused(_UNFIT)
+            self._wire.admit(getattr(function, "api_name", None), request, session_hash)
+            if not all(map(_is_plain, inputs)):
+                raise refused(_UNFIT)
+            return await super().process_api(
+                block_fn,
+                inputs,
+                state,
+                request,
+                iterator,
+                session_hash,
+                *rest,
+                **options,
+            )
+        except LoopError as error:
+            raise refused(str(error)) from None
         except gr.Error as error:
             if not error.print_exception:
                 raise
@@ -136,14 +219,14 @@ class QuietBlocks(gr.Blocks):
             raise refused(_report(error), title="A fault in ranloop") from None
 
 
-def _is_elsewhere(value: Any) -> bool:
-    """Return whether `value` names a file that lies on another machine, anywhere."""
+def _is_plain(value: Any) -> bool:
+    """Return whether a form of ours sends it: a text, a number, or a list of them.
+
+    A file is none: files have a way in of their own, see `loop.ui.uploads`.
+    """
     if isinstance(value, list):
-        return any(map(_is_elsewhere, value))
-    if not isinstance(value, dict):
-        return False
-    path = str(value.get("path", "")).strip().lower()
-    return path.startswith(("http:", "https:")) or _is_elsewhere(list(value.values()))
+        return all(one is None or isinstance(one, _SCALARS) for one in value)
+    return value is None or isinstance(value, _SCALARS)
 
 
 def guard(desk: Desk, handler: Handler, right: Right | None) -> Handler:
@@ -180,7 +263,8 @@ def _visit(
         actor = replace(user.actor(right), signer=signer)
     data = getattr(event, "_data", None)
     known = data if isinstance(data, dict) else {}
-    return Visit(desk=desk, user=user, actor=actor, data=known)
+    session = desk.access.session_id(request)
+    return Visit(desk=desk, user=user, actor=actor, data=known, session=session)
 
 
 def refused(text: str, *, title: str = "Not done") -> gr.Error:

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import zlib
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -16,7 +18,7 @@ from loop.ui.pages.files import events
 from loop.ui.pages.files.steps import Kind, Visitor, look
 from loop.ui.uploads import open_inbox
 from tests.ui.conftest import barriers, sign_in
-from tests.ui.visits import choose_cohort, enter, opened, until, visit
+from tests.ui.visits import SESSION, choose_cohort, enter, opened, until, visit
 
 SITE = """case_id,text,patient,Pneumothorax
 x1,Clear lungs. No pneumothorax.,p1,absent
@@ -50,12 +52,13 @@ def desk(demo):
 
 
 def upload(desk, name, content):
-    """Put a file where the front end puts it; return its path."""
-    folder = desk.workspace.private / "uploads" / f"of-{name}"
-    folder.mkdir()
+    """Put a file where uploads of the session lie; return its id."""
+    upload_id = f"{zlib.crc32(name.encode()):032x}"
+    folder = desk.workspace.private / "uploads" / SESSION / upload_id
+    folder.mkdir(parents=True)
     raw = content if isinstance(content, bytes) else content.encode()
     (folder / name).write_bytes(raw)
-    return str(folder / name)
+    return upload_id
 
 
 def editor(desk):
@@ -80,7 +83,7 @@ def said(guest, kind):
 
 def private_files(desk):
     """Return the names of files that wait, or were forgotten."""
-    folders = ("uploads", "received", "trials")
+    folders = ("uploads", "trials")
     return [
         path.name
         for folder in folders
@@ -197,12 +200,21 @@ def test_without_a_file_the_form_says_so(desk):
         events.check_cohort(editor(desk), *cohort_form(None))
 
 
-def test_a_wrong_option_leaves_no_file_behind(desk):
-    """The file went with the form that was refused."""
-    form = cohort_form(upload(desk, "site.csv", SITE), encoding="klingon")
+def test_a_wrong_option_can_be_corrected_without_uploading_again(desk):
+    """The file stays with the form that was refused."""
+    guest, file = editor(desk), upload(desk, "site.csv", SITE)
     with pytest.raises(DataError, match="unknown encoding"):
-        events.check_cohort(editor(desk), *form)
-    assert private_files(desk) == []
+        events.check_cohort(guest, *cohort_form(file, encoding="klingon"))
+    events.check_cohort(guest, *cohort_form(file))
+    assert "site.csv was checked" in said(guest, Kind.COHORT)
+
+
+def test_a_file_of_another_session_is_not_found(desk):
+    """Also where the same person has signed in twice."""
+    file = upload(desk, "site.csv", SITE)
+    stranger = replace(editor(desk), session="another")
+    with pytest.raises(DataError, match="not there any more"):
+        events.check_cohort(stranger, *cohort_form(file))
 
 
 @pytest.mark.slow
@@ -237,7 +249,6 @@ def test_a_majority_that_is_no_number_is_refused(desk, need):
     file = upload(desk, "v.csv", "reader,case_id,label,value\n")
     with pytest.raises(DataError, match="not a number from 1"):
         events.check_votes(editor(desk), file, "demo_dev", need, False)
-    assert private_files(desk) == []
 
 
 def test_verdicts_are_kept_as_open_ones_once_confirmed(desk):
@@ -289,7 +300,7 @@ def test_a_reviewer_cannot_import_by_hand(shared, new_page):
     with httpx.Client(
         base_url=shared, cookies=jar, headers={"Origin": shared}
     ) as client:
-        sent = client.post("/gradio_api/upload", files={"files": ("a.csv", b"x")})
+        sent = client.post("/upload?name=a.csv", content=b"x")
         assert sent.status_code == 403
         for name in ("import_cohort", "discard_votes", "poll_verdicts"):
             answer = client.post(f"/gradio_api/run/{name}", json={"data": []})
@@ -314,7 +325,7 @@ def test_a_cohort_is_brought_in_with_the_browser(served_alone, new_page, tmp_pat
     enter(page, served_alone, "Files")
     page.fill("#cohort-name input, #cohort-name textarea", "site_b")
     page.set_input_files("#cohort-file input[type=file]", tmp_path / "site.csv")
-    page.wait_for_selector("#cohort-file .file-preview")
+    page.wait_for_selector("#cohort-file [data-state=there]")
     page.click("#cohort-check")
     page.wait_for_selector("#cohort-said .found")
     enter(page, served_alone, "Files")

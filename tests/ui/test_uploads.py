@@ -1,81 +1,173 @@
-"""What is uploaded waits where no browser can fetch it, and not for long."""
+"""Uploads: one way in, owned by a session, no path from a browser, not for long."""
 
 import os
+import socket
 import time
+from contextlib import closing
+from urllib.parse import urlsplit
 
 import pytest
 
 from loop.core.errors import DataError
-from loop.ui.uploads import discard, named_shortly, open_inbox, receive, sweep
+from loop.ui import uploads
+from loop.ui.uploads import MOST, discard, find_upload, named_shortly, open_inbox, sweep
+from tests.ui.hostile import sign_in
+from tests.ui.visits import SESSION, until
 
 HOUR = 3600
+ID = "a" * 32
 
 
-def upload(workspace, name="site.csv"):
-    """Put a file where the front end puts it; return its path."""
-    folder = workspace.private / "uploads" / "0a1b"
+def upload(workspace, name="site.csv", session=SESSION, upload_id=ID):
+    """Put a file where uploads of a session lie; return its path."""
+    folder = workspace.private / "uploads" / session / upload_id
     folder.mkdir(parents=True)
     (folder / name).write_text("case_id,text\n")
     return folder / name
 
 
-def test_a_received_file_leaves_the_folder_that_is_served(workspace):
-    """Gradio hands out everything that lies where uploads arrive."""
-    inbox = open_inbox(workspace)
-    path = receive(workspace, str(upload(workspace)))
-    assert not any(inbox.iterdir())
-    assert path.name == "site.csv"
-    assert not path.is_relative_to(inbox)
-    assert os.stat(path).st_mode & 0o777 == 0o600
+def test_a_session_finds_what_it_has_uploaded(workspace):
+    """By the id it was given."""
+    open_inbox(workspace)
+    path = upload(workspace)
+    assert find_upload(workspace, SESSION, ID) == path
     discard(path)
     assert not path.parent.exists()
 
 
-@pytest.mark.parametrize("name", ["../store.db", "nothing.csv"])
-def test_nothing_else_is_taken_for_an_upload(workspace, name):
-    """The path comes from the browser."""
-    inbox = open_inbox(workspace)
-    (workspace.private / "store.db").write_text("private")
+@pytest.mark.parametrize(
+    "named",
+    ["", None, "..", "../store.db", "b" * 32, f"../{SESSION}/{ID}", "A" * 32, "\0"],
+)
+def test_nothing_but_the_id_of_an_upload_finds_a_file(workspace, named):
+    """What comes from a browser is never part of a path."""
+    open_inbox(workspace)
+    upload(workspace)
     with pytest.raises(DataError, match="not there any more"):
-        receive(workspace, str(inbox / name))
-    assert (workspace.private / "store.db").exists()
+        find_upload(workspace, SESSION, named)
 
 
-def test_a_link_out_of_the_folder_is_not_followed(workspace, tmp_path):
-    """A link in the inbox is no upload."""
-    inbox = open_inbox(workspace)
-    (tmp_path / "secret").write_text("x")
-    (inbox / "a.csv").symlink_to(tmp_path / "secret")
+def test_another_session_does_not_find_it(workspace):
+    """Also not with the right id."""
+    open_inbox(workspace)
+    upload(workspace)
     with pytest.raises(DataError):
-        receive(workspace, str(inbox / "a.csv"))
+        find_upload(workspace, "1" * 32, ID)
 
 
-def test_a_new_start_finds_both_folders_empty(workspace):
+@pytest.mark.parametrize("kind", ["link", "pipe", "hard link", "two files", "folder"])
+def test_what_is_no_file_of_an_upload_is_refused(workspace, tmp_path, kind):
+    """Nothing is opened to find out."""
+    open_inbox(workspace)
+    path = upload(workspace)
+    secret = tmp_path / "secret.csv"
+    secret.write_text("x")
+    if kind == "two files":
+        (path.parent / "more.csv").write_text("x")
+    else:
+        path.unlink()
+        make = {
+            "link": lambda: path.symlink_to(secret),
+            "pipe": lambda: os.mkfifo(path),
+            "hard link": lambda: path.hardlink_to(secret),
+            "folder": path.mkdir,
+        }
+        make[kind]()
+    with pytest.raises(DataError):
+        find_upload(workspace, SESSION, ID)
+
+
+def test_a_folder_that_is_a_link_is_refused(workspace, tmp_path):
+    """A file outside would be taken for an upload."""
+    open_inbox(workspace)
+    path = upload(workspace)
+    (tmp_path / "out").mkdir()
+    path.rename(tmp_path / "out" / path.name)
+    path.parent.rmdir()
+    path.parent.symlink_to(tmp_path / "out")
+    with pytest.raises(DataError):
+        find_upload(workspace, SESSION, ID)
+
+
+def test_a_new_start_finds_the_folder_empty(workspace):
     """Nothing that was uploaded outlives the server."""
     open_inbox(workspace)
-    receive(workspace, str(upload(workspace)))
-    upload(workspace, "more.csv")
+    upload(workspace)
     inbox = open_inbox(workspace)
     assert not any(inbox.iterdir())
-    assert not any((workspace.private / "received").iterdir())
     assert os.stat(inbox).st_mode & 0o777 == 0o700
 
 
-def test_only_what_nobody_used_for_long_is_swept_away(workspace):
-    """A file that someone is about to confirm stays."""
+def test_the_files_of_a_session_end_with_it(workspace):
+    """Those of open sessions stay."""
     open_inbox(workspace)
-    old = receive(workspace, str(upload(workspace)))
-    new = receive(workspace, str(upload(workspace)))
-    past = time.time() - 2 * HOUR
+    kept, gone = upload(workspace), upload(workspace, session="1" * 32)
+    sweep(workspace, {SESSION})
+    assert kept.exists()
+    assert not gone.exists()
+
+
+def test_what_nobody_imports_is_deleted_after_an_hour(workspace):
+    """A forgotten file holds clinical text."""
+    open_inbox(workspace)
+    old, new = upload(workspace), upload(workspace, upload_id="b" * 32)
+    past = time.time() - HOUR - 1
     os.utime(old.parent, (past, past))
-    sweep(workspace)
-    assert (old.exists(), new.exists()) == (False, True)
+    sweep(workspace, {SESSION})
+    assert not old.exists()
+    assert new.exists()
 
 
-def test_an_error_names_the_file_and_not_where_it_waits(workspace):
-    """A visitor knows the file by its name."""
+def test_messages_name_a_file_and_not_where_it_waits(workspace):
+    """The folder says nothing to whoever sent the file."""
     open_inbox(workspace)
-    path = receive(workspace, str(upload(workspace)))
-    with pytest.raises(DataError) as refusal, named_shortly(path):
-        raise DataError(f"{path} is UTF-16. Save it as UTF-8.")
-    assert str(refusal.value) == "site.csv is UTF-16. Save it as UTF-8."
+    path = upload(workspace)
+    with pytest.raises(DataError, match=r"^site\.csv, line 2"), named_shortly(path):
+        raise DataError(f"{path}, line 2: wrong")
+
+
+@pytest.mark.slow
+def test_a_file_goes_when_its_sender_signs_out(served, demo, monkeypatch):
+    """Within seconds, without another request."""
+    client = sign_in(served, "Dr Editor")
+    with closing(client):
+        sent = client.post("/upload", params={"name": "a.csv"}, content=b"words")
+        assert sent.json()["name"] == "a.csv"
+        inbox = demo.private / "uploads"
+        (path,) = inbox.rglob("a.csv")
+        assert path.read_bytes() == b"words"
+        assert path.stat().st_mode & 0o777 == 0o600
+        client.post("/sign-out")
+    until(lambda: not any(inbox.iterdir()), limit_s=10 * uploads.SWEEP_S)
+
+
+@pytest.mark.slow
+def test_files_are_taken_by_name_and_number(served, demo):
+    """A name is no path, and one session cannot fill the disk with files."""
+    inbox = demo.private / "uploads"
+    with closing(sign_in(served, "Dr Editor")) as client:
+        for name in ("../a.csv", "a/b.csv", "", "..", "a\nb.csv", "x" * 300):
+            answer = client.post("/upload", params={"name": name}, content=b"x")
+            assert answer.status_code == 422, name
+            assert "name of the file" in answer.json()["detail"]
+        assert not any(path.is_file() for path in inbox.rglob("*"))
+        for number in range(MOST + 3):
+            client.post("/upload", params={"name": f"{number}.csv"}, content=b"x")
+        assert sum(path.is_file() for path in inbox.rglob("*")) == MOST
+
+
+@pytest.mark.slow
+def test_of_an_upload_that_breaks_off_nothing_stays(served, demo):
+    """The browser was closed in the middle."""
+    inbox = demo.private / "uploads"
+    with closing(sign_in(served, "Dr Editor")) as client:
+        cookie = "; ".join(f"{k}={v}" for k, v in client.cookies.items())
+    where = urlsplit(served)
+    head = (
+        f"POST /upload?name=a.csv HTTP/1.1\r\nHost: {where.netloc}\r\n"
+        f"Origin: {served}\r\nCookie: {cookie}\r\nContent-Length: 1000000\r\n\r\n"
+    )
+    with socket.create_connection((where.hostname, where.port)) as line:
+        line.sendall(head.encode() + b"x" * 1000)
+        until(lambda: list(inbox.rglob("a.csv")))
+    until(lambda: not list(inbox.rglob("a.csv")))

@@ -1,7 +1,6 @@
 """Every event asks who it is for, and a bug tells nobody's text."""
 
 import logging
-import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +14,7 @@ from loop.people.users import Right, Role, User
 from loop.release.keys import make_key
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
-from loop.ui.wiring import QuietBlocks, Wire, guard
+from loop.ui.wiring import BrowserTabs, GuardedBlocks, Wire, guard
 from tests.ui.conftest import awaited, in_a_loop
 
 
@@ -35,6 +34,10 @@ class Entrance:
         """Return the user, if their roles grant `right`."""
         self.user.actor(right)
         return self.user
+
+    def session_id(self, request):
+        """Return an id."""
+        return "0"
 
 
 NOWHERE = Workspace(Path("/nowhere"))
@@ -103,43 +106,67 @@ def test_a_bug_is_logged_by_its_place_and_never_by_its_values(caplog):
     assert "test_wiring.py" in caplog.text
 
 
+def send(values, *, name="take", roles=(Role.REVIEWER,), **sent):
+    """Return what an event answers that takes one text and one choice."""
+
+    async def asked():
+        wire = Wire(desk_for(*roles))
+        with GuardedBlocks(wire) as blocks:
+            menu, box = gr.Dropdown(["a"]), gr.Textbox()
+            wire.on(
+                menu.input,
+                lambda visit, *values: None,
+                right=Right.JUDGE,
+                name="take",
+                inputs=[menu, box],
+            )
+        function = next(one for one in blocks.fns.values() if one.api_name == name)
+        return await blocks.process_api(function, values, **sent)
+
+    return awaited(asked)
+
+
 def test_a_value_that_is_not_offered_is_refused_and_printed_nowhere(capfd, caplog):
     """Gradio checks values before any handler, and would print what does not fit."""
-
-    def send(value):
-        async def sent():
-            with QuietBlocks() as blocks:
-                menu = gr.Dropdown(["a"])
-                menu.input(lambda value: value, menu)
-            return await blocks.process_api(0, value)
-
-        return awaited(sent)
-
-    for value in (["small left effusion"], [{"path": "small left effusion"}], []):
+    named = {"path": "small left effusion", "meta": {"_type": "gradio.FileData"}}
+    for values in (
+        ["small left effusion", ""],
+        [named, ""],
+        ["a", [named]],
+        ["a", [["small left effusion"]]],
+        ["a"],
+        [],
+    ):
         with pytest.raises(gr.Error) as told:
-            send(value)
+            send(values)
         assert told.value.print_exception is False
         said = "".join([told.value.message, caplog.text, *capfd.readouterr()])
         assert "effusion" not in said
 
 
-def test_a_file_that_lies_elsewhere_is_not_fetched():
-    """Whoever has signed in could make the server ask other machines."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(0.2)
-        address = f"HTTP://127.0.0.1:{listener.getsockname()[1]}/a.csv"
-        named = {"path": address, "meta": {"_type": "gradio.FileData"}}
+def test_the_right_is_asked_before_a_value_is_looked_at():
+    """A choice that does not fit says so only to those who may choose."""
+    with pytest.raises(gr.Error, match="does not offer"):
+        send(["no such choice", ""])
+    with pytest.raises(gr.Error, match="takes the role"):
+        send(["no such choice", ""], roles=(Role.READER,))
 
-        async def sent():
-            with QuietBlocks() as blocks:
-                file = gr.File()
-                file.upload(lambda value: value, file)
-            return await blocks.process_api(0, [named])
 
-        with pytest.raises(gr.Error, match="does not offer"):
-            awaited(sent)
-        with pytest.raises(TimeoutError):
-            listener.accept()
+def test_a_tab_belongs_to_whoever_used_it_first():
+    """Its name comes from the browser, and the server keeps where it is under it."""
+    tabs = BrowserTabs(2)
+    assert tabs.owner("one", "Dr. A") == "Dr. A"
+    assert tabs.owner("one", "Dr. B") == "Dr. A"
+    for name in ("two", "three"):
+        tabs.owner(name, "Dr. B")
+    assert tabs.owner("one", "Dr. B") == "Dr. B"
+
+
+def test_an_event_that_was_not_connected_by_the_wire_is_open_to_nobody():
+    """Whatever Gradio itself adds to a page."""
+    wire = Wire(desk_for(Role.ADMIN))
+    with pytest.raises(DataError, match="no such function"):
+        wire.admit("load", None, None)
 
 
 def test_data_of_an_event_that_is_no_object_is_no_data():

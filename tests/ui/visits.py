@@ -11,6 +11,9 @@ from loop.ui.desk import Desk
 from loop.ui.wiring import Visit
 from tests.ui.conftest import open_tab
 
+SESSION = "0" * 32
+"""Id of the session in which these visits take place."""
+
 
 @contextmanager
 def opened(workspace, **options):
@@ -28,7 +31,9 @@ def opened(workspace, **options):
 def visit(desk, *roles, right=Right.SEE, name="Dr A", **data):
     """Return the visit of someone with `roles`, by default all of them."""
     user = User(name=name, roles=roles or tuple(Role))
-    return Visit(desk=desk, user=user, actor=user.actor(right), data=data)
+    return Visit(
+        desk=desk, user=user, actor=user.actor(right), data=data, session=SESSION
+    )
 
 
 def enter(page, url, tab):

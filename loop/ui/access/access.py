@@ -21,11 +21,21 @@ from loop.ui.access.alone import find_alone
 from loop.ui.access.cookies import token_of
 from loop.ui.access.hosts import Hosts
 from loop.ui.access.proxies import NOBODY, Proxies
-from loop.ui.access.sessions import SPANS, OpenPages, Sessions, Spans
+from loop.ui.access.sessions import (
+    SPANS,
+    OpenTabs,
+    Session,
+    Sessions,
+    Spans,
+    session_id,
+)
 
 _LOG = logging.getLogger("loop.ui.access")
 
 Clock = Callable[[], datetime]
+
+_ALONE = "alone"
+"""Id of the one session where nobody signs in."""
 
 
 class Entrance(NamedTuple):
@@ -70,7 +80,7 @@ class Access:
         self._now = now
         self._roster = Roster(workspace)
         self._sessions = Sessions(spans, now=now)
-        self._pages = OpenPages(spans, now=now)
+        self._tabs = OpenTabs(spans, now=now)
         self._attempts = Attempts(now=now)
         self._alone = find_alone(read_users(workspace), hosts, local, sign_in=sign_in)
         self._began_alone = self._alone is not None
@@ -173,21 +183,49 @@ class Access:
         if session is None:
             raise SignInRequired("your session has ended. Sign in again.")
         user = self._roster.find(session.name)
-        if user is None or user.disabled or _proof(user) != session.proof:
+        if user is None or not self._stands(session):
             self._sessions.close(token)
             raise SignInRequired("your session has ended. Sign in again.")
         return user
+
+    def session_id(self, request: Any) -> str:
+        """Return the id of a request's session; of whoever works alone, always one."""
+        if self._alone is not None:
+            return _ALONE
+        return session_id(token_of(getattr(request, "request", None) or request))
+
+    def open_sessions(self) -> frozenset[str]:
+        """Return the ids of the sessions whose users may still come in.
+
+        Raises
+        ------
+        DataError
+            The users' file is broken just now.
+        """
+        if self._alone is not None:
+            return frozenset({_ALONE})
+        return frozenset(
+            known for known, one in self._sessions.list_open() if self._stands(one)
+        )
+
+    def _stands(self, session: Session) -> bool:
+        """Return whether a session's user is as when it was opened."""
+        user = self._roster.find(session.name)
+        return user is not None and not user.disabled and _proof(user) == session.proof
 
     def touch(self, token: str) -> None:
         """Note that a session was used just now."""
         self._sessions.touch(token)
 
-    def claim(self, page: str, user: User) -> bool:
-        """Note that `user` has opened the page with this id; False: somebody else did.
+    def claim(self, tab: str, user: User) -> bool:
+        """Note that `user` uses a browser tab; False: it is another person's.
 
-        Gradio keeps a page's state under an id that the page made up.
+        Parameters
+        ----------
+        tab
+            The name that the tab gave itself.
         """
-        return self._pages.claim(page, user.name)
+        return self._tabs.claim(tab, user.name)
 
     def enter(self, name: str, password: str, address: str) -> Entrance:
         """Sign `name` in from `address`; takes a quarter of a second.

@@ -37,7 +37,7 @@ _LOG = logging.getLogger("loop.ui.access")
 
 _SAFE = frozenset({"GET", "HEAD"})
 _LENGTH = re.compile(r"[0-9]{1,15}", re.ASCII)
-_PAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HEARSAY = (b"forwarded", b"x-forwarded-", b"x-gradio-server")
 """Headers that the front end would believe about where it is; the server knows."""
 
@@ -45,6 +45,7 @@ _BYPASSED = (
     "This server is used through its proxy, which encrypts. Use the proxy's address; "
     "other proxies are named with ranloop review --proxy."
 )
+_ANOTHER = "this tab was opened by another person. Load the page again."
 _ELSEWHERE = "this did not come from a page of ranloop"
 _FAULT = "a fault in ranloop; its place is in the log"
 
@@ -216,27 +217,27 @@ class Gate:
     async def _claimed(
         self, request: Request, body: Body, user: User
     ) -> Response | None:
-        """Return the refusal of a page's id that is not the user's, or malformed.
+        """Return the refusal of a browser tab that is not the user's, or malformed.
 
         An event's body is read for it, and given to the application afterwards.
         """
         path = request.scope["path"]
-        pages: list[object] = [*request.query_params.getlist("upload_id")]
+        tabs: list[object] = []
         if path.startswith(HEARTBEAT):
-            pages = [path.removeprefix(HEARTBEAT)]
+            tabs = [path.removeprefix(HEARTBEAT)]
         elif path.startswith(RUN):
             raw = await body.read()
             if body.arrival is not Arrival.WHOLE:
                 return _late() if body.arrival is Arrival.LATE else None
             try:
-                pages = _pages_of(raw)
+                tabs = _tabs_of(raw)
             except ValueError:
                 return _refusal(400, "this is no event of a page of ranloop")
-        for page in pages:
-            if not isinstance(page, str) or not _PAGE_ID.fullmatch(page):
-                return _refusal(400, "this is no id of a page of ranloop")
-            if not self._access.claim(page, user):
-                return _refusal(403, "somebody else opened this page. Load it again")
+        for tab in tabs:
+            if not isinstance(tab, str) or not _TAB.fullmatch(tab):
+                return _refusal(400, "this is no tab with a page of ranloop")
+            if not self._access.claim(tab, user):
+                return _refusal(403, _ANOTHER)
         return None
 
     async def _own(self, request: Request, body: Body) -> Response | None:
@@ -296,8 +297,8 @@ def _is_seen(request: Request) -> bool:
     return request.method in _SAFE and (path == PAGE or path.startswith(DOWNLOAD))
 
 
-def _pages_of(event: bytes) -> list[object]:
-    """Return the id of the page that an event says it is of; scripts have none.
+def _tabs_of(event: bytes) -> list[object]:
+    """Return the browser tab that an event says it is from; scripts have none.
 
     Raises
     ------
@@ -310,8 +311,8 @@ def _pages_of(event: bytes) -> list[object]:
         raise ValueError("nested too deeply") from error
     if not isinstance(said, dict):
         raise ValueError("no object")
-    page = said.get("session_hash")
-    return [] if page is None else [page]
+    tab = said.get("session_hash")
+    return [] if tab is None else [tab]
 
 
 def _refusal(status: int, detail: str) -> Response:

@@ -54,7 +54,7 @@ SIGN_IN = "/sign-in"
 SIGN_OUT = "/sign-out"
 HEARTBEAT = "/gradio_api/heartbeat/"
 RUN = "/gradio_api/run/"
-UPLOAD = "/gradio_api/upload"
+UPLOAD = "/upload"
 DOWNLOAD = "/download/"
 
 
@@ -74,7 +74,6 @@ RULES = (
     _rule(_GET, rf"{DOWNLOAD}[a-z]+\.[a-z]+")._replace(right=Right.EXPORT, use=True),
     _rule(_POST, rf"{RUN}{_WORD}")._replace(use=True),
     _rule(_POST, UPLOAD)._replace(right=Right.IMPORT, use=True),
-    _rule(_GET, r"/gradio_api/upload_progress")._replace(right=Right.IMPORT),
 )
 """Everything that is served."""
 

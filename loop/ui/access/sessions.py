@@ -1,7 +1,7 @@
 """Sessions, kept by the server: a browser holds a random token and nothing else.
 
-Beside them, whose the pages are that are open: Gradio keeps the state of each under an
-id that the page made up, and asks nobody who comes with it.
+Beside them, whose each browser tab is: Gradio keeps what was done in it under a name
+that the tab gave itself, and gives it to whoever comes with that name.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ _TOKEN = 32
 """Bytes of a token: 256 random bits cannot be guessed."""
 
 
+_ID = 32
+"""Hexadecimal digits of a session's id, which tells nothing of its token."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
     """How long and how many sessions live."""
@@ -38,8 +42,8 @@ class Spans:
     most: int = 2_000
     """Sessions of all users, likewise."""
 
-    pages: int = 200
-    """Open pages of one user, likewise."""
+    tabs: int = 200
+    """Browser tabs of one user, likewise."""
 
 
 SPANS = Spans()
@@ -109,6 +113,16 @@ class Sessions:
         with self._lock:
             self._sessions.pop(_digest(token), None)
 
+    def list_open(self) -> tuple[tuple[str, Session], ...]:
+        """Return the id and the record of every open session."""
+        with self._lock:
+            now = self._now()
+            return tuple(
+                (key.hex()[:_ID], one)
+                for key, one in self._sessions.items()
+                if not self._over(one, now)
+            )
+
     def close_all(self, name: str) -> int:
         """End all sessions of a user and return how many there were."""
         with self._lock:
@@ -137,11 +151,11 @@ class Sessions:
         return idle or now - session.opened > timedelta(seconds=self._spans.longest_s)
 
 
-class OpenPages:
-    """Which user each open page is of, for many threads.
+class OpenTabs:
+    """Whose each browser tab is, for many threads.
 
-    Whoever comes with a page's id first has it; nobody else does, until it was unused
-    for as long as a session can last.
+    A tab belongs to the user who first comes with its name, until it was unused for as
+    long as a session can last.
     """
 
     def __init__(
@@ -151,15 +165,15 @@ class OpenPages:
         self._now = now
         self._lock = Lock()
         self._owners: dict[str, OrderedDict[bytes, datetime]] = {}
-        self._pages: dict[bytes, str] = {}
+        self._tabs: dict[bytes, str] = {}
 
-    def claim(self, page: str, name: str) -> bool:
-        """Note that `name` uses the page with the id `page`; False: it is another's.
+    def claim(self, tab: str, name: str) -> bool:
+        """Note that the user `name` uses a tab; False: it is another person's.
 
         A user who opens too many gives up the one unused for longest; nobody can make
         others give up theirs.
         """
-        key, user = _digest(page), name_key(name)
+        key, user = _digest(tab), name_key(name)
         with self._lock:
             now = self._now()
             if self._owner(key, now) not in (None, user):
@@ -167,22 +181,22 @@ class OpenPages:
             own = self._owners.setdefault(user, OrderedDict())
             own[key] = now
             own.move_to_end(key)
-            self._pages[key] = user
+            self._tabs[key] = user
             for old in list(own):
-                if len(own) <= self._spans.pages and not self._over(own[old], now):
+                if len(own) <= self._spans.tabs and not self._over(own[old], now):
                     break
                 self._forget(old)
             return True
 
     def _owner(self, key: bytes, now: datetime) -> str | None:
-        user = self._pages.get(key)
+        user = self._tabs.get(key)
         if user is not None and self._over(self._owners[user][key], now):
             self._forget(key)
             return None
         return user
 
     def _forget(self, key: bytes) -> None:
-        user = self._pages.pop(key)
+        user = self._tabs.pop(key)
         own = self._owners[user]
         del own[key]
         if not own:
@@ -190,6 +204,11 @@ class OpenPages:
 
     def _over(self, used: datetime, now: datetime) -> bool:
         return now - used > timedelta(seconds=self._spans.longest_s)
+
+
+def session_id(token: str) -> str:
+    """Return the id of the session that a token opens, whether there is one or not."""
+    return _digest(token).hex()[:_ID]
 
 
 def _digest(token: str) -> bytes:

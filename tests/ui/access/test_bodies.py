@@ -18,7 +18,7 @@ from tests.ui.conftest import awaited
 from tests.ui.visits import until
 
 RUN = "/gradio_api/run/predict"
-UPLOAD = "/gradio_api/upload"
+UPLOAD = "/upload"
 WORDS = b"left effusion"
 PATHS = ("/sign-in", RUN, UPLOAD)
 

@@ -16,8 +16,7 @@ ASKED = [
     ("GET", "/gradio_api/app_id", Need.SESSION),
     ("GET", "/gradio_api/heartbeat/s0yw8wdb1jq", Need.SESSION),
     ("POST", "/gradio_api/run/predict", Need.SESSION),
-    ("POST", "/gradio_api/upload", Need.SESSION),
-    ("GET", "/gradio_api/upload_progress", Need.SESSION),
+    ("POST", "/upload", Need.SESSION),
     ("GET", "/assets/index-DphvyggB.js", Need.NOTHING),
     ("GET", "/static/fonts/Lora/Lora-Regular.woff2", Need.NOTHING),
     ("GET", "/favicon.ico", Need.NOTHING),
@@ -28,6 +27,8 @@ ASKED = [
 ]
 
 TRICKS = [
+    "/gradio_api/upload",
+    "/gradio_api/upload_progress",
     "/config",
     "/gradio_api/queue/join",
     "/gradio_api/queue/data",
@@ -95,8 +96,8 @@ def test_saved_sessions_of_others_are_not_opened(parameter):
 
 
 def test_files_come_in_from_those_who_may_import_only():
-    """Gradio would take them from anybody, before any function is asked."""
-    assert find_rule("POST", "/gradio_api/upload").right is Right.IMPORT
+    """Before a byte of them is kept."""
+    assert find_rule("POST", "/upload").right is Right.IMPORT
 
 
 def test_polling_for_answers_is_no_sign_of_life():
@@ -135,8 +136,6 @@ SERVED = {
     "/gradio_api/heartbeat/{session_hash}",
     "/gradio_api/run/{api_name}",
     "/gradio_api/app_id",
-    "/gradio_api/upload",
-    "/gradio_api/upload_progress",
     "/manifest.json",
     "/static/{path}",
     "/theme.css",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from loop.ui.access.sessions import OpenPages, Sessions, Spans
+from loop.ui.access.sessions import OpenTabs, Sessions, Spans
 
 
 @pytest.fixture
@@ -89,45 +89,45 @@ def test_ended_sessions_make_room_first(sessions, time):
 
 
 @pytest.fixture
-def pages(time):
-    """Return open pages on a clock moved by hand."""
-    return OpenPages(Spans(pages=3), now=time)
+def tabs(time):
+    """Return open tabs on a clock moved by hand."""
+    return OpenTabs(Spans(tabs=3), now=time)
 
 
-def test_a_page_is_of_who_opened_it(pages):
+def test_a_tab_is_of_who_opened_it(tabs):
     """However their name is capitalised, and of nobody else."""
-    assert pages.claim("one", "Ann")
-    assert pages.claim("one", "ANN")
-    assert not pages.claim("one", "ben")
-    assert pages.claim("two", "ben")
+    assert tabs.claim("one", "Ann")
+    assert tabs.claim("one", "ANN")
+    assert not tabs.claim("one", "ben")
+    assert tabs.claim("two", "ben")
 
 
-def test_a_page_is_kept_until_no_session_of_it_can_be_left(pages, time):
+def test_a_tab_is_kept_until_no_session_of_it_can_be_left(tabs, time):
     """Gradio keeps its state for some time after it was closed."""
-    pages.claim("one", "ann")
+    tabs.claim("one", "ann")
     for _ in range(3):
         time.pass_s(12 * 3600)
-        assert not pages.claim("one", "ben")
-        assert pages.claim("one", "ann")
+        assert not tabs.claim("one", "ben")
+        assert tabs.claim("one", "ann")
     time.pass_s(12 * 3600 + 1)
-    assert pages.claim("one", "ben")
-    assert not pages.claim("one", "ann")
+    assert tabs.claim("one", "ben")
+    assert not tabs.claim("one", "ann")
 
 
-def test_who_opens_too_many_pages_gives_up_their_own(pages):
+def test_who_opens_too_many_tabs_gives_up_their_own(tabs):
     """Nobody can push others out, and memory is bounded."""
-    pages.claim("kept", "ben")
+    tabs.claim("kept", "ben")
     for n in range(100):
-        assert pages.claim(f"page {n}", "ann")
-    assert not pages.claim("kept", "ann")
-    assert not pages.claim("page 99", "ben")
-    assert pages.claim("page 0", "ben")
-    assert len(pages._pages) == 5
+        assert tabs.claim(f"tab {n}", "ann")
+    assert not tabs.claim("kept", "ann")
+    assert not tabs.claim("tab 99", "ben")
+    assert tabs.claim("tab 0", "ben")
+    assert len(tabs._tabs) == 5
 
 
-def test_what_nobody_uses_is_forgotten(pages, time):
+def test_what_nobody_uses_is_forgotten(tabs, time):
     """Of users who have left, too."""
-    pages.claim("one", "ann")
+    tabs.claim("one", "ann")
     time.pass_s(12 * 3600 + 1)
-    pages.claim("one", "ben")
-    assert set(pages._owners) == {"ben"}
+    tabs.claim("one", "ben")
+    assert set(tabs._owners) == {"ben"}

@@ -127,17 +127,12 @@ def wait_for(page, place, text):
 
 
 def test_everything_works_for_who_is_signed_in(page, url):
-    """Events, what is kept between them, files; nothing from elsewhere."""
+    """Events and what is kept between them; nothing from elsewhere."""
     sign_in(page, url, "editor")
     page.click("#act")
     wait_for(page, "acted", "asked by editor")
     page.click("#right")
     wait_for(page, "may", "editor")
-    page.set_input_files(
-        "#file input[type=file]",
-        files=[{"name": "v.csv", "mimeType": "text/csv", "buffer": b"a,b"}],
-    )
-    wait_for(page, "sent", "sent True")
     assert page.complaints == []
     assert [one for one in page.refused if "favicon" not in one] == []
     assert [asked for asked in page.asked if not asked.startswith(url)] == []
@@ -146,8 +141,8 @@ def test_everything_works_for_who_is_signed_in(page, url):
     assert page.evaluate("document.cookie") == ""
 
 
-def test_there_is_no_queue_and_no_way_to_files_by_their_path(page, url):
-    """Gradio would give its results, and the files, to whoever knows where they are."""
+def test_there_is_no_queue_and_no_way_for_files(page, url):
+    """Gradio would give results and files to whoever knows where they are."""
     sign_in(page, url, "editor")
     page.click("#make")
     page.wait_for_selector("#made a")
@@ -157,10 +152,16 @@ def test_there_is_no_queue_and_no_way_to_files_by_their_path(page, url):
     with page.expect_response("**/gradio_api/queue/join*") as response:
         page.click("#queued")
     assert response.value.status == 404
+    with page.expect_response("**/gradio_api/upload*") as response:
+        page.set_input_files(
+            "#file input[type=file]",
+            files=[{"name": "v.csv", "mimeType": "text/csv", "buffer": b"a,b"}],
+        )
+    assert response.value.status == 404
 
 
-def test_what_a_page_keeps_is_for_who_opened_it(page, url):
-    """Gradio would give the state of any page to whoever comes with its id."""
+def test_what_a_tab_keeps_is_for_who_opened_it(page, url):
+    """Gradio would give it to whoever comes with the name of the tab."""
     sign_in(page, url, "editor")
     page.click("#count")
     wait_for(page, "counted", "1 by editor")
@@ -169,9 +170,9 @@ def test_what_a_page_keeps_is_for_who_opened_it(page, url):
     other.sign_in("reviewer")
     taken = other.post(RUN_COUNT, sent[-1].post_data.encode(), **JSON)
     assert taken.status == 403
-    assert "Load it again" in taken.text
-    page_id = sent[-1].post_data_json["session_hash"]
-    assert other.get(f"/gradio_api/heartbeat/{page_id}").status == 403
+    assert "opened by another person" in taken.text
+    tab = sent[-1].post_data_json["session_hash"]
+    assert other.get(f"/gradio_api/heartbeat/{tab}").status == 403
     page.click("#count")
     wait_for(page, "counted", "2 by editor")
 

@@ -25,6 +25,7 @@ from loop.ui.pages.files.steps import (
     take,
 )
 from loop.ui.pages.files.view import render_out, render_step
+from loop.ui.uploads import find_upload
 from loop.ui.wiring import Visit
 
 
@@ -109,6 +110,13 @@ def _is_done(progress: Any) -> bool:
     return isinstance(progress.result, Done)
 
 
+def note_upload(visit: Visit) -> str:
+    """Return the id of the file that the browser has uploaded, if this session did."""
+    upload = str(visit.data.get("id", ""))
+    find_upload(visit.desk.workspace, visit.session, upload)
+    return upload
+
+
 def check_cohort(visit: Visit, *typed: Any) -> list[Any]:
     """Begin to check a cohort; the file leaves the form."""
     form = CohortForm(typed[0], *map(_text, typed[1:]))
@@ -159,8 +167,11 @@ def check_verdicts(visit: Visit, *typed: Any) -> list[Any]:
 
 
 def _check(visit: Visit, kind: Kind, file: str | None, how: Any) -> list[Any]:
-    offer(_visitor(visit), kind, file, how)
-    return [None, *show_step(visit, kind)]
+    if not file:
+        raise DataError("no file is chosen. Choose one, and wait until it is uploaded.")
+    path = find_upload(visit.desk.workspace, visit.session, file)
+    offer(_visitor(visit), kind, path, how)
+    return ["", *show_step(visit, kind)]
 
 
 def import_it(visit: Visit, kind: Kind) -> list[Any]:

@@ -34,6 +34,12 @@ _VERDICTS_HINT = (
 )
 
 
+_UPLOAD = """// 'uploaded'
+window.ranloopUploads.connect(element, trigger);
+"""
+"""Sends a chosen file. Gradio looks for the names of events."""
+
+
 class Step(NamedTuple):
     """What follows a form: its button, what is said, and the word to import."""
 
@@ -50,9 +56,19 @@ class Step(NamedTuple):
         return self.said, self.confirm, self.timer
 
 
-class Form(NamedTuple):
-    """One form: its inputs, the file first, and what follows it."""
+class Upload(NamedTuple):
+    """Where a file is chosen, and which one it was."""
 
+    chosen: gr.State
+    """Id under which the server keeps it; empty without one."""
+
+    control: gr.HTML
+
+
+class Form(NamedTuple):
+    """One form: its file, its other inputs, and what follows it."""
+
+    file: Upload
     inputs: Sequence[Any]
     step: Step
 
@@ -78,7 +94,7 @@ def build(wire: Wire, chrome: Chrome) -> Page:
         right=Right.EXPORT,
         tab=tab,
         refresh=events.refresh,
-        outputs=[out, section, votes.inputs[1], verdicts.inputs[1], *steps],
+        outputs=[out, section, votes.inputs[0], verdicts.inputs[0], *steps],
     )
 
 
@@ -111,7 +127,7 @@ def _cohort() -> Form:
                 )
         more = _cohort_details()
         said = (name, role, language, source, licence, reason, replace, *more)
-        return Form((file, *said), _step(Kind.COHORT))
+        return Form(file, said, _step(Kind.COHORT))
 
 
 def _cohort_details() -> tuple[gr.Textbox, ...]:
@@ -152,7 +168,7 @@ def _votes() -> Form:
                     label="Replace all earlier votes of the readers in the file",
                     elem_id="votes-replace",
                 )
-        return Form((file, cohort, need, replace), _step(Kind.VOTES))
+        return Form(file, (cohort, need, replace), _step(Kind.VOTES))
 
 
 def _verdicts() -> Form:
@@ -170,21 +186,23 @@ def _verdicts() -> Form:
                 run = _text(
                     "Run that was judged; empty: as the file says", "verdicts-run"
                 )
-        return Form((file, cohort, run), _step(Kind.VERDICTS))
+        return Form(file, (cohort, run), _step(Kind.VERDICTS))
 
 
 def _hint(text: str, name: str) -> None:
     panel(show("files_hint.html.jinja", text=text), elem_id=name)
 
 
-def _file(kinds: Sequence[str], name: str) -> gr.File:
-    return gr.File(
-        label="File, at most 200 MB",
-        file_types=list(kinds),
-        height=150,
+def _file(kinds: Sequence[str], name: str) -> Upload:
+    chosen = gr.State("")
+    control = gr.HTML(
+        show("files_upload.html.jinja", kinds=kinds, name=name),
+        js_on_load=_UPLOAD,
         elem_id=f"{name}-file",
+        apply_default_css=False,
         scale=2,
     )
+    return Upload(chosen, control)
 
 
 def _text(label: str, name: str, example: str = "") -> gr.Textbox:
@@ -203,15 +221,24 @@ def _step(kind: Kind) -> Step:
 def _connect(
     wire: Wire, chrome: Chrome, form: Form, kind: Kind, check: Handler
 ) -> None:
-    step = form.step
+    step, file = form.step, form.file
     wire.on(
+        file.control.uploaded,
+        events.note_upload,
+        right=Right.IMPORT,
+        name=f"upload_{kind}",
+        outputs=[file.chosen],
+    )
+    checked = wire.on(
         step.check.click,
         check,
         right=Right.IMPORT,
         name=f"check_{kind}",
-        inputs=form.inputs,
-        outputs=(form.inputs[0], *step.shown),
+        inputs=(file.chosen, *form.inputs),
+        outputs=(file.chosen, *step.shown),
     )
+    empty = f"() => window.ranloopUploads.clear({file.control.elem_id!r})"
+    checked.success(None, js=empty, queue=False)
     wire.on(
         step.timer.tick,
         partial(events.poll, kind=kind),

@@ -23,7 +23,7 @@ from loop.review.intake import Occasion, take_file
 from loop.review.rehearsal import FileRehearsal, rehearse_file
 from loop.ui.desk import Desk
 from loop.ui.jobs import Job, Progress
-from loop.ui.uploads import discard, named_shortly, receive, sweep
+from loop.ui.uploads import discard, named_shortly
 
 
 class Kind(StrEnum):
@@ -75,9 +75,7 @@ def look(visitor: Visitor, kind: Kind) -> Progress | None:
     return visitor.desk.jobs.look(_key(visitor, kind))
 
 
-def offer(
-    visitor: Visitor, kind: Kind, uploaded: str | None, how: Callable[[Path], How]
-) -> None:
+def offer(visitor: Visitor, kind: Kind, path: Path, how: Callable[[Path], How]) -> None:
     """Begin to try an uploaded file out; what was offered before is dropped.
 
     Parameters
@@ -88,17 +86,13 @@ def offer(
     Raises
     ------
     DataError
-        No file was chosen, it is gone, or the options are wrong.
+        The options are wrong.
     ConflictError
         The visitor's last upload of this kind is under way.
     """
-    if not uploaded:
-        raise DataError("no file is chosen. Choose one, and wait until it is uploaded.")
+    wanted = how(path)
     drop(visitor, kind)
-    sweep(visitor.desk.workspace)
-    path = receive(visitor.desk.workspace, uploaded)
     try:
-        wanted = how(path)
         visitor.desk.jobs.start(
             _key(visitor, kind),
             visitor.actor.name,
