@@ -13,16 +13,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that waits for a request's headers so long and no longer.
+    """HTTP/1.1 that waits for the other end so long and no longer.
 
-    The server underneath waits for ever: for the headers, and for what remains of a
-    body after it was answered.
+    The server underneath waits for ever: for the headers of a request, for what remains
+    of a body after it was answered, for somebody who does not read the answer.
     """
 
     patience_s = 30.0
-    """Time for the headers of a request, and for a rest nobody reads, seconds."""
+    """Time for each of these, seconds; of an answer, for about 64 KiB at a time."""
 
     _waiting: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -39,10 +40,21 @@ class PatientProtocol(H11Protocol):
         super().on_response_complete()
         self._watch()
 
+    def pause_writing(self) -> None:
+        """Begin to wait for somebody who reads the answer."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.patience_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on with the answer."""
+        super().resume_writing()
+        self._stop_waiting_for_reader()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         super().connection_lost(exc)
         self._stop_waiting()
+        self._stop_waiting_for_reader()
 
     def _watch(self) -> None:
         """Begin to wait, or stop, as the connection stands now."""
@@ -57,6 +69,11 @@ class PatientProtocol(H11Protocol):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _give_up(self) -> None:
         self._waiting = None

@@ -47,7 +47,7 @@ ENDED = Notice(
     "Your session has ended. Sign in to go on: what you saved is there.", kind="plain"
 )
 BEGUN = Notice(
-    "This workspace has users now, so everybody signs in. What you saved is there.",
+    "This workspace has users now, so everybody signs in. Nothing saved is lost.",
     kind="plain",
 )
 LEFT = Notice("You have signed out.", kind="good")

@@ -157,6 +157,25 @@ def test_a_rest_that_nobody_reads_ends(hasty):
         assert rest_of(connection).startswith("HTTP/1.1 413 ")
 
 
+def test_an_answer_that_nobody_reads_ends(access, caplog):
+    """Else what it is made of stays in memory as long as they like."""
+    ended = []
+
+    async def long(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(100):
+            body = {"body": b"x" * 2**20, "more_body": True}
+            await send({"type": "http.response.body", **body})
+        ended.append(scope["path"])
+
+    with serving(build_gate(long, access), http=Hasty) as port:
+        client = Client(port)
+        client.sign_in("editor")
+        with client.sent("GET /theme.css HTTP/1.1"):
+            until(lambda: ended)
+    assert caplog.text == ""
+
+
 def test_patience_is_for_waiting_only(hasty):
     """An answer without end is not cut, and a quiet connection is used again."""
     with hasty.listen("/gradio_api/heartbeat/one") as stream:
