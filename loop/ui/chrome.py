@@ -22,6 +22,9 @@ from loop.ui.wiring import Visit, Wire
 PLACE = "place"
 """Subject under which a person's prompt, cohort and page are kept."""
 
+_KEYS = "keys"
+"""Subject under which is kept whether a person uses letters as keys."""
+
 _RELOAD = """() => {
   if (window.ranloopLeaving) return;
   window.ranloopLeaving = true;
@@ -72,8 +75,26 @@ def open_header(visit: Visit) -> list[Any]:
     return [
         gr.Dropdown(choices=list(prompts), value=prompt),
         gr.Dropdown(choices=list(cohorts), value=cohort),
-        show("who.html.jinja", user=visit.user, signed=visit.desk.access.sign_in),
+        show_who(visit),
     ]
+
+
+def show_who(visit: Visit) -> str:
+    """Return who is signed in, and whether letters are keys for them, as HTML."""
+    kept = read_working(visit.desk.store, visit.actor, _KEYS)
+    return show(
+        "who.html.jinja",
+        user=visit.user,
+        signed=visit.desk.access.sign_in,
+        keys=kept is None or bool(kept.payload.get("on")),
+    )
+
+
+def switch_keys(visit: Visit) -> str:
+    """Switch the keys of one letter on or off, for this person (WCAG 2.1.4)."""
+    payload = {"on": visit.data.get("on") == "on"}
+    keep_working(visit.desk.store, visit.actor, _KEYS, payload, visit.desk.now)
+    return show_who(visit)
 
 
 def visible_cohorts(visit: Visit) -> tuple[str, ...]:
@@ -142,6 +163,13 @@ def wire_header(wire: Wire, chrome: Chrome) -> None:
             name=f"keep_{component.elem_id}",
             inputs=chrome.context,
         ).then(None, js=_RELOAD, queue=False)
+    wire.on(
+        chrome.who.act,
+        switch_keys,
+        right=None,
+        name="switch_keys",
+        outputs=[chrome.who],
+    )
 
 
 def keep_page(visit: Visit, name: str) -> None:

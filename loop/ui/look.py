@@ -61,3 +61,25 @@ def panel(value: str = "", *, elem_id: str, visible: bool = True) -> gr.HTML:
         visible=visible,
         apply_default_css=False,
     )
+
+
+def typing_in(selector: str, *, elem_id: str) -> gr.HTML:
+    """Return an unseen panel whose event ``typed`` says that a text box has changed.
+
+    Gradio's own event `input` comes when letters are typed and not when a text is
+    pasted, dropped, dictated or filled in by the browser.
+
+    Parameters
+    ----------
+    selector
+        CSS selector of what surrounds the text boxes.
+    """
+    script = f"window.ranloopTyping(element, trigger, {json.dumps(selector)});"
+    return gr.HTML(
+        "",
+        # Gradio looks for the names of events in the script.
+        js_on_load=f"// 'typed'\n{script}",
+        elem_id=elem_id,
+        visible="hidden",
+        apply_default_css=False,
+    )

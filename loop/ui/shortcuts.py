@@ -91,9 +91,7 @@ _ADJUDICATE = (
 )
 
 _REVISE = (
-    ("B", "#revise-build", "build a draft from what is ticked"),
-    ("C", "#revise-run", "run the check"),
-    ("S", "#revise-save", "save the guide"),
+    ("ctrl+s", "#revise-save", "save the guide, also while typing"),
     ("W", "#revise-why textarea", "write the reason"),
 )
 

@@ -199,7 +199,7 @@ class GuardedBlocks(gr.Blocks):
             self._wire.admit(getattr(function, "api_name", None), request, session_hash)
             if not all(map(_is_plain, inputs)):
                 raise refused(_UNFIT)
-            return await super().process_api(
+            answer: dict[str, Any] = await super().process_api(
                 block_fn,
                 inputs,
                 state,
@@ -209,6 +209,8 @@ class GuardedBlocks(gr.Blocks):
                 *rest,
                 **options,
             )
+            root = f"{self._wire.desk.workspace.root}/"
+            return answer | {"data": _without(root, answer["data"])}
         except LoopError as error:
             raise refused(str(error)) from None
         except gr.Error as error:
@@ -217,6 +219,20 @@ class GuardedBlocks(gr.Blocks):
             raise refused(_UNFIT) from None
         except Exception as error:  # noqa: BLE001  the boundary to the browser
             raise refused(_report(error), title="A fault in ranloop") from None
+
+
+def _without(root: str, value: Any) -> Any:
+    """Return what an event answers with paths that begin at the workspace.
+
+    Where it lies on the server is nobody's business, and errors name files.
+    """
+    if isinstance(value, str):
+        return value.replace(root, "") if root in value else value
+    if isinstance(value, list):
+        return [_without(root, one) for one in value]
+    if isinstance(value, dict):
+        return {key: _without(root, one) for key, one in value.items()}
+    return value
 
 
 def _is_plain(value: Any) -> bool:
@@ -241,7 +257,8 @@ def guard(desk: Desk, handler: Handler, right: Right | None) -> Handler:
         try:
             return handler(_visit(desk, request, event, right), *values)
         except LoopError as error:
-            raise refused(str(error)) from error
+            told = str(error).replace(f"{desk.workspace.root}/", "")
+            raise refused(told) from error
         except gr.Error:
             raise
         except Exception as error:  # noqa: BLE001  the boundary to the browser

@@ -169,6 +169,37 @@ def test_an_event_that_was_not_connected_by_the_wire_is_open_to_nobody():
         wire.admit("load", None, None)
 
 
+def test_no_message_says_where_the_workspace_lies():
+    """Neither a refusal nor what an event shows; files are named from there on."""
+    path = NOWHERE.root / "labels" / "taxonomy.yaml"
+
+    def refuse(visit):
+        raise DataError(f"{path}, line 3: wrong. Correct it.")
+
+    with pytest.raises(gr.Error) as told:
+        call(refuse)
+    assert told.value.message == "labels/taxonomy.yaml, line 3: wrong. Correct it."
+
+    async def asked():
+        wire = Wire(desk_for(Role.REVIEWER))
+        with GuardedBlocks(wire) as blocks:
+            box = gr.Textbox()
+            wire.on(
+                box.input,
+                lambda visit: gr.Textbox(value=f"wrong: {path}"),
+                right=Right.SEE,
+                name="take",
+                outputs=[box],
+            )
+        (function,) = blocks.fns.values()
+        event = gr.EventData(None, {})
+        return await blocks.process_api(
+            function, [], request=gr.Request(), event_data=event
+        )
+
+    assert awaited(asked)["data"][0]["value"] == "wrong: labels/taxonomy.yaml"
+
+
 def test_data_of_an_event_that_is_no_object_is_no_data():
     """The browser may send anything."""
     assert call(lambda visit: visit.data, data="act") == {}

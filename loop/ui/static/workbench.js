@@ -1,67 +1,8 @@
-// Shortcuts, the cheat sheet, the selected text, and what to do when a session ends.
-(() => {
-  const TYPING = new Set(['text', 'search', 'email', 'url', 'number', 'password', 'tel', 'date']);
-
-  const isTyping = (element) => {
-    if (!element) return false;
-    if (element.isContentEditable || element.tagName === 'TEXTAREA' || element.tagName === 'SELECT') return true;
-    if (element.tagName === 'INPUT') return TYPING.has(element.type);
-    return element.getAttribute('role') === 'combobox';
-  };
+// What all scripts of the workbench share, times, and what to do when a session ends.
+window.ranloop = (() => {
+  const container = () => document.querySelector('.gradio-container') || document.body;
 
   const isVisible = (element) => element.getClientRects().length > 0;
-
-  const find = (selector) => [...document.querySelectorAll(selector)].find(isVisible);
-
-  const keyName = (event) => {
-    const parts = [];
-    if (event.ctrlKey || event.metaKey) parts.push('ctrl');
-    if (event.altKey) parts.push('alt');
-    parts.push(event.key);
-    return parts.join('+');
-  };
-
-  const use = (element) => {
-    if (!element.matches('textarea, input:not([type=radio]):not([type=checkbox])')) element.click();
-    else {
-      element.focus();
-      // What is typed into a menu takes the place of the choice that stands there.
-      if (element.getAttribute('role') === 'combobox' || element.closest('[role=listbox], .dropdown, .wrap-inner')) element.select();
-    }
-  };
-
-  document.addEventListener('keydown', (event) => {
-    if (event.defaultPrevented || event.repeat && event.key !== 'j' && event.key !== 'k') return;
-    const name = keyName(event);
-    const open = document.querySelector('dialog[open]');
-    if (open) return;
-    if (isTyping(event.target)) {
-      if (event.key === 'Escape') event.target.blur();
-      if (!name.startsWith('ctrl+')) return;
-    }
-    if (name === '?') { event.preventDefault(); showKeys(); return; }
-    for (const shortcut of window.ranloopKeys) {
-      if (shortcut.key !== name) continue;
-      const element = find(shortcut.target);
-      if (!element) continue;
-      event.preventDefault();
-      use(element);
-      return;
-    }
-  });
-
-  const dialog = (id, label) => {
-    let element = document.getElementById(id);
-    if (!element) {
-      element = document.createElement('dialog');
-      element.id = id;
-      element.className = 'sheet';
-      element.setAttribute('aria-label', label);
-      (document.querySelector('.gradio-container') || document.body).append(element);
-    }
-    element.replaceChildren();
-    return element;
-  };
 
   const add = (parent, tag, text) => {
     const element = document.createElement(tag);
@@ -70,30 +11,38 @@
     return element;
   };
 
-  const addClose = (sheet, text) => {
-    const form = add(sheet, 'form');
-    form.method = 'dialog';
-    add(form, 'button', text).autofocus = true;
+  const dialog = (id, label) => {
+    let element = document.getElementById(id);
+    if (!element) {
+      element = document.createElement('dialog');
+      element.id = id;
+      element.className = 'sheet';
+      element.setAttribute('aria-label', label);
+      container().append(element);
+    }
+    element.replaceChildren();
+    return element;
   };
 
-  function showKeys() {
-    const sheet = dialog('keys', 'Keys');
-    add(sheet, 'h2', 'Keys');
-    let group = null, list = null;
-    const rows = [{key: '?', what: 'this sheet', group: 'Everywhere'}, {key: 'Escape', what: 'leave a text box, close a sheet', group: 'Everywhere'}, ...window.ranloopKeys];
-    for (const {key, what, group: name} of rows) {
-      if (name !== group) { group = name; add(sheet, 'h3', name); list = add(sheet, 'dl'); }
-      const term = add(list, 'dt');
-      for (const part of key.split(/(?<=.)\+(?=.)/)) add(term, 'kbd', part === ' ' ? 'Space' : part === 'ctrl' ? 'Ctrl' : part);
-      add(list, 'dd', what);
+  // A remark that does not take the focus and goes by itself.
+  const tell = (text) => {
+    let line = document.getElementById('told');
+    if (!line) {
+      line = document.createElement('p');
+      line.id = 'told';
+      line.setAttribute('role', 'status');
+      container().append(line);
     }
-    addClose(sheet, 'Close');
-    sheet.showModal();
-  }
+    line.textContent = text;
+    clearTimeout(line.timer);
+    line.timer = setTimeout(() => { line.textContent = ''; }, 8000);
+  };
 
-  document.addEventListener('click', (event) => {
-    if (event.target.closest && event.target.closest('[data-help]')) showKeys();
-  });
+  return {add, dialog, isVisible, tell};
+})();
+
+(() => {
+  const {add, dialog} = window.ranloop;
 
   // What is marked inside the case text; everything else that is marked does not count.
   window.ranloopSelection = () => {
@@ -123,10 +72,37 @@
     return response;
   };
 
+  // Times are stored in UTC and shown in the reader's own zone.
+  const clock = new Intl.DateTimeFormat('en-GB', {dateStyle: 'medium', timeStyle: 'short'});
+  const showLocalTimes = () => {
+    for (const one of document.querySelectorAll('time[datetime]:not([data-local])')) {
+      const at = new Date(one.dateTime);
+      one.dataset.local = '';
+      if (Number.isNaN(at.getTime())) continue;
+      one.title = one.textContent;
+      one.textContent = clock.format(at);
+    }
+  };
+
+  // Gradio gives each radio a name of its own: arrow keys and screen readers need the group.
+  const groupRadios = () => {
+    for (const group of document.querySelectorAll('fieldset[id]:has(input[type=radio])')) {
+      const title = group.querySelector('[data-testid=block-info]');
+      if (title && !title.id) {
+        title.id = `${group.id}-name`;
+        group.setAttribute('role', 'radiogroup');
+        group.setAttribute('aria-labelledby', title.id);
+      }
+      for (const radio of group.querySelectorAll('input[type=radio]')) if (radio.name !== group.id) radio.name = group.id;
+    }
+  };
+
   // Gradio leaves its second, measuring copy of the tabs in the tree for readers.
-  const observer = new MutationObserver(() => {
+  const tidy = () => {
+    groupRadios();
     document.documentElement.lang = 'en';
     for (const element of document.querySelectorAll('[aria-controls=""]')) element.removeAttribute('aria-controls');
-  });
-  observer.observe(document.documentElement, {subtree: true, childList: true, attributes: true, attributeFilter: ['aria-controls']});
+    showLocalTimes();
+  };
+  new MutationObserver(tidy).observe(document.documentElement, {subtree: true, childList: true, attributes: true, attributeFilter: ['aria-controls']});
 })();

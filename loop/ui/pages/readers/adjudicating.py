@@ -18,6 +18,7 @@ from loop.review.reading.pending import (
     require_current,
 )
 from loop.ui.chrome import Chrome
+from loop.ui.look import typing_in
 from loop.ui.pages.readers.at_hand import open_assignment
 from loop.ui.pages.readers.disputed import (
     ALL,
@@ -58,6 +59,7 @@ def build(wire: Wire, chrome: Chrome) -> Section:
                 max_lines=2,
             )
             save = gr.Button("Save decisions", elem_id="adjudicate-save")
+        typed = typing_in("#adjudicate-why", elem_id="adjudicate-why-typed")
     filters = [label, state, names]
     inputs = [*chrome.context, *filters]
     outputs = [disputes, label, names, why, save]
@@ -71,16 +73,14 @@ def build(wire: Wire, chrome: Chrome) -> Section:
         inputs=inputs,
         outputs=outputs,
     )
-    # What is pasted is told only when the box is left.
-    for listener, name in ((why.input, "why"), (why.blur, "why_left")):
-        wire.on(
-            listener,
-            keep_why,
-            right=Right.ADJUDICATE,
-            name=f"adjudicate_{name}",
-            inputs=[*chrome.context, why],
-            trigger_mode="always_last",
-        )
+    wire.on(
+        typed.typed,
+        keep_why,
+        right=Right.ADJUDICATE,
+        name="adjudicate_why",
+        inputs=[*chrome.context, why],
+        trigger_mode="always_last",
+    )
     wire.on(
         save.click,
         save_all,

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from loop.ui.look import PANEL_JS, panel
+from loop.ui.look import PANEL_JS, panel, typing_in
 from loop.ui.pages.revise.kept import Opened
 from loop.ui.show import notice, show
 
@@ -53,7 +53,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buttons:
-    """The buttons that are never changed."""
+    """What acts and is never changed."""
 
     save: gr.Button
     undo: gr.Button
@@ -61,6 +61,10 @@ class Buttons:
     discard: gr.Button
     really: gr.Button
     spare: gr.Button
+    guide_typed: gr.HTML
+    """Says that the guide in the editor has changed."""
+
+    why_typed: gr.HTML
 
 
 def lay_out() -> tuple[Parts, Buttons]:
@@ -87,7 +91,14 @@ def lay_out() -> tuple[Parts, Buttons]:
     with gr.Column(visible=False, elem_id="revise-deciding") as found["deciding"]:
         keep, discard, really, spare = _lay_out_decision(found)
     buttons = Buttons(
-        save=save, undo=undo, keep=keep, discard=discard, really=really, spare=spare
+        save=save,
+        undo=undo,
+        keep=keep,
+        discard=discard,
+        really=really,
+        spare=spare,
+        guide_typed=typing_in("#revise-guide", elem_id="revise-guide-typed"),
+        why_typed=typing_in("#revise-why", elem_id="revise-why-typed"),
     )
     return Parts(**found), buttons
 

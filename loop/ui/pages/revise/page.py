@@ -117,7 +117,7 @@ def _wire_editor(wire: Wire, chrome: Chrome, parts: Parts, buttons: Buttons) -> 
         outputs=editor,
     )
     wire.on(
-        parts.guide.input,
+        buttons.guide_typed.typed,
         events.type_guide,
         right=Right.REVISE,
         name="revise_typing",
@@ -145,7 +145,7 @@ def _wire_editor(wire: Wire, chrome: Chrome, parts: Parts, buttons: Buttons) -> 
 def _wire_decision(wire: Wire, chrome: Chrome, parts: Parts, buttons: Buttons) -> None:
     deciding = (*chrome.context, parts.opened, parts.why)
     wire.on(
-        parts.why.input,
+        buttons.why_typed.typed,
         events.type_why,
         right=Right.REVISE,
         name="revise_why",

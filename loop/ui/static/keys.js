@@ -1,0 +1,144 @@
+// Keys of the workbench and the sheet that lists them.
+(() => {
+  const {add, dialog, isVisible, tell} = window.ranloop;
+  const TYPING = new Set(['text', 'search', 'email', 'url', 'number', 'password', 'tel', 'date']);
+
+  // A text that is typed or dictated while no box has the focus must do nothing: letters
+  // that follow each other faster than a hand, or that are no keys, are text.
+  const HOLD_MS = 60;
+  const QUIET_MS = 900;
+  let held = null;
+  let quietUntil = 0;
+
+  const isTyping = (element) => {
+    if (!element) return false;
+    if (element.isContentEditable || element.tagName === 'TEXTAREA' || element.tagName === 'SELECT') return true;
+    if (element.tagName === 'INPUT') return TYPING.has(element.type);
+    return element.getAttribute('role') === 'combobox';
+  };
+
+  const find = (selector) => [...document.querySelectorAll(selector)].find(isVisible);
+
+  const areOn = () => document.querySelector('[data-keys]')?.dataset.keys !== 'off';
+
+  const keyName = (event) => {
+    const parts = [];
+    if (event.ctrlKey || event.metaKey) parts.push('ctrl');
+    if (event.altKey) parts.push('alt');
+    parts.push(event.key);
+    return parts.join('+');
+  };
+
+  const use = (element) => {
+    if (!element) return;
+    if (!element.matches('textarea, input:not([type=radio]):not([type=checkbox])')) element.click();
+    else {
+      element.focus();
+      // What is typed into a menu takes the place of the choice that stands there.
+      if (element.getAttribute('role') === 'combobox' || element.closest('[role=listbox], .dropdown, .wrap-inner')) element.select();
+    }
+  };
+
+  const release = () => {
+    if (!held) return;
+    clearTimeout(held.timer);
+    const {target} = held;
+    held = null;
+    use(find(target));
+  };
+
+  const takeForText = (now) => {
+    if (held) clearTimeout(held.timer);
+    held = null;
+    quietUntil = now + QUIET_MS;
+    tell('Typing was ignored: no text box is selected.');
+  };
+
+  const onLetter = (event, shortcut) => {
+    const now = performance.now();
+    if (now < quietUntil) {
+      quietUntil = now + QUIET_MS;
+      event.preventDefault();
+      return;
+    }
+    if (event.repeat) {
+      if (shortcut && 'jk'.includes(event.key)) { event.preventDefault(); use(find(shortcut.target)); }
+      return;
+    }
+    if (held && held.key === event.key && 'jk'.includes(event.key)) release();
+    if (held || !shortcut) { takeForText(now); return; }
+    event.preventDefault();
+    held = {key: event.key, target: shortcut.target, timer: setTimeout(release, HOLD_MS)};
+  };
+
+  document.addEventListener('keydown', (event) => {
+    if (event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]')) return;
+    const name = keyName(event);
+    if (isTyping(event.target)) {
+      if (event.key === 'Escape') event.target.blur();
+      if (!name.startsWith('ctrl+')) return;
+    }
+    const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey;
+    // Space presses what has the focus, and scrolls the page where nothing has.
+    if (event.key === ' ' && event.target !== document.body) return;
+    if (!letter) release();
+    else if (!areOn() && event.key !== '?') return;
+    const shortcut = window.ranloopKeys.find((one) => one.key === name && find(one.target));
+    if (name === '?' && performance.now() >= quietUntil && !held) { event.preventDefault(); showKeys(); }
+    else if (letter) onLetter(event, shortcut);
+    else if (shortcut && !event.repeat) { event.preventDefault(); use(find(shortcut.target)); }
+  });
+
+  // A menu does not stay open behind whoever leaves it with the keyboard.
+  document.addEventListener('focusout', (event) => {
+    const menu = event.target;
+    if (menu.getAttribute?.('role') !== 'combobox') return;
+    setTimeout(() => {
+      if (document.activeElement === menu || menu.getAttribute('aria-expanded') !== 'true') return;
+      menu.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));
+    }, 150);  // One that has just begun to open says so a moment later.
+  }, true);
+
+  const groupsHere = () => {
+    const here = window.ranloopKeys.filter((one) => one.group === 'Everywhere' || one.group === openPart());
+    return [{key: '?', what: 'this sheet', group: 'Everywhere'}, {key: 'Escape', what: 'leave a text box, close a sheet', group: 'Everywhere'}, ...here];
+  };
+
+  const openPart = () => {
+    const part = [...document.querySelectorAll('#readers-part input:checked')].find((one) => isVisible(one.closest('label')));
+    return (part?.closest('label') || document.querySelector('[role=tab][aria-selected=true]'))?.innerText.trim();
+  };
+
+  function showKeys() {
+    const sheet = dialog('keys', 'Keys');
+    add(sheet, 'h2', `Keys on the page ${openPart() || ''}`);
+    const columns = add(sheet, 'div');
+    columns.className = 'key-groups';
+    let group = null, list = null;
+    for (const {key, what, group: name} of groupsHere()) {
+      if (name !== group) {
+        group = name;
+        const section = add(columns, 'section');
+        add(section, 'h3', name);
+        list = add(section, 'dl');
+      }
+      const term = add(list, 'dt');
+      for (const part of key.split(/(?<=.)\+(?=.)/)) add(term, 'kbd', part === ' ' ? 'Space' : part === 'ctrl' ? 'Ctrl' : part);
+      add(list, 'dd', what);
+    }
+    const label = add(add(sheet, 'p'), 'label');
+    const box = add(label, 'input');
+    box.type = 'checkbox';
+    box.checked = areOn();
+    add(label, 'span', ' Use letters and numbers as keys. Ctrl+Enter works in any case.');
+    box.addEventListener('change', () => document.querySelector(`[data-act=keys][data-on=${box.checked ? 'on' : 'off'}]`)?.click());
+    const form = add(sheet, 'form');
+    form.method = 'dialog';
+    add(form, 'button', 'Close').autofocus = true;
+    sheet.showModal();
+  }
+
+  document.addEventListener('click', (event) => {
+    if (event.target.closest && event.target.closest('[data-help]')) showKeys();
+  });
+})();
