@@ -13,11 +13,12 @@ from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
     acting,
+    note,
     open_workspace,
     print_json,
     say,
 )
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LoopError
 
 
 def register(app: typer.Typer) -> None:
@@ -47,6 +48,14 @@ def review(
     key: Annotated[
         Path | None, typer.Option("--key", help="Private key of the certificate, PEM.")
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option("--proxy", help="Trusted TLS proxy: IP address or network."),
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="Serve other machines without TLS."),
+    ] = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
     as_json: JsonOption = False,
@@ -56,20 +65,34 @@ def review(
     Listens on this machine only unless --host says otherwise; people sign in with the
     names that `ranloop user add` made. With at most one such name, and on this machine
     only, nobody is asked. Stop it with Ctrl-C: everything is saved as it is given.
+
+    For other machines it takes TLS: --certificate and --key, or a proxy that does it,
+    named with --proxy (may be repeated). Only what named proxies say in
+    X-Forwarded-For and X-Forwarded-Proto is believed. --insecure does without TLS:
+    passwords and case texts then travel unencrypted.
     """
     from loop.ui.access.access import Access
+    from loop.ui.access.hosts import is_loopback
+    from loop.ui.access.proxies import Proxies
     from loop.ui.serve import Address, build_app, opened_desk, serve
 
     if (certificate is None) != (key is None):
         raise typer.BadParameter("--certificate and --key belong together")
+    try:
+        proxies = Proxies.parse(proxy or ())
+    except ValueError as error:
+        raise typer.BadParameter(f"--proxy: {error}") from error
     place = open_workspace(workspace)
     access = Access.open(
         place,
         host=host,
         names=tuple(name or ()),
+        proxies=proxies,
         sign_in=sign_in or None,
         local=acting(actor).name,
     )
+    if not (certificate or proxies or is_loopback(host)):
+        _without_tls(host, insecure=insecure)
     with _listening(host, port) as listener, opened_desk(place, access) as desk:
         app = build_app(desk)
         scheme = "https" if certificate else "http"
@@ -80,6 +103,27 @@ def review(
             say(f"workbench of {place.root}: {url}")
             say("stop it with Ctrl-C; everything is saved as it is given")
         serve(app, Address(listener, certificate, key))
+
+
+def _without_tls(host: str, *, insecure: bool) -> None:
+    """Refuse to serve other machines unencrypted; warn where it was asked for.
+
+    Raises
+    ------
+    LoopError
+        It was not.
+    """
+    if insecure:
+        note(
+            f"warning: other machines can reach {host or 'this server'} and there is "
+            "no TLS: passwords and case texts travel unencrypted"
+        )
+        return
+    raise LoopError(
+        f"other machines can reach {host or 'this server'}, and without TLS passwords "
+        "and case texts would travel unencrypted. Give --certificate and --key, name "
+        "the proxy that does TLS with --proxy, or accept it with --insecure."
+    )
 
 
 def _listening(host: str, port: int) -> socket.socket:

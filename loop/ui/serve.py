@@ -23,6 +23,7 @@ from loop.core.paths import Workspace
 from loop.run.store import open_store
 from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
+from loop.ui.access.protocol import server_config
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
 from loop.ui.downloads import add_downloads
@@ -113,13 +114,5 @@ def warm(desk: Desk) -> None:
 
 def serve(app: ASGIApp, address: Address) -> None:
     """Serve `app` until it is stopped."""
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=3,
-        ssl_certfile=address.certificate,
-        ssl_keyfile=address.key,
-    )
+    config = server_config(app, certificate=address.certificate, key=address.key)
     uvicorn.Server(config).run(sockets=[address.listener])

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Any
 
 import gradio as gr
@@ -25,9 +23,6 @@ _LOG = logging.getLogger("loop.ui")
 Handler = Callable[..., Any]
 
 _SCALARS = (str, bool, int, float)
-_LONGEST_NAME = 64
-"""Characters of the name that a browser tab gives itself; Gradio's have about 11."""
-
 _MOST_TABS = 300
 """Browser tabs whose place is remembered, of all users; one more forgets the oldest."""
 
@@ -53,24 +48,6 @@ class Visit:
     """Id of the session, as `Access.session_id` has it: uploads belong to it."""
 
 
-class BrowserTabs:
-    """Whose each browser tab is, by the name it gave itself; for many threads."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = Lock()
-        self._owners: OrderedDict[str, str] = OrderedDict()
-
-    def owner(self, tab: str, user: str) -> str:
-        """Return who used `tab` first; `user`, where nobody has."""
-        with self._lock:
-            owner = self._owners.setdefault(tab, user)
-            self._owners.move_to_end(tab)
-            while len(self._owners) > self._most:
-                self._owners.popitem(last=False)
-            return owner
-
-
 @dataclass(slots=True)
 class Wire:
     """Connects components with functions; each connection names the right it takes."""
@@ -79,37 +56,28 @@ class Wire:
     rights: dict[str, Right | None] = field(default_factory=dict)
     """Name of each connection to the right it asks for."""
 
-    tabs: BrowserTabs = field(default_factory=lambda: BrowserTabs(_MOST_TABS))
-
-    def admit(self, name: object, request: Any, tab: str | None) -> None:
+    def admit(self, name: object, request: Any) -> None:
         """Let an event pass if its sender may send it, before its values are touched.
 
         Parameters
         ----------
         name
             Of the connection; one that was not made with `on` is open to nobody.
-        tab
-            Name that the browser tab gave itself. The server keeps where each tab is
-            under it, so that it belongs to whoever used it first.
 
         Raises
         ------
         PermissionRefused
             None of their roles grants the right, or nobody is signed in.
         DataError
-            There is no such connection, or the tab is another person's.
+            There is no such connection.
         """
         if not isinstance(name, str) or name not in self.rights:
             raise DataError("there is no such function. Load the page again.")
         right, access = self.rights[name], self.desk.access
         if right is None:
-            user = access.user_of(request)
+            access.user_of(request)
         else:
-            user = access.require(request, right)
-        if tab is not None and self.tabs.owner(tab, user.name) != user.name:
-            raise DataError(
-                "this tab was opened by another person. Load the page again."
-            )
+            access.require(request, right)
 
     def on(
         self,
@@ -167,7 +135,7 @@ class GuardedBlocks(gr.Blocks):
     def __init__(self, wire: Wire, **options: Any) -> None:
         super().__init__(**options)
         self._wire = wire
-        # Each browser tab has a copy of all components; others make room for it.
+        # Gradio keeps a copy of all components for each tab, about 360 kB.
         self.state_session_capacity = _MOST_TABS
 
     async def process_api(
@@ -186,17 +154,12 @@ class GuardedBlocks(gr.Blocks):
         Raises
         ------
         gr.Error
-            Whoever asks lacks the right, the browser tab is another person's, a value
-            is none that a form of ours sends, or whatever else went wrong; nothing is
-            printed of it.
+            Whoever asks lacks the right, a value is none that a form of ours sends, or
+            whatever else went wrong; nothing is printed of it.
         """
         function = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
         try:
-            if session_hash is not None and len(session_hash) > _LONGEST_NAME:
-                # Gradio has made room for it already.
-                self.state_holder.session_data.pop(session_hash, None)
-                raise refused(_UNFIT)
-            self._wire.admit(getattr(function, "api_name", None), request, session_hash)
+            self._wire.admit(getattr(function, "api_name", None), request)
             if not all(map(_is_plain, inputs)):
                 raise refused(_UNFIT)
             answer: dict[str, Any] = await super().process_api(

@@ -109,13 +109,20 @@ class Session:
             raise RuntimeError(f"{name} was not signed in")
 
 
+def config_in(page: str) -> dict[str, Any]:
+    """Return what Gradio tells its front end of components and functions."""
+    _, _, found = page.partition("window.gradio_config = ")
+    config, _ = json.JSONDecoder().raw_decode(found)
+    return config
+
+
 class Tab:
     """One browser tab: keeps what its components hold, as the page does."""
 
     def __init__(self, session: Session, name: str) -> None:
         self._session = session
         self._name = name
-        config = json.loads(session.ask("GET", "/config"))
+        config = config_in(session.ask("GET", "/").decode())
         self._values: dict[int, Any] = {}
         self._ids: dict[str, int] = {}
         for one in config["components"]:

@@ -1,5 +1,6 @@
 """``ranloop review``: what it refuses before it listens, and how it stops."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -48,6 +49,60 @@ def test_a_certificate_needs_its_key(workspace):
     refused = review(workspace, "--certificate", "cert.pem")
     assert refused.exit_code == 2
     assert "--key" in refused.output
+
+
+@pytest.fixture
+def peopled(workspace):
+    """Return a workspace in which one person can sign in."""
+    add_user(workspace, "Dr. A", (Role.EDITOR,), "correct horse battery")
+    return workspace
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "", "::", "192.0.2.1"])
+def test_other_machines_are_not_served_unencrypted_unasked(peopled, host):
+    """Passwords and case texts would travel in the clear; each way out is named."""
+    refused = review(peopled, "--host", host, "--port", "0")
+    for said in ("unencrypted", "--certificate", "--proxy", "--insecure"):
+        assert said in str(refused.exception)
+
+
+@pytest.mark.parametrize("given", ["nginx", "10.0.0.1/8", "0.0.0.0/0"])
+def test_a_proxy_is_an_address_or_a_network(peopled, given):
+    """A name could be made to point elsewhere, and everybody is no proxy."""
+    refused = review(peopled, "--proxy", given)
+    assert refused.exit_code == 2
+    assert "--proxy" in refused.output
+
+
+def test_a_proxy_needs_people_who_sign_in(workspace):
+    """Others reach it then, whatever it listens on."""
+    refused = review(workspace, "--proxy", "127.0.0.1", "--port", "0")
+    assert "ranloop user add" in str(refused.exception)
+
+
+def started(workspace, *options):
+    """Start the verb on a free port and return its process."""
+    command = [sys.executable, "-m", "loop", "review", "-w", workspace.root]
+    return subprocess.Popen(
+        [*command, "--port", "0", "--json", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "warned"), [(("--insecure",), True), (("--proxy", "10.0.0.1"), False)]
+)
+def test_with_consent_or_a_proxy_other_machines_are_served(peopled, options, warned):
+    """The warning does not stand in the one JSON object."""
+    process = started(peopled, "--host", "0.0.0.0", *options)
+    said = "".join(iter(process.stdout.readline, "}\n")) + "}"
+    process.send_signal(signal.SIGINT)
+    more, complaints = process.communicate(timeout=60)
+    assert json.loads(said)["url"].startswith("http://0.0.0.0:")
+    assert more == ""
+    assert ("passwords and case texts travel unencrypted" in complaints) is warned
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

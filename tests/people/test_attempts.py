@@ -86,6 +86,76 @@ def test_one_known_password_buys_no_guesses_at_others(attempts):
     assert attempts.begin("one more", "1.1.1.1") == 30
 
 
+def test_the_right_password_after_a_lock_ends_it_for_the_address_too(attempts, time):
+    """Signing out and in again, or a colleague's sign-in, must not wait once more."""
+    for n in range(20):
+        attempts.begin(f"user {n}", "1.1.1.1")
+    assert attempts.begin("mine", "1.1.1.1") == 30
+    time.pass_s(30)
+    assert attempts.begin("mine", "1.1.1.1") == 0
+    attempts.succeed("mine", "1.1.1.1")
+    assert attempts.begin("mine", "1.1.1.1") == 0
+    attempts.succeed("mine", "1.1.1.1")
+    assert attempts.begin("another", "1.1.1.1") == 0
+
+
+def test_one_persons_failures_never_lock_their_address(attempts, time):
+    """A script with an old password runs all day behind a clinic's proxy."""
+    for _ in range(100):
+        time.pass_s(attempts.wait_s("ann", "1.1.1.1"))
+        assert attempts.begin("ann", "1.1.1.1") == 0
+    assert attempts.begin("ben", "1.1.1.1") == 0
+
+
+def test_who_signed_in_from_an_address_is_not_locked_out_with_it(attempts):
+    """Failures of others there are theirs; the own name is throttled as ever."""
+    attempts.begin("ann", "1.1.1.1")
+    attempts.succeed("ann", "1.1.1.1")
+    for n in range(20):
+        attempts.begin(f"user {n}", "1.1.1.1")
+    assert attempts.begin("ben", "1.1.1.1") == 30
+    assert fail(attempts, 6) == [0, 0, 0, 0, 0, 30]
+    # Somewhere else the name is as unknown as any.
+    for n in range(20):
+        attempts.begin(f"user {n}", "2.2.2.2")
+    assert attempts.wait_s("ann", "2.2.2.2") == 30
+
+
+def test_an_address_is_remembered_for_a_name_for_a_month(attempts, time):
+    """Who has left must not stand for whoever has the address today."""
+    attempts.begin("ann", "1.1.1.1")
+    attempts.succeed("ann", "1.1.1.1")
+    time.pass_s(31 * 86400)
+    for n in range(20):
+        attempts.begin(f"user {n}", "1.1.1.1")
+    assert attempts.begin("ann", "1.1.1.1") == 30
+
+
+def test_an_address_waits_two_minutes_at_most(attempts, time):
+    """Many people may stand behind it who have not signed in yet today."""
+    waits = []
+    for n in range(30):
+        waits.append(attempts.wait_s(f"user {n}", "1.1.1.1"))
+        time.pass_s(waits[-1])
+        assert attempts.begin(f"user {n}", "1.1.1.1") == 0
+    assert waits == [0] * 20 + [30, 60] + [120] * 8
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"),
+        ("1.1.1.1", "::ffff:1.1.1.1"),
+        ("fe80::1%eth0", "fe80::2%eth0"),
+    ],
+)
+def test_addresses_that_one_machine_has_at_once_count_as_one(attempts, first, second):
+    """With IPv6 it has as many as it likes; with a mapped IPv4 address, two."""
+    for n in range(20):
+        attempts.begin(f"user {n}", first)
+    assert attempts.begin("ann", second) == 30
+
+
 def test_tries_at_once_get_no_further_than_in_a_row(attempts):
     """A try counts when it begins, not when its answer is known."""
     with ThreadPoolExecutor(16) as pool:
@@ -98,5 +168,8 @@ def test_memory_is_bounded(time):
     attempts = Attempts(Patience(most=100), now=time)
     for n in range(1000):
         attempts.begin(f"name {n}", f"address {n}")
-    assert len(attempts._tries) == 100
-    assert all(len(key) == 32 for key in attempts._tries)
+    for n in range(1000):
+        attempts.succeed(f"name {n}", f"address {n}")
+    assert len(attempts._tries) <= 100
+    assert len(attempts._welcome) == 100
+    assert all(len(key) == 32 for key in (*attempts._tries, *attempts._welcome))

@@ -13,13 +13,14 @@ import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx
 from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.paths import Workspace
+from tests.bench.workbench_client import config_in
 from tests.ui.conftest import PASSWORD, PEOPLE, add_people
 from tests.ui.forked import serving
 
@@ -83,13 +84,6 @@ def _file(path: str) -> dict[str, object]:
     return {"path": path, "meta": {"_type": "gradio.FileData"}, "orig_name": "a.csv"}
 
 
-def config_in(page: str) -> dict[str, Any]:
-    """Return what Gradio tells its front end of components and functions."""
-    _, _, found = page.partition("window.gradio_config = ")
-    config, _ = json.JSONDecoder().raw_decode(found)
-    return config
-
-
 def functions_of(client: httpx.Client) -> dict[str, int]:
     """Return the number of values that each function takes, by name."""
     config = config_in(client.get("/").text)
@@ -113,7 +107,7 @@ def ask(
     """Send a trap in place of every value, alone, in lists, and as the event's data."""
     shapes = (trap.value, [trap.value], {"value": trap.value})
     data = [shapes[number % len(shapes)] for number in range(max(values, 1))]
-    body = {"data": data, "event_data": trap.value, "session_hash": f"tab of {who}"}
+    body = {"data": data, "event_data": trap.value, "session_hash": tab_of(who)}
     start = time.perf_counter()
     try:
         answer = client.post(f"/gradio_api/run/{function}", json=body)
@@ -121,6 +115,11 @@ def ask(
     except httpx.HTTPError as error:
         status, text = 0, type(error).__name__
     return Asked(who, function, trap.name, status, time.perf_counter() - start, text)
+
+
+def tab_of(who: str) -> str:
+    """Return the name that a browser tab of `who` gives itself."""
+    return f"tab-of-{who}".replace(" ", "-")
 
 
 def ask_all(url: str, traps: list[Trap], people: tuple[str, ...]) -> list[Asked]:

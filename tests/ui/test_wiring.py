@@ -14,7 +14,7 @@ from loop.people.users import Right, Role, User
 from loop.release.keys import make_key
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
-from loop.ui.wiring import BrowserTabs, GuardedBlocks, Wire, guard
+from loop.ui.wiring import GuardedBlocks, Wire, guard
 from tests.ui.conftest import awaited, in_a_loop
 
 
@@ -152,21 +152,11 @@ def test_the_right_is_asked_before_a_value_is_looked_at():
         send(["no such choice", ""], roles=(Role.READER,))
 
 
-def test_a_tab_belongs_to_whoever_used_it_first():
-    """Its name comes from the browser, and the server keeps where it is under it."""
-    tabs = BrowserTabs(2)
-    assert tabs.owner("one", "Dr. A") == "Dr. A"
-    assert tabs.owner("one", "Dr. B") == "Dr. A"
-    for name in ("two", "three"):
-        tabs.owner(name, "Dr. B")
-    assert tabs.owner("one", "Dr. B") == "Dr. B"
-
-
 def test_an_event_that_was_not_connected_by_the_wire_is_open_to_nobody():
     """Whatever Gradio itself adds to a page."""
     wire = Wire(desk_for(Role.ADMIN))
     with pytest.raises(DataError, match="no such function"):
-        wire.admit("load", None, None)
+        wire.admit("load", None)
 
 
 def test_no_message_says_where_the_workspace_lies():

@@ -20,7 +20,15 @@ from loop.people.users import Right, SignInRequired, User
 from loop.ui.access.alone import find_alone
 from loop.ui.access.cookies import token_of
 from loop.ui.access.hosts import Hosts
-from loop.ui.access.sessions import SPANS, Session, Sessions, Spans, session_id
+from loop.ui.access.proxies import NOBODY, Proxies
+from loop.ui.access.sessions import (
+    SPANS,
+    OpenTabs,
+    Session,
+    Sessions,
+    Spans,
+    session_id,
+)
 
 _LOG = logging.getLogger("loop.ui.access")
 
@@ -43,8 +51,9 @@ class Entrance(NamedTuple):
 class Access:
     """Who may use one workspace's workbench; for many threads.
 
-    Whether sign-in is needed is decided once, when the server starts. Who is who is
-    asked of the users' file at every request.
+    Whether sign-in is needed is decided when the server starts. Who works alone does so
+    until the users change: from then on, and until the server stops, people sign in.
+    Who is who is asked of the users' file at every request.
     """
 
     def __init__(
@@ -71,8 +80,10 @@ class Access:
         self._now = now
         self._roster = Roster(workspace)
         self._sessions = Sessions(spans, now=now)
+        self._tabs = OpenTabs(spans, now=now)
         self._attempts = Attempts(now=now)
         self._alone = find_alone(read_users(workspace), hosts, local, sign_in=sign_in)
+        self._began_alone = self._alone is not None
 
     @classmethod
     def open(
@@ -82,6 +93,7 @@ class Access:
         host: str,
         local: str,
         names: Sequence[str] = (),
+        proxies: Proxies = NOBODY,
         sign_in: bool | None = None,
     ) -> Access:
         """Return the access to `workspace` for a server that listens on `host`.
@@ -93,6 +105,8 @@ class Access:
         names
             Further host names that browsers use. One that is not of this machine
             stands for a proxy: sign-in is needed then.
+        proxies
+            Proxies to be trusted; sign-in is needed with any.
         sign_in
             True asks for sign-in in any case, False forbids it, None decides.
 
@@ -102,13 +116,18 @@ class Access:
             Nobody could sign in, sign-in is needed and forbidden, or the users' file
             is broken.
         """
-        hosts = Hosts(bound=host, names=tuple(names))
+        hosts = Hosts(bound=host, names=tuple(names), proxies=proxies)
         return cls(workspace, hosts, local=local, sign_in=sign_in)
 
     @property
     def sign_in(self) -> bool:
         """Whether people sign in; else one person works here alone."""
         return self._alone is None
+
+    @property
+    def no_longer_alone(self) -> bool:
+        """Whether people sign in although one person worked here alone at first."""
+        return self._began_alone and self.sign_in
 
     def user_of(self, request: Any) -> User:
         """Return whose request this is: Starlette's, FastAPI's or Gradio's.
@@ -121,8 +140,9 @@ class Access:
         DataError
             The users' file is broken just now.
         """
-        if self._alone is not None:
-            return self._the_one(self._alone)
+        alone = self._still_alone()
+        if alone is not None:
+            return alone
         connection: HTTPConnection = getattr(request, "request", None) or request
         return self.session_user(token_of(connection))
 
@@ -197,6 +217,16 @@ class Access:
         """Note that a session was used just now."""
         self._sessions.touch(token)
 
+    def claim(self, tab: str, user: User) -> bool:
+        """Note that `user` uses a browser tab; False: it is another person's.
+
+        Parameters
+        ----------
+        tab
+            The name that the tab gave itself.
+        """
+        return self._tabs.claim(tab, user.name)
+
     def enter(self, name: str, password: str, address: str) -> Entrance:
         """Sign `name` in from `address`; takes a quarter of a second.
 
@@ -231,19 +261,27 @@ class Access:
         if session is not None:
             self._note(session.name, address, Result.SIGNED_OUT)
 
-    def _the_one(self, alone: User) -> User:
-        """Return who works here alone as the file has them now."""
+    def _still_alone(self) -> User | None:
+        """Return who works here alone, as the file has them now; None once and for all.
+
+        Raises
+        ------
+        DataError
+            The users' file is broken just now.
+        """
+        alone = self._alone
+        if alone is None:
+            return None
         users = self._roster.users()
         try:
             now = find_alone(users, self.hosts, self._local, sign_in=self._asked)
         except LoopError:
             now = None
-        if now is None or now.name != alone.name:
-            raise SignInRequired(
-                "the users of this workspace have changed. Stop ranloop review and "
-                "start it again, so that people sign in."
-            )
-        return now
+        if now is not None and now.name == alone.name:
+            return now
+        self._alone = None
+        _LOG.warning("the users of this workspace have changed: now people sign in")
+        return None
 
     def _renew(self, user: User, password: str) -> User:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from typing import NamedTuple
@@ -11,22 +12,42 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from loop.core.errors import DataError
-from loop.people.users import PermissionRefused, SignInRequired
+from loop.core.errors import DataError, LoopError
+from loop.people.users import PermissionRefused, SignInRequired, User
 from loop.ui.access.access import Access
 from loop.ui.access.armour import armoured
+from loop.ui.access.bodies import PACE, Arrival, Body, Pace
 from loop.ui.access.cookies import token_of
 from loop.ui.access.origin import from_elsewhere
-from loop.ui.access.rules import DOWNLOAD, PAGE, SIGN_OUT, UPLOAD, Need, Rule, find_rule
-from loop.ui.access.sign_in import Door, to_sign_in
+from loop.ui.access.rules import (
+    DOWNLOAD,
+    HEARTBEAT,
+    PAGE,
+    RUN,
+    SIGN_OUT,
+    UPLOAD,
+    Need,
+    Rule,
+    find_rule,
+)
+from loop.ui.access.sign_in import UNREADABLE, Door, Notice, to_sign_in
 from loop.ui.faults import place_of
 
 _LOG = logging.getLogger("loop.ui.access")
 
 _SAFE = frozenset({"GET", "HEAD"})
 _LENGTH = re.compile(r"[0-9]{1,15}", re.ASCII)
+_TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HEARSAY = (b"forwarded", b"x-forwarded-", b"x-gradio-server")
 """Headers that the front end would believe about where it is; the server knows."""
+
+_BYPASSED = (
+    "This server is used through its proxy, which encrypts. Use the proxy's address; "
+    "other proxies are named with ranloop review --proxy."
+)
+_ANOTHER = "this tab was opened by another person. Load the page again."
+_ELSEWHERE = "this did not come from a page of ranloop"
+_FAULT = "a fault in ranloop; its place is in the log"
 
 
 class Sizes(NamedTuple):
@@ -48,34 +69,65 @@ SIZES = Sizes()
 class Gate:
     """An ASGI application before another one: nothing passes that is not allowed."""
 
-    def __init__(self, app: ASGIApp, access: Access, sizes: Sizes) -> None:
+    def __init__(
+        self, app: ASGIApp, access: Access, sizes: Sizes, pace: Pace = PACE
+    ) -> None:
         self._app = app
         self._access = access
         self._door = Door(access)
         self._sizes = sizes
+        self._pace = pace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or have the application answer it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._serve(Request(scope, receive), send)
+            await self._serve(scope, receive, send)
         else:
             # Nothing here speaks over a WebSocket.
             await send({"type": "websocket.close", "code": 1008})
 
-    async def _serve(self, request: Request, send: Send) -> None:
-        send = armoured(request.scope["path"], send)
-        rule = self._rule(request)
-        answer = rule if isinstance(rule, Response) else await self._ask(request, rule)
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = self._body(scope, receive)
+        established = self._access.hosts.proxies.established(scope)
+        request = Request(established, body.receive)
+        send = armoured(scope["path"], send)
+        answer: Response | None
+        if self._access.hosts.bypassed(*_connection(scope)):
+            answer = PlainTextResponse(_BYPASSED, status_code=403)
+        else:
+            answer = await self._answer(request, body)
         if answer is not None:
-            await answer(request.scope, request.receive, send)
-            return
-        if self._access.sign_in:
-            send = self._watched(token_of(request), send)
-        await self._pass(request, send)
+            await answer(request.scope, receive, send)
+        elif body.arrival is not Arrival.CUT:
+            await self._pass(request, body, self._watched(request, send))
 
-    async def _pass(self, request: Request, send: Send) -> None:
+    def _body(self, scope: Scope, receive: Receive) -> Body:
+        if scope["method"] in _SAFE:
+            return Body(receive)
+        uploaded = scope["path"] == UPLOAD
+        rate = self._pace.upload_rate if uploaded else 0.0
+        return Body(receive, self._pace.whole_s, rate)
+
+    async def _answer(self, request: Request, body: Body) -> Response | None:
+        """Return the gate's own answer; None when the application shall answer."""
+        rule = self._rule(request)
+        if isinstance(rule, Response):
+            return rule
+        if rule.need is Need.OWN:
+            return await self._own(request, body)
+        if rule.need is Need.NOTHING:
+            return None
+        try:
+            user = self._user(request, rule)
+        except LoopError as error:
+            return self._refused(request, error)
+        if rule.use:
+            self._access.touch(token_of(request))
+        return await self._claimed(request, body, user)
+
+    async def _pass(self, request: Request, body: Body, send: Send) -> None:
         """Have the application answer; what breaks it is logged by its place only.
 
         The server would print the error, and with it what was sent: clinical text.
@@ -84,16 +136,23 @@ class Gate:
 
         async def sending(message: Message) -> None:
             nonlocal begun
+            if body.arrival is Arrival.LATE and not begun:
+                # Whatever it makes of half a body: the answer is that it was late.
+                return
             begun = True
             await send(message)
 
+        scope = _without_hearsay(request.scope)
         try:
-            await self._app(_without_hearsay(request.scope), request.receive, sending)
+            await self._app(scope, request.receive, sending)
         except Exception as error:  # noqa: BLE001  the boundary to the browser
-            _LOG.error("%s at %s", type(error).__name__, place_of(error))
-            if not begun:
-                answer = _refusal(500, "a fault in ranloop; its place is in the log")
-                await answer(request.scope, request.receive, send)
+            if body.arrival not in (Arrival.LATE, Arrival.CUT):
+                _LOG.error("%s at %s", type(error).__name__, place_of(error))
+                if not begun:
+                    answer = self._said(request, 500, _FAULT)
+                    await answer(request.scope, request.receive, send)
+        if body.arrival is Arrival.LATE and not begun:
+            await _late()(request.scope, request.receive, send)
 
     def _rule(self, request: Request) -> Rule | Response:
         """Return the rule for a well-formed request of our own, or the refusal."""
@@ -108,8 +167,14 @@ class Gate:
         if rule is None:
             return PlainTextResponse("There is nothing here.", status_code=404)
         if from_elsewhere(request):
-            return _refusal(403, "this did not come from a page of ranloop")
+            return _refusal(403, _ELSEWHERE + self._unnamed_proxy(request))
         return self._oversized(request, rule) or rule
+
+    def _unnamed_proxy(self, request: Request) -> str:
+        """Return what to do if a proxy was not believed; nothing when none is there."""
+        forwarded = "x-forwarded-proto" in request.headers
+        hint = "; name a proxy that stands before it with ranloop review --proxy"
+        return hint if forwarded and not self._access.hosts.proxies else ""
 
     def _oversized(self, request: Request, rule: Rule) -> Response | None:
         """Return the refusal of a body that is too long, or does not say how long."""
@@ -125,40 +190,68 @@ class Gate:
             return _refusal(413, f"longer than {most} bytes")
         return None
 
-    async def _ask(self, request: Request, rule: Rule) -> Response | None:
-        """Return the gate's own answer; None when the application shall answer."""
-        if rule.need is Need.NOTHING:
-            return None
-        if rule.need is Need.OWN:
-            return await self._own(request)
-        try:
-            if rule.right is None:
-                self._access.user_of(request)
-            else:
-                self._access.require(request, rule.right)
-        except SignInRequired as error:
-            if not self._access.sign_in:
-                return _refusal(503, str(error))
-            seen = request.method in _SAFE and _is_seen(request.scope["path"])
-            return to_sign_in(request) if seen else _refusal(401, "sign in again")
-        except PermissionRefused as error:
-            return _refusal(403, str(error))
-        except DataError as error:
-            _LOG.error("nobody is let in: %s", error)
-            return _refusal(503, "the list of users cannot be read just now")
-        if rule.use:
-            self._access.touch(token_of(request))
+    def _user(self, request: Request, rule: Rule) -> User:
+        if rule.right is None:
+            return self._access.user_of(request)
+        return self._access.require(request, rule.right)
+
+    def _refused(self, request: Request, error: LoopError) -> Response:
+        """Return what somebody is told who may not do what they ask for."""
+        if isinstance(error, SignInRequired):
+            if _is_seen(request):
+                return to_sign_in(request, begun=self._access.no_longer_alone)
+            return _refusal(401, "sign in again")
+        if isinstance(error, PermissionRefused):
+            return self._said(request, 403, str(error))
+        _LOG.error("nobody is let in: %s", error)
+        if _is_seen(request):
+            return self._door.say(UNREADABLE)
+        return _refusal(503, "the list of users cannot be read just now")
+
+    def _said(self, request: Request, status: int, text: str) -> Response:
+        """Return a refusal: a page for a person, JSON for a script."""
+        if _is_seen(request):
+            return self._door.say(Notice(f"{text[0].upper()}{text[1:]}", status=status))
+        return _refusal(status, text)
+
+    async def _claimed(
+        self, request: Request, body: Body, user: User
+    ) -> Response | None:
+        """Return the refusal of a browser tab that is not the user's, or malformed.
+
+        An event's body is read for it, and given to the application afterwards.
+        """
+        path = request.scope["path"]
+        tabs: list[object] = []
+        if path.startswith(HEARTBEAT):
+            tabs = [path.removeprefix(HEARTBEAT)]
+        elif path.startswith(RUN):
+            raw = await body.read()
+            if body.arrival is not Arrival.WHOLE:
+                return _late() if body.arrival is Arrival.LATE else None
+            try:
+                tabs = _tabs_of(raw)
+            except ValueError:
+                return _refusal(400, "this is no event of a page of ranloop")
+        for tab in tabs:
+            if not isinstance(tab, str) or not _TAB.fullmatch(tab):
+                return _refusal(400, "this is no tab with a page of ranloop")
+            if not self._access.claim(tab, user):
+                return _refusal(403, _ANOTHER)
         return None
 
-    async def _own(self, request: Request) -> Response:
-        """Return a page of the gate itself."""
+    async def _own(self, request: Request, body: Body) -> Response | None:
+        """Return a page of the gate itself; None when nobody is there any more."""
         if request.scope["path"] == SIGN_OUT:
             return await self._door.leave(request)
         if request.method in _SAFE:
             return await self._door.show(request)
-        return await self._door.take(request)
+        form = await body.read()
+        if body.arrival is Arrival.WHOLE:
+            return await self._door.take(request, form)
+        return _late() if body.arrival is Arrival.LATE else None
 
-    def _watched(self, token: str, send: Send) -> Send:
+    def _watched(self, request: Request, send: Send) -> Send:
         """Return `send` such that an answer without end ends with its session."""
         endless, cut = False, False
 
@@ -170,33 +263,67 @@ class Gate:
                 endless = "text/event-stream" in Headers(scope=message).get(
                     "content-type", ""
                 )
-            elif endless and not self._open(token):
+            elif endless and not self._open(request):
                 cut = True
                 message = {"type": "http.response.body", "body": b""}
             await send(message)
 
         return sending
 
-    def _open(self, token: str) -> bool:
+    def _open(self, request: Request) -> bool:
         try:
-            self._access.session_user(token)
+            self._access.user_of(request)
         except (SignInRequired, DataError):
             return False
         return True
 
 
-def build_gate(app: ASGIApp, access: Access, *, sizes: Sizes = SIZES) -> ASGIApp:
+def build_gate(
+    app: ASGIApp, access: Access, *, sizes: Sizes = SIZES, pace: Pace = PACE
+) -> ASGIApp:
     """Return `app` behind the gate: deny by default, sign-in, same origin, headers."""
-    return Gate(app, access, sizes)
+    return Gate(app, access, sizes, pace)
 
 
-def _is_seen(path: str) -> bool:
-    """Return whether a person asks for `path`, and not a page's own script."""
-    return path == PAGE or path.startswith(DOWNLOAD)
+def _connection(scope: Scope) -> tuple[str, str]:
+    """Return the other end of a connection and its scheme, whatever a proxy says."""
+    client = scope.get("client")
+    return (client[0] if client else "", scope["scheme"])
+
+
+def _is_seen(request: Request) -> bool:
+    """Return whether a person asks for a page, and not a page's own script."""
+    path = request.scope["path"]
+    return request.method in _SAFE and (path == PAGE or path.startswith(DOWNLOAD))
+
+
+def _tabs_of(event: bytes) -> list[object]:
+    """Return the browser tab that an event says it is from; scripts have none.
+
+    Raises
+    ------
+    ValueError
+        The event is no JSON object.
+    """
+    try:
+        said = json.loads(event)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(said, dict):
+        raise ValueError("no object")
+    tab = said.get("session_hash")
+    return [] if tab is None else [tab]
 
 
 def _refusal(status: int, detail: str) -> Response:
     return JSONResponse({"detail": detail}, status_code=status)
+
+
+def _late() -> Response:
+    """Return what is said of a body that did not arrive, which ends the connection."""
+    answer = _refusal(408, "the content did not arrive in time. Try again")
+    answer.headers["connection"] = "close"
+    return answer
 
 
 def _without_hearsay(scope: Scope) -> Scope:

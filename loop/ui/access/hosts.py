@@ -6,6 +6,8 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
+from loop.ui.access.proxies import NOBODY, Proxies
+
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -24,9 +26,21 @@ class Hosts:
     names: tuple[str, ...] = ()
     """Further names that browsers use, for example that of a proxy before it."""
 
+    proxies: Proxies = NOBODY
+    """Proxies whose word is taken about where a request came from."""
+
     def loopback(self) -> bool:
         """Return whether only this machine can reach it, under names of its own."""
-        return all(map(is_loopback, (self.bound, *self.names)))
+        return not self.proxies and all(map(is_loopback, (self.bound, *self.names)))
+
+    def bypassed(self, peer: str, scheme: str) -> bool:
+        """Return whether a connection goes around the proxies, and is not encrypted.
+
+        `peer` is the other end of it; this machine itself may ask directly.
+        """
+        if not self.proxies or scheme == "https":
+            return False
+        return not (self.proxies.trust(peer) or is_loopback(peer))
 
     def knows(self, header: str) -> bool:
         """Return whether a ``Host`` header names this server; the port is free.

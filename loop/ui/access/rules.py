@@ -1,8 +1,9 @@
 """What may be asked of the server at all; whatever is not listed does not exist.
 
 Gradio serves more than its own front end asks for: a proxy to other hosts, editing by
-a remote model, monitoring, recordings, run history, a list of all functions. The list
-is what a browser was seen to ask for, and what calling a function by name takes.
+a remote model, monitoring, recordings, run history, a list of all functions, a queue
+whose results go to whoever knows their id, uploaded files by their path. The list is
+what a browser was seen to ask for, with what it takes to call a function by its name.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ _FILE = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 PAGE = "/"
 SIGN_IN = "/sign-in"
 SIGN_OUT = "/sign-out"
+HEARTBEAT = "/gradio_api/heartbeat/"
+RUN = "/gradio_api/run/"
 UPLOAD = "/upload"
 DOWNLOAD = "/download/"
 
@@ -66,13 +69,10 @@ RULES = (
     _rule(_GET | _POST, SIGN_IN, Need.OWN),
     _rule(_POST, SIGN_OUT, Need.OWN),
     _rule(_GET, PAGE)._replace(use=True),
-    _rule(_GET, r"/config|/theme\.css|/gradio_api/(?:startup-events|app_id)"),
-    _rule(_GET, rf"/gradio_api/queue/data|/gradio_api/heartbeat/{_WORD}"),
-    _rule(_GET, rf"/gradio_api/call/{_WORD}/{_WORD}"),
+    _rule(_GET, r"/theme\.css|/gradio_api/app_id"),
+    _rule(_GET, rf"{HEARTBEAT}{_WORD}"),
     _rule(_GET, rf"{DOWNLOAD}[a-z]+\.[a-z]+")._replace(right=Right.EXPORT, use=True),
-    _rule(_POST, rf"/gradio_api/(?:run|api|call)/{_WORD}")._replace(use=True),
-    _rule(_POST, r"/gradio_api/queue/join")._replace(use=True),
-    _rule(_POST, r"/gradio_api/(?:cancel|reset)"),
+    _rule(_POST, rf"{RUN}{_WORD}")._replace(use=True),
     _rule(_POST, UPLOAD)._replace(right=Right.IMPORT, use=True),
 )
 """Everything that is served."""

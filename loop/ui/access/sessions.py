@@ -1,4 +1,8 @@
-"""Sessions, kept by the server: a browser holds a random token and nothing else."""
+"""Sessions, kept by the server: a browser holds a random token and nothing else.
+
+Beside them, whose each browser tab is: Gradio keeps what was done in it under a name
+that the tab gave itself, and gives it to whoever comes with that name.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,9 @@ class Spans:
 
     most: int = 2_000
     """Sessions of all users, likewise."""
+
+    tabs: int = 200
+    """Browser tabs of one user, likewise."""
 
 
 SPANS = Spans()
@@ -142,6 +149,61 @@ class Sessions:
     def _over(self, session: Session, now: datetime) -> bool:
         idle = now - session.seen > timedelta(seconds=self._spans.idle_s)
         return idle or now - session.opened > timedelta(seconds=self._spans.longest_s)
+
+
+class OpenTabs:
+    """Whose each browser tab is, for many threads.
+
+    A tab belongs to the user who first comes with its name, until it was unused for as
+    long as a session can last.
+    """
+
+    def __init__(
+        self, spans: Spans = SPANS, *, now: Clock = lambda: datetime.now(UTC)
+    ) -> None:
+        self._spans = spans
+        self._now = now
+        self._lock = Lock()
+        self._owners: dict[str, OrderedDict[bytes, datetime]] = {}
+        self._tabs: dict[bytes, str] = {}
+
+    def claim(self, tab: str, name: str) -> bool:
+        """Note that the user `name` uses a tab; False: it is another person's.
+
+        A user who opens too many gives up the one unused for longest; nobody can make
+        others give up theirs.
+        """
+        key, user = _digest(tab), name_key(name)
+        with self._lock:
+            now = self._now()
+            if self._owner(key, now) not in (None, user):
+                return False
+            own = self._owners.setdefault(user, OrderedDict())
+            own[key] = now
+            own.move_to_end(key)
+            self._tabs[key] = user
+            for old in list(own):
+                if len(own) <= self._spans.tabs and not self._over(own[old], now):
+                    break
+                self._forget(old)
+            return True
+
+    def _owner(self, key: bytes, now: datetime) -> str | None:
+        user = self._tabs.get(key)
+        if user is not None and self._over(self._owners[user][key], now):
+            self._forget(key)
+            return None
+        return user
+
+    def _forget(self, key: bytes) -> None:
+        user = self._tabs.pop(key)
+        own = self._owners[user]
+        del own[key]
+        if not own:
+            del self._owners[user]
+
+    def _over(self, used: datetime, now: datetime) -> bool:
+        return now - used > timedelta(seconds=self._spans.longest_s)
 
 
 def session_id(token: str) -> str:

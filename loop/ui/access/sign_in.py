@@ -46,6 +46,10 @@ class Notice(NamedTuple):
 ENDED = Notice(
     "Your session has ended. Sign in to go on: what you saved is there.", kind="plain"
 )
+BEGUN = Notice(
+    "This workspace has users now, so everybody signs in. Nothing saved is lost.",
+    kind="plain",
+)
 LEFT = Notice("You have signed out.", kind="good")
 WRONG = Notice("Name or password is wrong.", status=401)
 UNREADABLE = Notice(_UNREADABLE, status=503)
@@ -56,13 +60,18 @@ def locked(wait_s: int) -> Notice:
     return Notice(f"Too many failed tries. Try again in {_spell(wait_s)}.", status=429)
 
 
-def to_sign_in(request: Request) -> Response:
-    """Return the way to the sign-in page, from where one comes back to `request`."""
+def to_sign_in(request: Request, *, begun: bool = False) -> Response:
+    """Return the way to the sign-in page, from where one comes back to `request`.
+
+    `begun` says that nobody signed in when the server started.
+    """
     query = request.scope["query_string"].decode("latin-1")
     wanted = safe_next(f"{PAGE}?{query}" if query else PAGE)
     marks = [f"next={quote(wanted, safe='')}"] if wanted != PAGE else []
     if token_of(request):
         marks.append("ended=1")
+    elif begun:
+        marks.append("begun=1")
     where = f"{SIGN_IN}?{'&'.join(marks)}" if marks else SIGN_IN
     return RedirectResponse(where, status_code=303)
 
@@ -83,17 +92,19 @@ class Door:
             return RedirectResponse(wanted, status_code=303)
         except DataError:
             return _page(UNREADABLE, wanted)
-        except SignInRequired as error:
-            if not self._access.sign_in:
-                return _page(Notice(str(error), status=503), wanted)
-        notices = {"ended": ENDED, "left": LEFT}
+        except SignInRequired:
+            pass
+        notices = {"ended": ENDED, "begun": BEGUN, "left": LEFT}
         said = [notices[mark] for mark in notices if mark in request.query_params]
         return _page(said[0] if said else None, wanted)
 
-    async def take(self, request: Request) -> Response:
+    def say(self, notice: Notice) -> Response:
+        """Return a page that only says something."""
+        return _page(notice, PAGE, form=False)
+
+    async def take(self, request: Request, body: bytes) -> Response:
         """Return the way on with a cookie, or the form with what was wrong."""
-        raw = (await request.body()).decode("utf-8", "replace")
-        form = parse_qs(raw, keep_blank_values=True)
+        form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
         name, password, wanted = (
             form.get(field, [""])[0] for field in ("name", "password", "next")
         )
@@ -138,11 +149,20 @@ def _address(request: Request) -> str:
 
 
 def _page(
-    notice: Notice | None, wanted: str, name: str = "", *, wait_s: int = 0
+    notice: Notice | None,
+    wanted: str,
+    name: str = "",
+    *,
+    wait_s: int = 0,
+    form: bool = True,
 ) -> Response:
     nonce = secrets.token_urlsafe(16)
     text = _template().render(
-        notice=notice, wanted=wanted, name=printable(name[:64]), nonce=nonce
+        notice=notice,
+        wanted=wanted,
+        name=printable(name[:64]),
+        nonce=nonce,
+        form=form,
     )
     response = HTMLResponse(text, status_code=notice.status if notice else 200)
     response.headers["content-security-policy"] = (

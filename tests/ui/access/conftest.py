@@ -56,7 +56,7 @@ class Behind:
         self.access = access
         self.app = Starlette(
             routes=[
-                Route("/gradio_api/queue/data", self.stream),
+                Route("/gradio_api/heartbeat/{page}", self.stream),
                 Route("/{rest:path}", self.answer, methods=["GET", "POST", "OPTIONS"]),
             ]
         )

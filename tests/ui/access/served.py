@@ -2,12 +2,14 @@
 
 from contextlib import contextmanager
 from http.client import HTTPConnection
-from socket import create_server
+from socket import create_connection, create_server
 from threading import Thread
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import uvicorn
+
+from loop.ui.access.protocol import server_config
 
 GOOD = "correct horse battery"
 
@@ -55,6 +57,19 @@ class Client:
         finally:
             connection.close()
 
+    @contextmanager
+    def sent(self, head, body=b""):
+        """Send the first bytes of a request and yield the connection, which is open.
+
+        The headers that every request needs are added to those in `head`.
+        """
+        lines = [head, f"Host: 127.0.0.1:{self.port}", f"Origin: {self.origin}"]
+        if self.cookie:
+            lines.append(f"Cookie: {self.cookie}")
+        with create_connection(("127.0.0.1", self.port), timeout=20) as connection:
+            connection.sendall("\r\n".join([*lines, "\r\n"]).encode() + body)
+            yield connection
+
     def listen(self, path):
         """Ask for a stream."""
         return self.asked("GET", path)
@@ -77,12 +92,14 @@ class Client:
 
 
 @contextmanager
-def serving(app):
-    """Serve an ASGI application on a free port of this machine and yield the port."""
+def serving(app, **options):
+    """Serve an ASGI application as ranloop does, on a free port, and yield the port.
+
+    What the server logs, pytest's `caplog` has.
+    """
     listener = create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="critical", ws="none")
-    config.timeout_graceful_shutdown = 1
-    server = uvicorn.Server(config)
+    settings = {"log_config": None, "timeout_graceful_shutdown": 1} | options
+    server = uvicorn.Server(server_config(app, **settings))
     thread = Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

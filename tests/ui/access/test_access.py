@@ -118,9 +118,42 @@ def test_a_user_added_meanwhile_ends_working_alone(workspace):
     """What is done from then on must have a name."""
     access = alone(workspace)
     add_user(workspace, "ann", (Role.ADMIN,), GOOD)
-    with pytest.raises(SignInRequired, match="start it again"):
+    with pytest.raises(SignInRequired):
         access.user_of(request_with(""))
     assert access.who(request_with("")) is None
+    assert access.sign_in is access.no_longer_alone is True
+    token = access.enter("ann", GOOD, "").token
+    assert access.user_of(request_with(token)).name == "ann"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["version: 1\nusers: []\n", None],
+    ids=["nobody is left", "all are disabled"],
+)
+def test_whatever_becomes_of_the_users_the_one_does_not_work_on(workspace, said):
+    """What was decided is not taken back: who is there may be somebody else."""
+    add_user(workspace, "ann", (Role.ADMIN,), GOOD)
+    access, path = alone(workspace), users_path(workspace)
+    assert access.user_of(request_with("")).name == "ann"
+    whole = path.read_text("utf-8")
+    disabled = whole.replace("disabled: false", "disabled: true")
+    path.write_text(said or disabled, "utf-8")
+    assert access.who(request_with("")) is None
+    path.write_text(whole, "utf-8")
+    assert access.who(request_with("")) is None
+    assert access.sign_in is True
+
+
+def test_while_the_users_cannot_be_read_nobody_works_alone(workspace):
+    """A file that is being written by hand is no decision either."""
+    add_user(workspace, "ann", (Role.ADMIN,), GOOD)
+    access, path = alone(workspace), users_path(workspace)
+    whole = path.read_text("utf-8")
+    path.write_text("users: [", "utf-8")
+    assert access.who(request_with("")) is None
+    path.write_text(whole, "utf-8")
+    assert access.who(request_with("")) == "ann"
 
 
 def test_roles_are_those_of_the_moment(access, users):
@@ -185,6 +218,18 @@ def test_the_fifth_failure_locks_even_the_right_password_out(access, time):
     assert access.enter("reader", GOOD, "2.2.2.2") == ("", 30)
     time.pass_s(30)
     assert access.enter("reader", GOOD, "2.2.2.2").token
+
+
+def test_the_right_password_after_the_wait_works_for_good(access, time):
+    """Today's colleague, and whoever comes next from the same address."""
+    for n in range(20):
+        access.enter(f"user {n}", "wrong", "1.1.1.1")
+    assert access.enter("reader", GOOD, "1.1.1.1") == ("", 30)
+    time.pass_s(30)
+    for name in ("reader", "reader", "editor"):
+        entrance = access.enter(name, GOOD, "1.1.1.1")
+        assert entrance.token
+        access.leave(entrance.token, "1.1.1.1")
 
 
 def test_the_log_names_known_users_only(access, users):

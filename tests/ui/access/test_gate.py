@@ -2,16 +2,22 @@
 
 import json
 
-from loop.people.roster import disable_user, users_path
+import pytest
+
+from loop.people.roster import add_user, disable_user, users_path
+from loop.people.sign_ins import sign_ins_path
+from loop.people.users import Role
 from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
+from loop.ui.access.hosts import Hosts
+from loop.ui.access.proxies import Proxies
 from tests.ui.access.conftest import Behind
-from tests.ui.access.served import Client, serving
+from tests.ui.access.served import GOOD, Client, serving
 from tests.ui.conftest import awaited
 
 RUN = "/gradio_api/run/predict"
-STREAM = "/gradio_api/queue/data"
-UPLOAD = "/gradio_api/upload"
+STREAM = "/gradio_api/heartbeat/s0yw8wdb1jq"
+UPLOAD = "/upload"
 
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -40,6 +46,25 @@ HERE = (
     {},
 )
 BESIDES = (
+    "/config",
+    "/gradio_api/api/predict",
+    "/gradio_api/call/predict",
+    "/gradio_api/call/predict/12ab",
+    "/gradio_api/call/v2/predict",
+    "/gradio_api/cancel",
+    "/gradio_api/reset",
+    "/gradio_api/queue/join",
+    "/gradio_api/queue/data?session_hash=s0yw8wdb1jq",
+    "/gradio_api/queue/status",
+    "/gradio_api/startup-events",
+    "/gradio_api/file=/srv/gradio/25ab/votes.csv",
+    "/gradio_api/upload",
+    "/gradio_api/upload_progress?upload_id=a1b2",
+    "/gradio_api/user",
+    "/gradio_api/token",
+    "/gradio_api/login_check",
+    "/robots.txt",
+    "/pwa_icon",
     "/gradio_api/info",
     "/gradio_api/openapi.json",
     "/gradio_api/proxy=https://example.org/",
@@ -87,8 +112,10 @@ def test_without_a_session_the_page_leads_to_the_sign_in(client):
 
 def test_without_a_session_nothing_is_read_or_done(client):
     """The answer is one that the front end understands."""
-    answers = [client.get(path) for path in ("/config", STREAM, "/theme.css")]
-    answers += [client.post(path) for path in (RUN, UPLOAD, "/gradio_api/queue/join")]
+    answers = [
+        client.get(path) for path in ("/gradio_api/app_id", STREAM, "/theme.css")
+    ]
+    answers += [client.post(path) for path in (RUN, UPLOAD)]
     for answer in answers:
         assert answer.status == 401
         assert json.loads(answer.text) == {"detail": "sign in again"}
@@ -104,7 +131,7 @@ def test_program_files_need_no_session(client):
 def test_a_session_passes_and_the_application_knows_whose(client):
     """The name comes from the session."""
     client.sign_in("reviewer")
-    assert json.loads(client.get("/config").text)["who"] == "reviewer"
+    assert json.loads(client.get("/theme.css").text)["who"] == "reviewer"
     assert json.loads(client.post(RUN).text)["who"] == "reviewer"
 
 
@@ -112,7 +139,7 @@ def test_a_forged_cookie_is_none(client):
     """Only the server makes tokens."""
     for cookie in ("x", "", "a" * 43, "reviewer", '"', "\x7f;=,"):
         client.cookie = f"ranloop-{client.port}={cookie}"
-        assert client.get("/config").status == 401
+        assert client.get("/theme.css").status == 401
 
 
 def test_a_session_unused_for_too_long_has_ended(client, time):
@@ -127,13 +154,13 @@ def test_polling_does_not_keep_a_session(client, time):
     """Events do."""
     client.sign_in("reviewer")
     time.pass_s(1000)
-    client.get("/config")
+    client.get("/theme.css")
     time.pass_s(700)
     client.post(RUN)
     time.pass_s(1700)
-    assert client.get("/config").status == 200
+    assert client.get("/theme.css").status == 200
     time.pass_s(101)
-    assert client.get("/config").status == 401
+    assert client.get("/theme.css").status == 401
 
 
 def test_a_user_disabled_meanwhile_is_out_at_once(client, users):
@@ -163,7 +190,6 @@ def test_who_may_not_import_cannot_send_files(client):
         answer = client.post(UPLOAD)
         assert answer.status == 403
         assert "editor or admin" in answer.text
-        assert client.get("/gradio_api/upload_progress").status == 403
 
 
 def test_who_may_import_can_send_files(client):
@@ -176,8 +202,8 @@ def test_who_may_import_can_send_files(client):
 def test_an_event_has_a_limit_too(client):
     """Before a byte of it is read."""
     client.sign_in("editor")
-    assert client.post(RUN, b"x" * 1000).status == 200
-    answer = client.post(RUN, b"x" * 1001)
+    assert client.post(RUN, b"{}".ljust(1000)).status == 200
+    answer = client.post(RUN, b"{}".ljust(1001))
     assert answer.status == 413
     assert "1000 bytes" in answer.text
 
@@ -210,11 +236,10 @@ def test_other_sites_can_read_nothing(client):
     """Following a link to the page is all they can offer."""
     client.sign_in("editor")
     away = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
-    assert client.get("/config", **away).status == 403
+    assert client.get("/theme.css", **away).status == 403
     assert client.get("/", **away).status == 403
     away["Sec-Fetch-Mode"] = "navigate"
     assert client.get("/", **away).status == 200
-    assert client.get("/gradio_api/file=/srv/gradio/x.csv", **away).status == 403
 
 
 def test_another_name_for_this_machine_is_refused(client):
@@ -242,7 +267,7 @@ def test_what_gradio_serves_besides_does_not_exist(client):
 def test_other_origins_are_permitted_nothing(client):
     """Whatever Gradio would permit; their first question is not answered."""
     client.sign_in("editor")
-    answer = client.get("/config")
+    answer = client.get("/theme.css")
     assert "access-control-allow-origin" not in answer.headers
     assert client.ask("OPTIONS", RUN, headers={"Origin": "http://a"}).status == 404
 
@@ -270,7 +295,7 @@ def test_every_answer_is_armoured(client):
 def test_hearsay_about_the_address_is_not_passed_on(client):
     """Gradio would build its addresses from it."""
     client.sign_in("editor")
-    answer = client.get("/config", **{"X-Forwarded-Host": "evil.example"})
+    answer = client.get("/theme.css", **{"X-Forwarded-Host": "evil.example"})
     assert json.loads(answer.text)["hearsay"] is None
 
 
@@ -278,7 +303,10 @@ def test_a_broken_list_of_users_lets_nobody_in_and_says_so(client, users):
     """To a visitor without its path."""
     client.sign_in("editor")
     users_path(users).write_text("users: [", "utf-8")
-    for answer in (client.get("/config"), client.get("/sign-in")):
+    asked = ("/theme.css", "/sign-in", "/")
+    answers = [client.get(path) for path in asked]
+    assert ["<main>" in one.text for one in answers] == [False, True, True]
+    for answer in answers:
         assert answer.status == 503
         assert "list of users cannot be read" in answer.text
         assert "users.yaml" not in answer.text
@@ -294,8 +322,12 @@ def test_a_fault_behind_the_gate_is_logged_by_its_place_alone(access, caplog):
         client = Client(port)
         client.sign_in("reader")
         answer = client.get("/")
-    assert answer.status == 500
-    assert "effusion" not in answer.text + caplog.text
+        event = client.post(RUN)
+    assert answer.status == event.status == 500
+    assert "A fault in ranloop" in answer.text
+    assert "<main>" in answer.text
+    assert json.loads(event.text)["detail"].startswith("a fault in ranloop")
+    assert "effusion" not in answer.text + event.text + caplog.text
     assert "KeyError at" in caplog.text
     assert "test_gate.py" in caplog.text
 
@@ -323,3 +355,182 @@ def test_alone_at_this_machine_nobody_signs_in(workspace):
         assert client.post(RUN, Origin="http://evil.example").status == 403
         assert client.get("/", Host="evil.example").status == 400
         assert client.get("/gradio_api/info").status == 404
+
+
+def test_users_added_while_it_runs_are_asked_for_at_once(workspace):
+    """Nobody works on without a name; a page leads to the form, which says why."""
+    access = Access.open(workspace, host="127.0.0.1", local="me")
+    with serving(build_gate(Behind(access), access)) as port:
+        client = Client(port)
+        with client.listen(STREAM) as stream:
+            assert stream.read(10) == b"data: here"
+            add_user(workspace, "ann", (Role.ADMIN,), GOOD)
+            # Without an end this would wait until the time limit, and fail.
+            stream.read()
+        assert client.post(RUN).status == 401
+        answer = client.get("/?__theme=dark")
+        where = "/sign-in?next=%2F%3F__theme%3Ddark&begun=1"
+        assert (answer.status, answer.headers["location"]) == (303, where)
+        page = client.get(where)
+        assert "This workspace has users now" in page.text
+        assert 'name="password"' in page.text
+        assert client.get("/sign-in").status == 200
+        assert client.sign_in("ann").status == 303
+        assert json.loads(client.get("/theme.css").text)["who"] == "ann"
+        client.cookie = ""
+        assert client.post(RUN).status == 401
+
+
+def test_a_person_who_lacks_a_right_is_told_on_a_page(client):
+    """A link to a document was followed; a script is told in JSON as ever."""
+    client.sign_in("reader")
+    answer = client.get("/download/ledger.jsonl")
+    assert answer.status == 403
+    assert "takes the role" in answer.text
+    assert "<main>" in answer.text
+    assert 'name="password"' not in answer.text
+
+
+def test_a_browser_tab_is_of_who_opened_it(client):
+    """Whatever asks under its name; Gradio would serve anybody who knows that."""
+    mine = json.dumps({"data": [], "session_hash": "s0yw8wdb1jq"}).encode()
+    client.sign_in("editor")
+    assert client.post(RUN, mine).status == 200
+    client.sign_in("admin")
+    for answer in (
+        client.post(RUN, mine),
+        client.post("/gradio_api/run/other", mine.replace(b"s0yw", b"\\u00730yw")),
+        client.get(STREAM),
+    ):
+        assert answer.status == 403
+        assert "opened by another person" in answer.text
+    client.sign_in("EDITOR")
+    assert client.post(RUN, mine).status == 200
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"{",
+        b'"session_hash"',
+        b"[" * 900,
+        b'{"session_hash": ""}',
+        b'{"session_hash": 1}',
+        b'{"session_hash": ["a"]}',
+        b'{"session_hash": "../a"}',
+        b'{"session_hash": "a\\n"}',
+        b'{"session_hash": "' + b"a" * 65 + b'"}',
+    ],
+)
+def test_an_event_that_no_page_of_ours_sends_is_refused(client, event):
+    """Before anything behind takes it, and without a fault in the log."""
+    client.sign_in("editor")
+    assert client.post(RUN, event).status == 400
+
+
+def behind_proxy(users, *proxies):
+    """Return access and gate of a server that trusts `proxies`."""
+    hosts = Hosts(bound="127.0.0.1", proxies=Proxies.parse(proxies))
+    access = Access(users, hosts)
+    return build_gate(Behind(access), access)
+
+
+def addresses(workspace):
+    """Return the addresses in the log of sign-ins, each once."""
+    text = sign_ins_path(workspace).read_text("utf-8")
+    return {json.loads(line)["address"] for line in text.splitlines()}
+
+
+INVENTED = (
+    "X-Forwarded-For",
+    "X-Real-IP",
+    "Forwarded",
+    "X-Forwarded-Host",
+    "X-Client-IP",
+)
+
+
+def test_invented_addresses_are_believed_from_nobody(client, users):
+    """Neither in the log nor by the throttle, from this machine neither."""
+    statuses = []
+    for n in range(21):
+        invented = {name: f"192.0.2.{n}" for name in INVENTED}
+        form = f"name=user+{n}&password=wrong".encode()
+        statuses.append(client.post("/sign-in", form, **invented).status)
+    assert statuses[-2:] == [429, 429]
+    assert addresses(users) == {"127.0.0.1"}
+
+
+def test_an_invented_scheme_is_believed_from_nobody(client):
+    """A cookie for TLS would be lost, and another origin would be ours."""
+    said = {"X-Forwarded-Proto": "https", "Forwarded": "proto=https"}
+    answer = client.post("/sign-in", f"name=editor&password={GOOD}".encode(), **said)
+    assert "Secure" not in answer.headers["set-cookie"]
+    client.cookie = answer.headers["set-cookie"].partition(";")[0]
+    https = client.origin.replace("http:", "https:")
+    refused = client.post(RUN, Origin=https, **said)
+    assert refused.status == 403
+    assert "ranloop review --proxy" in refused.text
+    assert "--proxy" not in client.post(RUN, Origin=https).text
+
+
+def test_a_trusted_proxy_is_believed(users):
+    """For the log, the throttle, the cookie and the origin."""
+    with serving(behind_proxy(users, "127.0.0.1")) as port:
+        client = Client(port)
+        client.origin = client.origin.replace("http:", "https:")
+        via = {"X-Forwarded-Proto": "https"}
+        form = f"name=editor&password={GOOD}".encode()
+        for n in range(25):
+            via["X-Forwarded-For"] = f"6.6.6.6, 192.0.2.{n}"
+            wrong = client.post("/sign-in", f"name=u{n}&password=x".encode(), **via)
+            assert wrong.status == 401
+        answer = client.post("/sign-in", form, **via)
+        assert "Secure" in answer.headers["set-cookie"]
+        assert answer.headers["set-cookie"].startswith("__Host-")
+        client.cookie = answer.headers["set-cookie"].partition(";")[0]
+        assert client.post(RUN, **via).status == 200
+        # From the same origin without a proxy's word for it, and the other way round.
+        assert client.post(RUN).status == 403
+        plain = client.origin.replace("https:", "http:")
+        assert client.post(RUN, Origin=plain, **via).status == 403
+    assert addresses(users) == {f"192.0.2.{n}" for n in range(25)}
+
+
+def test_a_malformed_address_is_in_no_log(users):
+    """Not even from a trusted proxy."""
+    with serving(behind_proxy(users, "127.0.0.1")) as port:
+        client = Client(port)
+        for said in ('"}{"name": "admin"', "small left effusion", "\x85", "1.1.1.1.1"):
+            form = b"name=editor&password=wrong"
+            client.post("/sign-in", form, **{"X-Forwarded-For": said})
+    assert addresses(users) == {"127.0.0.1"}
+
+
+def test_who_goes_around_the_proxy_without_tls_is_sent_back(access):
+    """Their password would travel unencrypted; this machine itself may."""
+    proxies = Proxies.parse(["10.0.0.1"])
+    assert not Hosts(bound="0.0.0.0", proxies=proxies).bypassed("127.0.0.1", "http")
+    assert not Hosts(bound="0.0.0.0", proxies=proxies).bypassed("10.0.0.1", "http")
+    assert not Hosts(bound="0.0.0.0", proxies=proxies).bypassed("10.0.0.2", "https")
+    assert Hosts(bound="0.0.0.0", proxies=proxies).bypassed("10.0.0.2", "http")
+    access.hosts = Hosts(bound="127.0.0.1", proxies=proxies)
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/sign-in",
+        "scheme": "http",
+        "client": ("10.0.0.2", 1),
+        "headers": [(b"host", b"localhost"), (b"x-forwarded-proto", b"https")],
+    }
+    awaited(lambda: build_gate(Behind(access), access)(scope, None, send))
+    assert sent[0]["status"] == 403
+    assert b"--proxy" in sent[1]["body"]

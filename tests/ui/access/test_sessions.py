@@ -2,7 +2,7 @@
 
 import pytest
 
-from loop.ui.access.sessions import Sessions, Spans
+from loop.ui.access.sessions import OpenTabs, Sessions, Spans
 
 
 @pytest.fixture
@@ -86,3 +86,48 @@ def test_ended_sessions_make_room_first(sessions, time):
     token = sessions.open("ann", "p")
     assert sessions.find(token) is not None
     assert len(sessions._sessions) == 1
+
+
+@pytest.fixture
+def tabs(time):
+    """Return open tabs on a clock moved by hand."""
+    return OpenTabs(Spans(tabs=3), now=time)
+
+
+def test_a_tab_is_of_who_opened_it(tabs):
+    """However their name is capitalised, and of nobody else."""
+    assert tabs.claim("one", "Ann")
+    assert tabs.claim("one", "ANN")
+    assert not tabs.claim("one", "ben")
+    assert tabs.claim("two", "ben")
+
+
+def test_a_tab_is_kept_until_no_session_of_it_can_be_left(tabs, time):
+    """Gradio keeps its state for some time after it was closed."""
+    tabs.claim("one", "ann")
+    for _ in range(3):
+        time.pass_s(12 * 3600)
+        assert not tabs.claim("one", "ben")
+        assert tabs.claim("one", "ann")
+    time.pass_s(12 * 3600 + 1)
+    assert tabs.claim("one", "ben")
+    assert not tabs.claim("one", "ann")
+
+
+def test_who_opens_too_many_tabs_gives_up_their_own(tabs):
+    """Nobody can push others out, and memory is bounded."""
+    tabs.claim("kept", "ben")
+    for n in range(100):
+        assert tabs.claim(f"tab {n}", "ann")
+    assert not tabs.claim("kept", "ann")
+    assert not tabs.claim("tab 99", "ben")
+    assert tabs.claim("tab 0", "ben")
+    assert len(tabs._tabs) == 5
+
+
+def test_what_nobody_uses_is_forgotten(tabs, time):
+    """Of users who have left, too."""
+    tabs.claim("one", "ann")
+    time.pass_s(12 * 3600 + 1)
+    tabs.claim("one", "ben")
+    assert set(tabs._owners) == {"ben"}

@@ -41,7 +41,7 @@ def test_the_right_password_gives_a_cookie_that_scripts_cannot_read(client):
     for part in ("HttpOnly", "SameSite=strict", "Path=/"):
         assert part in cookie
     assert "Max-Age" not in cookie
-    assert client.get("/config").status == 200
+    assert client.get("/theme.css").status == 200
 
 
 def test_over_https_the_cookie_stays_there(access):
@@ -83,6 +83,17 @@ def test_the_locked_form_says_for_how_long(client, time):
     assert client.sign_in("reviewer").status == 429
     time.pass_s(31)
     assert client.sign_in("reviewer").status == 303
+
+
+def test_after_an_address_was_locked_its_people_come_and_go(client, time):
+    """The right password once the wait is over: out and in again, and the next one."""
+    for n in range(20):
+        client.sign_in(f"user {n}", "wrong")
+    assert client.sign_in("reviewer").status == 429
+    time.pass_s(31)
+    for name in ("reviewer", "reviewer", "editor"):
+        assert client.sign_in(name).status == 303
+        assert client.post("/sign-out", b"").status == 303
 
 
 def test_longer_locks_are_told_in_minutes(client, time):
@@ -149,7 +160,7 @@ def test_signing_in_again_ends_the_session_before(client):
     client.sign_in("editor")
     assert client.cookie != before
     client.cookie = before
-    assert client.get("/config").status == 401
+    assert client.get("/theme.css").status == 401
 
 
 def test_signing_out_ends_the_session_on_the_server(client):
@@ -159,14 +170,14 @@ def test_signing_out_ends_the_session_on_the_server(client):
     assert answer.status == 303
     assert answer.headers["location"] == "/sign-in?left=1"
     assert "Max-Age=0" in answer.headers["set-cookie"]
-    assert client.get("/config").status == 401
+    assert client.get("/theme.css").status == 401
 
 
 def test_signing_out_is_no_link(client):
     """Else any page could sign people out with an image."""
     client.sign_in("reviewer")
     assert client.get("/sign-out").status == 404
-    assert client.get("/config").status == 200
+    assert client.get("/theme.css").status == 200
 
 
 def test_who_is_signed_in_is_sent_on(client):

@@ -11,11 +11,13 @@ from fastapi import FastAPI
 from loop.people.roster import disable_user
 from loop.people.users import PermissionRefused, Right
 from loop.ui.access.gate import build_gate
-from tests.ui.access.served import GOOD, serving
+from tests.ui.access.served import GOOD, Client, serving
 
 CLICK = """element.addEventListener('click', (event) => {
   if (event.target.closest('[data-act]')) trigger('act', {name: 'x'});
 });"""
+RUN_COUNT = "/gradio_api/run/count"
+JSON = {"Content-Type": "application/json"}
 SHOWN = "document.querySelector('#{0}')?.innerText.includes('{1}')"
 
 pytestmark = [pytest.mark.slow, pytest.mark.external]
@@ -33,13 +35,18 @@ def build_blocks(access, folder):
         except PermissionRefused as error:
             return f"<p>{error}</p>"
 
+    def one_more(kept, request: gr.Request):
+        return kept + 1, f"<p>{kept + 1} by {access.user_of(request).name}</p>"
+
     def table():
         made = folder / "table.csv"
         made.write_text("a,b\n", "utf-8")
         return str(made)
 
     with gr.Blocks(analytics_enabled=False, title="t") as blocks:
-        gr.State([])
+        kept = gr.State(0)
+        count, counted = gr.Button("c", elem_id="count"), gr.HTML(elem_id="counted")
+        count.click(one_more, kept, [kept, counted], queue=False, api_name="count")
         act = gr.HTML("<button data-act=x id=act>act</button>", js_on_load=CLICK)
         acted = gr.HTML(elem_id="acted")
         act.act(whose, None, acted, queue=False)
@@ -84,8 +91,13 @@ def url(access, tmp_path):
 def page(chromium):
     """Open a page that keeps what it asks for and complains of."""
     page = chromium.new_page(viewport={"width": 1280, "height": 800})
-    page.asked, page.complaints = [], []
+    page.asked, page.complaints, page.events, page.refused = [], [], [], []
     page.on("request", lambda request: page.asked.append(request.url))
+    page.on("request", lambda one: page.events.append(one) if one.post_data else 0)
+    page.on(
+        "response",
+        lambda one: page.refused.append(one.url) if one.status >= 400 else 0,
+    )
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
     page.on(
         "console",
@@ -115,28 +127,54 @@ def wait_for(page, place, text):
 
 
 def test_everything_works_for_who_is_signed_in(page, url):
-    """Events, the queue and its stream, files in and out; nothing from elsewhere."""
+    """Events and what is kept between them; nothing from elsewhere."""
     sign_in(page, url, "editor")
     page.click("#act")
     wait_for(page, "acted", "asked by editor")
-    page.click("#queued")
-    wait_for(page, "out", "asked by editor")
     page.click("#right")
     wait_for(page, "may", "editor")
-    page.set_input_files(
-        "#file input[type=file]",
-        files=[{"name": "v.csv", "mimeType": "text/csv", "buffer": b"a,b"}],
-    )
-    wait_for(page, "sent", "sent True")
-    page.click("#make")
-    with page.expect_download() as download:
-        page.click("#made a")
-    assert download.value.suggested_filename == "table.csv"
     assert page.complaints == []
+    assert [one for one in page.refused if "favicon" not in one] == []
     assert [asked for asked in page.asked if not asked.startswith(url)] == []
     kept = page.evaluate("[localStorage.length, sessionStorage.length]")
     assert kept == [0, 0]
     assert page.evaluate("document.cookie") == ""
+
+
+def test_there_is_no_queue_and_no_way_for_files(page, url):
+    """Gradio would give results and files to whoever knows where they are."""
+    sign_in(page, url, "editor")
+    page.click("#make")
+    page.wait_for_selector("#made a")
+    path = page.get_attribute("#made a", "href").removeprefix(url)
+    assert path.startswith("/gradio_api/file=/")
+    assert page.evaluate("path => fetch(path).then((one) => one.status)", path) == 404
+    with page.expect_response("**/gradio_api/queue/join*") as response:
+        page.click("#queued")
+    assert response.value.status == 404
+    with page.expect_response("**/gradio_api/upload*") as response:
+        page.set_input_files(
+            "#file input[type=file]",
+            files=[{"name": "v.csv", "mimeType": "text/csv", "buffer": b"a,b"}],
+        )
+    assert response.value.status == 404
+
+
+def test_what_a_tab_keeps_is_for_who_opened_it(page, url):
+    """Gradio would give it to whoever comes with the name of the tab."""
+    sign_in(page, url, "editor")
+    page.click("#count")
+    wait_for(page, "counted", "1 by editor")
+    sent = [one for one in page.events if "/gradio_api/run/" in one.url]
+    other = Client(int(url.rpartition(":")[2]))
+    other.sign_in("reviewer")
+    taken = other.post(RUN_COUNT, sent[-1].post_data.encode(), **JSON)
+    assert taken.status == 403
+    assert "opened by another person" in taken.text
+    tab = sent[-1].post_data_json["session_hash"]
+    assert other.get(f"/gradio_api/heartbeat/{tab}").status == 403
+    page.click("#count")
+    wait_for(page, "counted", "2 by editor")
 
 
 def test_a_function_refuses_whoever_lacks_the_right(page, url):
