@@ -55,6 +55,8 @@ def refused(page, control, words, *, focus=True):
     page.wait_for_selector(f".refusal:has-text({words!r})")
     assert page.locator(".refusal").count() == 1
     assert page.get_attribute(".refusal", "role") == "alert"
+    # The page may still be moving towards it.
+    page.wait_for_timeout(300)
     apart, seen = page.evaluate(WHERE, [control, ".refusal"])
     assert apart <= NEAR_PX, f"{control}: said {apart} pixels away"
     assert seen, f"{control}: said out of sight"

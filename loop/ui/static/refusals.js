@@ -3,6 +3,7 @@
   const {add, isVisible} = window.ranloop;
   const EVENT = /\/gradio_api\/(?:run|api)\/(\w+)/;
   const LATE_MS = 2000;
+  const SOON_MS = 500;
   const SILENT = 'The server does not answer. What you typed is still here: try again in a moment.';
 
   // `acting` is false for what was only typed: its box keeps the focus.
@@ -11,7 +12,9 @@
     if (event.target instanceof Element && !event.target.closest('.refusal')) used = {element: event.target, at: performance.now(), acting};
   };
   for (const kind of ['click', 'change', 'drop']) document.addEventListener(kind, note(true), true);
-  for (const kind of ['input', 'focusout']) document.addEventListener(kind, note(false), true);
+  document.addEventListener('input', note(false), true);
+  // A control that is pressed may itself take the focus out of a box.
+  document.addEventListener('focusout', (event) => { if (!used.acting || performance.now() - used.at > SOON_MS) note(false)(event); }, true);
   document.addEventListener('keydown', (event) => { if (event.key === 'Enter') note(true)(event); }, true);
 
   const clear = () => { for (const one of document.querySelectorAll('.refusal')) one.remove(); };
@@ -24,7 +27,7 @@
   const placeOf = (element) => {
     if (!element?.isConnected || !isVisible(element)) return null;
     const control = element.closest('button, a, label, textarea, input') || element;
-    let place = control.closest('.block:has(textarea, input)') || control;
+    let place = control.matches('input, textarea') && control.closest('.block') || control;
     while (place.parentElement && holdsOneLine(place.parentElement)) place = place.parentElement;
     return place;
   };
