@@ -63,6 +63,16 @@ def test_every_document_comes_as_a_file_that_nobody_keeps(client, demo, name, tm
     assert len(answer.content) > 100
 
 
+def test_a_refusal_does_not_say_where_the_workspace_lies(client, demo):
+    """It names the file all the same, as whoever runs ranloop knows it."""
+    path = demo.root / "labels" / "cohorts" / "demo_dev" / "cohort.yaml"
+    path.write_text("name: [", "utf-8")
+    answer = client.get("/download/gates.csv", params=HERE)
+    assert answer.status_code == 409
+    assert str(path.relative_to(demo.root)) in answer.text
+    assert str(demo.root) not in answer.text
+
+
 def test_a_table_has_the_mark_that_excel_needs(client):
     """Without it names in Chinese come out as rubbish."""
     answer = client.get("/download/gates.csv", params=HERE)

@@ -24,6 +24,7 @@ from loop.ui.access.rules import (
     HEARTBEAT,
     PAGE,
     RUN,
+    SIGN_IN,
     SIGN_OUT,
     UPLOAD,
     Need,
@@ -167,7 +168,7 @@ class Gate:
         if rule is None:
             return PlainTextResponse("There is nothing here.", status_code=404)
         if from_elsewhere(request):
-            return _refusal(403, _ELSEWHERE + self._unnamed_proxy(request))
+            return self._said(request, 403, _ELSEWHERE + self._unnamed_proxy(request))
         return self._oversized(request, rule) or rule
 
     def _unnamed_proxy(self, request: Request) -> str:
@@ -294,7 +295,8 @@ def _connection(scope: Scope) -> tuple[str, str]:
 def _is_seen(request: Request) -> bool:
     """Return whether a person asks for a page, and not a page's own script."""
     path = request.scope["path"]
-    return request.method in _SAFE and (path == PAGE or path.startswith(DOWNLOAD))
+    followed = path == PAGE or path.startswith(DOWNLOAD)
+    return path == SIGN_IN or (request.method in _SAFE and followed)
 
 
 def _tabs_of(event: bytes) -> list[object]:

@@ -475,6 +475,10 @@ def test_an_invented_scheme_is_believed_from_nobody(client):
     assert refused.status == 403
     assert "ranloop review --proxy" in refused.text
     assert "--proxy" not in client.post(RUN, Origin=https).text
+    form = client.post("/sign-in", b"", Origin=https, **said)
+    assert form.status == 403
+    assert "<main>" in form.text
+    assert "ranloop review --proxy" in form.text
 
 
 def test_a_trusted_proxy_is_believed(users):
