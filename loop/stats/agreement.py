@@ -153,7 +153,7 @@ def bounded_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate
     '1.0 (0.824 to 1.000)'
     """
     found = cohen_kappa(confusion, confidence=confidence)
-    if found.low is None or found.high is None or found.low < found.high:
+    if found.low is None or found.low != found.high:
         return found
     n, chance = confusion.n, chance_agreement(confusion)
     limits = kappa_limits(confusion.correct, n, chance, confidence=confidence)

@@ -28,6 +28,9 @@ _GRADIO = Path(gr.__file__).parent / "templates" / "frontend" / "assets"
 _ASSETS = "/assets/"
 """Where files lie whose name changes with their content."""
 
+_EFFORT = 4
+"""Of compressing: the first visitor waits for it, and more makes little smaller."""
+
 _UNREAD = frozenset(
     {
         "api_info",
@@ -164,7 +167,7 @@ def add_program_files(app: FastAPI, files: Sequence[ProgramFile]) -> None:
         if file is None:
             kind = guess_type(path)[0] or "application/octet-stream"
             file = ProgramFile(path, found[path].read_bytes(), kind)
-        return file._replace(content=gzip.compress(file.content, 6, mtime=0))
+        return file._replace(content=gzip.compress(file.content, _EFFORT, mtime=0))
 
     @app.get(f"{_ASSETS}{{name}}", include_in_schema=False)
     async def answer(request: Request, name: str) -> Response:
