@@ -156,7 +156,12 @@ def publish(
     ] = None,
     need: Annotated[
         int | None,
-        typer.Option("--need", min=1, help="Equal votes wanted; default: over half."),
+        typer.Option(
+            "--need",
+            min=1,
+            help="Fewest equal votes, beyond over half of those who read the case; "
+            "default: as recorded, else 1.",
+        ),
     ] = None,
     pseudonyms: Annotated[
         bool,
@@ -168,14 +173,37 @@ def publish(
             "--replace", help="Readers may lose votes they gave and have no more."
         ),
     ] = False,
+    why: Annotated[
+        str, typer.Option("--why", help="Reason, for the ledger; needed to publish.")
+    ] = "",
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show which marks would change; publish none."),
+    ] = False,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="DIGEST",
+            help="Publish only what the dry run with this digest showed.",
+        ),
+    ] = None,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
     role: RoleOption = "editor",
     as_json: JsonOption = False,
 ) -> None:
-    """Make votes of all complete cases, and the next reference version of them."""
+    """Make votes of all complete cases, and the next reference version of them.
+
+    A mark is what over half of the readers who read that case say, so that nothing
+    changes where nobody new has read.
+    """
     from loop.cli.reading_report import published_data, say_published
-    from loop.review.reading.publication import Publication, publish_readings
+    from loop.review.reading.publication import (
+        Publication,
+        preview_publication,
+        publish_readings,
+    )
     from loop.run.store import open_store
 
     place, assignment = _open(workspace, cohort)
@@ -184,14 +212,17 @@ def publish(
         need=need,
         pseudonymous=pseudonyms,
         replace=replace,
+        reason=why,
+        expected=expect,
     )
-    who = acting(actor, role)
+    who, do = acting(actor, role), preview_publication if dry_run else publish_readings
     with open_store(place) as store:
-        published = publish_readings(place, store, assignment, wanted, who)
+        published = do(place, store, assignment, wanted, who)
     if as_json:
-        print_json(published_data(published))
+        data = published_data(published)
+        print_json({**data, **({"dry_run": True} if dry_run else {})})
     else:
-        say_published(published)
+        say_published(published, dry_run=dry_run)
 
 
 def disputes(

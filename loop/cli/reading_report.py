@@ -77,8 +77,10 @@ def sheet_data(sheet: Sheet) -> dict[str, Any]:
     }
 
 
-def say_published(published: Published) -> None:
-    """Print whose readings count now, and what they make."""
+def say_published(published: Published, *, dry_run: bool = False) -> None:
+    """Print whose readings count now, or would, and what they make."""
+    if dry_run:
+        say("dry run: nothing was changed; this is what publishing would make")
     for one in published.readers:
         name = one.reader if one.reader == one.published_as else "one reader"
         shown = "" if name == one.reader else f" as {one.published_as}"
@@ -87,8 +89,12 @@ def say_published(published: Published) -> None:
             f"{name}{shown}: {one.complete} complete cases published, {one.begun} "
             f"begun and left out{blind}"
         )
-    say_votes(published.votes)
-    say(f"next: ranloop agreement {published.votes.cohort}")
+    votes = published.votes
+    say_votes(votes)
+    again = (
+        f"ranloop reading publish {votes.cohort} --why REASON --expect {votes.digest}"
+    )
+    say(f"next: {again if dry_run else f'ranloop agreement {votes.cohort}'}")
 
 
 def published_data(published: Published) -> dict[str, Any]:
@@ -103,6 +109,7 @@ def published_data(published: Published) -> dict[str, Any]:
             }
             for one in published.readers
         ],
+        "digest": published.votes.digest,
         "votes": votes_data(published.votes),
     }
 
@@ -111,9 +118,10 @@ def say_disputes(disputes: Disputes) -> None:
     """Print one line per dispute, those without a majority first."""
     say(
         f"{disputes.cohort}, reference v{disputes.reference}: {len(disputes.rows)} "
-        f"disputes in {disputes.pairs} pairs, {disputes.open} open; {disputes.need} of "
-        f"{disputes.readers} readers make a majority"
+        f"disputes in {disputes.pairs} pairs of {disputes.readers} readers, "
+        f"{disputes.open} open"
     )
+    say(f"a majority is {disputes.rule.words}")
     if disputes.rows:
         print_table(
             ["case", "label", "present", "absent", "uncertain", "votes", "reference"],
@@ -132,6 +140,8 @@ def disputes_data(disputes: Disputes) -> dict[str, Any]:
     """Return `disputes` for ``--json``."""
     return {
         **asdict(disputes),
+        "need": disputes.rule.need,
+        "majority": disputes.rule.words,
         "open": disputes.open,
         "rows": [
             {

@@ -12,7 +12,7 @@ from loop.core.paths import Workspace
 from loop.labels.ballots import Turnout, Votes, format_votes, parse_votes
 from loop.labels.cohort import Cohort, Role, cohort_folder
 from loop.labels.recorded import CohortRecord, read_record
-from loop.labels.reference import Marks, format_reference, write_version
+from loop.labels.reference import Marks, add_version, format_reference
 from loop.labels.sealing import (
     Opening,
     is_digest_of,
@@ -154,10 +154,17 @@ def write_votes(
     workspace: Workspace,
     cohort: Cohort,
     made: tuple[Votes, Marks],
-    facts: Mapping[str, Any],
-    actor: Actor,
+    why: tuple[str, Actor, Mapping[str, Any]],
 ) -> int:
-    """Write votes and reference, both or neither; return the version's number."""
+    """Write votes and reference, both or neither; return the version's number.
+
+    Whoever calls holds `votes_lock` and `version_lock`.
+
+    Parameters
+    ----------
+    why
+        Reason, who acts, and further facts for the ledger.
+    """
     votes, marks = made
     raw, target = format_votes(votes), votes_path(workspace, cohort.name)
     sealed = cohort.role is Role.HOLDOUT
@@ -167,13 +174,13 @@ def write_votes(
         write_labels(workspace, place, before, sealed=sealed, mode=0o600)
     write_labels(workspace, target, raw, sealed=sealed)
     try:
-        return write_version(
+        reason, actor, facts = why
+        digest = label_digest(workspace, raw, sealed=sealed)
+        return add_version(
             workspace,
             cohort,
             format_reference(cohort.case_ids, votes.labels, marks),
-            reason=f"majority of {facts['need']} of {facts['readers']} readers",
-            actor=actor,
-            facts={"votes": label_digest(workspace, raw, sealed=sealed), **facts},
+            (reason, actor, {"votes": digest, **facts}),
         )
     except LoopError:
         if before is None:

@@ -15,12 +15,12 @@ from loop.labels.importing.source import ImportOptions
 from loop.people.users import Right, Role
 from loop.review.reading.answers import answer_many, complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
-from loop.review.reading.publication import Publication, publish_readings
+from loop.review.reading.publication import publish_readings
 from loop.run.store import Verdict
 from loop.run.task import run_prompt
 from loop.ui.app import build_workbench
 from loop.ui.pages.readers import labelling
-from tests.review.reading.conftest import CASES, EDITOR, import_texts
+from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
 from tests.ui.conftest import in_a_loop
 from tests.ui.visits import opened, visit
 
@@ -106,7 +106,7 @@ def test_nothing_but_the_text_and_own_answers_ever_reaches_a_reader(
             )
             for case in CASES:
                 complete_case(rich.store, assignment, name, case)
-        publish_readings(other, rich.store, assignment, Publication(), EDITOR)
+        publish_readings(other, rich.store, assignment, READ_TWICE, EDITOR)
         run_prompt(other, "extractor", "read")
         payload = {"cohort": "read"}
         rich.store.add_verdicts([Verdict("v", "2020-01-01T00:00:00Z", "Dr B", payload)])
@@ -265,7 +265,7 @@ def test_published_answers_are_said_to_be_votes(desk):
     assignment = asked(desk)
     complete_case(desk.store, assignment, NAME, "c1")
     assert "votes already" not in open_(desk)[0]
-    publish_readings(desk.workspace, desk.store, assignment, Publication(), EDITOR)
+    publish_readings(desk.workspace, desk.store, assignment, READ_TWICE, EDITOR)
     assert "votes already" in open_(desk)[0]
     complete_case(desk.store, assignment, "Dr B", "c1")
     assert "votes already" not in open_(desk, "Dr B")[0]

@@ -1,5 +1,7 @@
 """The sections Adjudicate and Agreement, and which part of the page is whose."""
 
+from dataclasses import replace
+
 import gradio as gr
 import pytest
 
@@ -12,12 +14,12 @@ from loop.people.users import PermissionRefused, Right, Role
 from loop.review.reading.adjudication import adjudicate
 from loop.review.reading.answers import answer, answer_many, complete_case
 from loop.review.reading.assignment import read_assignment
-from loop.review.reading.publication import Publication, publish_readings
+from loop.review.reading.publication import publish_readings
 from loop.run.task import run_prompt
 from loop.ui.pages.readers import adjudicating, agreeing, disputed, publishing
 from loop.ui.pages.readers import page as whole
 from loop.ui.pages.readers.section import Section
-from tests.review.reading.conftest import CASES, EDITOR, import_texts
+from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
 from tests.ui.visits import opened, until, visit
 
 ANY = ("", "open", False)
@@ -49,7 +51,7 @@ def say(desk, reader, edema):
 
 def publish(desk, *readers, **options):
     """Make votes of what was read."""
-    wanted = Publication(readers=readers, **options)
+    wanted = replace(READ_TWICE, readers=readers, **options)
     publish_readings(desk.workspace, desk.store, asked(desk), wanted, EDITOR)
 
 
