@@ -130,12 +130,12 @@ def answer(
 
 def defer(
     cohort: CohortArgument,
-    case: Annotated[str, typer.Argument(help="Case to put off.")],
+    case: Annotated[str, typer.Argument(help="Case to skip for now.")],
     reader: ReaderOption,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a case off until all others are complete."""
+    """Skip a case: it comes back after all others."""
     from loop.review.reading.answers import defer_case
     from loop.run.store import open_store
 

@@ -121,7 +121,7 @@ def say_disputes(disputes: Disputes) -> None:
         f"disputes in {disputes.pairs} pairs of {disputes.readers} readers, "
         f"{disputes.open} open"
     )
-    say(f"a majority is {disputes.rule.words}")
+    say(f"a majority needs {disputes.rule.words}")
     if disputes.rows:
         print_table(
             ["case", "label", "present", "absent", "uncertain", "votes", "reference"],

@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from loop.core.ledger import Actor
+from loop.core.ledger import Actor, read_ledger
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import read_reference
@@ -206,7 +206,8 @@ def test_a_reader_who_calls_by_hand_gets_nothing(demo, served, new_page):
         "agreement_by_label": ("all",),
         "agreement_wait": ("all",),
         "agreement_again": ("all",),
-        "publish_readings": ("all", [], "over half", False, False),
+        "publish_preview": ([], "as recorded", False, False),
+        "publish_readings": ("all", [], "as recorded", False, False, "x", None),
     }.items():
         answer = call(name, *values)
         assert answer.status_code == 500, name
@@ -274,8 +275,12 @@ def test_readings_are_published_by_an_editor(demo, served, new_page):
     open_part(page, "Agreement")
     page.wait_for_selector("#agreement table.agreement-all", timeout=60000)
     assert page.locator("#agreement svg").count() > 0
+    page.get_by_role("button", name="Show which marks would change").click()
+    page.wait_for_selector("#publish-preview :text('mark would change')")
+    page.locator("#publish-why textarea").fill("the seventh reader is done")
     page.get_by_role("button", name="Publish").click()
     page.wait_for_selector("#readings :text('votes of 7 readers')")
+    assert read_ledger(demo.ledger)[-1].reason == "the seventh reader is done"
     page.wait_for_selector("#agreement th:text('Dr Reader')", timeout=60000)
     assert page.complaints == []
 
@@ -293,3 +298,62 @@ def test_no_serious_barrier(shared_alone, new_page):
         open_part(page, name)
         page.wait_for_selector(wanted, timeout=60000)
         assert barriers(page) == [], name
+
+
+BOXES = """(selector) => [...document.querySelectorAll(selector)].map((one) => {
+  const box = one.getBoundingClientRect();
+  return [box.left, box.top, box.right, box.bottom];
+})"""
+
+
+def overlap(one, other):
+    """Return whether two boxes share more than an edge."""
+    return (
+        min(one[2], other[2]) - max(one[0], other[0]) > 0.5
+        and min(one[3], other[3]) - max(one[1], other[1]) > 0.5
+    )
+
+
+@pytest.mark.parametrize("width", [320, 400, 500])
+def test_on_a_phone_no_choice_covers_a_label(shared_alone, new_page, width):
+    """Twenty labels are answered by thumb, and nothing lies over anything else."""
+    page = new_page({"width": width, "height": 800})
+    enter(page, shared_alone, "Readers")
+    page.wait_for_selector("#readers-part")
+    open_part(page, "Label")
+    page.wait_for_selector("#reading-sheet [data-row]")
+    names = page.evaluate(BOXES, "#reading-sheet .reading-name")
+    choices = page.evaluate(BOXES, "#reading-sheet .reading-choice span")
+    backs = page.evaluate(BOXES, "#reading-sheet .take-back")
+    assert (len(names), len(choices)) == (20, 60)
+    everything = [*names, *choices, *backs]
+    for at, one in enumerate(everything):
+        assert not any(overlap(one, other) for other in everything[at + 1 :])
+    assert all(box[0] >= 0 and box[2] <= width for box in everything)
+    assert all(box[3] - box[1] >= 32 for box in choices)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_on_a_phone_no_part_scrolls_sideways(served_alone, demo, new_page):
+    """Wide tables scroll inside themselves; controls do not lie over each other."""
+    with open_store(demo) as store:
+        assignment = read_assignment(demo, COHORT)
+        complete_case(store, assignment, "Dr Reader", "demo-dev-001")
+    page = new_page({"width": 400, "height": 800})
+    enter(page, served_alone, "Readers")
+    for name, wanted, controls in (
+        ("Adjudicate", "#disputes .disputes-list li", "#part-adjudicate .deed"),
+        ("Agreement", "#agreement table.agreement-all", "#publish-form label"),
+    ):
+        page.wait_for_selector("#readers-part")
+        open_part(page, name)
+        page.wait_for_selector(wanted, timeout=60000)
+        if name == "Agreement":
+            page.get_by_role("button", name="Show which marks").click()
+            page.wait_for_selector("#publish-preview h3")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        boxes = [b for b in page.evaluate(BOXES, controls) if b[2] > b[0]]
+        assert boxes
+        assert all(b[0] >= 0 and b[2] <= 400 for b in boxes), name
+        for at, one in enumerate(boxes):
+            assert not any(overlap(one, other) for other in boxes[at + 1 :]), name
