@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.labels.ballots import Turnout, Votes, format_votes, parse_votes
+from loop.labels.ballots import (
+    Turnout,
+    Votes,
+    format_votes,
+    parse_turnout,
+    parse_votes,
+)
 from loop.labels.cohort import Cohort, Role, cohort_folder
 from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import Marks, add_version, format_reference
@@ -67,9 +73,7 @@ def read_cohort_votes(
     return _read_recorded(workspace, cohort, taxonomy, record)
 
 
-def read_turnout(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy
-) -> Turnout | None:
+def read_turnout(workspace: Workspace, cohort: Cohort) -> Turnout | None:
     """Return who voted on which case, also of a holdout; None when nobody has.
 
     Raises
@@ -80,13 +84,20 @@ def read_turnout(
     record = read_record(workspace, cohort.name)
     if record.votes is None:
         return None
-    return _read_recorded(workspace, cohort, taxonomy, record).turnout
+    raw = _read_bytes(workspace, cohort, record)
+    return parse_turnout(raw, cohort, votes_path(workspace, cohort.name))
 
 
 def _read_recorded(
     workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, record: CohortRecord
 ) -> Votes:
     """Return the votes that the ledger recorded; whether one may is asked before."""
+    raw = _read_bytes(workspace, cohort, record)
+    return parse_votes(raw, cohort, taxonomy, votes_path(workspace, cohort.name))
+
+
+def _read_bytes(workspace: Workspace, cohort: Cohort, record: CohortRecord) -> bytes:
+    """Return the file of votes, if it is the one that the ledger recorded."""
     path = votes_path(workspace, cohort.name)
     if not is_stored(path) and record.votes is None:
         raise DataError(
@@ -97,7 +108,7 @@ def _read_recorded(
     raw = read_stored(workspace, path, sealed=sealed)
     if raw is None or not is_digest_of(workspace, record.votes, raw):
         raise DataError(not_as_recorded(workspace, cohort))
-    return parse_votes(raw, cohort, taxonomy, path)
+    return raw
 
 
 class Found(NamedTuple):

@@ -13,6 +13,7 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.agreement import measure_agreement
+from loop.labels.ballots import format_votes, parse_turnout, parse_votes
 from loop.labels.cohort import Cohort
 from loop.labels.majority import (
     MajorityRule,
@@ -400,3 +401,56 @@ def test_one_reader_has_no_agreement(read, taxonomy: Taxonomy) -> None:
     votes = read(_ballots("a1", "p"))
     with pytest.raises(DataError, match="one reader only"):
         measure_agreement(votes, taxonomy, cohort="mine")
+
+
+HOSTILE_NAMES = ("Dr, A", 'Dr "B"', "Dr\u2028C", "D\tE", "=cmd")
+
+
+@pytest.mark.parametrize("names", [("A", "B"), HOSTILE_NAMES])
+def test_a_kept_file_is_read_back_as_it_was(
+    cohort: Cohort, taxonomy: Taxonomy, names: tuple[str, ...]
+) -> None:
+    """Votes and turnout, whatever the readers are called."""
+    values = np.full((3, 2, len(names)), -1, dtype=np.int8)
+    values[0, :, 0] = 1
+    values[2, 1, -1] = 2
+    values[1, 0, :] = 0
+    votes = Votes(
+        readers=tuple(sorted(names)),
+        case_ids=cohort.case_ids,
+        labels=("edema", "fracture"),
+        values=values,
+    )
+    raw, path = format_votes(votes), Path("votes.csv")
+    again = parse_votes(raw, cohort, taxonomy, path)
+    assert (again.readers, again.labels) == (votes.readers, votes.labels)
+    assert (again.values == values).all()
+    turnout = parse_turnout(raw, cohort, path)
+    assert turnout.readers == votes.readers
+    assert (turnout.voted == (values != -1).any(axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("A,a1,edema,present", "line 3: 'A' already voted"),
+        ("B,zz,edema,present", "line 3: cohort 'mine' has no case"),
+        ("B,a1,edema,perhaps", "is not a file of votes"),
+        ("B,a1,edema", "is not a file of votes"),
+        ("B,a1,nonsense,present", "nonsense"),
+    ],
+)
+def test_a_kept_file_that_is_wrong_is_refused_with_its_line(
+    cohort: Cohort, taxonomy: Taxonomy, line: str, message: str
+) -> None:
+    """Read as a whole or line by line, nothing wrong is taken in."""
+    raw = f"reader,case_id,label,value\nA,a1,edema,present\n{line}\n".encode()
+    with pytest.raises(DataError, match=message):
+        parse_votes(raw, cohort, taxonomy, Path("votes.csv"))
+
+
+def test_a_turnout_of_another_cohort_is_refused(cohort: Cohort) -> None:
+    """A case that the cohort lacks means that the file is another one's."""
+    raw = b"reader,case_id,label,value\nA,zz,edema,present\n"
+    with pytest.raises(DataError, match="not a file of votes"):
+        parse_turnout(raw, cohort, Path("votes.csv"))

@@ -67,7 +67,7 @@ def _refuse_published(
     workspace: Workspace, assignment: Assignment, reader: str, case_id: str
 ) -> None:
     """Refuse a case whose votes are sealed: nobody looks at them again."""
-    turnout = read_turnout(workspace, assignment.cohort, assignment.taxonomy)
+    turnout = read_turnout(workspace, assignment.cohort)
     if case_id in voted_cases(workspace, turnout, reader):
         raise SealedError(
             f"the answers of {reader!r} on case {case_id!r} of holdout "

@@ -145,7 +145,8 @@ def _defer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
     defer_case(store, assignment, reader, case_id, visit.desk.now)
     way = find_way(store, assignment, reader)
     alone = way.here == case_id
-    said = "this is the only case left" if alone else f"{case_id} is skipped: it comes back after all others"
+    skipped = f"{case_id} is skipped: it comes back after all others"
+    said = "this is the only case left" if alone else skipped
     return _at(visit, assignment, way, _say(said))
 
 
