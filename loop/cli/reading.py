@@ -34,14 +34,113 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
+    verbs.command("assign")(assign)
     verbs.command("progress")(progress)
     verbs.command("next")(next_)
     verbs.command("answer")(answer)
     verbs.command("defer")(defer)
+    verbs.command("comments")(comments)
     verbs.command("publish")(publish)
     verbs.command("disputes")(disputes)
     verbs.command("adjudicate")(adjudicate)
     app.add_typer(verbs, name="reading")
+
+
+def assign(
+    cohort: CohortArgument,
+    reader: Annotated[
+        list[str], typer.Option("--reader", help="Name of a reader; may be repeated.")
+    ],
+    cases: Annotated[
+        int | None,
+        typer.Option("--cases", min=1, help="Cases of each reader; default: all."),
+    ] = None,
+    overlap: Annotated[
+        int | None,
+        typer.Option(
+            "--overlap",
+            min=0,
+            help="Of these, cases that all these readers share; default: all of them.",
+        ),
+    ] = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order", help="random (each reader's own) or listed (as the cohort)."
+        ),
+    ] = "random",
+    seed: Annotated[
+        int, typer.Option("--seed", help="The same seed draws the same cases.")
+    ] = 1,
+    cases_file: Annotated[
+        Path | None,
+        typer.Option("--cases-file", help="Draw from these case ids, one a line."),
+    ] = None,
+    every_case: Annotated[
+        bool,
+        typer.Option("--every-case", help="Take the assignment back: all cases again."),
+    ] = False,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    as_json: JsonOption = False,
+) -> None:
+    """Say which cases readers read, how many of them are shared, and in which order.
+
+    An assignment takes the place of an earlier one; no answer is ever lost by it.
+    """
+    from loop.cli.reading_report import plans_data, say_plans
+    from loop.review.reading.files import read_case_list
+    from loop.review.reading.plans import (
+        PlanWanted,
+        assign_cases,
+        clear_plans,
+        read_order,
+        read_plans,
+    )
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    who = acting(actor, role)
+    wanted = PlanWanted(
+        readers=tuple(reader),
+        cases=cases,
+        overlap=overlap,
+        order=read_order(order),
+        seed=seed,
+        among=read_case_list(cases_file) if cases_file else (),
+    )
+    with open_store(place) as store:
+        if every_case:
+            clear_plans(store, assignment, reader, who)
+        else:
+            assign_cases(store, assignment, wanted, who)
+        plans = read_plans(store, assignment)
+    if as_json:
+        print_json({"cohort": cohort, "plans": plans_data(plans)})
+    else:
+        say_plans(cohort, plans)
+
+
+def comments(
+    cohort: CohortArgument,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the readers' comments; those on a holdout stay sealed."""
+    from loop.review.reading.comments import read_comments
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        found = read_comments(store, assignment)
+    if as_json:
+        print_json({"cohort": cohort, "comments": [one._asdict() for one in found]})
+        return
+    for one in found:
+        say(f"{one.case_id}  {one.reader}: {one.comment}")
+    if not found:
+        say(f"no reader has commented on a case of {cohort}")
 
 
 def progress(

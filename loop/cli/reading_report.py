@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from loop.cli.console import print_table, say
 if TYPE_CHECKING:
     from loop.review.reading.adjudication import Adjudicated
     from loop.review.reading.disputes import Dispute, Disputes
+    from loop.review.reading.plans import ReadingPlan
     from loop.review.reading.progress import Progress
     from loop.review.reading.publication import Published
     from loop.review.reading.sheet import Sheet
@@ -20,16 +22,28 @@ def say_progress(progress: Progress) -> None:
     """Print one line per reader, and what does not count."""
     if progress.readers:
         print_table(
-            ["reader", "complete", "begun", "of", "answers", "blind", "last answer"],
+            [
+                "reader",
+                "given",
+                "of these complete",
+                "shared",
+                "complete",
+                "begun",
+                "answers",
+                "blind",
+                "last answer",
+            ],
             [
                 [
                     one.reader,
+                    str(one.given),
+                    str(one.given_complete),
+                    "-" if one.shared is None else str(one.shared),
                     str(one.complete),
                     str(one.begun),
-                    str(progress.of),
                     str(one.answers),
                     "yes" if one.blind else f"{one.not_blind} answers not",
-                    one.last,
+                    one.last or "none",
                 ]
                 for one in progress.readers
             ],
@@ -54,6 +68,27 @@ def progress_data(progress: Progress) -> dict[str, Any]:
         **asdict(progress),
         "readers": [{**asdict(one), "blind": one.blind} for one in progress.readers],
     }
+
+
+def say_plans(cohort: str, plans: Mapping[str, ReadingPlan]) -> None:
+    """Print who was given how many cases."""
+    from loop.review.reading.plans import count_shared
+
+    if not plans:
+        say(f"nobody was given cases of {cohort}: every reader reads all")
+        return
+    for name, plan in plans.items():
+        say(
+            f"{name}: {len(plan.case_ids)} cases of {cohort}, "
+            f"{count_shared(plans, name)} of them given to another reader as well"
+        )
+    say("everybody else reads all cases; answers given before are kept and count")
+    say(f"next: ranloop reading progress {cohort}")
+
+
+def plans_data(plans: Mapping[str, ReadingPlan]) -> list[dict[str, Any]]:
+    """Return reading plans for ``--json``, case ids in the order of reading."""
+    return [asdict(plan) for plan in plans.values()]
 
 
 def say_sheet(sheet: Sheet) -> None:

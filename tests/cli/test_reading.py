@@ -230,3 +230,45 @@ def test_a_dry_run_shows_which_marks_change_and_can_be_held_to(
     last = read_ledger(place.ledger)[-1]
     assert last.reason == "read twice"
     assert "needs a reason" in call("reading", "publish", "dev", fails=True)
+
+
+def test_two_readers_are_given_cases_that_they_partly_share(call, answers, tmp_path):
+    """Who, how many, how many shared; progress says how far each is, and no answer."""
+    words = ("reading", "assign", "dev", "--reader", "Dr. A", "--reader", "Dr. B")
+    made = call(*words, "--cases", "4", "--overlap", "2", "--json")
+    one, other = (set(plan["case_ids"]) for plan in made["plans"])
+    assert (len(one), len(other), len(one & other)) == (4, 4, 2)
+    assert made == {
+        **call(*words, "--cases", "4", "--overlap", "2", "--json"),
+        "plans": made["plans"],
+    }
+    first = made["plans"][0]["case_ids"][0]
+    assert call("reading", "next", "dev", "--reader", "Dr. A").startswith(first)
+    path = answers({first: "present"})
+    call("reading", "answer", "dev", path, "--reader", "Dr. A", "--rest-absent")
+    rows = call("reading", "progress", "dev", "--json")["readers"]
+    told = [(r["reader"], r["given"], r["given_complete"], r["shared"]) for r in rows]
+    assert told == [("Dr. A", 4, 1, 2), ("Dr. B", 4, 0, 2)]
+    assert "present" not in call("reading", "progress", "dev")
+    assert "Use random or listed" in call(*words, "--order", "x", fails=True)
+    assert "take 8 cases" in call(*words, "--cases", "4", "--overlap", "0", fails=True)
+    listed = tmp_path / "cases.txt"
+    listed.write_text("n0\ne1\n\n")
+    given = call(*words, "--cases-file", str(listed), "--order", "listed", "--json")
+    assert [plan["case_ids"] for plan in given["plans"]] == [["n0", "e1"]] * 2
+    assert "every reader reads all" in call(*words, "--every-case")
+
+
+def test_comments_are_printed_on_request_only(call, place, answers):
+    """And never with the votes."""
+    assignment = read_assignment(place, "dev")
+    with open_store(place) as store:
+        keep_comment(store, assignment, "Dr. A", "e0", "image quality")
+    assert "e0  Dr. A: image quality" in call("reading", "comments", "dev")
+    call(
+        "reading", "answer", "dev", answers({"e0": "present"}),
+        "--reader", "Dr. A", "--rest-absent",
+    )  # fmt: skip
+    assert "image quality" not in call(*PUBLISH)
+    assert "image quality" not in votes_path(place, "dev").read_text()
+    assert "image quality" not in place.ledger.read_text()

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import sqlite3
+from contextlib import ExitStack
 import stat
 import subprocess
 import sys
@@ -69,12 +70,10 @@ def test_a_store_damaged_inside_is_an_error_not_an_answer(store, kit):
     with store.path.open("r+b") as stream:
         stream.seek(4096)
         stream.write(b"\xff" * (size - 4096))
-    again = Store(store.path)
-    try:
-        with pytest.raises(StoreError, match=r"damaged.*Move it aside"):
-            list(read_outcomes(again, summary.run_id))
-    finally:
-        again.close()
+    with pytest.raises(StoreError, match=r"damaged.*Move it aside"), ExitStack() as end:
+        again = Store(store.path)
+        end.callback(again.close)
+        list(read_outcomes(again, summary.run_id))
 
 
 def test_a_changed_row_is_reported_with_its_case(store, kit):

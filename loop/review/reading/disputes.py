@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from loop.core.paths import Workspace
 from loop.core.records import Mark, Value
 from loop.labels.adjudicated import Decisions, find_disputed, recorded_decisions
 from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
+from loop.labels.cohort import Cohort
 from loop.labels.majority import MajorityRule, majority, recorded_rule
 from loop.labels.marks import MARKS, Marks
 from loop.labels.recorded import read_record
@@ -121,7 +122,7 @@ def read_disputes(
         decisions=recorded_decisions(record),
     )
     if anonymous:
-        rows = tuple(_without_names(row, votes, cohort.digest) for row in rows)
+        rows = tuple(_without_names(row, votes, cohort) for row in rows)
     return Disputes(
         cohort=cohort.name,
         reference=reference.number,
@@ -219,13 +220,20 @@ def _follows(votes: Votes, taxonomy: Taxonomy) -> NDArray[np.bool_]:
     return follows
 
 
-def _without_names(dispute: Dispute, votes: Votes, cohort_digest: str) -> Dispute:
-    def draw(reader: str) -> bytes:
-        parts = framed([cohort_digest, dispute.case_id, reader])
-        return hashlib.sha256(parts).digest()
+def reader_letters(
+    cohort: Cohort, readers: Iterable[str], case_id: str
+) -> dict[str, str]:
+    """Return reader to the letter that stands for them in one case, and only there."""
 
-    order = sorted(votes.readers, key=draw)
-    letters = {reader: _letter(at) for at, reader in enumerate(order)}
+    def draw(reader: str) -> bytes:
+        return hashlib.sha256(framed([cohort.digest, case_id, reader])).digest()
+
+    order = sorted(readers, key=draw)
+    return {reader: _letter(at) for at, reader in enumerate(order)}
+
+
+def _without_names(dispute: Dispute, votes: Votes, cohort: Cohort) -> Dispute:
+    letters = reader_letters(cohort, votes.readers, dispute.case_id)
     ballots = sorted(Ballot(letters[one.reader], one.value) for one in dispute.ballots)
     return replace(dispute, ballots=tuple(ballots))
 
