@@ -11,6 +11,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import read_reference
 from loop.review.reading.answers import complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
+from loop.review.reading.comments import read_comment
 from loop.run.store import open_store
 from tests.ui.conftest import barriers, open_tab, sign_in
 from tests.ui.forked import serving
@@ -206,6 +207,8 @@ def test_a_reader_who_calls_by_hand_gets_nothing(demo, served, new_page):
         "agreement_by_label": ("all",),
         "agreement_wait": ("all",),
         "agreement_again": ("all",),
+        "assign_cases": (["Dr Reader"], "1", "", "random", "", ""),
+        "assign_every_case": (["Dr Reader"], "", "", "random", "", ""),
         "publish_preview": ([], "as recorded", False, False),
         "publish_readings": ("all", [], "as recorded", False, False, "x", None),
     }.items():
@@ -357,3 +360,40 @@ def test_on_a_phone_no_part_scrolls_sideways(served_alone, demo, new_page):
         assert all(b[0] >= 0 and b[2] <= 400 for b in boxes), name
         for at, one in enumerate(boxes):
             assert not any(overlap(one, other) for other in boxes[at + 1 :]), name
+
+
+def noted(workspace, reader, case):
+    """Return the comment that the store holds, as another process sees it."""
+    assignment = read_assignment(workspace, COHORT)
+    with open_store(workspace) as store:
+        return read_comment(store, assignment, reader, case)
+
+
+def test_a_comment_is_kept_however_it_came_into_the_box(demo, served, new_page):
+    """Pasted, dictated or typed; before going on, and there again after a reload."""
+    page = new_page()
+    sign_in(page, served, "Dr Reader")
+    label(page)
+    first, second, *_ = order(demo, "Dr Reader")
+    box = page.locator("#reading-sheet [data-comment]")
+    box.focus()
+    # As dictation and paste put words in: an input event, no key.
+    page.keyboard.insert_text("pasted words 12pb")
+    until(lambda: noted(demo, "Dr Reader", first) == "pasted words 12pb")
+    assert given(page) == {}
+    box.press_sequentially(" and typed")
+    page.locator("#reading-sheet [data-act=rest]").click()
+    until(lambda: len(kept(demo, "Dr Reader").get(first, {})) == 20)
+    assert noted(demo, "Dr Reader", first) == "pasted words 12pb and typed"
+    page.locator("#reading-sheet [data-act=next]").click()
+    wait_for_case(page, second)
+    assert box.input_value() == ""
+    box.fill("left at once")
+    page.locator("#reading-sheet [data-act=previous]").click()
+    wait_for_case(page, first)
+    assert box.input_value() == "pasted words 12pb and typed"
+    until(lambda: noted(demo, "Dr Reader", second) == "left at once")
+    page.reload()
+    wait_for_case(page, second)
+    assert box.input_value() == "left at once"
+    assert page.complaints == []

@@ -1,5 +1,6 @@
 """The sections Adjudicate and Agreement, and which part of the page is whose."""
 
+import re
 from dataclasses import replace
 
 import gradio as gr
@@ -14,9 +15,16 @@ from loop.people.users import PermissionRefused, Right, Role
 from loop.review.reading.adjudication import adjudicate
 from loop.review.reading.answers import answer, answer_many, complete_case
 from loop.review.reading.assignment import read_assignment
+from loop.review.reading.comments import keep_comment
 from loop.review.reading.publication import publish_readings
 from loop.run.task import run_prompt
-from loop.ui.pages.readers import adjudicating, agreeing, disputed, publishing
+from loop.ui.pages.readers import (
+    adjudicating,
+    agreeing,
+    assigning,
+    disputed,
+    publishing,
+)
 from loop.ui.pages.readers import page as whole
 from loop.ui.pages.readers.section import Section
 from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
@@ -416,3 +424,65 @@ def test_the_part_chosen_last_is_opened_again(desk):
             choose(visit(desk, Role.ADMIN), "extractor", "read", name)
     with pytest.raises(DataError, match="no such part"):
         choose(reviewer, "extractor", "read", "<b>")
+
+
+def assign(desk, *form, act=assigning.give, roles=(Role.EDITOR,)):
+    """Do what the form that gives cases says."""
+    who = visit(desk, *roles, right=Right.IMPORT, name="Dr Ed")
+    act(who, "read", assigning.PlanForm(*form))
+
+
+def test_an_editor_gives_readers_their_cases(desk):
+    """Progress against them is shown to whoever publishes, without an answer."""
+    both = ["Dr B", "Dr C"]
+    assign(desk, both, "3", "2", "random", "", "")
+    table = publishable(desk, Role.REVIEWER)[0]
+    assert table.count("3 of 3") == 2
+    assert "(2 shared)" in table
+    assign(desk, both, "", "", "listed", "7", "c2\nc1\n")
+    assert "2 of 2" in publishable(desk, Role.ADMIN)[0]
+    assign(desk, both, "", "", "", "", "", act=assigning.clear)
+    assert "shared" not in publishable(desk, Role.EDITOR)[0]
+    box, readers = assigning.show_assigning(visit(desk, Role.EDITOR), "read")
+    assert box.visible is True
+    assert {name for name, _ in readers.choices} == set(both)
+    assert assigning.show_assigning(visit(desk, Role.REVIEWER), "read")[0].visible is (
+        False
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (([], "1", "", "random", "", ""), "no reader is chosen"),
+        ((None, "1", "", "random", "", ""), "no reader is chosen"),
+        ((["Dr B"], "x", "", "random", "", ""), "cases of each reader: not a number"),
+        ((["Dr B"], "1", "-1", "random", "", ""), "shared cases: not a number"),
+        ((["Dr B"], "1", "", "<b>", "", ""), "no order"),
+        ((["Dr B"], "1", "", "random", "", "zz"), "has no case"),
+        ((["Nobody"], "1", "", "random", "", ""), "may not read here"),
+    ],
+)
+def test_whatever_else_the_form_says_gives_nobody_cases(desk, form, words):
+    """Each refusal says what to correct."""
+    with pytest.raises(DataError, match=words):
+        assign(desk, *form)
+    assert "shared" not in publishable(desk, Role.EDITOR)[0]
+
+
+def test_comments_stand_beside_a_dispute_under_the_letter_of_the_votes(desk):
+    """Of readers who voted; names are for whoever manages people."""
+    asked = asked_by(desk)
+    keep_comment(desk.store, asked, "Dr B", "c1", "cannot be decided <b>")
+    keep_comment(desk.store, asked, "Dr Z", "c1", "has not voted")
+    publish(desk)
+    shown = panel_of(desk)
+    assert "cannot be decided &lt;b&gt;" in shown
+    assert "Dr B" not in shown
+    assert "has not voted" not in shown
+    letter = re.search(r'voter">(\w)</span> cannot', shown)[1]
+    votes = shown[shown.index('<th scope="row">present') :]
+    assert votes.index(f'voter">{letter}<') < votes.index('<th scope="row">absent')
+    manager = (Role.REVIEWER, Role.ADMIN)
+    named = panel_of(desk, roles=manager, filters=("", "open", True))
+    assert 'voter">Dr B</span> cannot' in named

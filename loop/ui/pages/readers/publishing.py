@@ -23,7 +23,6 @@ from loop.review.reading.publication import (
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
 from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
-from loop.ui.pages.readers.section import Section
 from loop.ui.show import show
 from loop.ui.wiring import Visit, Wire
 
@@ -159,7 +158,7 @@ def connect(
     chrome: Chrome,
     form: Publishing,
     after: tuple[gr.Dropdown, Callable[..., list[Any]]],
-    section: Section,
+    outputs: list[Any],
 ) -> None:
     """Connect the form; `after` says what the section shows once it is done."""
     label, look = after
@@ -191,7 +190,7 @@ def connect(
         right=Right.IMPORT,
         name="publish_readings",
         inputs=[*chrome.context, label, *form.inputs, form.why, form.digest],
-        outputs=section.outputs,
+        outputs=outputs,
     )
 
 
