@@ -138,8 +138,8 @@ def find_untouched(
     touched |= majority(old, rules[0]) != majority(new, rules[1])
     if NO_FINDING in labels:
         touched[:, labels.index(NO_FINDING)] = touched.any(axis=1)
-    voted: NDArray[np.bool_] = (new.values != NOT_VOTED).any(axis=2)
-    return voted & ~touched
+    untouched: NDArray[np.bool_] = (new.values != NOT_VOTED).any(axis=2) & ~touched
+    return untouched
 
 
 def keep_marks(

@@ -137,7 +137,7 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     rows().forEach((row) => { row.dataset.state = ''; given(row); });
     const place = sheet();
     // What was typed while the sheet was drawn anew is put back.
-    if (draft && box() && place.dataset.case === draft.case) box().value = draft.text;
+    if (box()) box().value = draft && place.dataset.case === draft.case ? draft.text : box().defaultValue;
     const now = place ? `${place.dataset.case}\n${place.dataset.label || ''}` : '';
     if (now === shown) { mark(current, false); return; }
     shown = now;

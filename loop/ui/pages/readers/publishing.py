@@ -28,6 +28,7 @@ from loop.ui.wiring import Visit, Wire
 
 RECORDED = "as recorded"
 MOST_NEEDED = 15
+_COUNTS = tuple(str(number) for number in range(1, MOST_NEEDED + 1))
 
 MOST_LISTED = 100
 """Changes of single marks that a preview lists; the rest is counted."""
@@ -53,7 +54,7 @@ class Asked(NamedTuple):
         if not self.readers:
             raise DataError("no reader is chosen. Tick whose readings become votes.")
         recorded = self.need in (None, RECORDED)
-        if not recorded and self.need not in map(str, range(1, MOST_NEEDED + 1)):
+        if not recorded and self.need not in _COUNTS:
             raise DataError("the number of equal votes is none. Choose another.")
         return Publication(
             readers=tuple(self.readers),
@@ -99,10 +100,7 @@ class Publishing:
 def build() -> Publishing:
     """Add the form, and the preview that has to be confirmed."""
     table = panel(elem_id="readings")
-    counts = [
-        (f"over half, and at least {n} equal votes", str(n))
-        for n in range(2, MOST_NEEDED + 1)
-    ]
+    counts = [(f"over half, and at least {n} equal votes", n) for n in _COUNTS[1:]]
     with gr.Column(visible=False, elem_id="publish-form") as form:
         with gr.Row():
             readers = gr.CheckboxGroup(
