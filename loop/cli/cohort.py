@@ -40,7 +40,12 @@ DryRunOption = Annotated[
 ]
 NeedOption = Annotated[
     int | None,
-    typer.Option("--need", min=1, help="Equal votes wanted; default: over half."),
+    typer.Option(
+        "--need",
+        min=1,
+        help="Fewest equal votes, beyond over half of those who voted on the case; "
+        "default: as recorded, else 1.",
+    ),
 ]
 
 _Import: TypeAlias = "tuple[Path, ImportOptions, VotesFile | None]"
@@ -160,6 +165,7 @@ def votes(
             "--replace", help="Replace all votes of readers who voted before."
         ),
     ] = False,
+    why: Annotated[str, typer.Option("--why", help="Reason, for the ledger.")] = "",
     dry_run: DryRunOption = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
@@ -167,12 +173,13 @@ def votes(
 ) -> None:
     """Add readers' votes to a cohort; readers that are not in FILE keep theirs.
 
-    The majority over all readers is the next reference version.
+    The majority of those who voted on a case and label makes the next reference
+    version; with --dry-run, which marks would change.
     """
     from loop.labels.rehearsal import VotesFile, rehearse_votes, take_votes_file
 
     place, who = open_workspace(workspace), acting(actor)
-    given = VotesFile(name, file, need, replace)
+    given = VotesFile(name, file, need, replace, why)
     do = rehearse_votes if dry_run else take_votes_file
     report = do(place, given, actor=who)
     if as_json:

@@ -6,16 +6,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from loop.cli.console import say
+from loop.core.records import Mark
 
 if TYPE_CHECKING:
     from loop.labels.importing.importer import ImportReport
     from loop.labels.overlap import PairReport, Shared
     from loop.labels.rehearsal import ImportRehearsal
+    from loop.labels.superseded import MarkChanges
     from loop.labels.votes import VotesReport
 
 
 _SHOWN = 10
 """Pairs named in a line."""
+
+_MOST_SHIFTS = 30
+"""Lines of counted changes."""
+
+_MOST_CHANGES = 100
+"""Single changes listed; the rest is counted."""
 
 
 def say_import(report: ImportReport) -> None:
@@ -134,14 +142,21 @@ def _examples(report: ImportReport, kind: str) -> str:
 
 def say_votes(report: VotesReport) -> None:
     """Print whose votes count now, what they make, and what is lost."""
-    of = len(report.readers)
     say(
-        f"reference v{report.reference} of {report.cohort}: {report.votes} votes, "
-        f"majority of {report.need} of {of} readers"
+        f"reference v{report.reference} of {report.cohort}: {report.votes} votes of "
+        f"{len(report.readers)} readers"
     )
+    say(f"  majority    {report.rule.words}")
     _say_readers(report)
     for mark, number in report.marks.items():
         say(f"  {mark:<12}{number}")
+    if report.too_few:
+        say(
+            f"  {report.too_few} cases have fewer readers than the protocol's "
+            f"{report.rule.minimum_readers}: no majority"
+        )
+    if report.changes:
+        _say_changes(report.changes)
     if report.not_voted:
         say(
             f"  {len(report.not_voted)} labels without a vote are missing in every "
@@ -162,6 +177,27 @@ def say_votes(report: VotesReport) -> None:
     _say_adjudications(report)
     if report.not_blind:
         say(f"  not blind   {', '.join(report.not_blind)}: had seen a model's answers")
+
+
+def _say_changes(changes: MarkChanges) -> None:
+    """Print which marks change: counted by label, then case by case, bounded."""
+    if not changes.rows:
+        say("  changes     no mark of the reference before")
+        return
+    say(
+        f"  changes     {len(changes.rows)} marks of the reference before, "
+        f"{changes.undecided} of them become undecided"
+    )
+    for one in changes.shifts[:_MOST_SHIFTS]:
+        say(f"    {one.label}: {one.was} -> {one.becomes}, {one.marks}")
+    if len(changes.shifts) > _MOST_SHIFTS:
+        say(f"    and {len(changes.shifts) - _MOST_SHIFTS} more such lines")
+    if all(row.was is Mark.MISSING for row in changes.rows):
+        return
+    for row in changes.rows[:_MOST_CHANGES]:
+        say(f"    {row.case_id}, {row.label}: {row.was} -> {row.becomes}")
+    if len(changes.rows) > _MOST_CHANGES:
+        say(f"    and {len(changes.rows) - _MOST_CHANGES} more marks")
 
 
 def _say_adjudications(report: VotesReport) -> None:
@@ -194,11 +230,29 @@ def _say_readers(report: VotesReport) -> None:
 
 def votes_data(report: VotesReport) -> dict[str, object]:
     """Return `report` for ``--json``."""
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     lost = report.superseded
+    data = asdict(replace(report, changes=None))
+    # Keyed with a key that a trial of a holdout makes and throws away.
+    del data["digest"]
     return {
-        **asdict(report),
+        **data,
+        "need": report.rule.need,
+        "majority": report.rule.words,
+        "changes": _changes_data(report.changes),
         "replaced": [one._asdict() for one in report.replaced],
         "superseded": lost._asdict() if lost else None,
+    }
+
+
+def _changes_data(changes: MarkChanges | None) -> dict[str, object] | None:
+    """Return which marks change; the list is bounded, the counts are not."""
+    if changes is None:
+        return None
+    return {
+        "marks": len(changes.rows),
+        "undecided": changes.undecided,
+        "by_label": [one._asdict() for one in changes.shifts],
+        "listed": [row._asdict() for row in changes.rows[:_MOST_CHANGES]],
     }

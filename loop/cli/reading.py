@@ -34,14 +34,113 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
+    verbs.command("assign")(assign)
     verbs.command("progress")(progress)
     verbs.command("next")(next_)
     verbs.command("answer")(answer)
     verbs.command("defer")(defer)
+    verbs.command("comments")(comments)
     verbs.command("publish")(publish)
     verbs.command("disputes")(disputes)
     verbs.command("adjudicate")(adjudicate)
     app.add_typer(verbs, name="reading")
+
+
+def assign(
+    cohort: CohortArgument,
+    reader: Annotated[
+        list[str], typer.Option("--reader", help="Name of a reader; may be repeated.")
+    ],
+    cases: Annotated[
+        int | None,
+        typer.Option("--cases", min=1, help="Cases of each reader; default: all."),
+    ] = None,
+    overlap: Annotated[
+        int | None,
+        typer.Option(
+            "--overlap",
+            min=0,
+            help="Of these, cases that all these readers share; default: all of them.",
+        ),
+    ] = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order", help="random (each reader's own) or listed (as the cohort)."
+        ),
+    ] = "random",
+    seed: Annotated[
+        int, typer.Option("--seed", help="The same seed draws the same cases.")
+    ] = 1,
+    cases_file: Annotated[
+        Path | None,
+        typer.Option("--cases-file", help="Draw from these case ids, one a line."),
+    ] = None,
+    every_case: Annotated[
+        bool,
+        typer.Option("--every-case", help="Take the assignment back: all cases again."),
+    ] = False,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    as_json: JsonOption = False,
+) -> None:
+    """Say which cases readers read, how many of them are shared, and in which order.
+
+    An assignment takes the place of an earlier one; no answer is ever lost by it.
+    """
+    from loop.cli.reading_report import plans_data, say_plans
+    from loop.review.reading.files import read_case_list
+    from loop.review.reading.plans import (
+        PlanWanted,
+        assign_cases,
+        clear_plans,
+        read_order,
+        read_plans,
+    )
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    who = acting(actor, role)
+    wanted = PlanWanted(
+        readers=tuple(reader),
+        cases=cases,
+        overlap=overlap,
+        order=read_order(order),
+        seed=seed,
+        among=read_case_list(cases_file) if cases_file else (),
+    )
+    with open_store(place) as store:
+        if every_case:
+            clear_plans(store, assignment, reader, who)
+        else:
+            assign_cases(store, assignment, wanted, who)
+        plans = read_plans(store, assignment)
+    if as_json:
+        print_json({"cohort": cohort, "plans": plans_data(plans)})
+    else:
+        say_plans(cohort, plans)
+
+
+def comments(
+    cohort: CohortArgument,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the readers' comments; those on a holdout stay sealed."""
+    from loop.review.reading.comments import read_comments
+    from loop.run.store import open_store
+
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        found = read_comments(store, assignment)
+    if as_json:
+        print_json({"cohort": cohort, "comments": [one._asdict() for one in found]})
+        return
+    for one in found:
+        say(f"{one.case_id}  {one.reader}: {one.comment}")
+    if not found:
+        say(f"no reader has commented on a case of {cohort}")
 
 
 def progress(
@@ -130,12 +229,12 @@ def answer(
 
 def defer(
     cohort: CohortArgument,
-    case: Annotated[str, typer.Argument(help="Case to put off.")],
+    case: Annotated[str, typer.Argument(help="Case to skip for now.")],
     reader: ReaderOption,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a case off until all others are complete."""
+    """Skip a case: it comes back after all others."""
     from loop.review.reading.answers import defer_case
     from loop.run.store import open_store
 
@@ -156,7 +255,12 @@ def publish(
     ] = None,
     need: Annotated[
         int | None,
-        typer.Option("--need", min=1, help="Equal votes wanted; default: over half."),
+        typer.Option(
+            "--need",
+            min=1,
+            help="Fewest equal votes, beyond over half of those who read the case; "
+            "default: as recorded, else 1.",
+        ),
     ] = None,
     pseudonyms: Annotated[
         bool,
@@ -168,14 +272,37 @@ def publish(
             "--replace", help="Readers may lose votes they gave and have no more."
         ),
     ] = False,
+    why: Annotated[
+        str, typer.Option("--why", help="Reason, for the ledger; needed to publish.")
+    ] = "",
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show which marks would change; publish none."),
+    ] = False,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="DIGEST",
+            help="Publish only what the dry run with this digest showed.",
+        ),
+    ] = None,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
     role: RoleOption = "editor",
     as_json: JsonOption = False,
 ) -> None:
-    """Make votes of all complete cases, and the next reference version of them."""
+    """Make votes of all complete cases, and the next reference version of them.
+
+    A mark is what over half of the readers who read that case say, so that nothing
+    changes where nobody new has read.
+    """
     from loop.cli.reading_report import published_data, say_published
-    from loop.review.reading.publication import Publication, publish_readings
+    from loop.review.reading.publication import (
+        Publication,
+        preview_publication,
+        publish_readings,
+    )
     from loop.run.store import open_store
 
     place, assignment = _open(workspace, cohort)
@@ -184,14 +311,17 @@ def publish(
         need=need,
         pseudonymous=pseudonyms,
         replace=replace,
+        reason=why,
+        expected=expect,
     )
-    who = acting(actor, role)
+    who, do = acting(actor, role), preview_publication if dry_run else publish_readings
     with open_store(place) as store:
-        published = publish_readings(place, store, assignment, wanted, who)
+        published = do(place, store, assignment, wanted, who)
     if as_json:
-        print_json(published_data(published))
+        data = published_data(published)
+        print_json({**data, **({"dry_run": True} if dry_run else {})})
     else:
-        say_published(published)
+        say_published(published, dry_run=dry_run)
 
 
 def disputes(

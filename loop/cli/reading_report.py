@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from loop.cli.console import print_table, say
 if TYPE_CHECKING:
     from loop.review.reading.adjudication import Adjudicated
     from loop.review.reading.disputes import Dispute, Disputes
+    from loop.review.reading.plans import ReadingPlan
     from loop.review.reading.progress import Progress
     from loop.review.reading.publication import Published
     from loop.review.reading.sheet import Sheet
@@ -20,16 +22,28 @@ def say_progress(progress: Progress) -> None:
     """Print one line per reader, and what does not count."""
     if progress.readers:
         print_table(
-            ["reader", "complete", "begun", "of", "answers", "blind", "last answer"],
+            [
+                "reader",
+                "given",
+                "of these complete",
+                "shared",
+                "complete",
+                "begun",
+                "answers",
+                "blind",
+                "last answer",
+            ],
             [
                 [
                     one.reader,
+                    str(one.given),
+                    str(one.given_complete),
+                    "-" if one.shared is None else str(one.shared),
                     str(one.complete),
                     str(one.begun),
-                    str(progress.of),
                     str(one.answers),
                     "yes" if one.blind else f"{one.not_blind} answers not",
-                    one.last,
+                    one.last or "none",
                 ]
                 for one in progress.readers
             ],
@@ -56,6 +70,27 @@ def progress_data(progress: Progress) -> dict[str, Any]:
     }
 
 
+def say_plans(cohort: str, plans: Mapping[str, ReadingPlan]) -> None:
+    """Print who was given how many cases."""
+    from loop.review.reading.plans import count_shared
+
+    if not plans:
+        say(f"nobody was given cases of {cohort}: every reader reads all")
+        return
+    for name, plan in plans.items():
+        say(
+            f"{name}: {len(plan.case_ids)} cases of {cohort}, "
+            f"{count_shared(plans, name)} of them given to another reader as well"
+        )
+    say("everybody else reads all cases; answers given before are kept and count")
+    say(f"next: ranloop reading progress {cohort}")
+
+
+def plans_data(plans: Mapping[str, ReadingPlan]) -> list[dict[str, Any]]:
+    """Return reading plans for ``--json``, case ids in the order of reading."""
+    return [asdict(plan) for plan in plans.values()]
+
+
 def say_sheet(sheet: Sheet) -> None:
     """Print a case as its reader may see it."""
     say(sheet.case_id)
@@ -77,8 +112,10 @@ def sheet_data(sheet: Sheet) -> dict[str, Any]:
     }
 
 
-def say_published(published: Published) -> None:
-    """Print whose readings count now, and what they make."""
+def say_published(published: Published, *, dry_run: bool = False) -> None:
+    """Print whose readings count now, or would, and what they make."""
+    if dry_run:
+        say("dry run: nothing was changed; this is what publishing would make")
     for one in published.readers:
         name = one.reader if one.reader == one.published_as else "one reader"
         shown = "" if name == one.reader else f" as {one.published_as}"
@@ -87,8 +124,12 @@ def say_published(published: Published) -> None:
             f"{name}{shown}: {one.complete} complete cases published, {one.begun} "
             f"begun and left out{blind}"
         )
-    say_votes(published.votes)
-    say(f"next: ranloop agreement {published.votes.cohort}")
+    votes = published.votes
+    say_votes(votes)
+    again = (
+        f"ranloop reading publish {votes.cohort} --why REASON --expect {votes.digest}"
+    )
+    say(f"next: {again if dry_run else f'ranloop agreement {votes.cohort}'}")
 
 
 def published_data(published: Published) -> dict[str, Any]:
@@ -103,6 +144,7 @@ def published_data(published: Published) -> dict[str, Any]:
             }
             for one in published.readers
         ],
+        "digest": published.votes.digest,
         "votes": votes_data(published.votes),
     }
 
@@ -111,9 +153,10 @@ def say_disputes(disputes: Disputes) -> None:
     """Print one line per dispute, those without a majority first."""
     say(
         f"{disputes.cohort}, reference v{disputes.reference}: {len(disputes.rows)} "
-        f"disputes in {disputes.pairs} pairs, {disputes.open} open; {disputes.need} of "
-        f"{disputes.readers} readers make a majority"
+        f"disputes in {disputes.pairs} pairs of {disputes.readers} readers, "
+        f"{disputes.open} open"
     )
+    say(f"a majority needs {disputes.rule.words}")
     if disputes.rows:
         print_table(
             ["case", "label", "present", "absent", "uncertain", "votes", "reference"],
@@ -132,6 +175,8 @@ def disputes_data(disputes: Disputes) -> dict[str, Any]:
     """Return `disputes` for ``--json``."""
     return {
         **asdict(disputes),
+        "need": disputes.rule.need,
+        "majority": disputes.rule.words,
         "open": disputes.open,
         "rows": [
             {

@@ -64,6 +64,9 @@ class Protocol(BaseModel):
     min_negatives: Minimum = 10
     """Fewest scored cases of a label whose reference is absent."""
 
+    minimum_readers: Minimum = 1
+    """Fewest readers who voted on a case and label for it to have a majority."""
+
     max_unanswered: Share = 0.01
     """Largest share of cases without a readable answer."""
 

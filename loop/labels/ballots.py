@@ -29,6 +29,7 @@ VOTE_CODES: Mapping[Value, int] = {
     Value.UNCERTAIN: 2,
 }
 _VALUES = {code: value for value, code in VOTE_CODES.items()}
+_CODES = {value.value: code for value, code in VOTE_CODES.items()}
 
 _Ballot: TypeAlias = tuple[str, str, str]
 """Reader, case id and label id."""
@@ -58,12 +59,6 @@ class Votes:
 
     values: NDArray[np.int8]
     """Codes of `VOTE_CODES`, -1 not voted; ``(n_cases, n_labels, n_readers)``."""
-
-    @property
-    def turnout(self) -> Turnout:
-        """Who voted on what."""
-        voted = (self.values != NOT_VOTED).any(axis=1)
-        return Turnout(self.readers, self.case_ids, voted)
 
     @property
     def count(self) -> int:
@@ -107,7 +102,80 @@ def parse_votes(raw: bytes, cohort: Cohort, taxonomy: Taxonomy, path: Path) -> V
     UnknownLabelError
         A label is not in the taxonomy.
     """
-    return _gather(_iter_kept(raw, taxonomy, path), cohort, taxonomy, path)
+    found = _read_whole(raw, cohort, taxonomy)
+    if found is None:
+        # Line by line, to name the one that is wrong.
+        found = _gather(_iter_kept(raw, taxonomy, path), cohort, taxonomy, path)
+    return found
+
+
+def parse_turnout(raw: bytes, cohort: Cohort, path: Path) -> Turnout:
+    """Return who voted on what, of a file that `format_votes` made.
+
+    Label and value, the last two cells, need no quotes there and are not looked at.
+
+    Raises
+    ------
+    DataError
+        It is not such a file, or a case is not in the cohort.
+    """
+    try:
+        if b'"' in raw:
+            rows = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""), strict=True)
+            next(rows)
+            pairs = {(row[0], row[1]) for row in rows}
+        else:
+            lines = raw.decode("utf-8").split("\n")[1:-1]
+            heads = {line.rsplit(",", 2)[0] for line in lines}
+            pairs = {(head[0], head[1]) for head in (h.split(",") for h in heads)}
+        readers = tuple(sorted({reader for reader, _ in pairs}))
+        layers = {reader: at for at, reader in enumerate(readers)}
+        places = {case: at for at, case in enumerate(cohort.case_ids)}
+        voted = np.zeros((len(places), len(readers)), dtype=np.bool_)
+        for reader, case in pairs:
+            voted[places[case], layers[reader]] = True
+    except (ValueError, IndexError, KeyError, StopIteration, csv.Error) as error:
+        raise DataError(f"{path} is not a file of votes. Restore it.") from error
+    return Turnout(readers, cohort.case_ids, voted)
+
+
+def _read_whole(raw: bytes, cohort: Cohort, taxonomy: Taxonomy) -> Votes | None:
+    """Return the votes of a file in the form it is kept in; None when it is not."""
+    try:
+        text = raw.decode("utf-8")
+        rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+        if tuple(next(rows, ())) != COLUMNS:
+            return None
+        names, cases, labels, words = zip(*rows, strict=True)
+    except (ValueError, csv.Error):
+        return None
+    readers, voted = tuple(sorted(set(names))), set(labels)
+    kinds = tuple(label for label in taxonomy.ids if label in voted)
+    if len(kinds) != len(voted) or not readers[0]:
+        return None
+    try:
+        at = tuple(
+            np.fromiter(map(_places(known).__getitem__, cells), np.intp, len(cells))
+            for known, cells in (
+                (cohort.case_ids, cases),
+                (kinds, labels),
+                (readers, names),
+            )
+        )
+        codes = np.fromiter(map(_CODES.__getitem__, words), np.int8, len(words))
+    except KeyError:
+        return None
+    values = np.full(
+        (len(cohort.case_ids), len(kinds), len(readers)), NOT_VOTED, dtype=np.int8
+    )
+    values[at] = codes
+    if int((values != NOT_VOTED).sum()) != len(codes):
+        return None
+    return Votes(readers=readers, case_ids=cohort.case_ids, labels=kinds, values=values)
+
+
+def _places(names: Iterable[str]) -> dict[str, int]:
+    return {name: at for at, name in enumerate(names)}
 
 
 def _gather(

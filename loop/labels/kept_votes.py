@@ -9,10 +9,16 @@ from typing import Any, NamedTuple
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.labels.ballots import Turnout, Votes, format_votes, parse_votes
+from loop.labels.ballots import (
+    Turnout,
+    Votes,
+    format_votes,
+    parse_turnout,
+    parse_votes,
+)
 from loop.labels.cohort import Cohort, Role, cohort_folder
 from loop.labels.recorded import CohortRecord, read_record
-from loop.labels.reference import Marks, format_reference, write_version
+from loop.labels.reference import Marks, add_version, format_reference
 from loop.labels.sealing import (
     Opening,
     is_digest_of,
@@ -67,9 +73,7 @@ def read_cohort_votes(
     return _read_recorded(workspace, cohort, taxonomy, record)
 
 
-def read_turnout(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy
-) -> Turnout | None:
+def read_turnout(workspace: Workspace, cohort: Cohort) -> Turnout | None:
     """Return who voted on which case, also of a holdout; None when nobody has.
 
     Raises
@@ -80,13 +84,20 @@ def read_turnout(
     record = read_record(workspace, cohort.name)
     if record.votes is None:
         return None
-    return _read_recorded(workspace, cohort, taxonomy, record).turnout
+    raw = _read_bytes(workspace, cohort, record)
+    return parse_turnout(raw, cohort, votes_path(workspace, cohort.name))
 
 
 def _read_recorded(
     workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, record: CohortRecord
 ) -> Votes:
     """Return the votes that the ledger recorded; whether one may is asked before."""
+    raw = _read_bytes(workspace, cohort, record)
+    return parse_votes(raw, cohort, taxonomy, votes_path(workspace, cohort.name))
+
+
+def _read_bytes(workspace: Workspace, cohort: Cohort, record: CohortRecord) -> bytes:
+    """Return the file of votes, if it is the one that the ledger recorded."""
     path = votes_path(workspace, cohort.name)
     if not is_stored(path) and record.votes is None:
         raise DataError(
@@ -97,7 +108,7 @@ def _read_recorded(
     raw = read_stored(workspace, path, sealed=sealed)
     if raw is None or not is_digest_of(workspace, record.votes, raw):
         raise DataError(not_as_recorded(workspace, cohort))
-    return parse_votes(raw, cohort, taxonomy, path)
+    return raw
 
 
 class Found(NamedTuple):
@@ -154,10 +165,17 @@ def write_votes(
     workspace: Workspace,
     cohort: Cohort,
     made: tuple[Votes, Marks],
-    facts: Mapping[str, Any],
-    actor: Actor,
+    why: tuple[str, Actor, Mapping[str, Any]],
 ) -> int:
-    """Write votes and reference, both or neither; return the version's number."""
+    """Write votes and reference, both or neither; return the version's number.
+
+    Whoever calls holds `votes_lock` and `version_lock`.
+
+    Parameters
+    ----------
+    why
+        Reason, who acts, and further facts for the ledger.
+    """
     votes, marks = made
     raw, target = format_votes(votes), votes_path(workspace, cohort.name)
     sealed = cohort.role is Role.HOLDOUT
@@ -167,13 +185,13 @@ def write_votes(
         write_labels(workspace, place, before, sealed=sealed, mode=0o600)
     write_labels(workspace, target, raw, sealed=sealed)
     try:
-        return write_version(
+        reason, actor, facts = why
+        digest = label_digest(workspace, raw, sealed=sealed)
+        return add_version(
             workspace,
             cohort,
             format_reference(cohort.case_ids, votes.labels, marks),
-            reason=f"majority of {facts['need']} of {facts['readers']} readers",
-            actor=actor,
-            facts={"votes": label_digest(workspace, raw, sealed=sealed), **facts},
+            (reason, actor, {"votes": digest, **facts}),
         )
     except LoopError:
         if before is None:

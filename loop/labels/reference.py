@@ -60,17 +60,18 @@ __all__ = [
     "UNCERTAIN",
     "Marks",
     "Reference",
+    "add_version",
     "commit_version",
     "correct_reference",
     "format_reference",
     "list_references",
     "locate",
+    "next_number",
     "read_reference",
     "reference_path",
     "version_event",
     "version_lock",
     "write_reference",
-    "write_version",
 ]
 
 _VERSION = re.compile(r"v([1-9][0-9]*)\.csv(?:\.sealed)?")
@@ -233,25 +234,25 @@ def write_reference(
     if marks.shape != (len(cohort.cases), len(labels)):
         raise ValueError(f"marks have shape {marks.shape}, not (cases, labels)")
     raw = format_reference(cohort.case_ids, labels, marks)
-    return write_version(workspace, cohort, raw, reason=reason, actor=actor, facts={})
+    with locked(version_lock(workspace, cohort.name)):
+        return add_version(workspace, cohort, raw, (reason, actor, {}))
 
 
-def write_version(
+def add_version(
     workspace: Workspace,
     cohort: Cohort,
     raw: bytes,
-    *,
-    reason: str,
-    actor: Actor,
-    facts: Mapping[str, Any],
+    why: tuple[str, Actor, Mapping[str, Any]],
 ) -> int:
     """Write `raw`, made by `format_reference`, as `write_reference` does.
 
+    Whoever calls holds `version_lock`.
+
     Parameters
     ----------
-    facts
-        What else the ledger shall know: where the marks come from. When only they are
-        new, the newest version is recorded once more with them.
+    why
+        Reason, who acts, and what else the ledger shall know: where the marks come
+        from. When only that is new, the newest version is recorded once more with it.
 
     Raises
     ------
@@ -260,20 +261,25 @@ def write_version(
     LedgerError
         The ledger is broken; no version was made.
     """
-    with locked(version_lock(workspace, cohort.name)):
-        record = read_record(workspace, cohort.name)
-        newest = max(record.newest, *list_references(workspace, cohort.name), 0)
-        path = reference_path(workspace, cohort.name, newest)
-        sealed = cohort.role is Role.HOLDOUT
-        if read_stored(workspace, path, sealed=sealed) != raw:
-            return commit_version(
-                workspace, cohort, newest + 1, raw, (reason, actor, facts)
-            )
-        known = record.references.get(newest, {})
-        same = is_digest_of(workspace, known.get("digest"), raw)
-        if same and facts.items() <= known.items():
-            return newest
-        return commit_version(workspace, cohort, newest, raw, (reason, actor, facts))
+    number = next_number(workspace, cohort, raw)
+    known = read_record(workspace, cohort.name).references.get(number, {})
+    same = is_digest_of(workspace, known.get("digest"), raw)
+    if same and why[2].items() <= known.items():
+        return number
+    return commit_version(workspace, cohort, number, raw, why)
+
+
+def next_number(workspace: Workspace, cohort: Cohort, raw: bytes) -> int:
+    """Return the number of a version with these bytes.
+
+    That is the newest one's where it holds them already, else the one after it.
+    """
+    record = read_record(workspace, cohort.name)
+    newest = max(record.newest, *list_references(workspace, cohort.name), 0)
+    path = reference_path(workspace, cohort.name, newest)
+    sealed = cohort.role is Role.HOLDOUT
+    same = read_stored(workspace, path, sealed=sealed) == raw
+    return newest if same else newest + 1
 
 
 def correct_reference(

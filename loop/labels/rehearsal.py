@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.labels.cohort import list_cohorts, read_cohort, read_cohort_file
+from loop.labels.cohort import Cohort, list_cohorts, read_cohort, read_cohort_file
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.source import ImportOptions, SourceCase
 from loop.labels.overlap import PairReport, check_cohorts
-from loop.labels.recorded import read_record
-from loop.labels.taxonomy import read_taxonomy
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.labels.trial import trial
-from loop.labels.votes import VotesReport, import_votes, replace_votes
+from loop.labels.votes import (
+    Taking,
+    Votes,
+    VotesReport,
+    preview_votes,
+    read_votes,
+    take_votes,
+)
 
 
 class ImportRehearsal(NamedTuple):
@@ -43,10 +48,13 @@ class VotesFile(NamedTuple):
     cohort: str
     path: Path
     need: int | None = None
-    """Equal votes wanted of all readers; None: over half."""
+    """Fewest equal votes, beyond over half of those who voted; None: as recorded."""
 
     replace: bool = False
     """Whether a reader's votes take the place of all earlier ones."""
+
+    reason: str = ""
+    """Why, for the ledger; empty: by which rule."""
 
 
 def rehearse_import(
@@ -82,15 +90,9 @@ def rehearse_votes(
     DataError
         The votes would be refused.
     WriteError
-        The copy to try it in cannot be made.
+        The locks cannot be made.
     """
-    with trial(workspace) as copy:
-        report = take_votes_file(copy, file, actor=actor)
-    if not report.sealed:
-        return report
-    # Whether the majority would change tells of the votes that are sealed.
-    newest = read_record(workspace, file.cohort).newest
-    return replace(report, reference=newest + 1)
+    return _read(workspace, file, actor, preview_votes)
 
 
 def take_votes_file(
@@ -105,14 +107,27 @@ def take_votes_file(
     WriteError
         The workspace cannot be written; nothing was changed.
     """
-    take = replace_votes if file.replace else import_votes
-    return take(
-        workspace,
-        read_cohort(workspace, file.cohort),
-        file.path,
-        read_taxonomy(workspace.labels),
-        need=file.need,
+    return _read(workspace, file, actor, take_votes)
+
+
+def _read(
+    workspace: Workspace,
+    file: VotesFile,
+    actor: Actor,
+    take: Callable[[Workspace, Cohort, Votes, Taxonomy, Taking], VotesReport],
+) -> VotesReport:
+    """Hand the votes of a file to `take`."""
+    cohort = read_cohort(workspace, file.cohort)
+    taxonomy = read_taxonomy(workspace.labels)
+    how = Taking(
         actor=actor,
+        need=file.need,
+        replace=file.replace,
+        discard=file.replace,
+        reason=file.reason,
+    )
+    return take(
+        workspace, cohort, read_votes(file.path, cohort, taxonomy), taxonomy, how
     )
 
 

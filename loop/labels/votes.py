@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loop.core.errors import DataError
+from loop.core.digests import digest_bytes, framed
+from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
@@ -19,7 +21,13 @@ from loop.labels.adjudicated import (
     decision_facts,
     keep_decisions,
 )
-from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes, read_votes
+from loop.labels.ballots import (
+    NOT_VOTED,
+    VOTE_CODES,
+    Votes,
+    format_votes,
+    read_votes,
+)
 from loop.labels.cohort import Cohort, Role
 from loop.labels.kept_votes import (
     find_kept,
@@ -29,22 +37,44 @@ from loop.labels.kept_votes import (
     votes_path,
     write_votes,
 )
-from loop.labels.majority import check_need, majority
+from loop.labels.majority import (
+    MajorityRule,
+    count_cast,
+    majority,
+    read_minimum_readers,
+    recorded_rule,
+)
 from loop.labels.merging import Replaced, merge_votes
 from loop.labels.recorded import read_record
-from loop.labels.reference import CODES, Marks
-from loop.labels.superseded import Superseded, compare_with_newest
+from loop.labels.reference import (
+    CODES,
+    Marks,
+    format_reference,
+    next_number,
+    version_lock,
+)
+from loop.labels.sealing import label_digest
+from loop.labels.superseded import (
+    MarkChanges,
+    Superseded,
+    count_superseded,
+    find_untouched,
+    keep_marks,
+    list_changes,
+    read_newest,
+)
 from loop.labels.taxonomy import Taxonomy
 
 __all__ = [
     "NOT_VOTED",
     "VOTE_CODES",
+    "MajorityRule",
     "Taking",
     "Votes",
     "VotesReport",
-    "check_need",
     "import_votes",
     "majority",
+    "preview_votes",
     "read_cohort_votes",
     "read_votes",
     "replace_votes",
@@ -74,8 +104,8 @@ class VotesReport:
     votes: int
     """All votes of all readers."""
 
-    need: int
-    """Equal votes that make a reference label."""
+    rule: MajorityRule
+    """What makes a reference mark."""
 
     reference: int
     """Number of the reference version that was made."""
@@ -91,23 +121,36 @@ class VotesReport:
     """What the version before said and this one does not; None when that version was
     edited or removed, so that nothing can be counted, or is sealed."""
 
+    changes: MarkChanges | None
+    """Every mark that is another one than in the version before; None as for
+    `superseded`."""
+
+    too_few: int
+    """Cases with votes in which a label has fewer readers than the rule wants."""
+
     adjudications: Adjudications
     """What became of a panel's decisions over the votes before."""
 
     not_blind: tuple[str, ...]
     """Readers known to have seen a model's output on the cohort before they voted."""
 
+    digest: str
+    """Of everything that was taken and made of it, keyed for a holdout: the same once
+    more gives the same."""
+
     sealed: bool = False
     """Whether the cohort is a holdout: nothing is said of what was voted."""
 
 
-class Taking(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taking:
     """How votes are taken into those of a cohort."""
 
-    need: int | None
-    """Equal votes wanted of all readers; None: over half."""
-
     actor: Actor
+    need: int | None = None
+    """Fewest equal votes, beyond over half of those who voted; None: as recorded with
+    the votes before, or 1 without any. See `MajorityRule`."""
+
     replace: bool = False
     """Whether a reader's votes take the place of all earlier ones."""
 
@@ -117,11 +160,18 @@ class Taking(NamedTuple):
     lose: bool = True
     """Whether replacing may leave a reader without a vote on a pair voted on before."""
 
-    blind: Mapping[str, bool] = {}
+    blind: Mapping[str, bool] = field(default_factory=dict)
     """Of readers of whom it is known: whether they voted without seeing a model."""
 
-    other_names: Mapping[str, str] = {}
+    other_names: Mapping[str, str] = field(default_factory=dict)
     """Reader to the other name of the same person: nobody votes under both."""
+
+    reason: str = ""
+    """Why, for the ledger; empty: by which rule."""
+
+    expected: str | None = None
+    """`VotesReport.digest` of what was previewed: nothing else is taken. None takes
+    whatever there is."""
 
 
 def import_votes(
@@ -141,7 +191,7 @@ def import_votes(
     Parameters
     ----------
     need
-        Equal votes wanted of all readers; default over half.
+        As in `Taking`.
 
     Raises
     ------
@@ -152,7 +202,7 @@ def import_votes(
         The workspace cannot be written; nothing was changed.
     """
     new = read_votes(path, cohort, taxonomy)
-    return take_votes(workspace, cohort, new, taxonomy, Taking(need, actor))
+    return take_votes(workspace, cohort, new, taxonomy, Taking(need=need, actor=actor))
 
 
 def replace_votes(
@@ -176,7 +226,7 @@ def replace_votes(
         The workspace cannot be written; nothing was changed.
     """
     new = read_votes(path, cohort, taxonomy)
-    how = Taking(need, actor, replace=True, discard=True)
+    how = Taking(need=need, actor=actor, replace=True, discard=True)
     return take_votes(workspace, cohort, new, taxonomy, how)
 
 
@@ -185,56 +235,173 @@ def take_votes(
 ) -> VotesReport:
     """Take votes into those of `cohort`; make a reference version of all.
 
-    A panel's earlier decisions stay where no vote they were made over has changed.
+    A mark changes only where a vote on its case and label was added, changed or
+    taken away, or where another rule gives another mark. So corrections by verdict
+    stand where nobody new has read; and a panel's earlier decisions stay where no vote
+    they were made over has changed.
 
     Raises
     ------
+    ConflictError
+        `how` expects what was previewed, and it would not be that; nothing was changed.
     DataError
         A reader has voted otherwise before, votes would be lost, or those kept are
         not those recorded, and `how` does not allow it; nothing was changed.
     WriteError
         The workspace cannot be written; nothing was changed.
     """
-    with locked(votes_lock(workspace, cohort.name)):
-        kept = find_kept(workspace, cohort, taxonomy, new)
-        if not kept.sound and not how.discard:
-            raise DataError(not_as_recorded(workspace, cohort))
-        _refuse_second_name(kept.votes, how)
-        sealed, superseded = cohort.role is Role.HOLDOUT, None
-        votes, replaced = merge_votes(
-            kept.votes, new, taxonomy, replace=how.replace, sealed=sealed
-        )
-        _refuse_loss(replaced, how)
-        marks, need = majority(votes, need=how.need), check_need(votes, how.need)
-        decided = keep_decisions(
-            workspace, (kept.votes, votes), marks, taxonomy, cohort.name
-        )
-        if not sealed:
-            superseded = compare_with_newest(
-                workspace, cohort, votes.labels, decided.marks
+    with _locks(workspace, cohort):
+        counted = _count(workspace, cohort, new, taxonomy, how)
+        report = counted.report
+        if how.expected not in (None, report.digest):
+            raise ConflictError(
+                f"cohort {cohort.name!r}: votes, answers, reference, rule or what was "
+                "chosen are no longer as they were when the marks that change were "
+                "shown; nothing was published. Look at them again, and confirm."
             )
-        seen = _not_blind(workspace, cohort, votes, how)
-        facts = _facts(votes, need, decided.decisions, seen)
-        number = write_votes(
-            workspace, cohort, (votes, decided.marks), facts, how.actor
+        rule = f"majority of {len(report.readers)} readers: {report.rule.words}"
+        made = write_votes(
+            workspace,
+            cohort,
+            (counted.votes, counted.marks),
+            (how.reason.strip() or rule, how.actor, counted.facts),
         )
+    return replace(report, reference=made)
+
+
+def preview_votes(
+    workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: Taking
+) -> VotesReport:
+    """Return what `take_votes` would do, and nothing is changed.
+
+    Raises
+    ------
+    DataError
+        It would be refused.
+    WriteError
+        The locks cannot be made.
+    """
+    with _locks(workspace, cohort):
+        return _count(workspace, cohort, new, taxonomy, how).report
+
+
+class _Counted(NamedTuple):
+    """Votes and what they make, before any of it is written."""
+
+    votes: Votes
+    marks: Marks
+    facts: Mapping[str, Any]
+    report: VotesReport
+
+
+@contextmanager
+def _locks(workspace: Workspace, cohort: Cohort) -> Iterator[None]:
+    """Hold votes and reference of a cohort still."""
+    with (
+        locked(votes_lock(workspace, cohort.name)),
+        locked(version_lock(workspace, cohort.name)),
+    ):
+        yield
+
+
+def _count(
+    workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: Taking
+) -> _Counted:
+    """Return all votes and what they make; whoever calls holds the locks."""
+    kept = find_kept(workspace, cohort, taxonomy, new)
+    if not kept.sound and not how.discard:
+        raise DataError(not_as_recorded(workspace, cohort))
+    _refuse_second_name(kept.votes, how)
+    sealed = cohort.role is Role.HOLDOUT
+    votes, replaced = merge_votes(
+        kept.votes, new, taxonomy, replace=how.replace, sealed=sealed
+    )
+    _refuse_loss(replaced, how)
+    before = _rule_before(workspace, cohort)
+    rule = MajorityRule(
+        need=before.need if how.need is None else how.need,
+        minimum_readers=read_minimum_readers(workspace),
+    )
+    marks = majority(votes, rule)
+    decided = keep_decisions(
+        workspace, (kept.votes, votes), marks, taxonomy, cohort.name
+    )
+    made, newest = decided.marks, None
+    if not sealed:
+        newest = read_newest(workspace, cohort)
+        if kept.votes is not None and newest.reference is not None:
+            untouched = find_untouched(kept.votes, votes, (before, rule))
+            made = keep_marks(newest.reference, votes.labels, made, untouched)
+    seen = _not_blind(workspace, cohort, votes, how)
     known = kept.votes.readers if kept.votes else ()
-    return VotesReport(
+    raw = format_reference(cohort.case_ids, votes.labels, made)
+    number = next_number(workspace, cohort, raw)
+    if sealed:
+        # Whether the majority would change tells of the votes that are sealed.
+        number = read_record(workspace, cohort.name).newest + 1
+    report = VotesReport(
         cohort=cohort.name,
         readers=votes.readers,
         added=tuple(reader for reader in new.readers if reader not in known),
         replaced=replaced,
         discarded=not kept.sound,
         votes=votes.count,
-        need=need,
+        rule=rule,
         reference=number,
-        marks={} if sealed else _count_marks(decided.marks),
+        marks={} if sealed else _count_marks(made),
         sealed=sealed,
         not_voted=tuple(name for name in taxonomy.ids if name not in votes.labels),
-        superseded=superseded,
+        superseded=count_superseded(newest, votes.labels, made) if newest else None,
+        changes=list_changes(newest, votes, made, taxonomy.ids) if newest else None,
+        too_few=_count_too_few(votes, rule),
         adjudications=Adjudications() if sealed else decided.outcome,
         not_blind=seen,
+        digest=_digest(
+            workspace, cohort, votes, raw, said=[rule.words, *seen], how=how
+        ),
     )
+    return _Counted(votes, made, _facts(votes, rule, decided.decisions, seen), report)
+
+
+def _rule_before(workspace: Workspace, cohort: Cohort) -> MajorityRule:
+    """Return the rule of the votes that made a reference last."""
+    payloads = read_record(workspace, cohort.name).references.values()
+    made = [payload for payload in payloads if "votes" in payload]
+    return recorded_rule(made[-1]) if made else MajorityRule()
+
+
+def _count_too_few(votes: Votes, rule: MajorityRule) -> int:
+    cast = count_cast(votes)
+    few = (cast > 0) & (cast < rule.minimum_readers)
+    return int(few.any(axis=1).sum())
+
+
+def _digest(
+    workspace: Workspace,
+    cohort: Cohort,
+    votes: Votes,
+    raw: bytes,
+    *,
+    said: Sequence[str],
+    how: Taking,
+) -> str:
+    """Return what tells one outcome, and what it was made over, from another.
+
+    `said` is what the ledger will say beside votes and marks.
+    """
+    record = read_record(workspace, cohort.name)
+    parts = [
+        cohort.digest,
+        str(record.votes),
+        str(record.newest),
+        str(record.newest_digest),
+        digest_bytes(format_votes(votes)),
+        digest_bytes(raw),
+        *said,
+        *(f"{name}={how.other_names[name]}" for name in sorted(how.other_names)),
+    ]
+    sealed = cohort.role is Role.HOLDOUT
+    return label_digest(workspace, framed(parts), sealed=sealed)
 
 
 def _refuse_second_name(kept: Votes | None, how: Taking) -> None:
@@ -258,10 +425,10 @@ def _refuse_loss(replaced: tuple[Replaced, ...], how: Taking) -> None:
 
 
 def _facts(
-    votes: Votes, need: int, decisions: Decisions, not_blind: tuple[str, ...]
+    votes: Votes, rule: MajorityRule, decisions: Decisions, not_blind: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return what the ledger shall know of a version beside its digest."""
-    facts: dict[str, Any] = {"need": need, "readers": len(votes.readers)}
+    facts: dict[str, Any] = {**rule.facts, "readers": len(votes.readers)}
     if decisions:
         facts["adjudicated"] = decision_facts(decisions)
     if not_blind:

@@ -95,6 +95,28 @@ MIGRATIONS = (
     ) STRICT;
     CREATE INDEX readings_by_reader ON readings (cohort, reader, case_id, label);
     """,
+    """
+    CREATE TABLE reading_plans (
+        -- which cases a reader was given, in order; the last one of a reader counts
+        number INTEGER PRIMARY KEY,
+        cohort TEXT NOT NULL,            -- name@digest
+        reader TEXT NOT NULL,
+        cases TEXT NOT NULL,             -- JSON list of case ids; [] means every case
+        actor TEXT NOT NULL,
+        created TEXT NOT NULL            -- UTC, ISO 8601
+    ) STRICT;
+    CREATE INDEX reading_plans_by_reader ON reading_plans (cohort, reader);
+    CREATE TABLE reading_comments (
+        -- what readers noted on a case; the last one on a case counts
+        number INTEGER PRIMARY KEY,
+        cohort TEXT NOT NULL,            -- name@digest
+        reader TEXT NOT NULL,
+        case_id TEXT NOT NULL,
+        comment TEXT NOT NULL,           -- empty (taken back); sealed for a holdout
+        created TEXT NOT NULL            -- UTC, ISO 8601
+    ) STRICT;
+    CREATE INDEX reading_comments_by_case ON reading_comments (cohort, case_id, reader);
+    """,
 )
 """Statements that bring the file from version i to i + 1 (``PRAGMA user_version``)."""
 

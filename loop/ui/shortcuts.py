@@ -72,11 +72,11 @@ _LABEL = (
     ("u", f"{_ROW} input[value=uncertain]", "uncertain"),
     ("ArrowDown", "#reading-sheet .is-after .reading-name", "next label"),
     ("ArrowUp", "#reading-sheet .is-before .reading-name", "label before"),
-    ("b", "#reading-sheet [data-act=rest]", "all other labels are absent"),
+    ("b", "#reading-sheet [data-act=rest]", "mark the rest absent"),
     ("j", "#reading-sheet [data-act=next]", "next case"),
     ("ctrl+Enter", "#reading-sheet [data-act=next]", "next case"),
     ("k", "#reading-sheet [data-act=previous]", "complete case before"),
-    ("d", "#reading-sheet [data-act=defer]", "put the case off"),
+    ("d", "#reading-sheet [data-act=defer]", "skip the case for now"),
 )
 
 _ADJUDICATE = (

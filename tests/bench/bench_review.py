@@ -209,7 +209,7 @@ def review_same(
 
 
 def read_on(tab: Tab, cases: int) -> Iterator[tuple[float, float]]:
-    """Label cases blind; yield the times of "rest absent" and of "next"."""
+    """Label cases blind; yield the times of "mark the rest absent" and of "next"."""
     for _ in range(cases):
         shown = re.search(
             r'data-case="([^"]*)" data-cohort="([^"]*)"', tab["reading-sheet"]
@@ -320,7 +320,7 @@ def time_reading(server: Server) -> list[Line]:
     times = list(read_on(tab, 60))
     return [
         *lines,
-        measure(server, "a reader's 'rest absent'", 150, [one for one, _ in times]),
+        measure(server, "a reader's 'mark the rest absent'", 150, [one for one, _ in times]),
         measure(server, "a reader's next case", 150, [one for _, one in times]),
     ]
 

@@ -8,18 +8,23 @@ import typer
 from typer.testing import CliRunner
 
 from loop.cli import agreement, reading
-from loop.core.errors import DataError
+from loop.core.errors import LoopError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Guide, Mark
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import list_references, read_reference
+from loop.labels.votes import votes_path
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
+from loop.review.reading.assignment import read_assignment
+from loop.review.reading.comments import keep_comment
+from loop.run.store import open_store
 from loop.run.task import run_prompt
 
 EDITOR = Actor(name="Dr A. Example")
 SECRET = "zebra"
+PUBLISH = ("reading", "publish", "dev", "--why", "read twice")
 USER = "{% for guide in guides %}{{ guide.name }}\n{% endfor %}\n{{ text }}\n"
 
 
@@ -48,7 +53,7 @@ def call(place):
     def run(*words, fails=None):
         result = CliRunner().invoke(app, [*words, "--workspace", str(place.root)])
         if fails is not None:
-            assert isinstance(result.exception, DataError), result.output
+            assert isinstance(result.exception, LoopError), result.output
             return str(result.exception)
         assert result.exit_code == 0, (result.output, result.exception)
         return json.loads(result.stdout) if "--json" in words else result.stdout
@@ -117,9 +122,10 @@ def test_when_all_is_complete_the_next_step_is_named(call, read):
 
 def test_readings_become_a_reference_that_a_panel_completes(call, read, answers, place):
     """Publish, list the disputes, decide, publish again: the whole way."""
-    said = call("reading", "publish", "dev", "--actor", "Dr. Editor")
+    said = call(*PUBLISH, "--actor", "Dr. Editor")
     assert "Dr. A: 6 complete cases published, 0 begun and left out" in said
-    assert "reference v1 of dev: 378 votes, majority of 2 of 3 readers" in said
+    assert "reference v1 of dev: 378 votes of 3 readers" in said
+    assert "over half of the readers who voted on the case and label" in said
     found = call("reading", "disputes", "dev", "--json", "--anonymous")
     assert [row["case_id"] for row in found["rows"]] == ["e0", "e1"]
     assert {b["reader"] for b in found["rows"][0]["ballots"]} == {"A", "B", "C"}
@@ -133,17 +139,17 @@ def test_readings_become_a_reference_that_a_panel_completes(call, read, answers,
     assert call("reading", "disputes", "dev", "--open", "--json")["rows"] == []
     line = ("reading", "answer", "dev", answers({"e1": "present"}))
     call(*line, "--reader", "Dr. B")
-    said = call("reading", "publish", "dev", "--reader", "Dr. B")
+    said = call(*PUBLISH, "--reader", "Dr. B")
     assert "1 earlier decisions of a panel stand" in said
     assert "1 fell because votes changed: pleural_effusion of e1" in said
-    data = call("reading", "publish", "dev", "--json")
+    data = call(*PUBLISH, "--json")
     assert data["votes"]["adjudications"] == {"kept": 1, "lost": []}
     assert SECRET not in place.ledger.read_text()
 
 
 def test_an_adjudication_that_is_wrong_changes_nothing(call, read, answers, place):
     """No reason, no dispute, or no such case."""
-    call("reading", "publish", "dev")
+    call(*PUBLISH)
     path = answers({"e0": "present", "e2": "absent"})
     words = ("reading", "adjudicate", "dev", path)
     assert "no dispute over" in call(*words, "--why", "x", fails=True)
@@ -153,18 +159,18 @@ def test_an_adjudication_that_is_wrong_changes_nothing(call, read, answers, plac
 
 def test_pseudonyms_are_published_and_said(call, read, place):
     """The open files name nobody."""
-    data = call("reading", "publish", "dev", "--pseudonyms", "--json")
+    data = call(*PUBLISH, "--pseudonyms", "--json")
     assert all(one["reader"].startswith("reader-") for one in data["readers"])
     assert "Dr. A" not in json.dumps(data)
     last = read_ledger(place.ledger)[-1]
     assert "Dr. A" not in json.dumps(dict(last.payload))
-    assert "reader-" in call("reading", "publish", "dev", "--pseudonyms")
+    assert "reader-" in call(*PUBLISH, "--pseudonyms")
 
 
 @pytest.mark.slow
 def test_agreement_holds_a_run_beside_the_readers(call, read, place):
     """The ceiling table in words and as JSON; a run elsewhere is refused."""
-    call("reading", "publish", "dev")
+    call(*PUBLISH)
     guide = Guide(
         label="pleural_effusion",
         name="Pleural Effusion",
@@ -191,7 +197,7 @@ def test_agreement_holds_a_run_beside_the_readers(call, read, place):
 
 def test_a_run_on_another_cohort_is_refused(call, read, place, tmp_path):
     """Votes and answers must be on the same cases."""
-    call("reading", "publish", "dev")
+    call(*PUBLISH)
     path = tmp_path / "other.csv"
     path.write_text("case_id,text,edema\no1,Edema of the lungs.,1\n")
     options = ImportOptions(name="other", role="dev", source="-", licence="-")
@@ -199,3 +205,74 @@ def test_a_run_on_another_cohort_is_refused(call, read, place, tmp_path):
     run_prompt(place, "extractor@v1", "other")
     error = call("agreement", "dev", "--against", "latest", fails=True)
     assert "is on cohort 'other', not on 'dev'" in error
+
+
+def test_a_dry_run_shows_which_marks_change_and_can_be_held_to(
+    call, read, answers, place
+):
+    """Case ids and labels, undecided ones first; nothing else is published then."""
+    call(*PUBLISH)
+    line = ("reading", "answer", "dev", answers({"e2": "absent", "n0": "present"}))
+    for reader in ("Dr. A", "Dr. B"):
+        call(*line, "--reader", reader)
+    before = place.ledger.read_bytes()
+    two = ("--reader", "Dr. A", "--reader", "Dr. B")
+    said = call("reading", "publish", "dev", *two, "--dry-run")
+    assert place.ledger.read_bytes() == before
+    assert said.startswith("dry run: nothing was changed")
+    data = call("reading", "publish", "dev", *two, "--dry-run", "--json")
+    changes = data["votes"]["changes"]
+    assert len(changes["listed"]) == changes["marks"] > 0
+    for row in changes["listed"]:
+        assert f"{row['case_id']}, {row['label']}: {row['was']} -> " in said
+    digest = data["digest"]
+    assert f"--expect {digest}" in said
+    words = (*PUBLISH, "--expect", digest)
+    alone = call(*words, "--reader", "Dr. A", fails=True)
+    assert "nothing was published" in alone
+    call(*words, *two)
+    last = read_ledger(place.ledger)[-1]
+    assert last.reason == "read twice"
+    assert "needs a reason" in call("reading", "publish", "dev", fails=True)
+
+
+def test_two_readers_are_given_cases_that_they_partly_share(call, answers, tmp_path):
+    """Who, how many, how many shared; progress says how far each is, and no answer."""
+    words = ("reading", "assign", "dev", "--reader", "Dr. A", "--reader", "Dr. B")
+    made = call(*words, "--cases", "4", "--overlap", "2", "--json")
+    one, other = (set(plan["case_ids"]) for plan in made["plans"])
+    assert (len(one), len(other), len(one & other)) == (4, 4, 2)
+    again = call(*words, "--cases", "4", "--overlap", "2", "--json")
+    assert [p["case_ids"] for p in again["plans"]] == [
+        p["case_ids"] for p in made["plans"]
+    ]
+    first = made["plans"][0]["case_ids"][0]
+    assert call("reading", "next", "dev", "--reader", "Dr. A").startswith(first)
+    path = answers({first: "present"})
+    call("reading", "answer", "dev", path, "--reader", "Dr. A", "--rest-absent")
+    rows = call("reading", "progress", "dev", "--json")["readers"]
+    told = [(r["reader"], r["given"], r["given_complete"], r["shared"]) for r in rows]
+    assert told == [("Dr. A", 4, 1, 2), ("Dr. B", 4, 0, 2)]
+    assert "present" not in call("reading", "progress", "dev")
+    assert "Use random or listed" in call(*words, "--order", "x", fails=True)
+    assert "take 8 cases" in call(*words, "--cases", "4", "--overlap", "0", fails=True)
+    listed = tmp_path / "cases.txt"
+    listed.write_text("n0\ne1\n\n")
+    given = call(*words, "--cases-file", str(listed), "--order", "listed", "--json")
+    assert [plan["case_ids"] for plan in given["plans"]] == [["n0", "e1"]] * 2
+    assert "every reader reads all" in call(*words, "--every-case")
+
+
+def test_comments_are_printed_on_request_only(call, place, answers):
+    """And never with the votes."""
+    assignment = read_assignment(place, "dev")
+    with open_store(place) as store:
+        keep_comment(store, assignment, "Dr. A", "e0", "image quality")
+    assert "e0  Dr. A: image quality" in call("reading", "comments", "dev")
+    call(
+        "reading", "answer", "dev", answers({"e0": "present"}),
+        "--reader", "Dr. A", "--rest-absent",
+    )  # fmt: skip
+    assert "image quality" not in call(*PUBLISH)
+    assert "image quality" not in votes_path(place, "dev").read_text()
+    assert "image quality" not in place.ledger.read_text()

@@ -11,8 +11,13 @@ from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.agreement import measure_agreement
 from loop.labels.cohort import Cohort
+from loop.labels.majority import MajorityRule
 from loop.labels.merging import Replaced
-from loop.labels.reference import list_references, read_reference
+from loop.labels.reference import (
+    correct_reference,
+    list_references,
+    read_reference,
+)
 from loop.labels.taxonomy import Taxonomy
 from loop.labels.votes import (
     VotesReport,
@@ -44,11 +49,16 @@ def add(
 ) -> Add:
     """Return a function that adds votes, or replaces them."""
 
-    def run(rows: Sequence[Sequence[str]], *, replace: bool = False) -> VotesReport:
+    def run(
+        rows: Sequence[Sequence[str]],
+        *,
+        replace: bool = False,
+        need: int | None = None,
+    ) -> VotesReport:
         path = write_csv([HEADER, *rows], "votes.csv")
         take = replace_votes if replace else import_votes
         who = Actor(name="Dr. Example")
-        return take(workspace, cohort, path, taxonomy, need=None, actor=who)
+        return take(workspace, cohort, path, taxonomy, need=need, actor=who)
 
     return run
 
@@ -64,12 +74,13 @@ def test_a_second_reader_is_added_to_the_first(
         )
     report = add(SECOND)
     assert (report.readers, report.added) == (("A", "B"), ("B",))
-    assert (report.votes, report.need, report.replaced) == (4, 2, ())
+    assert (report.votes, report.rule, report.replaced) == (4, MajorityRule(), ())
     reference = read_reference(workspace, "mine")
     assert reference.mark("a1", "edema") is Mark.PRESENT
     assert reference.mark("a2", "fracture") is Mark.NO_MAJORITY
     payload = read_ledger(workspace.ledger)[-1].payload
-    assert (payload["need"], payload["readers"]) == (2, 2)
+    assert payload["majority"] == MajorityRule().words
+    assert ("need" in payload, payload["readers"]) == (False, 2)
     both = read_cohort_votes(workspace, cohort, taxonomy)
     measured = measure_agreement(both, taxonomy, cohort="mine", resamples=100)
     assert measured.pooled.raw == pytest.approx(0.5)
@@ -181,3 +192,55 @@ def test_a_failed_addition_puts_the_votes_back(workspace: Workspace, add: Add) -
     with pytest.raises(LoopError):
         add(SECOND)
     assert votes_path(workspace, "mine").read_bytes() == before
+
+
+def six(case: str, values: str, readers: str = "ABCDEF") -> list[tuple[str, ...]]:
+    """Return one vote on edema per character: p, a, or a dot for none."""
+    words = {"p": "present", "a": "absent"}
+    said = zip(readers, values, strict=True)
+    return [(who, case, "edema", words[word]) for who, word in said if word != "."]
+
+
+def test_new_readers_count_only_where_they_read(workspace: Workspace, add: Add) -> None:
+    """Four of six stay four of six on the case that the seventh and eighth left out."""
+    add([*six("a1", "ppppaa"), *six("a2", "ppppaa")], need=4)
+    report = add(six("a2", "aa", readers="GH"))
+    assert report.rule == MajorityRule(need=4)
+    reference = read_reference(workspace, "mine")
+    assert reference.mark("a1", "edema") is Mark.PRESENT
+    assert reference.mark("a2", "edema") is Mark.NO_MAJORITY
+    assert report.changes is not None
+    assert [(r.case_id, r.was, r.becomes) for r in report.changes.rows] == [
+        ("a2", Mark.PRESENT, Mark.NO_MAJORITY)
+    ]
+    assert report.changes.undecided == 1
+    assert add(six("a1", "p", readers="I"), need=1).rule == MajorityRule()
+
+
+def test_a_correction_stands_where_nobody_new_has_read(
+    workspace: Workspace, cohort: Cohort, add: Add
+) -> None:
+    """A verdict was given on it; votes on another case say nothing about it."""
+    add([*six("a1", "pppppp"), *six("a2", "pppppp")])
+    right = {("a1", "edema"): Mark.ABSENT, ("a2", "edema"): Mark.ABSENT}
+    who = Actor(name="Dr. Example")
+    correct_reference(workspace, cohort, right, actor=who, reason="read again")
+    report = add(six("a2", "p", readers="G"))
+    reference = read_reference(workspace, "mine")
+    assert reference.mark("a1", "edema") is Mark.ABSENT
+    assert reference.mark("a2", "edema") is Mark.PRESENT
+    assert report.superseded == (1, 0)
+
+
+def test_fewer_readers_than_the_protocol_wants_have_no_majority(
+    workspace: Workspace, add: Add
+) -> None:
+    """They are counted, and a reference made before stays until votes come in."""
+    add([*six("a1", "pppppp"), *six("a2", "pp....")])
+    workspace.protocol.write_text("minimum_readers: 3\n")
+    assert read_reference(workspace, "mine").mark("a2", "edema") is Mark.PRESENT
+    report = add(six("a1", "p", readers="G"))
+    assert (report.too_few, report.rule.minimum_readers) == (1, 3)
+    assert read_reference(workspace, "mine").mark("a2", "edema") is Mark.NO_MAJORITY
+    payload = read_ledger(workspace.ledger)[-1].payload
+    assert payload["minimum_readers"] == 3

@@ -244,7 +244,7 @@ def test_a_rehearsal_does_not_tell_whether_the_majority_would_change(
 def test_who_voted_is_no_secret(workspace, held, vote, taxonomy):
     """Publishing must know which cases a reader has votes on already."""
     vote(*ballots("A", "present", CASES[:2]))
-    turnout = read_turnout(workspace, held, taxonomy)
+    turnout = read_turnout(workspace, held)
     assert turnout.readers == ("A",)
     assert turnout.voted[:, 0].tolist() == [True, True, False, False, False, False]
 

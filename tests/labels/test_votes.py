@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from loop.core.digests import digest_bytes
@@ -12,8 +13,16 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.agreement import measure_agreement
+from loop.labels.ballots import format_votes, parse_turnout, parse_votes
 from loop.labels.cohort import Cohort
+from loop.labels.majority import (
+    MajorityRule,
+    majority,
+    read_minimum_readers,
+    recorded_rule,
+)
 from loop.labels.reference import (
+    CODES,
     MARKS,
     correct_reference,
     list_references,
@@ -25,7 +34,6 @@ from loop.labels.taxonomy import Taxonomy
 from loop.labels.votes import (
     Votes,
     import_votes,
-    majority,
     read_cohort_votes,
     read_votes,
     replace_votes,
@@ -78,14 +86,52 @@ def read(cohort: Cohort, write_csv: Writer, taxonomy: Taxonomy):
         ("aaauuu", Mark.NO_MAJORITY),
         ("aauuuu", Mark.UNCERTAIN),
         ("pppp..", Mark.PRESENT),
-        ("ppp...", Mark.NO_MAJORITY),
-        ("aaa..u", Mark.NO_MAJORITY),
+        ("ppp...", Mark.PRESENT),
+        ("aaa..u", Mark.ABSENT),
+        ("pp..aa", Mark.NO_MAJORITY),
     ],
 )
 def test_four_of_six_make_a_reference_label(read, values: str, mark: Mark) -> None:
-    """Ties and scattered votes have no majority; uncertain is kept apart."""
+    """Ties and scattered votes have no majority; who did not vote does not count."""
     votes = read([*_ballots("a1", values), *_ballots("a2", "aaaaaa")])
     assert MARKS[int(majority(votes)[0, 0])] is mark
+
+
+@pytest.mark.parametrize(
+    ("values", "rule", "mark"),
+    [
+        ("pppp..", MajorityRule(need=4), Mark.PRESENT),
+        ("ppp...", MajorityRule(need=4), Mark.NO_MAJORITY),
+        ("ppppaa", MajorityRule(need=5), Mark.NO_MAJORITY),
+        ("pppaaa", MajorityRule(need=3), Mark.NO_MAJORITY),
+        ("ppp...", MajorityRule(minimum_readers=3), Mark.PRESENT),
+        ("pp....", MajorityRule(minimum_readers=3), Mark.NO_MAJORITY),
+        ("......", MajorityRule(minimum_readers=3), Mark.MISSING),
+        ("pppp..", MajorityRule(need=4, minimum_readers=5), Mark.NO_MAJORITY),
+    ],
+)
+def test_a_rule_may_ask_for_more_than_over_half(
+    read, values: str, rule: MajorityRule, mark: Mark
+) -> None:
+    """A count or fewest readers never make a mark that over half would not."""
+    votes = read([*_ballots("a1", values), *_ballots("a2", "aaaaaa")])
+    assert MARKS[int(majority(votes, rule)[0, 0])] is mark
+
+
+@pytest.mark.parametrize("need", [4, 5, 6])
+def test_a_count_of_an_earlier_release_gives_the_same_marks(need: int) -> None:
+    """It was a count of all readers, over half of them: nothing is re-judged."""
+    codes = np.array(list(product((-1, 0, 1, 2), repeat=6)), dtype=np.int8)
+    votes = Votes(
+        readers=tuple(READERS),
+        case_ids=tuple(map(str, range(len(codes)))),
+        labels=("edema",),
+        values=codes[:, None, :],
+    )
+    marks = majority(votes, recorded_rule({"need": need, "readers": 6}))[:, 0]
+    for code, mark in ((0, Mark.ABSENT), (1, Mark.PRESENT), (2, Mark.UNCERTAIN)):
+        as_before = (codes == code).sum(axis=1) >= need
+        assert ((marks == CODES[mark]) == as_before).all()
 
 
 def test_a_pair_nobody_voted_on_is_missing(read) -> None:
@@ -117,11 +163,33 @@ def test_the_default_is_over_half(read, readers: int, need: int) -> None:
     assert MARKS[int(marks[1, 0])] is not Mark.PRESENT
 
 
-@pytest.mark.parametrize("need", [0, 3, 7])
-def test_a_need_that_decides_nothing_is_refused(read, need: int) -> None:
-    """Three of six could be reached by both sides; seven by none."""
-    with pytest.raises(DataError, match=f"{need} equal votes of 6.*Use 4 to 6"):
-        majority(read(_ballots("a1", "pppppp")), need=need)
+@pytest.mark.parametrize("need", [0, 7])
+def test_a_need_that_nobody_reaches_is_refused(read, need: int) -> None:
+    """Seven of six would leave every pair open."""
+    with pytest.raises(DataError, match=f"{need} equal votes of 6.*Use 1 to 6"):
+        majority(read(_ballots("a1", "pppppp")), MajorityRule(need=need))
+
+
+@pytest.mark.parametrize(
+    ("content", "fewest"),
+    [(None, 1), ("accuracy: 0.9\n", 1), ("minimum_readers: 3\nrule: point\n", 3)],
+)
+def test_the_protocol_says_the_fewest_readers(
+    workspace: Workspace, content: str | None, fewest: int
+) -> None:
+    """Without the field, or without a protocol, any number of readers is enough."""
+    if content is None:
+        workspace.protocol.unlink(missing_ok=True)
+    else:
+        workspace.protocol.write_text(content)
+    assert read_minimum_readers(workspace) == fewest
+
+
+def test_fewest_readers_that_are_no_number_are_refused(workspace: Workspace) -> None:
+    """A typing error must not become a rule."""
+    workspace.protocol.write_text("minimum_readers: 0\n")
+    with pytest.raises(DataError, match="minimum_readers"):
+        read_minimum_readers(workspace)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +233,7 @@ def test_importing_votes_makes_a_reference(
     rows = [*_ballots("a1", "ppppaa"), *_ballots("a2", "pppaaa")]
     path = write_csv([HEADER, *rows], "votes.csv")
     report = import_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
-    assert (report.votes, report.need, report.reference) == (12, 4, 1)
+    assert (report.votes, report.rule, report.reference) == (12, MajorityRule(), 1)
     assert report.marks["no_majority"] == 1
     reference = read_reference(workspace, "mine")
     assert reference.mark("a2", "edema") is Mark.NO_MAJORITY
@@ -223,7 +291,7 @@ def test_votes_with_the_same_majority_are_recorded_too(
         kept = votes_path(workspace, "mine").read_bytes()
         payload = read_ledger(workspace.ledger)[-1].payload
         assert payload["votes"] == digest_bytes(kept)
-        assert (payload["need"], payload["readers"]) == (4, 6)
+        assert (payload["majority"], payload["readers"]) == (MajorityRule().words, 6)
         assert read_cohort_votes(workspace, cohort, taxonomy).count == 6
 
 
@@ -250,8 +318,9 @@ def test_what_new_votes_undo_is_counted(
     second = [*_ballots("a1", "aaaaaa"), *_ballots("a2", "pppppp")]
     path = write_csv([HEADER, *second], "votes.csv")
     report = replace_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
-    # Edema of a1 stays absent; edema of a2 and both fractures are as before or gone.
-    assert report.superseded == Superseded(corrections=3, missing=4)
+    # Edema of a1 stays absent, and so does that of a2, on which nobody voted anew;
+    # both fractures are gone.
+    assert report.superseded == Superseded(corrections=2, missing=4)
     assert "fracture" in report.not_voted
     assert len(report.not_voted) == 20
 
@@ -332,3 +401,56 @@ def test_one_reader_has_no_agreement(read, taxonomy: Taxonomy) -> None:
     votes = read(_ballots("a1", "p"))
     with pytest.raises(DataError, match="one reader only"):
         measure_agreement(votes, taxonomy, cohort="mine")
+
+
+HOSTILE_NAMES = ("Dr, A", 'Dr "B"', "Dr\u2028C", "D\tE", "=cmd")
+
+
+@pytest.mark.parametrize("names", [("A", "B"), HOSTILE_NAMES])
+def test_a_kept_file_is_read_back_as_it_was(
+    cohort: Cohort, taxonomy: Taxonomy, names: tuple[str, ...]
+) -> None:
+    """Votes and turnout, whatever the readers are called."""
+    values = np.full((3, 2, len(names)), -1, dtype=np.int8)
+    values[0, :, 0] = 1
+    values[2, 1, -1] = 2
+    values[1, 0, :] = 0
+    votes = Votes(
+        readers=tuple(sorted(names)),
+        case_ids=cohort.case_ids,
+        labels=("edema", "fracture"),
+        values=values,
+    )
+    raw, path = format_votes(votes), Path("votes.csv")
+    again = parse_votes(raw, cohort, taxonomy, path)
+    assert (again.readers, again.labels) == (votes.readers, votes.labels)
+    assert (again.values == values).all()
+    turnout = parse_turnout(raw, cohort, path)
+    assert turnout.readers == votes.readers
+    assert (turnout.voted == (values != -1).any(axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("A,a1,edema,present", "line 3: 'A' already voted"),
+        ("B,zz,edema,present", "line 3: cohort 'mine' has no case"),
+        ("B,a1,edema,perhaps", "is not a file of votes"),
+        ("B,a1,edema", "is not a file of votes"),
+        ("B,a1,nonsense,present", "nonsense"),
+    ],
+)
+def test_a_kept_file_that_is_wrong_is_refused_with_its_line(
+    cohort: Cohort, taxonomy: Taxonomy, line: str, message: str
+) -> None:
+    """Read as a whole or line by line, nothing wrong is taken in."""
+    raw = f"reader,case_id,label,value\nA,a1,edema,present\n{line}\n".encode()
+    with pytest.raises(DataError, match=message):
+        parse_votes(raw, cohort, taxonomy, Path("votes.csv"))
+
+
+def test_a_turnout_of_another_cohort_is_refused(cohort: Cohort) -> None:
+    """A case that the cohort lacks means that the file is another one's."""
+    raw = b"reader,case_id,label,value\nA,zz,edema,present\n"
+    with pytest.raises(DataError, match="not a file of votes"):
+        parse_turnout(raw, cohort, Path("votes.csv"))

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -69,12 +70,10 @@ def test_a_store_damaged_inside_is_an_error_not_an_answer(store, kit):
     with store.path.open("r+b") as stream:
         stream.seek(4096)
         stream.write(b"\xff" * (size - 4096))
-    again = Store(store.path)
-    try:
-        with pytest.raises(StoreError, match=r"damaged.*Move it aside"):
-            list(read_outcomes(again, summary.run_id))
-    finally:
-        again.close()
+    with pytest.raises(StoreError, match=r"damaged.*Move it aside"), ExitStack() as end:
+        again = Store(store.path)
+        end.callback(again.close)
+        list(read_outcomes(again, summary.run_id))
 
 
 def test_a_changed_row_is_reported_with_its_case(store, kit):
@@ -295,3 +294,24 @@ def test_opening_the_store_again_keeps_the_locks_of_this_process(workspace):
         held.save([row(2)], [])
     with open_store(workspace) as later:
         assert later.count_completions() == 2
+
+
+def test_a_store_without_plans_and_comments_is_brought_forward(tmp_path):
+    """Readings that were begun before stay, and new tables are there."""
+    path = tmp_path / "private" / "store.db"
+    path.parent.mkdir()
+    with sqlite3.connect(path) as old:
+        for script in MIGRATIONS[:3]:
+            for statement in script.split(";\n"):
+                old.execute(statement)
+        old.execute(
+            "INSERT INTO readings (cohort, reader, case_id, label, value, created) "
+            "VALUES ('c@1', 'A', 'c1', 'edema', 'present', '2026-01-05T09:00:00Z')"
+        )
+        old.execute("PRAGMA user_version = 3")
+    old.close()
+    opened = Store(path)
+    assert opened.read("SELECT reader, value FROM readings") == [("A", "present")]
+    for table in ("reading_plans", "reading_comments"):
+        assert opened.read(f"SELECT count(*) FROM {table}") == [(0,)]
+    opened.close()

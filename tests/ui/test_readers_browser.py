@@ -5,12 +5,13 @@ import json
 import httpx
 import pytest
 
-from loop.core.ledger import Actor
+from loop.core.ledger import Actor, read_ledger
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import read_reference
 from loop.review.reading.answers import complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
+from loop.review.reading.comments import read_comment
 from loop.run.store import open_store
 from tests.ui.conftest import barriers, open_tab, sign_in
 from tests.ui.forked import serving
@@ -206,7 +207,10 @@ def test_a_reader_who_calls_by_hand_gets_nothing(demo, served, new_page):
         "agreement_by_label": ("all",),
         "agreement_wait": ("all",),
         "agreement_again": ("all",),
-        "publish_readings": ("all", [], "over half", False, False),
+        "assign_cases": (["Dr Reader"], "1", "", "random", "", ""),
+        "assign_every_case": (["Dr Reader"], "", "", "random", "", ""),
+        "publish_preview": ([], "as recorded", False, False),
+        "publish_readings": ("all", [], "as recorded", False, False, "x", None),
     }.items():
         answer = call(name, *values)
         assert answer.status_code == 500, name
@@ -274,8 +278,12 @@ def test_readings_are_published_by_an_editor(demo, served, new_page):
     open_part(page, "Agreement")
     page.wait_for_selector("#agreement table.agreement-all", timeout=60000)
     assert page.locator("#agreement svg").count() > 0
+    page.get_by_role("button", name="Show which marks would change").click()
+    page.wait_for_selector("#publish-preview :text('mark would change')")
+    page.locator("#publish-why textarea").fill("the seventh reader is done")
     page.get_by_role("button", name="Publish").click()
     page.wait_for_selector("#readings :text('votes of 7 readers')")
+    assert read_ledger(demo.ledger)[-1].reason == "the seventh reader is done"
     page.wait_for_selector("#agreement th:text('Dr Reader')", timeout=60000)
     assert page.complaints == []
 
@@ -293,3 +301,99 @@ def test_no_serious_barrier(shared_alone, new_page):
         open_part(page, name)
         page.wait_for_selector(wanted, timeout=60000)
         assert barriers(page) == [], name
+
+
+BOXES = """(selector) => [...document.querySelectorAll(selector)].map((one) => {
+  const box = one.getBoundingClientRect();
+  return [box.left, box.top, box.right, box.bottom];
+})"""
+
+
+def overlap(one, other):
+    """Return whether two boxes share more than an edge."""
+    return (
+        min(one[2], other[2]) - max(one[0], other[0]) > 0.5
+        and min(one[3], other[3]) - max(one[1], other[1]) > 0.5
+    )
+
+
+@pytest.mark.parametrize("width", [320, 400, 500])
+def test_on_a_phone_no_choice_covers_a_label(shared_alone, new_page, width):
+    """Twenty labels are answered by thumb, and nothing lies over anything else."""
+    page = new_page({"width": width, "height": 800})
+    enter(page, shared_alone, "Readers")
+    page.wait_for_selector("#readers-part")
+    open_part(page, "Label")
+    page.wait_for_selector("#reading-sheet [data-row]")
+    names = page.evaluate(BOXES, "#reading-sheet .reading-name")
+    choices = page.evaluate(BOXES, "#reading-sheet .reading-choice span")
+    backs = page.evaluate(BOXES, "#reading-sheet .take-back")
+    assert (len(names), len(choices)) == (20, 60)
+    everything = [*names, *choices, *backs]
+    for at, one in enumerate(everything):
+        assert not any(overlap(one, other) for other in everything[at + 1 :])
+    assert all(box[0] >= 0 and box[2] <= width for box in everything)
+    assert all(box[3] - box[1] >= 32 for box in choices)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_on_a_phone_no_part_scrolls_sideways(served_alone, demo, new_page):
+    """Wide tables scroll inside themselves; controls do not lie over each other."""
+    with open_store(demo) as store:
+        assignment = read_assignment(demo, COHORT)
+        complete_case(store, assignment, "Dr Reader", "demo-dev-001")
+    page = new_page({"width": 400, "height": 800})
+    enter(page, served_alone, "Readers")
+    for name, wanted, controls in (
+        ("Adjudicate", "#disputes .disputes-list li", "#part-adjudicate .deed"),
+        ("Agreement", "#agreement table.agreement-all", "#publish-form label"),
+    ):
+        page.wait_for_selector("#readers-part")
+        open_part(page, name)
+        page.wait_for_selector(wanted, timeout=60000)
+        if name == "Agreement":
+            page.get_by_role("button", name="Show which marks").click()
+            page.wait_for_selector("#publish-preview h3")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        boxes = [b for b in page.evaluate(BOXES, controls) if b[2] > b[0]]
+        assert boxes
+        assert all(b[0] >= 0 and b[2] <= 400 for b in boxes), name
+        for at, one in enumerate(boxes):
+            assert not any(overlap(one, other) for other in boxes[at + 1 :]), name
+
+
+def noted(workspace, reader, case):
+    """Return the comment that the store holds, as another process sees it."""
+    assignment = read_assignment(workspace, COHORT)
+    with open_store(workspace) as store:
+        return read_comment(store, assignment, reader, case)
+
+
+def test_a_comment_is_kept_however_it_came_into_the_box(demo, served, new_page):
+    """Pasted, dictated or typed; before going on, and there again after a reload."""
+    page = new_page()
+    sign_in(page, served, "Dr Reader")
+    label(page)
+    first, second, *_ = order(demo, "Dr Reader")
+    box = page.locator("#reading-sheet [data-comment]")
+    box.focus()
+    # As dictation and paste put words in: an input event, no key.
+    page.keyboard.insert_text("pasted words 12pb")
+    until(lambda: noted(demo, "Dr Reader", first) == "pasted words 12pb")
+    assert given(page) == {}
+    box.press_sequentially(" and typed")
+    page.locator("#reading-sheet [data-act=rest]").click()
+    until(lambda: len(kept(demo, "Dr Reader").get(first, {})) == 20)
+    assert noted(demo, "Dr Reader", first) == "pasted words 12pb and typed"
+    page.locator("#reading-sheet [data-act=next]").click()
+    wait_for_case(page, second)
+    assert box.input_value() == ""
+    box.fill("left at once")
+    page.locator("#reading-sheet [data-act=previous]").click()
+    wait_for_case(page, first)
+    assert box.input_value() == "pasted words 12pb and typed"
+    until(lambda: noted(demo, "Dr Reader", second) == "left at once")
+    page.reload()
+    wait_for_case(page, second)
+    assert box.input_value() == "left at once"
+    assert page.complaints == []

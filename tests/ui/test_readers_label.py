@@ -15,12 +15,13 @@ from loop.labels.importing.source import ImportOptions
 from loop.people.users import Right, Role
 from loop.review.reading.answers import answer_many, complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
-from loop.review.reading.publication import Publication, publish_readings
+from loop.review.reading.plans import CaseOrder, PlanWanted, assign_cases
+from loop.review.reading.publication import publish_readings
 from loop.run.store import Verdict
 from loop.run.task import run_prompt
 from loop.ui.app import build_workbench
 from loop.ui.pages.readers import labelling
-from tests.review.reading.conftest import CASES, EDITOR, import_texts
+from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
 from tests.ui.conftest import in_a_loop
 from tests.ui.visits import opened, visit
 
@@ -106,7 +107,7 @@ def test_nothing_but_the_text_and_own_answers_ever_reaches_a_reader(
             )
             for case in CASES:
                 complete_case(rich.store, assignment, name, case)
-        publish_readings(other, rich.store, assignment, Publication(), EDITOR)
+        publish_readings(other, rich.store, assignment, READ_TWICE, EDITOR)
         run_prompt(other, "extractor", "read")
         payload = {"cohort": "read"}
         rich.store.add_verdicts([Verdict("v", "2020-01-01T00:00:00Z", "Dr B", payload)])
@@ -178,7 +179,7 @@ def test_a_case_put_off_comes_last(desk):
     first, second, *rest = order(desk)
     _, sheet, status = do(desk, "defer", first)
     assert f'data-case="{second}"' in sheet
-    assert "put off" in status
+    assert "is skipped" in status
     for case in (second, *rest):
         do(desk, "rest", case)
     _, sheet, status = do(desk, "defer", first)
@@ -265,7 +266,7 @@ def test_published_answers_are_said_to_be_votes(desk):
     assignment = asked(desk)
     complete_case(desk.store, assignment, NAME, "c1")
     assert "votes already" not in open_(desk)[0]
-    publish_readings(desk.workspace, desk.store, assignment, Publication(), EDITOR)
+    publish_readings(desk.workspace, desk.store, assignment, READ_TWICE, EDITOR)
     assert "votes already" in open_(desk)[0]
     complete_case(desk.store, assignment, "Dr B", "c1")
     assert "votes already" not in open_(desk, "Dr B")[0]
@@ -284,3 +285,39 @@ def test_an_unknown_cohort_raises_for_an_act(desk):
     """An act, unlike a look, is refused aloud."""
     with pytest.raises(DataError):
         labelling.act(reader(desk, act="rest", case="c1"), None, "nowhere")
+
+
+def test_a_reader_gets_the_cases_given_and_no_other(desk):
+    """Nor by a request made by hand; answers to other cases stay."""
+    first, *_ = order(desk)
+    do(desk, "answer", first, answers={"edema": "present"})
+    given = tuple(case for case in CASES if case != first)[:2]
+    wanted = PlanWanted(readers=(NAME,), among=given, order=CaseOrder.LISTED)
+    assign_cases(desk.store, asked(desk), wanted, EDITOR)
+    progress, sheet, _ = open_(desk)
+    assert "of 2 complete" in progress
+    assert f'data-case="{given[0]}"' in sheet
+    for act in ("answer", "rest", "next", "previous", "defer", "comment"):
+        with pytest.raises(DataError, match="not among the cases"):
+            do(desk, act, first, answers={"edema": "absent"}, comment="x")
+    assert answers_of(desk)[first]["edema"] is Value.PRESENT
+    for case in given:
+        do(desk, "rest", case)
+    assert "all 2 cases given to you" in open_(desk)[1]
+
+
+def test_a_comment_is_kept_and_shown_to_its_reader_again(desk):
+    """As text, whatever it holds, and to nobody else who labels."""
+    first, *_ = order(desk)
+    said = do(desk, "comment", first, comment=f"{HOSTILE} </textarea><b>")
+    assert "comment kept" in said[2]
+    sheet = open_(desk)[1]
+    assert "&lt;/textarea&gt;&lt;b&gt;" in sheet
+    assert "<script>" not in sheet
+    other = order(desk, "Dr Z")[0]
+    assert "textarea&gt;" not in do(desk, "rest", other, name="Dr Z")[1]
+    for wrong in (None, 7, ["x"]):
+        with pytest.raises(DataError, match="no comment"):
+            do(desk, "comment", first, comment=wrong)
+    with pytest.raises(DataError, match="at most 1,000"):
+        do(desk, "comment", first, comment="x" * 1001)

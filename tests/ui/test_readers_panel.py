@@ -1,5 +1,8 @@
 """The sections Adjudicate and Agreement, and which part of the page is whose."""
 
+import re
+from dataclasses import replace
+
 import gradio as gr
 import pytest
 
@@ -12,12 +15,19 @@ from loop.people.users import PermissionRefused, Right, Role
 from loop.review.reading.adjudication import adjudicate
 from loop.review.reading.answers import answer, answer_many, complete_case
 from loop.review.reading.assignment import read_assignment
-from loop.review.reading.publication import Publication, publish_readings
+from loop.review.reading.comments import keep_comment
+from loop.review.reading.publication import publish_readings
 from loop.run.task import run_prompt
-from loop.ui.pages.readers import adjudicating, agreeing, disputed, publishing
+from loop.ui.pages.readers import (
+    adjudicating,
+    agreeing,
+    assigning,
+    disputed,
+    publishing,
+)
 from loop.ui.pages.readers import page as whole
 from loop.ui.pages.readers.section import Section
-from tests.review.reading.conftest import CASES, EDITOR, import_texts
+from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
 from tests.ui.visits import opened, until, visit
 
 ANY = ("", "open", False)
@@ -34,7 +44,7 @@ def desk(workspace, tmp_path):
         yield desk
 
 
-def asked(desk):
+def asked_by(desk):
     """Return what the readers of the cohort are asked."""
     return read_assignment(desk.workspace, "read")
 
@@ -43,14 +53,14 @@ def say(desk, reader, edema):
     """Let a reader complete the cases: edema p or a, all else absent."""
     words = {"p": Value.PRESENT, "a": Value.ABSENT}
     for case, word in zip(CASES, edema, strict=True):
-        answer(desk.store, asked(desk), reader, case, {"edema": words[word]})
-        complete_case(desk.store, asked(desk), reader, case)
+        answer(desk.store, asked_by(desk), reader, case, {"edema": words[word]})
+        complete_case(desk.store, asked_by(desk), reader, case)
 
 
 def publish(desk, *readers, **options):
     """Make votes of what was read."""
-    wanted = Publication(readers=readers, **options)
-    publish_readings(desk.workspace, desk.store, asked(desk), wanted, EDITOR)
+    wanted = replace(READ_TWICE, readers=readers, **options)
+    publish_readings(desk.workspace, desk.store, asked_by(desk), wanted, EDITOR)
 
 
 def panel_of(desk, name="Dr Ann", roles=(Role.REVIEWER,), filters=ANY, **data):
@@ -140,7 +150,7 @@ def test_what_somebody_else_decided_meanwhile_is_not_run_over(desk):
     decide(desk, "c1", "present")
     pair = {("c1", "edema"): Mark.ABSENT}
     adjudicate(
-        desk.workspace, asked(desk), pair, actor=Actor(name="Dr Ben"), why="alone"
+        desk.workspace, asked_by(desk), pair, actor=Actor(name="Dr Ben"), why="alone"
     )
     with pytest.raises(ConflictError, match="1 of these disputes"):
         save(desk, "read together")
@@ -274,14 +284,14 @@ def publishable(desk, *roles):
 
 def test_what_publishing_would_do_is_shown_before(desk):
     """New, replaced and lost cases of each reader; the form is for editors."""
-    table, form, readers, lose = publishable(desk, Role.EDITOR)
+    table, form, readers, lose, *_ = publishable(desk, Role.EDITOR)
     assert "would be replaced" in table
     assert form.visible is True
     assert readers.value == ["Dr B", "Dr C"]
     assert lose.visible is False
     assert publishable(desk, Role.REVIEWER)[1].visible is False
     publish(desk)
-    answer(desk.store, asked(desk), "Dr B", "c1", {"edema": None})
+    answer(desk.store, asked_by(desk), "Dr B", "c1", {"edema": None})
     assert publishable(desk, Role.EDITOR)[3].visible is True
 
 
@@ -298,31 +308,69 @@ def test_publishing_makes_votes_and_a_reference(desk):
     """Votes that would be lost are refused until that is allowed."""
     who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
 
-    def run(*values):
-        return publishing.publish(who, "read", *values)
+    def run(*values, why="both are done"):
+        asked = publishing.Asked(*values)
+        shown = publishing.show_preview(who, "read", asked)
+        return publishing.publish(who, "read", asked, why=why, digest=shown[3])
 
-    made = run(["Dr B", "Dr C"], "over half", False, False)
+    with pytest.raises(DataError, match="needs a reason"):
+        run(["Dr B", "Dr C"], "as recorded", False, False, why=" ")
+    made = run(["Dr B", "Dr C"], "as recorded", False, False)
     assert made.votes.reference == 1
     assert mark(desk, "c3") is Mark.ABSENT
-    answer(desk.store, asked(desk), "Dr B", "c1", {"edema": None})
+    answer(desk.store, asked_by(desk), "Dr B", "c1", {"edema": None})
     with pytest.raises(DataError, match="would be lost"):
-        run(["Dr B"], "over half", False, False)
+        run(["Dr B"], "as recorded", False, False)
     made = run(["Dr B"], "2", False, True)
-    assert (made.votes.reference, made.votes.need) == (2, 2)
+    assert (made.votes.reference, made.votes.rule.need) == (2, 2)
     table = publishing.show_publishable(who, "read", made)[0]
     assert "Reference version 2" in table
     assert "20 lost" in table or "21 lost" in table
     with pytest.raises(DataError, match="no reader is chosen"):
-        run([], "over half", False, False)
+        run([], "as recorded", False, False)
+    with pytest.raises(DataError, match="equal votes is none"):
+        run(["Dr B"], "0", False, False)
     last = read_ledger(desk.workspace.ledger)[-1]
     assert (last.actor, last.role) == ("Dr Ed", "editor")
+    assert last.reason == "both are done"
+
+
+def test_nothing_is_published_that_nobody_looked_at(desk):
+    """Neither without a preview nor after an answer that came since."""
+    who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
+    asked = publishing.Asked(["Dr B", "Dr C"], "as recorded", False, False)
+    shown, confirm, _, digest, button = publishing.show_preview(who, "read", asked)
+    assert confirm.visible is True
+    assert "marks would change" in shown
+    assert f"change {4 * 21} marks" in button.value
+    assert "over half of the readers who voted" in shown
+    with pytest.raises(DataError, match="nobody looked"):
+        publishing.publish(who, "read", asked, why="done", digest=None)
+    answer(desk.store, asked_by(desk), "Dr B", "c1", {"edema": Value.ABSENT})
+    with pytest.raises(ConflictError, match="nothing was published"):
+        publishing.publish(who, "read", asked, why="done", digest=digest)
+    with pytest.raises(DataError, match="no reference yet"):
+        mark(desk, "c1")
+
+
+def test_a_preview_lists_what_becomes_undecided_first(desk):
+    """Case ids and labels; the list is bounded, and the rest is counted."""
+    publish(desk, "Dr C")
+    who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
+    asked = publishing.Asked(["Dr B"], "as recorded", False, False)
+    shown = publishing.show_preview(who, "read", asked)[0]
+    assert "4 marks would change" in shown
+    assert "4 of them become undecided" in shown
+    assert shown.index("absent") < shown.index("no majority")
+    assert shown.count('<th scope="row">c1</th>') == 2
+    assert "Made-up text" not in shown
 
 
 def test_a_holdout_is_for_whoever_reads_it(workspace, tmp_path):
     """Neither disputes nor numbers are shown: once they are votes, they are sealed."""
     import_texts(workspace, tmp_path, {"c1": "Made-up.", "c2": "Too."}, role="holdout")
     with opened(workspace) as desk:
-        assignment = asked(desk)
+        assignment = asked_by(desk)
         for name, value in (("Dr B", Value.PRESENT), ("Dr C", Value.ABSENT)):
             said = {case: {"edema": value} for case in ("c1", "c2")}
             answer_many(desk.store, assignment, name, said)
@@ -376,3 +424,65 @@ def test_the_part_chosen_last_is_opened_again(desk):
             choose(visit(desk, Role.ADMIN), "extractor", "read", name)
     with pytest.raises(DataError, match="no such part"):
         choose(reviewer, "extractor", "read", "<b>")
+
+
+def assign(desk, *form, act=assigning.give, roles=(Role.EDITOR,)):
+    """Do what the form that gives cases says."""
+    who = visit(desk, *roles, right=Right.IMPORT, name="Dr Ed")
+    act(who, "read", assigning.PlanForm(*form))
+
+
+def test_an_editor_gives_readers_their_cases(desk):
+    """Progress against them is shown to whoever publishes, without an answer."""
+    both = ["Dr B", "Dr C"]
+    assign(desk, both, "3", "2", "random", "", "")
+    table = publishable(desk, Role.REVIEWER)[0]
+    assert table.count("3 of 3") == 2
+    assert "(2 shared)" in table
+    assign(desk, both, "", "", "listed", "7", "c2\nc1\n")
+    assert "2 of 2" in publishable(desk, Role.ADMIN)[0]
+    assign(desk, both, "", "", "", "", "", act=assigning.clear)
+    assert "shared" not in publishable(desk, Role.EDITOR)[0]
+    box, readers = assigning.show_assigning(visit(desk, Role.EDITOR), "read")
+    assert box.visible is True
+    assert {name for name, _ in readers.choices} == set(both)
+    assert assigning.show_assigning(visit(desk, Role.REVIEWER), "read")[0].visible is (
+        False
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (([], "1", "", "random", "", ""), "no reader is chosen"),
+        ((None, "1", "", "random", "", ""), "no reader is chosen"),
+        ((["Dr B"], "x", "", "random", "", ""), "cases of each reader: not a number"),
+        ((["Dr B"], "1", "-1", "random", "", ""), "shared cases: not a number"),
+        ((["Dr B"], "1", "", "<b>", "", ""), "no order"),
+        ((["Dr B"], "1", "", "random", "", "zz"), "has no case"),
+        ((["Nobody"], "1", "", "random", "", ""), "may not read here"),
+    ],
+)
+def test_whatever_else_the_form_says_gives_nobody_cases(desk, form, words):
+    """Each refusal says what to correct."""
+    with pytest.raises(DataError, match=words):
+        assign(desk, *form)
+    assert "shared" not in publishable(desk, Role.EDITOR)[0]
+
+
+def test_comments_stand_beside_a_dispute_under_the_letter_of_the_votes(desk):
+    """Of readers who voted; names are for whoever manages people."""
+    asked = asked_by(desk)
+    keep_comment(desk.store, asked, "Dr B", "c1", "cannot be decided <b>")
+    keep_comment(desk.store, asked, "Dr Z", "c1", "has not voted")
+    publish(desk)
+    shown = panel_of(desk)
+    assert "cannot be decided &lt;b&gt;" in shown
+    assert "Dr B" not in shown
+    assert "has not voted" not in shown
+    letter = re.search(r'voter">(\w)</span> cannot', shown)[1]
+    votes = shown[shown.index('<th scope="row">present') :]
+    assert votes.index(f'voter">{letter}<') < votes.index('<th scope="row">absent')
+    manager = (Role.REVIEWER, Role.ADMIN)
+    named = panel_of(desk, roles=manager, filters=("", "open", True))
+    assert 'voter">Dr B</span> cannot' in named

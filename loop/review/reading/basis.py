@@ -28,6 +28,9 @@ class Basis(NamedTuple):
     readings: int = 0
     """Number of the last reading in the store, of any cohort."""
 
+    plans: int = 0
+    """Number of the last reading plan in the store, of any cohort."""
+
     verdicts: int = 0
     """Number of verdicts in the store: they tell who is blind."""
 
@@ -44,10 +47,11 @@ def read_basis(
     StoreError
         The store cannot be read.
     """
-    readings = verdicts = 0
+    readings = plans = verdicts = 0
     if store is not None:
-        ((readings, verdicts),) = store.read(
+        ((readings, plans, verdicts),) = store.read(
             "SELECT (SELECT coalesce(max(number), 0) FROM readings), "
+            "(SELECT coalesce(max(number), 0) FROM reading_plans), "
             "(SELECT count(*) FROM verdicts)"
         )
     return Basis(
@@ -55,6 +59,7 @@ def read_basis(
         taxonomy=assignment.taxonomy.digest,
         recorded=_last_entry(workspace, assignment.cohort.name),
         readings=readings,
+        plans=plans,
         verdicts=verdicts,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import NamedTuple
@@ -16,11 +16,13 @@ from loop.core.paths import Workspace
 from loop.core.records import Mark, Value
 from loop.labels.adjudicated import Decisions, find_disputed, recorded_decisions
 from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
+from loop.labels.cohort import Cohort
+from loop.labels.majority import MajorityRule, majority, recorded_rule
 from loop.labels.marks import MARKS, Marks
 from loop.labels.recorded import read_record
 from loop.labels.reference import Reference, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
-from loop.labels.votes import majority, read_cohort_votes
+from loop.labels.votes import read_cohort_votes
 from loop.review.reading.assignment import Assignment
 
 _VALUES = {code: value for value, code in VOTE_CODES.items()}
@@ -71,8 +73,8 @@ class Disputes:
     """Newest reference version."""
 
     readers: int
-    need: int
-    """Equal votes that make a label."""
+    rule: MajorityRule
+    """What makes a mark, as recorded with the votes."""
 
     pairs: int
     """Pairs of case and label with a vote."""
@@ -109,22 +111,23 @@ def read_disputes(
     cohort = assignment.cohort
     votes = read_cohort_votes(workspace, cohort, assignment.taxonomy)
     record = read_record(workspace, cohort.name)
-    need = [int(p["need"]) for p in record.references.values() if "votes" in p][-1]
+    made = [p for p in record.references.values() if "votes" in p]
+    rule = recorded_rule(made[-1])
     reference = read_reference(workspace, cohort.name)
     rows = find_disputes(
         votes,
         reference,
         assignment.taxonomy,
-        need=need,
+        rule=rule,
         decisions=recorded_decisions(record),
     )
     if anonymous:
-        rows = tuple(_without_names(row, votes, cohort.digest) for row in rows)
+        rows = tuple(_without_names(row, votes, cohort) for row in rows)
     return Disputes(
         cohort=cohort.name,
         reference=reference.number,
         readers=len(votes.readers),
-        need=need,
+        rule=rule,
         pairs=int((votes.values != NOT_VOTED).any(axis=2).sum()),
         rows=rows,
     )
@@ -135,7 +138,7 @@ def find_disputes(
     reference: Reference,
     taxonomy: Taxonomy,
     *,
-    need: int | None = None,
+    rule: MajorityRule | None = None,
     decisions: Decisions | None = None,
 ) -> tuple[Dispute, ...]:
     """Return every pair without a majority or with different votes; see `Disputes`.
@@ -146,17 +149,17 @@ def find_disputes(
     ----------
     reference
         The newest version.
-    need
-        Equal votes that make a label; None: over half.
+    rule
+        What makes a mark; None: over half of those who voted.
     decisions
         What a panel decided over these votes.
 
     Raises
     ------
     DataError
-        Two values could both reach `need`, or nobody can.
+        Nobody can reach the rule's need.
     """
-    marks = majority(votes, need=need)
+    marks = majority(votes, rule)
     disputed = find_disputed(votes, marks)
     if NO_FINDING in votes.labels:
         disputed[_follows(votes, taxonomy), votes.labels.index(NO_FINDING)] = False
@@ -217,13 +220,20 @@ def _follows(votes: Votes, taxonomy: Taxonomy) -> NDArray[np.bool_]:
     return follows
 
 
-def _without_names(dispute: Dispute, votes: Votes, cohort_digest: str) -> Dispute:
-    def draw(reader: str) -> bytes:
-        parts = framed([cohort_digest, dispute.case_id, reader])
-        return hashlib.sha256(parts).digest()
+def reader_letters(
+    cohort: Cohort, readers: Iterable[str], case_id: str
+) -> dict[str, str]:
+    """Return reader to the letter that stands for them in one case, and only there."""
 
-    order = sorted(votes.readers, key=draw)
-    letters = {reader: _letter(at) for at, reader in enumerate(order)}
+    def draw(reader: str) -> bytes:
+        return hashlib.sha256(framed([cohort.digest, case_id, reader])).digest()
+
+    order = sorted(readers, key=draw)
+    return {reader: _letter(at) for at, reader in enumerate(order)}
+
+
+def _without_names(dispute: Dispute, votes: Votes, cohort: Cohort) -> Dispute:
+    letters = reader_letters(cohort, votes.readers, dispute.case_id)
     ballots = sorted(Ballot(letters[one.reader], one.value) for one in dispute.ballots)
     return replace(dispute, ballots=tuple(ballots))
 

@@ -76,6 +76,31 @@ def read_decisions(path: Path, assignment: Assignment) -> dict[tuple[str, str], 
     return found
 
 
+def read_case_list(path: Path) -> tuple[str, ...]:
+    """Return the case ids of a file, one a line; empty lines are left out.
+
+    Raises
+    ------
+    DataError
+        There is no such file, it is not UTF-8 text, or it holds no case id.
+    """
+    try:
+        found = split_case_ids(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path} cannot be read as UTF-8 text. Check the path; give one case id a "
+            "line."
+        ) from error
+    if not found:
+        raise DataError(f"{path} holds no case id. Give one a line.")
+    return found
+
+
+def split_case_ids(text: str) -> tuple[str, ...]:
+    """Return the case ids of a text, one a line; empty lines are left out."""
+    return tuple(line.strip() for line in text.split("\n") if line.strip())
+
+
 def _wrong_value(where: str, known: str) -> DataError:
     return DataError(f"{where}: the value must be {known}. Correct that cell.")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loop.core.paths import Workspace
 from loop.labels.ballots import Turnout
 from loop.review.reading.assignment import Assignment
-from loop.review.reading.progress import Progress, State, list_places
+from loop.review.reading.progress import Progress, complete_cases
 from loop.review.reading.publication import PSEUDONYM, pseudonym_of
 from loop.run.store import Store
 
@@ -23,6 +23,15 @@ class Foreseen:
 
     begun: int
     """Cases left out because a label has no value yet."""
+
+    given: int
+    """Cases to read: those of the reader's plan, or of the cohort."""
+
+    given_complete: int
+    """Of these: complete."""
+
+    shared: int | None
+    """Of the cases given: those of another reader as well; None without a plan."""
 
     blind: bool
     """False: some answers came after this person's first verdict on the cohort."""
@@ -67,13 +76,15 @@ def foresee_publication(
     found = []
     for one in progress.readers:
         voted = voted_cases(workspace, turnout, one.reader)
-        places = list_places(store, assignment, one.reader)
-        complete = {p.case_id for p in places if p.state is State.COMPLETE}
+        complete = complete_cases(store, assignment, one.reader)
         found.append(
             Foreseen(
                 reader=one.reader,
                 complete=one.complete,
                 begun=one.begun,
+                given=one.given,
+                given_complete=one.given_complete,
+                shared=one.shared,
                 blind=one.blind,
                 new=len(complete - voted),
                 again=len(complete & voted),
@@ -96,7 +107,8 @@ def voted_cases(
     """
     if turnout is None:
         return frozenset()
-    voted = turnout.voted[:, _layers(workspace, turnout.readers, reader)]
+    names = voting_names(workspace, turnout.readers, reader)
+    voted = turnout.voted[:, [turnout.readers.index(name) for name in names]]
     return frozenset(
         case
         for case, row in zip(turnout.case_ids, voted.tolist(), strict=True)
@@ -104,8 +116,17 @@ def voted_cases(
     )
 
 
-def _layers(workspace: Workspace, readers: Sequence[str], reader: str) -> list[int]:
+def voting_names(
+    workspace: Workspace, readers: Sequence[str], reader: str
+) -> tuple[str, ...]:
+    """Return under which of the names that voted `reader` did: name or pseudonym.
+
+    Raises
+    ------
+    DataError
+        The key of the pseudonyms is damaged.
+    """
     names = {reader}
     if any(name.startswith(PSEUDONYM) for name in readers):
         names.add(pseudonym_of(workspace, reader))
-    return [at for at, name in enumerate(readers) if name in names]
+    return tuple(name for name in readers if name in names)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from loop.review.reading.answers import LATEST
-from loop.review.reading.assignment import Assignment, check_reader, reading_order
+from loop.review.reading.assignment import Assignment, check_reader, positions
+from loop.review.reading.plans import (
+    ReadingPlan,
+    cases_to_read,
+    count_shared,
+    read_plans,
+)
 from loop.review.reading.standing import read_standing
 from loop.run.store import Store
 
@@ -32,6 +38,14 @@ class Place(NamedTuple):
     """0, or a number that grows with when the case was put off."""
 
 
+class _Read(NamedTuple):
+    """How many answers a reader gave on one case, and when the last one."""
+
+    case_id: str
+    answers: int
+    last: str
+
+
 class Way(NamedTuple):
     """Where one reader is among the cases, in the reader's own order."""
 
@@ -45,7 +59,7 @@ class Way(NamedTuple):
     """The first incomplete case; None when every case is complete."""
 
     of: int
-    """Cases of the cohort."""
+    """Cases to read: those of the reader's plan, or of the cohort."""
 
     complete: int
     begun: int
@@ -70,7 +84,17 @@ class ReaderProgress:
     """Case-label pairs with a value."""
 
     last: str
-    """When the reader answered last; UTC, ISO 8601."""
+    """When the reader answered last; UTC, ISO 8601, empty without an answer."""
+
+    given: int
+    """Cases to read: those of the reader's plan, or of the cohort."""
+
+    given_complete: int
+    """Of these: complete."""
+
+    shared: int | None
+    """Of the cases given: those given to another reader as well; None without a
+    plan."""
 
     not_blind: int
     """Answers given when this reader had already given a verdict on the cohort, and so
@@ -94,7 +118,7 @@ class Progress:
     """Labels that a complete case has values for."""
 
     readers: tuple[ReaderProgress, ...]
-    """Everyone who answered anything, by name."""
+    """Everyone who answered anything or was given cases, by name."""
 
     earlier: int
     """Answers to cohorts of the same name with other texts: kept, and not counted."""
@@ -114,16 +138,17 @@ def measure_progress(store: Store, assignment: Assignment) -> Progress:
         "GROUP BY reader, case_id",
         [assignment.key, *assignment.labels],
     )
-    by_reader: dict[str, list[tuple[int, str]]] = {}
-    for reader, _, answers, last in rows:
-        by_reader.setdefault(reader, []).append((answers, last))
+    plans = read_plans(store, assignment)
+    by_reader: dict[str, list[_Read]] = {name: [] for name in plans}
+    for reader, case_id, answers, last in rows:
+        by_reader.setdefault(reader, []).append(_Read(case_id, answers, last))
     seen = _first_verdicts(store, assignment)
     return Progress(
         cohort=assignment.cohort.name,
         of=len(assignment.cohort.cases),
         labels=len(assignment.labels),
         readers=tuple(
-            _reader_progress(store, assignment, reader, cases, seen)
+            _reader_progress(store, assignment, reader, cases, seen, plans)
             for reader, cases in sorted(by_reader.items())
         ),
         earlier=_count_earlier(store, assignment),
@@ -131,7 +156,7 @@ def measure_progress(store: Store, assignment: Assignment) -> Progress:
 
 
 def list_places(store: Store, assignment: Assignment, reader: str) -> tuple[Place, ...]:
-    """Return all cases in the order of `reader`, with how far each is.
+    """Return the cases to read in the order of `reader`, with how far each is.
 
     Raises
     ------
@@ -143,8 +168,22 @@ def list_places(store: Store, assignment: Assignment, reader: str) -> tuple[Plac
     wanted = len(assignment.labels)
     return tuple(
         _place(case_id, given.get(case_id, 0), deferred.get(case_id, 0), wanted)
-        for case_id in reading_order(assignment.cohort, who)
+        for case_id in cases_to_read(store, assignment, who)
     )
+
+
+def complete_cases(store: Store, assignment: Assignment, reader: str) -> frozenset[str]:
+    """Return the cases that `reader` has completed, given or not.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    given, _ = read_standing(store, assignment, check_reader(reader))
+    wanted = len(assignment.labels)
+    known = positions(assignment.cohort)
+    return frozenset(c for c, n in given.items() if n == wanted and c in known)
 
 
 def next_case(store: Store, assignment: Assignment, reader: str) -> str | None:
@@ -217,16 +256,22 @@ def _reader_progress(
     store: Store,
     assignment: Assignment,
     reader: str,
-    cases: list[tuple[int, str]],
-    seen: dict[str, str],
+    cases: Sequence[_Read],
+    seen: Mapping[str, str],
+    plans: Mapping[str, ReadingPlan],
 ) -> ReaderProgress:
-    complete = sum(answers == len(assignment.labels) for answers, _ in cases)
+    done = {one.case_id for one in cases if one.answers == len(assignment.labels)}
+    plan = plans.get(reader)
+    wanted = plan.case_ids if plan else assignment.cohort.case_ids
     return ReaderProgress(
         reader=reader,
-        complete=complete,
-        begun=len(cases) - complete,
-        answers=sum(answers for answers, _ in cases),
-        last=max(last for _, last in cases),
+        complete=len(done),
+        begun=len(cases) - len(done),
+        answers=sum(one.answers for one in cases),
+        last=max((one.last for one in cases), default=""),
+        given=len(wanted),
+        given_complete=sum(case in done for case in wanted),
+        shared=count_shared(plans, reader) if plan else None,
         not_blind=_count_since(store, assignment, reader, seen.get(reader.casefold())),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +12,10 @@ from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.core.records import Value
 from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
+from loop.labels.cohort import Cohort
 from loop.labels.pseudonyms import open_pseudonyms
-from loop.labels.taxonomy import NO_FINDING
-from loop.labels.votes import Taking, VotesReport, take_votes
+from loop.labels.taxonomy import NO_FINDING, Taxonomy
+from loop.labels.votes import Taking, VotesReport, preview_votes, take_votes
 from loop.review.reading.answers import read_answers
 from loop.review.reading.assignment import Assignment, check_reader, positions
 from loop.review.reading.progress import ReaderProgress, measure_progress
@@ -32,13 +33,20 @@ class Publication:
     """Names; empty: everyone with a complete case."""
 
     need: int | None = None
-    """Equal votes of all readers of the cohort that make a label; None: over half."""
+    """Fewest equal votes, beyond over half of those who voted; None: as recorded."""
 
     pseudonymous: bool = False
     """Whether votes and ledger name pseudonyms, keyed with the workspace's own key."""
 
     replace: bool = False
     """Whether readers may lose votes that they gave before and have no more."""
+
+    reason: str = ""
+    """Why, for the ledger; nothing is published without."""
+
+    expected: str | None = None
+    """Digest of the preview that was confirmed: nothing else is published. None
+    publishes whatever there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +69,7 @@ class PublishedReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What became of the readings of a cohort."""
+    """What became of the readings of a cohort, or would."""
 
     votes: VotesReport
     readers: tuple[PublishedReader, ...]
@@ -83,21 +91,62 @@ def publish_readings(
 
     Raises
     ------
+    ConflictError
+        It would not be what `wanted` expects; nothing was changed.
     DataError
-        There is nothing to publish, a reader was published under the other kind of
-        name, earlier votes would be lost and `wanted` does not allow it, or the votes
-        kept are not those recorded; nothing was changed.
+        There is no reason, nothing to publish, a reader was published under the other
+        kind of name, earlier votes would be lost and `wanted` does not allow it, or
+        the votes kept are not those recorded; nothing was changed.
     StoreError
         The store cannot be read; nothing was changed.
     WriteError
         The workspace cannot be written; nothing was changed.
     """
+    if not wanted.reason.strip():
+        raise DataError(
+            "a publication needs a reason: it stands in the ledger. Say why these "
+            "readings become votes now."
+        )
+    return _publish(workspace, store, assignment, wanted, actor, take=take_votes)
+
+
+def preview_publication(
+    workspace: Workspace,
+    store: Store,
+    assignment: Assignment,
+    wanted: Publication,
+    actor: Actor,
+) -> Published:
+    """Return what `publish_readings` would do now, and nothing is changed.
+
+    `Published.votes.digest` is what a publication that expects just this is given.
+
+    Raises
+    ------
+    DataError
+        It would be refused, for another cause than a missing reason.
+    StoreError
+        The store cannot be read.
+    """
+    return _publish(workspace, store, assignment, wanted, actor, take=preview_votes)
+
+
+def _publish(
+    workspace: Workspace,
+    store: Store,
+    assignment: Assignment,
+    wanted: Publication,
+    actor: Actor,
+    *,
+    take: Callable[[Workspace, Cohort, Votes, Taxonomy, Taking], VotesReport],
+) -> Published:
+    """Hand the complete readings to `take`, to make votes of them or foresee it."""
     chosen = _choose(store, assignment, wanted.readers)
     names, others = _names(workspace, [one.reader for one in chosen], wanted)
     readings = {
         names[one.reader]: _complete(store, assignment, one.reader) for one in chosen
     }
-    report = take_votes(
+    report = take(
         workspace,
         assignment.cohort,
         _tabulate(assignment, readings),
@@ -109,6 +158,8 @@ def publish_readings(
             lose=wanted.replace,
             blind={names[one.reader]: one.blind for one in chosen},
             other_names=others,
+            reason=wanted.reason,
+            expected=wanted.expected,
         ),
     )
     return Published(

@@ -16,7 +16,13 @@ from loop.core.records import Value
 from loop.labels.cohort import Cohort, Role, texts_path
 from loop.labels.kept_votes import read_turnout
 from loop.review.reading.answers import read_answers
-from loop.review.reading.assignment import Assignment, positions, require_cases
+from loop.review.reading.assignment import (
+    Assignment,
+    check_reader,
+    positions,
+    require_cases,
+)
+from loop.review.reading.comments import read_comment
 from loop.review.reading.foreseen import voted_cases
 from loop.run.store import Store
 
@@ -31,6 +37,9 @@ class Sheet:
 
     answers: Mapping[str, Value]
     """The reader's own answers, by label id; labels not answered are left out."""
+
+    comment: str
+    """The reader's own comment; empty without one."""
 
     open_labels: tuple[str, ...]
     """Label ids still without a value; none: the case is complete."""
@@ -60,14 +69,20 @@ def open_sheet(
     open_labels = tuple(n for n in assignment.labels if n not in answers)
     if assignment.cohort.role is Role.HOLDOUT and not open_labels:
         _refuse_published(workspace, assignment, reader, case_id)
-    return Sheet(case_id=case_id, text=text, answers=answers, open_labels=open_labels)
+    return Sheet(
+        case_id=case_id,
+        text=text,
+        answers=answers,
+        comment=read_comment(store, assignment, check_reader(reader), case_id),
+        open_labels=open_labels,
+    )
 
 
 def _refuse_published(
     workspace: Workspace, assignment: Assignment, reader: str, case_id: str
 ) -> None:
     """Refuse a case whose votes are sealed: nobody looks at them again."""
-    turnout = read_turnout(workspace, assignment.cohort, assignment.taxonomy)
+    turnout = read_turnout(workspace, assignment.cohort)
     if case_id in voted_cases(workspace, turnout, reader):
         raise SealedError(
             f"the answers of {reader!r} on case {case_id!r} of holdout "

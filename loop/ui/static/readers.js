@@ -1,7 +1,7 @@
 // A panel whose acts reach the server one after the other, and the rows of a sheet.
 window.ranloopSettled = {};
 window.ranloopOrdered = (element, sendNow, watch, panel) => {
-  const STAYING = new Set(['answer', 'decide']);
+  const STAYING = new Set(['answer', 'decide', 'comment']);
 
   const waiting = [];
   let flying = null;
@@ -9,6 +9,9 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
   let held = [];
   let current = 0;
   let shown = '';
+  // A comment that the server does not have yet, and the case it is about.
+  let draft = null;
+  let draftTimer = 0;
 
   const sheet = () => element.querySelector('[data-case]');
   const rows = () => [...element.querySelectorAll('[data-row]')];
@@ -36,11 +39,33 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
   };
 
   const push = (act) => {
+    if (act.act !== 'comment') keepDraft();
     const last = waiting[waiting.length - 1];
-    if (act.answers && last && last.answers && last.case === act.case) Object.assign(last.answers, act.answers);
+    if (act.act === 'comment' && last?.act === 'comment' && last.case === act.case) Object.assign(last, act);
+    else if (act.answers && last && last.answers && last.case === act.case) Object.assign(last.answers, act.answers);
     else waiting.push(act);
     if (moving()) element.classList.add('is-moving');
     send();
+  };
+
+  const box = () => element.querySelector('[data-comment]');
+
+  const sayComment = (words) => {
+    const place = element.querySelector('[data-comment-state]');
+    if (place) place.textContent = words;
+  };
+
+  const keepDraft = () => {
+    clearTimeout(draftTimer);
+    if (!draft || draft.sent) return;
+    draft.sent = true;
+    push({act: 'comment', cohort: draft.cohort, case: draft.case, comment: draft.text});
+  };
+
+  const settleDraft = (done, kept) => {
+    if (done.act !== 'comment' || !draft || draft.case !== done.case) return;
+    if (!kept) { draft.sent = false; sayComment('Not kept. Change it, or leave the box, to try again.'); return; }
+    if (draft.text === done.comment) { draft = null; sayComment('Kept.'); }
   };
 
   const settle = (kept) => {
@@ -48,7 +73,12 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     clearTimeout(overdue);
     const done = flying;
     flying = null;
-    if (!kept) { waiting.length = 0; held = []; }
+    if (!kept) {
+      if (draft && waiting.some((act) => act.act === 'comment')) draft.sent = false;
+      waiting.length = 0;
+      held = [];
+    }
+    settleDraft(done, kept);
     for (const label of Object.keys(done.answers || {})) confirmRow(rowOf(label), kept);
     if (!kept) rows().forEach((row) => { if (row.dataset.state === 'saving') confirmRow(row, false); });
     send();
@@ -106,6 +136,8 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     for (const radio of element.querySelectorAll('input[type=radio]')) radio.checked = radio.defaultChecked;
     rows().forEach((row) => { row.dataset.state = ''; given(row); });
     const place = sheet();
+    // What was typed while the sheet was drawn anew is put back.
+    if (box()) box().value = draft && place.dataset.case === draft.case ? draft.text : box().defaultValue;
     const now = place ? `${place.dataset.case}\n${place.dataset.label || ''}` : '';
     if (now === shown) { mark(current, false); return; }
     shown = now;
@@ -119,6 +151,20 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     const row = event.target.closest('[data-row]');
     if (row && event.target.type === 'radio') { mark(rows().indexOf(row), false); say(row, event.target.value); }
   });
+
+  // The browser's own event: also for what is pasted, dictated, dropped or filled in.
+  element.addEventListener('input', (event) => {
+    if (!event.target.matches('[data-comment]')) return;
+    const place = sheet().dataset;
+    if (draft && draft.case !== place.case) keepDraft();
+    draft = {cohort: place.cohort, case: place.case, text: event.target.value, sent: false};
+    sayComment('');
+    clearTimeout(draftTimer);
+    draftTimer = setTimeout(keepDraft, 700);
+  });
+
+  element.addEventListener('focusout', (event) => { if (event.target.matches('[data-comment]')) keepDraft(); });
+  document.addEventListener('visibilitychange', () => { if (element.isConnected) keepDraft(); });
 
   element.addEventListener('focusin', (event) => {
     const row = event.target.closest('[data-row]');
@@ -140,7 +186,7 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
 
   element.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !rows().length) return;
-    if (event.target.closest('[data-case-text]')) return;
+    if (event.target.closest('[data-case-text], textarea')) return;
     const move = {ArrowUp: -1, ArrowDown: 1}[event.key];
     const group = /^[1-9]$/.test(event.key) && element.querySelector(`[data-group="${event.key}"] [data-row]`);
     if (move) mark(current + move, true);
@@ -160,7 +206,8 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
   }, true);
 
   window.addEventListener('beforeunload', (event) => {
-    if (element.isConnected && (flying || waiting.length)) event.preventDefault();
+    keepDraft();
+    if (element.isConnected && (flying || waiting.length || draft)) event.preventDefault();
   });
 
   window.ranloopSettled[panel] = settle;

@@ -174,7 +174,7 @@ def test_a_decision_falls_when_the_dispute_is_over(
     say("A", "p")
     for reader in "BC":
         say(reader, ".aaa")
-    publish()
+    publish(need=2)
     decide(c1="a")
     for reader in "BC":
         say(reader, "paaa")

@@ -6,7 +6,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.records import Mark, Value
 from loop.labels.ballots import VOTE_CODES, Votes
-from loop.labels.majority import majority
+from loop.labels.majority import MajorityRule, majority
 from loop.labels.reference import Reference
 from loop.review.reading.disputes import find_disputes, read_disputes
 from tests.review.reading.conftest import WORDS
@@ -50,9 +50,12 @@ def test_no_majority_comes_before_a_split_and_close_before_clear(assignment):
 
 
 def test_too_few_votes_are_a_dispute_without_disagreement(assignment):
-    """Two of six said present: no majority, so somebody must look."""
+    """Two of six said present, and four are asked for: somebody must look."""
     votes = table(["pp....", "pppp.."])
-    (one,) = find_disputes(votes, standard(votes), assignment.taxonomy)
+    for rule in (MajorityRule(need=4), MajorityRule(minimum_readers=3)):
+        found = find_disputes(votes, standard(votes), assignment.taxonomy, rule=rule)
+        assert [row.case_id for row in found] == ["c0"]
+    (one,) = found
     assert (one.case_id, one.not_voted) == ("c0", 4)
 
 
@@ -75,7 +78,7 @@ def test_a_derived_no_finding_is_not_disputed(workspace, assignment, say, publis
     publish()
     found = read_disputes(workspace, assignment)
     assert [(r.case_id, r.label) for r in found.rows] == [("c1", "edema")]
-    assert (found.need, found.readers, found.open) == (2, 2, 1)
+    assert (found.rule, found.readers, found.open) == (MajorityRule(), 2, 1)
 
 
 def test_a_no_finding_that_was_voted_on_is_disputed(assignment):

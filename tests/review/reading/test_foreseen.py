@@ -17,7 +17,7 @@ def foresee(workspace, store, assignment):
 
     def run(voted=True):
         cohort = read_cohort(workspace, "read")
-        turnout = read_turnout(workspace, cohort, assignment.taxonomy)
+        turnout = read_turnout(workspace, cohort)
         progress = measure_progress(store, assignment)
         return foresee_publication(
             workspace, store, assignment, progress, turnout if voted else None
@@ -60,7 +60,7 @@ def test_votes_of_others_are_nobody_elses(workspace, assignment, say, publish):
     """A reader who was not published has no voted case."""
     say("Dr. A", "pa")
     publish()
-    turnout = read_turnout(workspace, assignment.cohort, assignment.taxonomy)
+    turnout = read_turnout(workspace, assignment.cohort)
     assert voted_cases(workspace, turnout, "Dr. A") == {"c1", "c2"}
     assert voted_cases(workspace, turnout, "Dr. C") == frozenset()
     assert voted_cases(workspace, None, "Dr. A") == frozenset()

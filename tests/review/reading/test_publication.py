@@ -1,16 +1,31 @@
 """Complete readings become votes; what is left out or lost is counted."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import pytest
 
-from loop.core.errors import DataError
+from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
+from loop.core.paths import bundled
 from loop.core.records import Mark, Value
-from loop.labels.reference import list_references, read_reference
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.reference import (
+    correct_reference,
+    list_references,
+    read_reference,
+)
 from loop.labels.votes import import_votes, read_cohort_votes, votes_path
-from loop.review.reading.answers import answer
-from loop.review.reading.publication import pseudonym_of
+from loop.review.reading.answers import answer, complete_case
+from loop.review.reading.assignment import read_assignment, reading_order
+from loop.review.reading.publication import (
+    preview_publication,
+    pseudonym_of,
+    publish_readings,
+)
 from loop.run.store import Verdict
-from tests.review.reading.conftest import EDITOR
+from tests.review.reading.conftest import EDITOR, READ_TWICE, import_texts
 
 
 def test_complete_cases_make_votes_and_a_reference(workspace, assignment, say, publish):
@@ -165,7 +180,156 @@ def test_another_need_is_passed_on(workspace, say, publish):
     """All three instead of two."""
     for reader, edema in (("A", "pppp"), ("B", "pppp"), ("C", "aaaa")):
         say(reader, edema)
-    assert publish(need=3).votes.need == 3
+    assert publish(need=3).votes.rule.need == 3
     assert read_reference(workspace, "read").mark("c1", "edema") is Mark.NO_MAJORITY
-    with pytest.raises(DataError, match="Use 2 to 3"):
-        publish(need=1)
+    with pytest.raises(DataError, match="Use 1 to 3"):
+        publish(need=4)
+    assert publish().votes.rule.need == 3, "as recorded"
+    assert publish(need=1).votes.rule.need == 1
+    assert read_reference(workspace, "read").mark("c1", "edema") is Mark.PRESENT
+
+
+@pytest.fixture
+def demo(workspace, store):
+    """Import the demo's cohort, which six simulated readers read; give who reads it."""
+    files = bundled() / "labels" / "demo"
+    options = ImportOptions(name="demo", role="dev")
+    import_cohort(workspace, files / "dev.jsonl", options, actor=EDITOR)
+    asked = read_assignment(workspace, "demo")
+    votes = files / "votes_dev.csv"
+    import_votes(workspace, asked.cohort, votes, asked.taxonomy, need=4, actor=EDITOR)
+    return asked
+
+
+@pytest.mark.slow
+def test_two_new_readers_of_five_cases_judge_no_other(workspace, store, demo):
+    """Of 210 cases the 200 that neither read keep every mark, and what is undecided."""
+    before = read_reference(workspace, "demo")
+    read = set()
+    for reader in ("New A", "New B"):
+        five = reading_order(demo.cohort, reader)[:5]
+        read |= set(five)
+        for case in five:
+            complete_case(store, demo, reader, case)
+    preview = preview_publication(workspace, store, demo, READ_TWICE, EDITOR)
+    assert read_reference(workspace, "demo").number == before.number
+    made = publish_readings(workspace, store, demo, READ_TWICE, EDITOR)
+    assert made == preview
+    assert len(made.votes.readers) == 8
+    after = read_reference(workspace, "demo")
+    unread = [n for n, case in enumerate(demo.cohort.case_ids) if case not in read]
+    assert len(unread) >= 200
+    assert (after.marks[unread] == before.marks[unread]).all()
+    changed = int((after.marks != before.marks).sum())
+    assert len(made.votes.changes.rows) == changed
+    assert {row.case_id for row in made.votes.changes.rows} <= read
+    for row in made.votes.changes.rows:
+        assert before.mark(row.case_id, row.label) is row.was
+        assert after.mark(row.case_id, row.label) is row.becomes
+
+
+def test_a_publication_needs_a_reason_that_stands_in_the_ledger(
+    workspace, say, publish
+):
+    """Every accuracy number moves with it."""
+    say("Dr. A", "pppp")
+    with pytest.raises(DataError, match="needs a reason"):
+        publish(reason=" ")
+    assert list_references(workspace, "read") == ()
+    publish(reason="first reader done")
+    assert read_ledger(workspace.ledger)[-1].reason == "first reader done"
+
+
+@pytest.fixture
+def preview(workspace, store, assignment):
+    """Return a function that says what a publication would do."""
+
+    def run(*readers, **options):
+        wanted = replace(READ_TWICE, readers=readers, **options)
+        return preview_publication(workspace, store, assignment, wanted, EDITOR)
+
+    return run
+
+
+def test_a_preview_is_what_is_published_and_writes_nothing(
+    workspace, say, publish, preview
+):
+    """Decided marks that become undecided stand first."""
+    say("A", "ppap")
+    publish()
+    say("B", "aaap")
+    ledger = workspace.ledger.read_bytes()
+    kept = votes_path(workspace, "read").read_bytes()
+    seen = preview()
+    assert workspace.ledger.read_bytes() == ledger
+    assert votes_path(workspace, "read").read_bytes() == kept
+    changes = seen.votes.changes
+    # With the finding, "No Finding" of the case is undecided too.
+    assert changes.undecided == len(changes.rows) == 4
+    assert changes.shifts[0] == ("edema", Mark.PRESENT, Mark.NO_MAJORITY, 2)
+    assert publish(expected=seen.votes.digest) == seen
+    again = preview().votes
+    assert (again.changes.rows, again.reference) == ((), seen.votes.reference)
+
+
+@pytest.mark.parametrize("change", ["answer", "votes", "reference", "rule", "readers"])
+def test_only_what_was_previewed_is_published(
+    workspace, store, assignment, say, publish, preview, change
+):
+    """Whatever moved in between, the editor looks again."""
+    for reader in "ABC":
+        say(reader, "ppaa")
+    publish("A")
+    digest = preview("B").votes.digest
+    assert preview("B").votes.digest == digest
+    readers, need = ("B",), None
+    if change == "answer":
+        answer(store, assignment, "B", "c1", {"edema": Value.ABSENT})
+    elif change == "votes":
+        publish("C")
+    elif change == "reference":
+        right = {("c1", "edema"): Mark.UNCERTAIN}
+        correct_reference(
+            workspace, assignment.cohort, right, actor=EDITOR, reason="seen again"
+        )
+    elif change == "rule":
+        need = 2
+    else:
+        readers = ("B", "C")
+    before = workspace.ledger.read_bytes()
+    with pytest.raises(ConflictError, match="nothing was published"):
+        publish(*readers, need=need, expected=digest)
+    assert workspace.ledger.read_bytes() == before
+
+
+def test_two_editors_who_confirm_at_once_publish_once(workspace, say, publish, preview):
+    """The second one is told to look again."""
+    say("A", "pppp")
+    digest = preview().votes.digest
+
+    def confirm(_):
+        try:
+            return publish(expected=digest).votes.reference
+        except ConflictError:
+            return 0
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(confirm, range(2))) == [0, 1]
+    assert list_references(workspace, "read") == (1,)
+
+
+def test_a_preview_of_a_holdout_says_nothing_of_its_marks(workspace, store, tmp_path):
+    """Neither which change, nor how many, nor whether the version would be the same."""
+    import_texts(workspace, tmp_path, {"h1": "Held out."}, name="held", role="holdout")
+    asked = read_assignment(workspace, "held")
+    complete_case(store, asked, "A", "h1")
+    seen = preview_publication(workspace, store, asked, READ_TWICE, EDITOR).votes
+    assert (seen.sealed, seen.marks, seen.changes) == (True, {}, None)
+    made = publish_readings(
+        workspace, store, asked, replace(READ_TWICE, expected=seen.digest), EDITOR
+    ).votes
+    assert made.reference == 1
+    assert (
+        preview_publication(workspace, store, asked, READ_TWICE, EDITOR).votes.reference
+        == 2
+    )

@@ -13,9 +13,9 @@ from loop.labels.votes import read_cohort_votes
 from loop.review.reading.answers import answer, complete_case, read_answers
 from loop.review.reading.assignment import read_assignment
 from loop.review.reading.disputes import read_disputes
-from loop.review.reading.publication import Publication, publish_readings
+from loop.review.reading.publication import publish_readings
 from loop.review.reading.sheet import open_sheet
-from tests.review.reading.conftest import EDITOR, import_texts
+from tests.review.reading.conftest import EDITOR, READ_TWICE, import_texts
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_published_readings_are_sealed_votes(workspace, store, assignment):
     """From then on nobody sees them: neither the reader, nor a panel."""
     read_all(store, assignment, "Dr A", "Dr B")
     assert open_sheet(workspace, store, assignment, "Dr A", "c1").answers
-    made = publish_readings(workspace, store, assignment, Publication(), EDITOR)
+    made = publish_readings(workspace, store, assignment, READ_TWICE, EDITOR)
     assert (made.votes.sealed, made.votes.marks) == (True, {})
     with pytest.raises(SealedError, match="are votes now, and sealed"):
         open_sheet(workspace, store, assignment, "Dr A", "c1")
@@ -89,16 +89,16 @@ def test_published_readings_are_sealed_votes(workspace, store, assignment):
 def test_another_reader_can_publish_later(workspace, store, assignment):
     """The new votes join those that are sealed."""
     read_all(store, assignment, "Dr A")
-    publish_readings(workspace, store, assignment, Publication(), EDITOR)
+    publish_readings(workspace, store, assignment, READ_TWICE, EDITOR)
     read_all(store, assignment, "Dr B", value=Value.ABSENT)
-    made = publish_readings(workspace, store, assignment, Publication(), EDITOR)
+    made = publish_readings(workspace, store, assignment, READ_TWICE, EDITOR)
     assert made.votes.readers == ("Dr A", "Dr B")
 
 
 def test_readings_of_a_retired_holdout_can_be_read(workspace, store, assignment):
     """They stay sealed in the store, and what they say is open."""
     read_all(store, assignment, "Dr A")
-    publish_readings(workspace, store, assignment, Publication(), EDITOR)
+    publish_readings(workspace, store, assignment, READ_TWICE, EDITOR)
     retire_holdout(workspace, "read", EDITOR, "given up")
     again = read_assignment(workspace, "read")
     assert read_answers(store, again, "Dr A")["c1"]["edema"] is Value.PRESENT

@@ -21,7 +21,7 @@ def test_a_reader_gets_text_and_own_answers_and_nothing_else(
     answer(store, assignment, "Dr. B", "c1", {"fracture": Value.PRESENT})
     sheet = open_sheet(workspace, store, assignment, "Dr. A", "c1")
     assert [field.name for field in dataclasses.fields(Sheet)] == [
-        "case_id", "text", "answers", "open_labels",
+        "case_id", "text", "answers", "comment", "open_labels",
     ]  # fmt: skip
     assert sheet.answers == {"edema": Value.PRESENT}
     assert sheet.text == "Made-up text number 1."

@@ -55,7 +55,7 @@ class VotesForm(NamedTuple):
     file: str | None
     cohort: str | None
     need: str
-    """A number, or empty: over half."""
+    """A number, or empty: as recorded."""
 
     replace: bool
 
@@ -192,7 +192,7 @@ def _need(typed: str) -> int | None:
     if number and not (number.isascii() and number.isdecimal() and int(number)):
         raise DataError(
             "the number of equal votes is not a number from 1. Correct it, or leave it "
-            "empty for over half of the readers."
+            "empty for the rule recorded."
         )
     return int(number) if number else None
 

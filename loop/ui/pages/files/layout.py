@@ -165,7 +165,7 @@ def _votes() -> Form:
                 cohort = gr.Dropdown(
                     [], label="Cohort that was read", elem_id="votes-cohort"
                 )
-                need = _text("Equal votes that make a label", "votes-need", "over half")
+                need = _text("Fewest equal votes", "votes-need", "as recorded")
                 replace = gr.Checkbox(
                     label="Replace all earlier votes of the readers in the file",
                     elem_id="votes-replace",

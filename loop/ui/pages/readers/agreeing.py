@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from loop.ui.chrome import Chrome
 from loop.ui.desk import Desk
 from loop.ui.jobs import Job
 from loop.ui.look import panel
-from loop.ui.pages.readers import publishing
+from loop.ui.pages.readers import assigning, publishing
 from loop.ui.pages.readers.at_hand import open_assignment, open_votes
 from loop.ui.pages.readers.section import Section
 from loop.ui.show import notice, show
@@ -78,6 +77,7 @@ def build(wire: Wire, chrome: Chrome) -> Section:
         report = panel(notice("Opening.", kind="wait"), elem_id="agreement")
         timer = gr.Timer(1, active=False)
         publish = publishing.build()
+        assign = assigning.build()
     inputs = [*chrome.context, label]
     outputs = [report, label, timer]
     for listener, name in (
@@ -100,14 +100,14 @@ def build(wire: Wire, chrome: Chrome) -> Section:
         box=box,
         show=open_,
         inputs=[label],
-        outputs=[*outputs, *publish.outputs],
+        outputs=[*outputs, *publish.outputs, *assign.outputs],
     )
-    publishing.connect(wire, chrome, publish, _shown_after(label), section)
+    publishing.connect(
+        wire, chrome, publish, (label, look), [*outputs, *publish.outputs]
+    )
+    shown = (publish.outputs, publishing.show_publishable)
+    assigning.connect(wire, chrome, assign, shown)
     return section
-
-
-def _shown_after(label: gr.Dropdown) -> tuple[gr.Dropdown, Callable[..., list[Any]]]:
-    return label, look
 
 
 def open_(
@@ -117,6 +117,7 @@ def open_(
     return [
         *look(visit, prompt, cohort, label),
         *publishing.show_publishable(visit, cohort),
+        *assigning.show_assigning(visit, cohort),
     ]
 
 

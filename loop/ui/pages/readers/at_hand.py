@@ -72,7 +72,7 @@ def open_turnout(desk: Desk, assignment: Assignment, basis: Basis) -> Turnout | 
     """
     turnout: Turnout | None = desk.memo.get(
         ("turnout", basis.cohort, basis.taxonomy, basis.recorded),
-        lambda: read_turnout(desk.workspace, assignment.cohort, assignment.taxonomy),
+        lambda: read_turnout(desk.workspace, assignment.cohort),
     )
     return turnout
 

@@ -10,10 +10,17 @@ import gradio as gr
 from loop.people.users import Right
 from loop.review.reading.adjudication import DECIDABLE, Adjudicated
 from loop.review.reading.assignment import Assignment
-from loop.review.reading.disputes import Dispute, Disputes
+from loop.review.reading.basis import read_basis
+from loop.review.reading.comments import read_comments
+from loop.review.reading.disputes import Dispute, Disputes, reader_letters
+from loop.review.reading.foreseen import voting_names
 from loop.review.reading.pending import Pending, read_pending
 from loop.review.reading.sheet import open_sheet
-from loop.ui.pages.readers.at_hand import open_assignment, open_disputes
+from loop.ui.pages.readers.at_hand import (
+    open_assignment,
+    open_disputes,
+    open_turnout,
+)
 from loop.ui.show import show
 from loop.ui.wiring import Visit
 
@@ -38,6 +45,9 @@ class Scene(NamedTuple):
     assignment: Assignment
     disputes: Disputes
     pending: Pending
+    named: bool
+    """Whether readers are shown by name, not by letter."""
+
     rows: Sequence[Dispute]
     """Those that are listed."""
 
@@ -60,7 +70,7 @@ def find_scene(visit: Visit, cohort: str | None, chosen: Chosen) -> Scene:
     rows = [row for row in disputes.rows if _listed(row, chosen, pending)]
     pair = visit.data.get("case"), visit.data.get("label")
     found = (n for n, row in enumerate(rows) if (row.case_id, row.label) == pair)
-    return Scene(assignment, disputes, pending, rows, next(found, 0))
+    return Scene(assignment, disputes, pending, named, rows, next(found, 0))
 
 
 def _listed(row: Dispute, chosen: Chosen, pending: Pending) -> bool:
@@ -103,6 +113,21 @@ def save_button(waiting: int) -> Any:
     )
 
 
+def _comments(visit: Visit, scene: Scene, case_id: str) -> list[tuple[str, str]]:
+    """Return what readers who voted noted on a case, named as their votes are."""
+    desk, assignment = visit.desk, scene.assignment
+    basis = read_basis(desk.workspace, assignment)
+    turnout = open_turnout(desk, assignment, basis)
+    if turnout is None:
+        return []
+    letters = reader_letters(assignment.cohort, turnout.readers, case_id)
+    found = []
+    for one in read_comments(desk.store, assignment, case_id):
+        for name in voting_names(desk.workspace, turnout.readers, one.reader):
+            found.append((name if scene.named else letters[name], one.comment))
+    return sorted(found)
+
+
 def _panel(visit: Visit, scene: Scene, made: Adjudicated | None) -> str:
     row = scene.rows[scene.at] if scene.rows else None
     first = scene.at - scene.at % PER_PAGE
@@ -121,6 +146,7 @@ def _panel(visit: Visit, scene: Scene, made: Adjudicated | None) -> str:
         text=open_sheet(desk.workspace, store, assignment, reader, row.case_id).text
         if row
         else "",
+        comments=_comments(visit, scene, row.case_id) if row else (),
         pending=scene.pending,
         marks=DECIDABLE,
         made=made,

@@ -17,9 +17,11 @@ from loop.review.reading.answers import (
     defer_case,
     read_answers,
 )
-from loop.review.reading.assignment import Assignment
+from loop.review.reading.assignment import Assignment, positions
 from loop.review.reading.basis import read_basis
+from loop.review.reading.comments import LONGEST, keep_comment
 from loop.review.reading.foreseen import voted_cases
+from loop.review.reading.plans import cases_to_read
 from loop.review.reading.progress import Way, find_way
 from loop.review.reading.sheet import Sheet, open_sheet
 from loop.ui.chrome import Chrome
@@ -103,7 +105,19 @@ def act(visit: Visit, _prompt: str | None, cohort: str | None) -> list[Any]:
     doing = _ACTS.get(str(visit.data.get("act")))
     if doing is None:
         raise DataError("the page asked for something unknown. Load it again.")
-    return doing(visit, assignment, str(visit.data.get("case", "")))
+    case_id = str(visit.data.get("case", ""))
+    _require_given(visit, assignment, case_id)
+    return doing(visit, assignment, case_id)
+
+
+def _require_given(visit: Visit, assignment: Assignment, case_id: str) -> None:
+    """Refuse a case that this reader was not given; one of no cohort is said later."""
+    known = case_id in positions(assignment.cohort)
+    if known and case_id not in cases_to_read(*_who(visit, assignment)):
+        raise DataError(
+            f"case {case_id!r} is not among the cases that you were given; nothing was "
+            "saved. Load the page again to go on with those that are."
+        )
 
 
 def _answer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
@@ -115,6 +129,16 @@ def _answer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
     answer(store, assignment, reader, case_id, values, visit.desk.now)
     way = find_way(store, assignment, reader, case_id)
     return [_progress(visit, assignment, way), gr.skip(), _kept(visit, assignment, way)]
+
+
+def _comment(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+    said = visit.data.get("comment")
+    if not isinstance(said, str):
+        raise DataError("the page sent no comment. Load it again.")
+    store, _, reader = _who(visit, assignment)
+    keep_comment(store, assignment, reader, case_id, said, visit.desk.now)
+    time = visit.desk.now().strftime("%H:%M:%S")
+    return [gr.skip(), gr.skip(), _say(f"comment kept {time} UTC")]
 
 
 def _rest(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
@@ -145,12 +169,14 @@ def _defer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
     defer_case(store, assignment, reader, case_id, visit.desk.now)
     way = find_way(store, assignment, reader)
     alone = way.here == case_id
-    said = "this is the only case left" if alone else f"{case_id} is put off"
+    skipped = f"{case_id} is skipped: it comes back after all others"
+    said = "this is the only case left" if alone else skipped
     return _at(visit, assignment, way, _say(said))
 
 
 _ACTS: dict[str, Callable[[Visit, Assignment, str], list[Any]]] = {
     "answer": _answer,
+    "comment": _comment,
     "rest": _rest,
     "next": _next,
     "previous": _previous,
@@ -205,6 +231,7 @@ def _sheet(visit: Visit, assignment: Assignment, way: Way) -> str:
         sheet=sheet,
         way=way,
         key=assignment.key,
+        longest=LONGEST,
         groups=_groups(assignment, sheet),
         values=list(Value),
     )

@@ -1,10 +1,10 @@
-"""Publishing: complete readings become votes, and the votes a reference version."""
+"""Publishing: which marks would change, and on confirmation a reference version."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import gradio as gr
 
@@ -17,17 +17,51 @@ from loop.review.reading.progress import measure_progress
 from loop.review.reading.publication import (
     Publication,
     Published,
+    preview_publication,
     publish_readings,
 )
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
 from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
-from loop.ui.pages.readers.section import Section
 from loop.ui.show import show
 from loop.ui.wiring import Visit, Wire
 
-OVER_HALF = "over half"
+RECORDED = "as recorded"
 MOST_NEEDED = 15
+_COUNTS = tuple(str(number) for number in range(1, MOST_NEEDED + 1))
+
+MOST_LISTED = 100
+"""Changes of single marks that a preview lists; the rest is counted."""
+
+
+class Asked(NamedTuple):
+    """What the form says, in the order of its inputs. Untrusted."""
+
+    readers: list[str] | None
+    need: str | None
+    pseudonyms: bool | None
+    lose: bool | None
+
+    @property
+    def publication(self) -> Publication:
+        """The same, to be previewed.
+
+        Raises
+        ------
+        DataError
+            No reader is chosen, or the number of votes is none.
+        """
+        if not self.readers:
+            raise DataError("no reader is chosen. Tick whose readings become votes.")
+        recorded = self.need in (None, RECORDED)
+        if not recorded and self.need not in _COUNTS:
+            raise DataError("the number of equal votes is none. Choose another.")
+        return Publication(
+            readers=tuple(self.readers),
+            need=None if recorded else int(str(self.need)),
+            pseudonymous=bool(self.pseudonyms),
+            replace=bool(self.lose),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,32 +74,46 @@ class Publishing:
     need: gr.Dropdown
     pseudonyms: gr.Checkbox
     lose: gr.Checkbox
+    look: gr.Button
+    preview: gr.HTML
+    confirm: gr.Column
+    why: gr.Textbox
+    digest: gr.State
     publish: gr.Button
 
     @property
     def outputs(self) -> list[Any]:
         """What `show_publishable` fills."""
-        return [self.table, self.form, self.readers, self.lose]
+        return [self.table, self.form, self.readers, self.lose, *self.previewed]
+
+    @property
+    def previewed(self) -> list[Any]:
+        """What `show_preview` fills."""
+        return [self.preview, self.confirm, self.why, self.digest, self.publish]
 
     @property
     def inputs(self) -> list[Any]:
-        """What is published, and how."""
+        """What is published, and how; the fields of `Asked`."""
         return [self.readers, self.need, self.pseudonyms, self.lose]
 
 
 def build() -> Publishing:
-    """Add the form."""
+    """Add the form, and the preview that has to be confirmed."""
     table = panel(elem_id="readings")
-    counts = [(f"{n} equal votes", str(n)) for n in range(1, MOST_NEEDED + 1)]
+    counts = [(f"over half, and at least {n} equal votes", n) for n in _COUNTS[1:]]
     with gr.Column(visible=False, elem_id="publish-form") as form:
         with gr.Row():
             readers = gr.CheckboxGroup(
                 [], label="Publish the complete cases of", elem_id="publish-readers"
             )
             need = gr.Dropdown(
-                [("over half of all readers", OVER_HALF), *counts],
-                value=OVER_HALF,
-                label="A label needs",
+                [
+                    ("as recorded with the votes before", RECORDED),
+                    ("over half of those who read the case", "1"),
+                    *counts,
+                ],
+                value=RECORDED,
+                label="A mark needs",
                 elem_id="publish-need",
             )
         with gr.Row():
@@ -77,9 +125,15 @@ def build() -> Publishing:
                 label="Earlier votes on cases that are not complete may be lost",
                 elem_id="publish-lose",
             )
-        publish = gr.Button(
-            "Publish: make votes and a reference version", elem_id="publish"
-        )
+        look = gr.Button("Show which marks would change", elem_id="publish-look")
+        preview = panel(elem_id="publish-preview")
+        with gr.Column(visible=False, elem_id="publish-confirm") as confirm:
+            why = gr.Textbox(
+                label="Reason (stands in the ledger)",
+                elem_id="publish-why",
+                max_lines=2,
+            )
+            publish_it = gr.Button("Publish", variant="primary", elem_id="publish")
     return Publishing(
         table=table,
         form=form,
@@ -87,7 +141,13 @@ def build() -> Publishing:
         need=need,
         pseudonyms=pseudonyms,
         lose=lose,
-        publish=publish,
+        look=look,
+        preview=preview,
+        confirm=confirm,
+        why=why,
+        # Stays on the server: the browser cannot say that it saw something else.
+        digest=gr.State(None),
+        publish=publish_it,
     )
 
 
@@ -96,26 +156,39 @@ def connect(
     chrome: Chrome,
     form: Publishing,
     after: tuple[gr.Dropdown, Callable[..., list[Any]]],
-    section: Section,
+    outputs: list[Any],
 ) -> None:
     """Connect the form; `after` says what the section shows once it is done."""
     label, look = after
 
-    def handle(
+    def preview_it(
+        visit: Visit, _prompt: str | None, cohort: str | None, *values: Any
+    ) -> list[Any]:
+        return show_preview(visit, cohort, Asked(*values))
+
+    def publish_it(
         visit: Visit, prompt: str | None, cohort: str | None, *values: Any
     ) -> list[Any]:
-        chosen, *wanted = values
-        made = publish(visit, cohort, *wanted)
+        chosen, *asked, why, digest = values
+        made = publish(visit, cohort, Asked(*asked), why=why, digest=digest)
         shown = look(visit, prompt, cohort, chosen)
         return [*shown, *show_publishable(visit, cohort, made)]
 
     wire.on(
+        form.look.click,
+        preview_it,
+        right=Right.IMPORT,
+        name="publish_preview",
+        inputs=[*chrome.context, *form.inputs],
+        outputs=form.previewed,
+    )
+    wire.on(
         form.publish.click,
-        handle,
+        publish_it,
         right=Right.IMPORT,
         name="publish_readings",
-        inputs=[*chrome.context, label, *form.inputs],
-        outputs=section.outputs,
+        inputs=[*chrome.context, label, *form.inputs, form.why, form.digest],
+        outputs=outputs,
     )
 
 
@@ -127,7 +200,7 @@ def show_publishable(
         assignment = open_assignment(visit, cohort)
         found = _foresee(visit, assignment)
     except DataError:
-        return ["", gr.Column(visible=False), gr.skip(), gr.skip()]
+        return ["", gr.Column(visible=False), gr.skip(), gr.skip(), *_no_preview()]
     ready = [one.reader for one in found if one.complete]
     may = visit.user.may(Right.IMPORT)
     table = show(
@@ -142,7 +215,13 @@ def show_publishable(
         gr.Column(visible=bool(may and ready)),
         gr.CheckboxGroup(choices=ready, value=ready),
         gr.Checkbox(value=False, visible=any(one.lost for one in found)),
+        *_no_preview(),
     ]
+
+
+def _no_preview() -> list[Any]:
+    """Return the outputs before anybody looked at what would change."""
+    return ["", gr.Column(visible=False), gr.Textbox(value=""), None, gr.skip()]
 
 
 def _foresee(visit: Visit, assignment: Assignment) -> tuple[Foreseen, ...]:
@@ -160,29 +239,60 @@ def _foresee(visit: Visit, assignment: Assignment) -> tuple[Foreseen, ...]:
     return found
 
 
-def publish(
-    visit: Visit,
-    cohort: str | None,
-    readers: list[str] | None,
-    need: str | None,
-    pseudonyms: bool | None,
-    lose: bool | None,
-) -> Published:
-    """Publish what the form says, and return what became of it.
+def show_preview(visit: Visit, cohort: str | None, asked: Asked) -> list[Any]:
+    """Return which marks would change, and what is needed to go on.
 
     Raises
     ------
     DataError
         No reader is chosen, there is nothing to publish, or votes would be lost that
-        may not be; nothing was changed.
+        may not be.
     """
-    if not readers:
-        raise DataError("no reader is chosen. Tick whose readings become votes.")
-    wanted = Publication(
-        readers=tuple(readers),
-        need=None if need in (None, OVER_HALF) else int(str(need)),
-        pseudonymous=bool(pseudonyms),
-        replace=bool(lose),
-    )
     desk, assignment = visit.desk, open_assignment(visit, cohort)
+    seen = preview_publication(
+        desk.workspace, desk.store, assignment, asked.publication, visit.actor
+    )
+    votes = seen.votes
+    shown = show(
+        "readers_changes.html.jinja",
+        seen=seen,
+        votes=votes,
+        label=assignment.taxonomy.find,
+        most=MOST_LISTED,
+    )
+    number = len(votes.changes.rows) if votes.changes else 0
+    what = f": change {number} marks" if number else ""
+    return [
+        shown,
+        gr.Column(visible=True),
+        gr.skip(),
+        votes.digest,
+        gr.Button(value=f"Publish{what}"),
+    ]
+
+
+def publish(
+    visit: Visit,
+    cohort: str | None,
+    asked: Asked,
+    *,
+    why: str | None,
+    digest: str | None,
+) -> Published:
+    """Publish what was previewed, and return what became of it.
+
+    Raises
+    ------
+    ConflictError
+        It would not be what was previewed; nothing was changed.
+    DataError
+        There is no reason, or nothing was previewed; nothing was changed.
+    """
+    if not digest:
+        raise DataError(
+            "nobody looked at the marks that would change. Press `Show which marks "
+            "would change` first; nothing was published."
+        )
+    desk, assignment = visit.desk, open_assignment(visit, cohort)
+    wanted = replace(asked.publication, reason=str(why or ""), expected=str(digest))
     return publish_readings(desk.workspace, desk.store, assignment, wanted, visit.actor)
