@@ -99,7 +99,9 @@ def test_the_sheet_of_keys_opens_with_a_question_mark(shared_alone, new_page):
     page = new_page()
     open_overview(page, shared_alone)
     page.keyboard.press("?")
-    assert page.locator("dialog#keys[open] h2").inner_text() == "Keys on the page Overview"
+    assert (
+        page.locator("dialog#keys[open] h2").inner_text() == "Keys on the page Overview"
+    )
     page.keyboard.press("Escape")
     assert page.locator("dialog#keys[open]").count() == 0
 

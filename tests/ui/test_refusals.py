@@ -21,9 +21,10 @@ WHERE = """([control, message]) => {
   const pressed = document.querySelector(control).getBoundingClientRect();
   const told = document.querySelector(message).getBoundingClientRect();
   const apart = Math.max(told.top - pressed.bottom, pressed.top - told.bottom, 0);
-  const seen = told.bottom <= innerHeight && told.top >= 0 && told.width > 0;
+  const seen = told.bottom <= innerHeight + 1 && told.top >= -1 && told.width > 0;
   return [apart, seen];
 }"""
+UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 NEAR_PX = 160
 """A label, a box and its frame may lie between a control and what is said of it."""
 
@@ -150,7 +151,8 @@ def test_a_right_that_was_taken_away_is_told_at_the_control(
     person = "Dr Approver" if name == "Versions" else "Dr Editor"
     with serving(workspace) as url:
         page = open_page(new_page, url, name, person)
-        page.wait_for_selector(ACTING[name][0])
+        page.wait_for_selector(ACTING[name][0], state="attached")
+        page.evaluate(UNFOLD)
         set_roles(workspace, person, [Role.READER])
         for control in ACTING[name]:
             refused(page, control, "takes the role")
