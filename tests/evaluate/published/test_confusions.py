@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.proportion import proportion_confint
+from scipy.stats import beta, binomtest, norm
 
 from loop.evaluate.published.confusions import solve
 from loop.evaluate.published.limits import METHODS, exact_limits
@@ -84,17 +84,39 @@ def test_exact_limits_are_those_of_the_package(k):
     assert (low[0], high[0]) == pytest.approx(clopper_pearson(k, 150))
 
 
-@pytest.mark.parametrize(
-    ("method", "name"),
-    [("Clopper-Pearson", "beta"), ("Wilson", "wilson"), ("Jeffreys", "jeffreys"),
-     ("Agresti-Coull", "agresti_coull"), ("Wald", "normal")],
-)  # fmt: skip
+def _wald(centre, of):
+    half = norm.ppf(0.975) * (centre * (1 - centre) / of) ** 0.5
+    return max(centre - half, 0), min(centre + half, 1)
+
+
+KNOWN = {
+    "Clopper-Pearson": lambda k, n: binomtest(k, n).proportion_ci(method="exact"),
+    "Wilson": lambda k, n: binomtest(k, n).proportion_ci(method="wilson"),
+    "Jeffreys": lambda k, n: beta.interval(0.95, k + 0.5, n - k + 0.5),
+    "Agresti-Coull": lambda k, n: _wald(
+        (k + norm.ppf(0.975) ** 2 / 2) / (n + norm.ppf(0.975) ** 2),
+        n + norm.ppf(0.975) ** 2,
+    ),
+    "Wald": lambda k, n: _wald(k / n, n),
+}
+
+
+@pytest.mark.parametrize("method", KNOWN)
 @pytest.mark.parametrize(("k", "n"), [(4, 40), (1, 9), (298, 300)])
-def test_each_method_gives_the_limits_of_a_known_library(method, name, k, n):
-    """Against statsmodels, inside the ends where conventions differ."""
+def test_each_method_gives_the_limits_of_scipy_or_of_its_closed_form(method, k, n):
+    """Inside the ends where conventions differ."""
     low, high = METHODS[method](np.array([k]), np.array([n]), 0.95)
-    expected = proportion_confint(k, n, method=name)
-    assert (low[0], high[0]) == pytest.approx(expected, abs=1e-9)
+    expected = KNOWN[method](k, n)
+    assert (low[0], high[0]) == pytest.approx(tuple(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_interval_leaves_zero_and_one(method):
+    """Without a success it begins at 0, without a failure it ends at 1."""
+    low, high = METHODS[method](np.array([0, 7]), np.array([7, 7]), 0.95)
+    assert low[0] == 0
+    assert high[1] == 1
+    assert low[1] == pytest.approx(1 - high[0])
 
 
 def test_share_of_positives_inverts_the_rates():
