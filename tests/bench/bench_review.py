@@ -320,7 +320,9 @@ def time_reading(server: Server) -> list[Line]:
     times = list(read_on(tab, 60))
     return [
         *lines,
-        measure(server, "a reader's 'mark the rest absent'", 150, [one for one, _ in times]),
+        measure(
+            server, "a reader's 'mark the rest absent'", 150, [one for one, _ in times]
+        ),
         measure(server, "a reader's next case", 150, [one for _, one in times]),
     ]
 
