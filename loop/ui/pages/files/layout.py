@@ -26,7 +26,8 @@ _COHORT_HINT = (
 )
 _VOTES_HINT = (
     "CSV with the columns reader, case_id, label and value (present, absent or "
-    "uncertain). The majority of all readers becomes the next reference version."
+    "uncertain). What over half of those who voted on a case say becomes the next "
+    "reference version."
 )
 _VERDICTS_HINT = (
     "A verdict file, YAML or CSV, as written by hand or exported above. Its verdicts "
