@@ -58,6 +58,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         count=numbers.count,
         listed=numbers.listed,
         when=_when,
+        local=_local,
         words=_words,
         drawing=Markup,
     )
@@ -67,6 +68,14 @@ def _environment() -> ImmutableSandboxedEnvironment:
 def _when(time: str) -> str:
     """Return an ISO time as ``2026-11-22 04:27``, UTC."""
     return time[:16].replace("T", " ")
+
+
+def _local(time: str) -> Markup:
+    """Return an ISO time that the browser shows in its own time zone.
+
+    Without a script it reads ``2026-11-22 04:27 UTC``.
+    """
+    return Markup('<time datetime="{}">{} UTC</time>').format(time, _when(time))
 
 
 def _words(name: object) -> str:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
 from threading import Lock
+from typing import NamedTuple
 
 from loop.review.kept import KeptVerdict, VerdictState
 from loop.review.queue.build import Queue
@@ -12,6 +16,15 @@ from loop.review.queue.records import Progress, QueueItem, RunLine
 from loop.review.reservations import Reservation
 
 Pair = tuple[str, str]
+
+PAUSE_S = 300
+"""Seconds without a verdict that are a pause and not a slow case."""
+
+FEWEST = 5
+"""Submissions from which on a pace is told."""
+
+_RECENT = 40
+"""Submissions that a pace is taken from."""
 
 _STANDING = frozenset({VerdictState.OPEN, VerdictState.ADDRESSED})
 
@@ -40,6 +53,65 @@ def mark_progress(
     holders = {one.case_id: one.actor for one in reserved}
     items = tuple(_marked(item, by_pair, holders, queue.line) for item in queue.items)
     return replace(queue, items=items)
+
+
+def hide_others(queue: Queue, reviewer: str) -> Queue:
+    """Return a marked queue as who judges blind to others may see it.
+
+    What `reviewer` has judged stays as it is; all else looks as if nobody had.
+    """
+    items = tuple(
+        item
+        if not item.reviewers or reviewer in item.reviewers
+        else replace(item, reviewers=(), progress=Progress.UNREVIEWED)
+        for item in queue.items
+    )
+    return replace(queue, items=items)
+
+
+class Pace(NamedTuple):
+    """How far one reviewer is with some items."""
+
+    judged: int
+    total: int
+    minutes: int | None
+    """For what is left, at the pace of late; None until that is known."""
+
+
+def measure_pace(
+    items: Iterable[QueueItem], reviewer: str, times: Sequence[str]
+) -> Pace:
+    """Return how much `reviewer` has judged and how long the rest would take.
+
+    The pace is the median time between two of the last submissions; longer pauses than
+    `PAUSE_S` are none of it. It is known from `FEWEST` submissions on.
+
+    Parameters
+    ----------
+    items
+        Those to judge; what cannot be judged does not count.
+    times
+        When the reviewer handed in verdicts, ISO 8601, oldest first.
+
+    Examples
+    --------
+    >>> times = [f"2026-01-05T09:0{minute}:00Z" for minute in range(5)]
+    >>> measure_pace([], "Ann", times)
+    Pace(judged=0, total=0, minutes=0)
+    """
+    judged = total = 0
+    for item in items:
+        if item.label:
+            total += 1
+            judged += reviewer in item.reviewers
+    if len(times) < FEWEST:
+        return Pace(judged, total, None)
+    recent = [datetime.fromisoformat(one) for one in times[-_RECENT:]]
+    gaps = [(b - a).total_seconds() for a, b in pairwise(recent)]
+    gaps = [gap for gap in gaps if gap <= PAUSE_S]
+    if not gaps:
+        return Pace(judged, total, None)
+    return Pace(judged, total, round((total - judged) * median(gaps) / 60))
 
 
 class MarkedQueue:

@@ -133,7 +133,7 @@ class QueueFilter:
     kinds: frozenset[Kind] = frozenset()
     sections: frozenset[Section] = frozenset()
     text: str = ""
-    """Words of the case text, or a part of the case id, in any case; never a pattern."""
+    """Words of the case text or part of the case id, in any case; never a pattern."""
 
     reviewers: frozenset[str] = frozenset()
     """Only what one of them has judged."""

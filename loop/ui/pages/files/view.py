@@ -74,8 +74,8 @@ def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
         ),
         Shelf(
             "Verdicts",
-            "all that were given on this cohort, with their exemplars; can be brought in "
-            "again. The notes of reviewers are only in the files that say so",
+            "all that were given on this cohort, with their exemplars; can be brought "
+            "in again. The notes of reviewers are only in the files that say so",
             links(
                 "verdicts.yaml",
                 "verdicts.csv",

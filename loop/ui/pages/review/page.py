@@ -6,21 +6,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import parse_qsl
 
 import gradio as gr
 
 from loop.people.users import Right
-from loop.ui.chrome import Chrome
+from loop.ui.chrome import Chrome, keep_page, keep_place, open_header
 from loop.ui.pages.page import Page
 from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.layout import Parts, build_parts
+from loop.ui.pages.review.place import follow_link
 from loop.ui.wiring import Wire
+
+LONGEST_LINK = 600
+"""Characters of an address that are looked at."""
 
 MARKED = "(...values) => [...values.slice(0, -1), window.ranloopSelection()]"
 """Puts the words that are marked in the case text in place of the last value."""
 
 LEAVE = "(...values) => { document.activeElement?.blur(); return values; }"
 """Takes the focus out of a text box, so that the next key is a shortcut again."""
+
+ASKED = """() => {
+  const asked = new URLSearchParams(location.search), kept = new URLSearchParams(asked);
+  for (const name of ['case', 'label', 'prompt', 'cohort']) kept.delete(name);
+  if (asked.has('case'))
+    history.replaceState(null, '', `/${kept.size ? `?${kept}` : ''}`);
+  return [asked.has('case') ? asked.toString() : ''];
+}"""
+"""Takes a linked pair out of the address: the next reload goes on where one is."""
 
 OVERWRITE = "() => document.activeElement?.select?.()"
 """Marks what a menu shows, so that what is typed next takes its place."""
@@ -30,8 +44,9 @@ SETTLE = """() => {
     ?.scrollIntoView({block: 'nearest'});
   for (const column of ['#review-middle', '#review-right'])
     document.querySelector(column)?.scrollTo(0, 0);
+  window.ranloopUnfold?.();
 }"""
-"""Brings the open pair into view."""
+"""Brings the open pair into view, with the fields that its form uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +76,36 @@ def build(wire: Wire, chrome: Chrome) -> ReviewPage:
         open_on_label=moves.open_on_label,
         place=parts.place,
     )
+
+
+def follow(visit: Visit, asked: object) -> None:
+    """Have the workbench open on the pair that an address asks for, if it does.
+
+    Parameters
+    ----------
+    asked
+        The query of the address; whatever else a browser sends is ignored.
+    """
+    query = dict(parse_qsl(asked[:LONGEST_LINK])) if isinstance(asked, str) else {}
+    pair = query.get("case", ""), query.get("label", "")
+    if not all(pair):
+        return
+    prompt, cohort, _ = open_header(visit)
+    at = (
+        _named(query.get("prompt", ""), prompt),
+        _named(query.get("cohort", ""), cohort),
+    )
+    if not all(at):
+        return
+    keep_place(visit, *at)
+    keep_page(visit, "review")
+    follow_link(visit, *at, pair)
+
+
+def _named(name: str, menu: gr.Dropdown) -> str:
+    """Return the choice called `name`, else the one that the menu stands on."""
+    known = [key for _, key in menu.choices]
+    return name if name in known else str(menu.value or "")
 
 
 def _wire_moves(wire: Wire, parts: Parts) -> None:
@@ -108,15 +153,29 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
         outputs=[parts.phrase, parts.status],
         js=MARKED,
     )
+    events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any], Right]] = (
+        ("review_submit", parts.submit.click, answers.hand_in, Right.JUDGE),
+        ("review_together", parts.together.act, answers.hand_in_together, Right.JUDGE),
+        ("review_offer", parts.offer.act, answers.take_offer, Right.SEE),
+    )
+    for name, listener, handler, right in events:
+        wire.on(
+            listener,
+            handler,
+            right=right,
+            name=name,
+            inputs=(*own, *parts.filters, *parts.fields),
+            outputs=parts.shown,
+            js=LEAVE,
+        ).then(None, js=SETTLE, queue=False)
     wire.on(
-        parts.submit.click,
-        answers.hand_in,
+        parts.alike.act,
+        answers.list_alike,
         right=Right.JUDGE,
-        name="review_submit",
-        inputs=(*own, *parts.filters, *parts.fields),
-        outputs=parts.shown,
-        js=LEAVE,
-    ).then(None, js=SETTLE, queue=False)
+        name="review_alike",
+        inputs=(parts.place,),
+        outputs=[parts.together],
+    )
     for menu in (parts.cause, parts.menus[0]):
         menu.focus(None, js=OVERWRITE, queue=False)
     parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
@@ -131,8 +190,17 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
         right=Right.JUDGE,
         name="review_reserve",
         inputs=inputs,
-        outputs=parts.shown,
+        outputs=parts.panels,
     )
+    wire.on(
+        parts.status.act,
+        answers.undo,
+        right=Right.JUDGE,
+        name="review_undo",
+        inputs=inputs,
+        outputs=parts.shown,
+        js=LEAVE,
+    ).then(None, js=SETTLE, queue=False)
     wire.on(
         parts.said.act,
         answers.change,
@@ -140,12 +208,12 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
         name="review_change",
         inputs=inputs,
         outputs=[parts.status, *parts.fields],
-    )
+    ).then(None, js=SETTLE, queue=False)
     wire.on(
         parts.withdraw.click,
         answers.take_back,
         right=Right.JUDGE,
         name="review_withdraw",
         inputs=(parts.place, parts.reason, *parts.filters),
-        outputs=[parts.reason, *parts.shown],
+        outputs=[parts.reason, *parts.panels],
     )
