@@ -222,7 +222,7 @@ class _Shelf:
     def _derive(
         self, changed: set[str], entries: Sequence[Entry], workspace: Workspace | None
     ) -> None:
-        """Work out the state of the verdicts that others or the ledger may have changed.
+        """Work out what became of these verdicts and of those they may have changed.
 
         A verdict depends on those that share a pair with it, and each of these, in
         what it still says of that pair, on those that share that pair.

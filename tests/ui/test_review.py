@@ -408,7 +408,7 @@ def test_undoing_gives_back_what_the_verdict_had_replaced(ann, desk):
 
 
 def test_what_no_longer_stands_is_not_undone_and_that_is_said(ann, desk):
-    """Another tab may have replaced or withdrawn it; another person never can undo it."""
+    """Another tab may have replaced it; another person never can undo it."""
     after = ann.submit(on(ann, "f1"), TERM)
     ann.submit(on(ann, "f1"), Form(judgement="guideline_ambiguous"))
     shown = ann.act(answers.undo, after["place"], right=Right.JUDGE)

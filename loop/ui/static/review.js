@@ -1,48 +1,40 @@
 // Review: the folded fields, ticked cases, and the link to a case.
 (() => {
-  const more = () => document.getElementById('review-more');
-  const toggle = () => more()?.querySelector('button.label-wrap');
-  const isOpen = () => toggle()?.classList.contains('open');
+  const button = () => document.getElementById('review-more');
+  const fields = () => document.getElementById('review-expert');
+
+  const fold = (open) => button()?.setAttribute('aria-expanded', String(open));
 
   // In use: a change is suggested, or one of the other folded fields is filled in.
-  const isUsed = () => [...more().querySelectorAll('input, textarea')].some((field) => {
+  const isUsed = () => [...fields().querySelectorAll('input, textarea')].some((field) => {
     if (field.type === 'radio') return field.checked && !['none', ''].includes(field.value);
-    return field.type === 'checkbox' ? field.checked : field.value.trim() !== '' && field.value !== 'Not said';
+    if (field.type === 'checkbox') return field.checked;
+    return !['', 'Not said'].includes(field.value.trim());
   });
 
-  const open = () => {
-    if (!more() || isOpen()) return;
-    // At once, so that a key reaches what it names before Gradio has opened it.
-    more().classList.add('is-opening');
-    toggle().click();
-  };
+  // What a form holds is seen; what somebody opened stays open.
+  window.ranloopUnfold = () => { if (fields() && isUsed()) fold(true); };
 
-  window.ranloopUnfold = () => { if (more() && isUsed()) open(); };
-
-  const tell = () => {
-    if (!toggle()) return;
-    toggle().setAttribute('aria-expanded', String(isOpen()));
-    if (isOpen()) more().classList.remove('is-opening');
-  };
-  new MutationObserver(tell).observe(document.documentElement, {subtree: true, childList: true, attributes: true, attributeFilter: ['class']});
+  document.addEventListener('click', (event) => {
+    if (event.target.closest?.('#review-more')) fold(button().getAttribute('aria-expanded') !== 'true');
+  });
 
   const isTyping = (element) => element.closest?.('textarea, select, [contenteditable], [role=combobox], input:not([type=radio]):not([type=checkbox])');
 
-  // Before the table of shortcuts looks for what is visible.
+  // A key for a folded field opens them, before the table of shortcuts looks for what is visible.
   window.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || !more()?.getClientRects().length) return;
-    const row = (window.ranloopKeys || []).find((one) => one.key === event.key && more().querySelector(one.target));
-    // A key that chooses nothing opens nothing.
-    if (row && !row.target.includes('value=none')) open();
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || document.querySelector('dialog[open]') || !button()?.getClientRects().length) return;
+    const row = (window.ranloopKeys || []).find((one) => one.key === event.key && fields().querySelector(one.target));
+    if (row && !row.target.includes('value=none')) fold(true);
   }, true);
 
   document.addEventListener('change', (event) => {
     const list = event.target.closest?.('[data-together]');
     if (!list) return;
     const ticked = [...list.querySelectorAll('input:checked')].map((box) => box.value);
-    const button = list.querySelector('[data-cases]');
-    button.dataset.cases = JSON.stringify(ticked);
-    button.disabled = ticked.length === 0;
+    const submit = list.querySelector('[data-cases]');
+    submit.dataset.cases = JSON.stringify(ticked);
+    submit.disabled = ticked.length === 0;
     list.querySelector('[data-ticked]').textContent = ticked.length;
   });
 

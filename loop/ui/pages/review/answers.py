@@ -52,7 +52,6 @@ from loop.ui.pages.review.showing import (
 from loop.ui.pages.review.views import render_together, suggest_for
 from loop.ui.wiring import Visit
 
-
 UNDONE = "undone by its author right after it was given"
 """Reason that an undone verdict is withdrawn with."""
 

@@ -13,10 +13,9 @@ from loop.ui.look import panel
 from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
 from loop.ui.pages.review.place import RESERVED, Place
 from loop.ui.pages.review.views import KIND_MARKS
-from loop.ui.show import notice
+from loop.ui.show import notice, show
 
 ALL = ("All", "")
-MORE = "More: suggested change, severity, cause, regression case"
 KINDS = (
     ALL,
     *((word.capitalize(), kind.value) for kind, (_, word) in KIND_MARKS.items()),
@@ -61,6 +60,9 @@ class Parts:
     search: gr.Textbox
     menus: Sequence[gr.Dropdown]
     """The other filters, in the order of `Filters`."""
+
+    count: gr.Textbox
+    """Changes of the menus so far; never shown."""
 
     queue: gr.HTML
     case: gr.HTML
@@ -111,6 +113,7 @@ def build_parts() -> Parts:
         token = gr.Textbox("0", visible=False, label="Form", elem_id="review-token")
         remark = panel(elem_id="review-remark")
         search, menus = _build_filters()
+        count = gr.Textbox("0", label="Changes", elem_id="review-count", min_width=0)
         with gr.Row(elem_id="review-columns"):
             queue = _column("review-list", "review-queue")
             case = _column("review-middle", "review-case")
@@ -132,6 +135,7 @@ def build_parts() -> Parts:
         remark=remark,
         search=search,
         menus=menus,
+        count=count,
         queue=queue,
         case=case,
         offer=offer,
@@ -185,12 +189,15 @@ def _build_fields() -> tuple[list[Any], gr.Button]:
     value = _radio("Right value", VALUES, "review-value")
     comment = gr.Textbox(
         label="Note for the team",
-        info="Seen by everyone who can open this workspace's review; never in a prompt.",
+        info="Seen by everyone who can open this workspace's review; never in a "
+        "prompt.",
         elem_id="review-comment",
         max_lines=5,
         min_width=0,
     )
-    with gr.Accordion(MORE, open=False, elem_id="review-more"):
+    # Gradio's own accordion makes its fields only when it is opened: no key finds them.
+    panel(show("review_more.html.jinja"), elem_id="review-unfold")
+    with gr.Column(elem_id="review-expert", min_width=0):
         action = _radio(
             "Suggested change",
             ACTIONS,

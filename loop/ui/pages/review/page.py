@@ -16,7 +16,7 @@ from loop.ui.pages.page import Page
 from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.layout import Parts, build_parts
 from loop.ui.pages.review.place import follow_link
-from loop.ui.wiring import Wire
+from loop.ui.wiring import Visit, Wire
 
 LONGEST_LINK = 600
 """Characters of an address that are looked at."""
@@ -38,6 +38,15 @@ ASKED = """() => {
 
 OVERWRITE = "() => document.activeElement?.select?.()"
 """Marks what a menu shows, so that what is typed next takes its place."""
+
+COUNT = """(...filters) => {
+  const said = JSON.stringify(filters), at = Date.now();
+  const last = window.ranloopFilters || {count: 0};
+  const twice = said === last.said && at - last.at < 1000;
+  window.ranloopFilters = {said, at, count: last.count + (twice ? 0 : 1)};
+  return [String(window.ranloopFilters.count)];
+}"""
+"""Counts changes of the menus: of an option that is clicked Gradio tells twice."""
 
 SETTLE = """() => {
   document.querySelector('#review-queue [aria-current=true]')
@@ -110,8 +119,9 @@ def _named(name: str, menu: gr.Dropdown) -> str:
 
 def _wire_moves(wire: Wire, parts: Parts) -> None:
     """Connect what goes through the queue; looking needs no more than that."""
-    typed = [parts.search.submit, *(menu.input for menu in parts.menus)]
-    changed = partial(gr.on, typed)
+    for menu in parts.menus:
+        menu.input(None, parts.filters, parts.count, js=COUNT, queue=False)
+    changed = partial(gr.on, [parts.search.submit, parts.count.change])
     events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
         ("review_choose", parts.queue.act, moves.choose),
         ("review_turn", parts.case.act, moves.turn),

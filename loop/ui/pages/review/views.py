@@ -156,7 +156,7 @@ def _line(visit: Visit, item: QueueItem, taxonomy: Taxonomy, place: Place) -> Ma
         )
         if len(made) >= _LINES:
             made.clear()
-        line = made[key] = Markup(html)  # noqa: S704  a template has escaped it
+        line = made[key] = Markup(html)
     return line
 
 
