@@ -164,6 +164,7 @@ WRONG = Form(judgement="model_wrong")
             {"value": "absent", "action": "exclusion", "phrase": "wet cough"},
         ),
         ("false_positive", "present", "absent", "Wet lungs", {"value": "absent"}),
+        ("false_positive", "present", "absent", "edema", {"value": "absent"}),
         ("false_negative", "absent", "present", "", {"value": "present"}),
         ("uncertain", "uncertain", "present", "hazy", {"value": "present"}),
         ("unparsed", None, None, "", None),
@@ -172,7 +173,7 @@ WRONG = Form(judgement="model_wrong")
 def test_the_likely_correction_is_that_the_reference_is_right(
     kind, predicted, reference, phrase, form
 ):
-    """A term of the guide is never suggested as an exclusion from it."""
+    """A label's own name or term is never suggested as an exclusion from it."""
     one = item(
         Kind(kind),
         Value(predicted) if predicted else None,

@@ -38,6 +38,23 @@
     list.querySelector('[data-ticked]').textContent = ticked.length;
   });
 
+  // What a menu shows is marked, so that what is typed next takes its place.
+  document.addEventListener('focusin', (event) => {
+    if (event.target.closest?.('#review-label, #review-cause')) event.target.select?.();
+  });
+
+  // Gradio gives each radio button a name of its own: then no browser knows of a group.
+  const group = () => {
+    for (const set of document.querySelectorAll('#review-right fieldset')) {
+      const name = `${set.id}-choice`;
+      for (const radio of set.querySelectorAll('input[type=radio]')) if (radio.name !== name) radio.name = name;
+      if (set.getAttribute('role') === 'radiogroup') continue;
+      set.setAttribute('role', 'radiogroup');
+      set.setAttribute('aria-label', set.querySelector('[data-testid=block-info]')?.textContent.trim() || '');
+    }
+  };
+  new MutationObserver(group).observe(document.documentElement, {subtree: true, childList: true});
+
   const copy = async (text) => {
     if (navigator.clipboard) return navigator.clipboard.writeText(text);
     // Without TLS a browser has no clipboard for pages from another machine.

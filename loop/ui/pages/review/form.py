@@ -210,7 +210,7 @@ def suggest(item: QueueItem, phrase: str, guide: Guide | None) -> Form | None:
 
     The reference is taken to be right, except of "No Finding" that no failing label
     explains. The phrase that the model read wrongly becomes an exclusion, unless the
-    guide names it as a term: then the rule is wrong somewhere else.
+    label is called so or the guide has it as a term: then something else is wrong.
 
     Parameters
     ----------
@@ -233,14 +233,17 @@ def suggest(item: QueueItem, phrase: str, guide: Guide | None) -> Form | None:
         judgement=Judgement.MODEL_WRONG.value,
         value=Value.PRESENT.value if present else Value.ABSENT.value,
     )
-    known = {term.casefold() for term in guide.terms} if guide else set()
-    if (
-        failure.kind is not Kind.FALSE_POSITIVE
-        or not phrase
-        or phrase.casefold() in known
-    ):
-        return form
-    return form._replace(action=EXCLUSION, phrase=phrase)
+    if failure.kind is Kind.FALSE_POSITIVE and phrase and not _names(guide, phrase):
+        return form._replace(action=EXCLUSION, phrase=phrase)
+    return form
+
+
+def _names(guide: Guide | None, phrase: str) -> bool:
+    """Whether a phrase is the label's name or one of its terms, or a part of one."""
+    if guide is None:
+        return False
+    said = phrase.casefold()
+    return any(said in one.casefold() for one in (guide.name, *guide.terms))
 
 
 def describe(form: Form) -> str:

@@ -122,8 +122,9 @@ def build_parts() -> Parts:
                 with gr.Column(elem_id="review-form", min_width=0):
                     fields, take = _build_fields()
                     _, _, _, cause, _, phrase, *_ = fields
+                with gr.Column(elem_id="review-foot", min_width=0):
                     submit, reserve = _build_buttons()
-                status = panel(elem_id="review-status")
+                    status = panel(elem_id="review-status")
                 alike = panel(elem_id="review-alike")
                 together = panel(elem_id="review-together-list")
                 said = panel(elem_id="review-said")

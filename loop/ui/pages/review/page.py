@@ -36,17 +36,15 @@ ASKED = """() => {
 }"""
 """Takes a linked pair out of the address: the next reload goes on where one is."""
 
-OVERWRITE = "() => document.activeElement?.select?.()"
-"""Marks what a menu shows, so that what is typed next takes its place."""
-
-COUNT = """(...filters) => {
-  const said = JSON.stringify(filters), at = Date.now();
-  const last = window.ranloopFilters || {count: 0};
-  const twice = said === last.said && at - last.at < 1000;
-  window.ranloopFilters = {said, at, count: last.count + (twice ? 0 : 1)};
-  return [String(window.ranloopFilters.count)];
+COUNT = """(...menus) => {
+  const said = JSON.stringify(menus), last = window.ranloopFilters || {count: 0};
+  const shown = document.querySelector('[data-menus]')?.dataset.menus;
+  const now = shown === last.shown ? last.said : shown;
+  if (said !== now) window.ranloopFilters = {said, shown, count: last.count + 1};
+  return [String(window.ranloopFilters?.count || 0)];
 }"""
-"""Counts changes of the menus: of an option that is clicked Gradio tells twice."""
+"""Counts real changes of the menus: Gradio tells of a clicked option twice, and of a
+menu that is merely left. What counts is what the list shows, or was asked for since."""
 
 SETTLE = """() => {
   document.querySelector('#review-queue [aria-current=true]')
@@ -120,7 +118,7 @@ def _named(name: str, menu: gr.Dropdown) -> str:
 def _wire_moves(wire: Wire, parts: Parts) -> None:
     """Connect what goes through the queue; looking needs no more than that."""
     for menu in parts.menus:
-        menu.input(None, parts.filters, parts.count, js=COUNT, queue=False)
+        menu.input(None, parts.menus, parts.count, js=COUNT, queue=False)
     changed = partial(gr.on, [parts.search.submit, parts.count.change])
     events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
         ("review_choose", parts.queue.act, moves.choose),
@@ -186,8 +184,6 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
         inputs=(parts.place,),
         outputs=[parts.together],
     )
-    for menu in (parts.cause, parts.menus[0]):
-        menu.focus(None, js=OVERWRITE, queue=False)
     parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
 
 

@@ -135,7 +135,7 @@ def show_panels(
         place=place,
         token=str(place.serial),
         remark=render_remark(visit, place),
-        queue=render_queue(visit, place, sight),
+        queue=render_queue(visit, place, sight, filters),
         case=render_case(visit, place, sight, filters.search),
         offer=render_offer(visit, place, sight),
         status=render_status(status, place) if visit.user.may(Right.JUDGE) else "",

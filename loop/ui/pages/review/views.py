@@ -38,6 +38,7 @@ from loop.ui.pages.review.ground import (
 from loop.ui.pages.review.place import (
     FOLLOW,
     PAGE_SIZE,
+    Filters,
     Place,
     find_place,
     link_of,
@@ -97,7 +98,7 @@ def render_remark(visit: Visit, place: Place) -> str:
     )
 
 
-def render_queue(visit: Visit, place: Place, sight: Sight) -> str:
+def render_queue(visit: Visit, place: Place, sight: Sight, filters: Filters) -> str:
     """Return one page of the list."""
     start = _start(place, sight)
     taxonomy = taxonomy_of(visit.desk, place)
@@ -110,6 +111,7 @@ def render_queue(visit: Visit, place: Place, sight: Sight) -> str:
         lines=Markup("").join(lines),
         pace=measure_pace(sight.items, visit.user.name, times) if may else None,
         blind=place.blind,
+        menus=json.dumps(filters[1:], ensure_ascii=False, separators=(",", ":")),
         start=start,
         size=PAGE_SIZE,
         matching=len(sight.items),
