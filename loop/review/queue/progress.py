@@ -99,11 +99,9 @@ def measure_pace(
     >>> measure_pace([], "Ann", times)
     Pace(judged=0, total=0, minutes=0)
     """
-    judged = total = 0
-    for item in items:
-        if item.label:
-            total += 1
-            judged += reviewer in item.reviewers
+    said = [item.reviewers for item in items if item.failure.label]
+    total = len(said)
+    judged = sum(1 for names in said if names and reviewer in names)
     if len(times) < FEWEST:
         return Pace(judged, total, None)
     recent = [datetime.fromisoformat(one) for one in times[-_RECENT:]]

@@ -26,6 +26,8 @@ from loop.ui.wiring import Visit
 
 _STANDS = frozenset({VerdictState.OPEN, VerdictState.ADDRESSED})
 
+_FINISHED = "SELECT count(*) FROM runs WHERE finished IS NOT NULL"
+
 Evidence = Mapping[str, Mapping[str, Sequence[Span]]]
 """Case id to label to where its evidence stands."""
 
@@ -99,7 +101,7 @@ def place_on(desk: Desk, prompt: str, cohort: str, run: str) -> Place | None:
 
 def _place(desk: Desk, prompt: str, cohort: str, run: RunRecord) -> Place:
     record = read_record(desk.workspace, cohort)
-    ((runs,),) = desk.store.read("SELECT count(*) FROM runs WHERE finished IS NOT NULL")
+    ((runs,),) = desk.store.read(_FINISHED)
     stamp = (
         protocol_digest(desk.workspace),
         read_taxonomy(desk.workspace.labels).digest,
@@ -276,7 +278,11 @@ def verdicts_on(sight: Sight) -> list[KeptVerdict]:
 
 def find_newer(desk: Desk, place: Place) -> Newer | None:
     """Return what is newer than what the page was opened on, or None."""
-    newest = desk.latest_run(place.prompt, place.cohort)
+    ((runs,),) = desk.store.read(_FINISHED)
+    newest = desk.memo.get(
+        ("newest run", place.prompt, place.cohort, runs),
+        lambda: desk.latest_run(place.prompt, place.cohort),
+    )
     if newest.id != place.run:
         shown = name_run(desk, place.run)
         return Newer(shown, name_run(desk, newest.id), 0)

@@ -103,7 +103,10 @@ def render_queue(visit: Visit, place: Place, sight: Sight, filters: Filters) -> 
     start = _start(place, sight)
     taxonomy = taxonomy_of(visit.desk, place)
     shown = sight.items[start : start + PAGE_SIZE]
-    lines = [_line(visit, item, taxonomy, place) for item in shown]
+    made: dict[object, Markup] = visit.desk.memo.get(
+        ("lines", place.run, place.reference, place.stamp), dict
+    )
+    lines = [_line(made, item, taxonomy, place) for item in shown]
     times = [one.created for one in said_by(visit, sight)]
     may = visit.user.may(Right.JUDGE)
     return show(
@@ -130,13 +133,12 @@ def _start(place: Place, sight: Sight) -> int:
     return min(max(start, 0), last) // PAGE_SIZE * PAGE_SIZE
 
 
-def _line(visit: Visit, item: QueueItem, taxonomy: Taxonomy, place: Place) -> Markup:
+def _line(
+    made: dict[object, Markup], item: QueueItem, taxonomy: Taxonomy, place: Place
+) -> Markup:
     """Return one pair of the list, made once for each way in which it is shown."""
     current = (item.case_id, item.label) == place.pair
     key = (item.place, item.progress, item.reviewers, item.reserved_by, current)
-    made: dict[object, Markup] = visit.desk.memo.get(
-        ("lines", place.run, place.reference, place.stamp), dict
-    )
     line = made.get(key)
     if line is None:
         glyph, kind = KIND_MARKS[item.failure.kind]
