@@ -274,15 +274,16 @@ def change(visit: Visit, place: Place, *values: Any) -> Any:
     raise DataError("this verdict is not yours, or not any more. Open the pair again.")
 
 
-def take_back(visit: Visit, place: Place, reason: str, *values: Any) -> Any:
+def take_back(visit: Visit, place: Place, reason: Any, *values: Any) -> Any:
     """Withdraw one's own verdicts on the open pair."""
+    why = reason if isinstance(reason, str) else ""
     filters = Filters.of(values)
     sight = look(visit, place, filters)
     for one in verdicts_on(sight):
         if one.verdict.reviewer == visit.actor.name:
             ref = f"{place.cohort}:{one.id}"
             withdraw_verdict(
-                visit.desk.store, ref, visit.actor, reason or "", visit.desk.now
+                visit.desk.store, ref, visit.actor, why, visit.desk.now
             )
     done = Status(done="Withdrawn; it stays in the record with your reason.")
     sight = look(visit, place, filters)

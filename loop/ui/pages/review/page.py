@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,10 @@ MARKED = "(...values) => [...values.slice(0, -1), window.ranloopSelection()]"
 
 LEAVE = "(...values) => { document.activeElement?.blur(); return values; }"
 """Takes the focus out of a text box, so that the next key is a shortcut again."""
+
+PLAIN: Mapping[str, Any] = {"preprocess": False, "postprocess": False}
+"""All values of the page are plain texts and marks, and none from a browser is believed
+before it was looked at: Gradio would hand each one to another thread and back."""
 
 ASKED = """() => {
   const asked = new URLSearchParams(location.search), kept = new URLSearchParams(asked);
@@ -136,6 +140,7 @@ def _wire_moves(wire: Wire, parts: Parts) -> None:
             outputs=parts.shown,
             js=LEAVE,
             trigger_mode="always_last",
+            **PLAIN,
         )
         moved.then(None, js=SETTLE, queue=False)
 
@@ -151,6 +156,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
         inputs=(*own, *parts.fields),
         outputs=[parts.status],
         trigger_mode="always_last",
+        **PLAIN,
     )
     wire.on(
         parts.take.click,
@@ -160,6 +166,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
         inputs=(*own, *parts.fields, parts.phrase),
         outputs=[parts.phrase, parts.status],
         js=MARKED,
+        **PLAIN,
     )
     events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any], Right]] = (
         ("review_submit", parts.submit.click, answers.hand_in, Right.JUDGE),
@@ -175,6 +182,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
             inputs=(*own, *parts.filters, *parts.fields),
             outputs=parts.shown,
             js=LEAVE,
+            **PLAIN,
         ).then(None, js=SETTLE, queue=False)
     wire.on(
         parts.alike.act,
@@ -183,6 +191,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
         name="review_alike",
         inputs=(parts.place,),
         outputs=[parts.together],
+        **PLAIN,
     )
     parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
 
@@ -197,6 +206,7 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
         name="review_reserve",
         inputs=inputs,
         outputs=parts.panels,
+        **PLAIN,
     )
     wire.on(
         parts.status.act,
@@ -206,6 +216,7 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
         inputs=inputs,
         outputs=parts.shown,
         js=LEAVE,
+        **PLAIN,
     ).then(None, js=SETTLE, queue=False)
     wire.on(
         parts.said.act,
@@ -214,6 +225,7 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
         name="review_change",
         inputs=inputs,
         outputs=[parts.status, *parts.fields],
+        **PLAIN,
     ).then(None, js=SETTLE, queue=False)
     wire.on(
         parts.withdraw.click,
@@ -222,4 +234,5 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
         name="review_withdraw",
         inputs=(parts.place, parts.reason, *parts.filters),
         outputs=[parts.reason, *parts.panels],
+        **PLAIN,
     )
