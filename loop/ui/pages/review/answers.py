@@ -282,9 +282,7 @@ def take_back(visit: Visit, place: Place, reason: Any, *values: Any) -> Any:
     for one in verdicts_on(sight):
         if one.verdict.reviewer == visit.actor.name:
             ref = f"{place.cohort}:{one.id}"
-            withdraw_verdict(
-                visit.desk.store, ref, visit.actor, why, visit.desk.now
-            )
+            withdraw_verdict(visit.desk.store, ref, visit.actor, why, visit.desk.now)
     done = Status(done="Withdrawn; it stays in the record with your reason.")
     sight = look(visit, place, filters)
     return ["", *show_panels(visit, place, filters, sight, done)]

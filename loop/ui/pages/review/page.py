@@ -11,7 +11,13 @@ from urllib.parse import parse_qsl
 import gradio as gr
 
 from loop.people.users import Right
-from loop.ui.chrome import Chrome, keep_page, keep_place, open_header
+from loop.ui.chrome import (
+    Chrome,
+    choose_context,
+    context_kept,
+    keep_page,
+    keep_place,
+)
 from loop.ui.pages.page import Page
 from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.layout import Parts, build_parts
@@ -99,24 +105,11 @@ def follow(visit: Visit, asked: object) -> None:
     """
     query = dict(parse_qsl(asked[:LONGEST_LINK])) if isinstance(asked, str) else {}
     pair = query.get("case", ""), query.get("label", "")
-    if not all(pair):
-        return
-    prompt, cohort, _ = open_header(visit)
-    at = (
-        _named(query.get("prompt", ""), prompt),
-        _named(query.get("cohort", ""), cohort),
-    )
-    if not all(at):
-        return
-    keep_place(visit, *at)
-    keep_page(visit, "review")
-    follow_link(visit, *at, pair)
-
-
-def _named(name: str, menu: gr.Dropdown) -> str:
-    """Return the choice called `name`, else the one that the menu stands on."""
-    known = [key for _, key in menu.choices]
-    return name if name in known else str(menu.value or "")
+    prompt, cohort = choose_context(visit, context_kept(visit) | query)
+    if all(pair) and prompt and cohort:
+        keep_place(visit, prompt, cohort)
+        keep_page(visit, "review")
+        follow_link(visit, prompt, cohort, pair)
 
 
 def _wire_moves(wire: Wire, parts: Parts) -> None:
