@@ -252,7 +252,7 @@ def test_tab_goes_through_the_page_in_the_order_in_which_it_is_read(
 
 
 def test_a_link_opens_its_pair_after_signing_in(served, new_page):
-    """A colleague gets an address, signs in and is there; a reload goes on from there."""
+    """A colleague gets an address and is there; a reload goes on from there."""
     page = new_page()
     address = "/?case=demo-dev-015&label=no_finding&prompt=extractor&cohort=demo_dev"
     page.goto(f"{served}{address}")

@@ -13,7 +13,7 @@ from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.labels.votes import import_votes, votes_path
 from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
-from loop.review.queue.progress import MarkedQueue, mark_progress
+from loop.review.queue.progress import MarkedQueue, mark_progress, measure_pace
 from loop.review.queue.records import Progress, QueueFilter, Section
 from loop.review.record import Circumstances
 from loop.review.reservations import Reservation
@@ -277,3 +277,17 @@ def test_nothing_changed_makes_no_new_items(place, store, queue):
     """Five thousand items are looked at for each click."""
     again = mark_progress(queue, read_kept(store, place, "dev"))
     assert all(a is b for a, b in zip(again.items, queue.items, strict=True))
+
+
+def test_a_pace_is_the_median_gap_without_pauses(place, store, queue):
+    """A lunch is no slow case, and four verdicts are no pace."""
+    now = clock()
+    judge(store, now)
+    marked_queue = mark_progress(queue, read_kept(store, place, "dev"))
+    times = [f"2026-01-05T{at}:00.5Z" for at in
+             ("09:00", "09:02", "09:04", "12:00", "12:02", "12:03")]  # fmt: skip
+    pace = measure_pace(marked_queue.items, ANN, times)
+    assert (pace.judged, pace.total, pace.minutes) == (1, 3, 4)
+    assert measure_pace(marked_queue.items, ANN, times[:4]).minutes is None
+    apart = [f"2026-01-0{day}T09:00:00Z" for day in range(1, 7)]
+    assert measure_pace(marked_queue.items, BEN, apart) == (0, 3, None)
