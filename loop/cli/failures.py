@@ -98,7 +98,8 @@ def failures(
         ),
     ] = None,
     search: Annotated[
-        str, typer.Option("--search", help="Words of the case text, in any case.")
+        str,
+        typer.Option("--search", help="Words of the case text, or part of a case id."),
     ] = "",
     status: Annotated[
         list[str] | None,

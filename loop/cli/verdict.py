@@ -93,7 +93,7 @@ def list_(
     state: StateOption = None,
     label: LabelOption = None,
     comments: Annotated[
-        bool, typer.Option("--comments", help="Show the private comments too.")
+        bool, typer.Option("--comments", help="Show the reviewers' notes too.")
     ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -147,12 +147,16 @@ def export(
     cohort: CohortOption = None,
     state: StateOption = None,
     label: LabelOption = None,
+    notes: Annotated[
+        bool, typer.Option("--notes", help="Write the reviewers' notes too.")
+    ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write kept verdicts, by default the open ones, as a file to be read again.
 
-    The file holds the private comments.
+    Notes are left out unless asked for; a verdict on no case keeps its own, which is
+    its reason.
     """
     from loop.core.errors import DataError
     from loop.core.files import write_atomic
@@ -172,7 +176,7 @@ def export(
             "no kept verdict fits, so there is nothing to write. See `ranloop verdict "
             "list`."
         )
-    write_atomic(file, write(kept), mode=0o600)
+    write_atomic(file, write(kept, notes=notes), mode=0o600)
     if as_json:
         print_json({"file": str(file), "verdicts": len(kept)})
     else:
@@ -268,8 +272,8 @@ def _row(one: KeptVerdict, *, comments: bool) -> dict[str, Any]:
         "cases": list(verdict.case_ids),
         "label": verdict.label,
         "judgement": verdict.judgement.value,
-        "severity": verdict.severity.value,
-        "context": verdict.context.value,
+        "severity": verdict.severity.value if verdict.severity else None,
+        "context": verdict.context.value if verdict.context else None,
         "correct_value": value.value if value else None,
         "edits": verdict.edits.count,
         "anchor": verdict.anchor,

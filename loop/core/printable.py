@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _UNPRINTABLE = {
     code: f"\\x{code:02x}"
     for code in (*range(32), *range(0x7F, 0xA0))
@@ -10,6 +12,8 @@ _UNPRINTABLE = {
     code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 """Control and text-direction characters."""
+
+_FOUND = re.compile(f"[{re.escape(''.join(map(chr, _UNPRINTABLE)))}]")
 
 
 def printable(text: str) -> str:
@@ -20,4 +24,5 @@ def printable(text: str) -> str:
     >>> printable("\x1b[31mred")
     '\\x1b[31mred'
     """
-    return text.translate(_UNPRINTABLE)
+    # To look is twenty times faster than to translate, and there is rarely any.
+    return text.translate(_UNPRINTABLE) if _FOUND.search(text) else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from loop.core.printable import printable
@@ -28,27 +29,36 @@ _LISTS = (
 """Starts that a spreadsheet would read as a formula."""
 
 
-def verdicts_file(kept: Sequence[KeptVerdict]) -> str:
+def verdicts_file(kept: Sequence[KeptVerdict], *, notes: bool = False) -> str:
     """Return a verdict file that `loop.review.files.read_verdicts` reads back equal.
 
-    Holds the comments: they are private, and so is the file. Cohort, prompt and run
-    stand at the top where all verdicts share them.
+    Without the notes it reads back equal but for them. Cohort, prompt and run stand at
+    the top where all verdicts share them.
+
+    Parameters
+    ----------
+    notes
+        Whether the notes are written too: they may tell of a case. Without one a
+        verdict on no case could not be read back, so its note is its reason and stays.
     """
     header = {
         name: _only(getattr(one.circumstances, name) for one in kept)
         for name in ("prompt", "run", "cohort")
     }
     data: dict[str, Any] = {key: value for key, value in header.items() if value}
-    return dump_yaml(data | {"verdicts": [_plain(one.verdict) for one in kept]})
+    said = (one.verdict if notes else _without_note(one.verdict) for one in kept)
+    return dump_yaml(data | {"verdicts": [_plain(one) for one in said]})
 
 
-def verdicts_table(kept: Sequence[KeptVerdict]) -> str:
+def verdicts_table(kept: Sequence[KeptVerdict], *, notes: bool = False) -> str:
     """Return a CSV file, one row per verdict, safe to open in a spreadsheet.
 
     `read_verdicts` reads it back equal, but for control characters, which are spelled
-    out, and blank ends. Id, time and state stand beside and are not read.
+    out, and blank ends. Id, time and state stand beside and are not read. For `notes`
+    see `verdicts_file`.
     """
-    rows = [dict(_cells(one)) for one in kept]
+    said = (one.verdict if notes else _without_note(one.verdict) for one in kept)
+    rows = [dict(_cells(*both)) for both in zip(kept, said, strict=True)]
     names = dict.fromkeys(name for row in rows for name in row)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
@@ -63,6 +73,10 @@ def _only(values: Iterator[str]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
+def _without_note(verdict: Verdict) -> Verdict:
+    return replace(verdict, comment="") if verdict.case_ids else verdict
+
+
 def _plain(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict as plain data in reading order; what is empty is left out."""
     edits = verdict.edits
@@ -70,8 +84,8 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "cases": list(verdict.case_ids),
         "label": verdict.label,
         "judgement": verdict.judgement.value,
-        "severity": verdict.severity.value,
-        "context": verdict.context.value,
+        "severity": verdict.severity and verdict.severity.value,
+        "context": verdict.context and verdict.context.value,
         "correct_value": verdict.correct_value and verdict.correct_value.value,
         **{name: list(getattr(edits, name)) for name in _LISTS},
         "clarifications": [_rule(one) for one in edits.clarifications],
@@ -96,18 +110,17 @@ def _example(one: Exemplar) -> dict[str, str]:
     }
 
 
-def _cells(one: KeptVerdict) -> Iterator[tuple[str, str]]:
+def _cells(one: KeptVerdict, verdict: Verdict) -> Iterator[tuple[str, str]]:
     """Yield the cells of a row with their columns."""
-    verdict, made_on = one.verdict, one.circumstances
+    made_on = one.circumstances
     yield from (("id", one.id), ("created", one.created), ("state", one.state.value))
     yield from (("on_cohort", made_on.cohort), ("on_run", made_on.run))
     yield from (("on_prompt", made_on.prompt), ("reviewer", verdict.reviewer))
     yield from (("cases", _joined(verdict.case_ids)), ("label", verdict.label))
     yield ("judgement", verdict.judgement.value)
-    yield ("severity", verdict.severity.value)
-    yield from (("context", verdict.context.value), ("comment", verdict.comment))
-    value = verdict.correct_value
-    yield ("correct_value", value.value if value else "")
+    yield ("severity", verdict.severity or "")
+    yield from (("context", verdict.context or ""), ("comment", verdict.comment))
+    yield ("correct_value", verdict.correct_value or "")
     yield ("anchor", "yes" if verdict.anchor else "")
     for name in _LISTS:
         yield name, _joined(getattr(verdict.edits, name))

@@ -1,7 +1,8 @@
 r"""Verdict files: YAML as a clinician writes it, CSV as a spreadsheet exports it.
 
 What stands above ``verdicts`` holds for all of them unless one says otherwise. One
-value may stand where a list is meant, and one verdict may ask for several things::
+value may stand where a list is meant, and one verdict may ask for several things.
+``severity`` and ``context`` may be left out; then nothing is said of them::
 
     reviewer: Dr A. Example
     prompt: extractor@v1
@@ -75,6 +76,9 @@ _SHOWN = frozenset(
     | {"id", "created", "state", "on_cohort", "on_run", "on_prompt"}
 )
 """Columns of ``ranloop failures`` and ``ranloop verdict export`` that say nothing."""
+
+DERIVED = frozenset({Judgement.REFERENCE_WRONG, Judgement.SOURCE_TEXT_DEFECT})
+"""What can be said of a label that follows from the others."""
 
 SEPARATOR = "|"
 """Stands between the entries of a CSV cell."""
@@ -322,10 +326,11 @@ def _check(
             "the case id (put ids with leading zeros in quotes) or name the cohort "
             "with --cohort."
         )
-    if label == NO_FINDING and verdict.judgement is not Judgement.REFERENCE_WRONG:
+    if label == NO_FINDING and (verdict.judgement not in DERIVED or verdict.edits):
         raise DataError(
             f"verdict {number}: No Finding is derived from the other labels and has no "
-            "guide. Judge the label that is wrong in this case."
+            "guide: of it only the reference can be wrong, or the text. Judge the "
+            "label that is wrong in this case."
         )
     edits = replace(verdict.edits, implies=implied, remove_implies=no_more)
     return replace(verdict, label=label, edits=edits)

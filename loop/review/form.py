@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
@@ -63,6 +63,10 @@ def _case_ids(value: object) -> object:
 
 Phrases = Annotated[tuple[Phrase, ...], BeforeValidator(_listed)]
 
+Named = TypeVar("Named")
+Said = Annotated[Named | None, BeforeValidator(lambda value: value or None)]
+"""What may be left out or left empty: then nobody chose it."""
+
 
 class VerdictForm(BaseModel):
     """One verdict as written; see `as_verdict` for what it means."""
@@ -72,8 +76,8 @@ class VerdictForm(BaseModel):
     cases: Annotated[tuple[Phrase, ...], BeforeValidator(_case_ids)] = ()
     label: Phrase
     judgement: Judgement
-    severity: Severity = Severity.MAJOR
-    context: Context = Context.OTHER
+    severity: Said[Severity] = None
+    context: Said[Context] = None
     terms: Phrases = ()
     exclusions: Phrases = ()
     clarifications: Annotated[

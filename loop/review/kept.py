@@ -149,6 +149,9 @@ class _Shelf:
         self._cohort = cohort
         self._given: dict[str, Given] = {}
         self._kept: dict[str, KeptVerdict] = {}
+        self._all: tuple[KeptVerdict, ...] = ()
+        self._by_pair: dict[Pair, set[str]] = {}
+        self._withdrawn: dict[str, Withdrawal] = {}
         self._seen: tuple[int, int] = (0, 0)
         self._entries: Sequence[Entry] | None = None
         self._answers: Mapping[str, list[Answered]] = {}
@@ -165,21 +168,23 @@ class _Shelf:
         ((withdrawals,),) = store.read("SELECT count(*) FROM withdrawals")
         seen = (int(verdicts), int(withdrawals))
         if seen != self._seen or entries is not self._entries:
-            self._load(store)
+            changed = self._load(store) | self._load_withdrawals(store)
             if entries is not self._entries:
                 self._answers = _find_answers(entries)
                 self._entries = entries
-            self._derive(store, entries, workspace)
+                changed = set(self._given)
+            self._derive(changed, entries, workspace)
+            self._all = tuple(self._kept[one.id] for one in self._given.values())
             self._seen = seen
-        return tuple(self._kept.values())
+        return self._all
 
     @property
     def _range(self) -> tuple[str, str]:
         """Bounds of this cohort's ids: ``;`` follows ``:``."""
         return f"{self._cohort}:", f"{self._cohort};"
 
-    def _load(self, store: Store) -> None:
-        """Decode the rows that are new."""
+    def _load(self, store: Store) -> set[str]:
+        """Decode the rows that are new and return their keys."""
         ids = store.read(
             "SELECT id FROM verdicts WHERE id >= ? AND id < ?", self._range
         )
@@ -192,18 +197,40 @@ class _Shelf:
             ):
                 short = key.partition(":")[2]
                 self._given[key] = Given(short, created, *decode(key, text))
+                for pair in self._given[key].pairs:
+                    self._by_pair.setdefault(pair, set()).add(key)
         if new:
             by_age = sorted(
                 self._given.items(), key=lambda row: (row[1].created, row[0])
             )
             self._given = dict(by_age)
+        return set(new)
+
+    def _load_withdrawals(self, store: Store) -> set[str]:
+        """Read who took what back and return the keys of what was taken back anew."""
+        rows = store.read(
+            "SELECT verdict, actor, created, reason FROM withdrawals "
+            "WHERE verdict >= ? AND verdict < ?",
+            self._range,
+        )
+        new = {key for key, *_ in rows if key.partition(":")[2] not in self._withdrawn}
+        self._withdrawn = {
+            key.partition(":")[2]: Withdrawal(*said) for key, *said in rows
+        }
+        return new & self._given.keys()
 
     def _derive(
-        self, store: Store, entries: Sequence[Entry], workspace: Workspace | None
+        self, changed: set[str], entries: Sequence[Entry], workspace: Workspace | None
     ) -> None:
-        """Work out the state of every verdict; keep the records that did not change."""
-        given = list(self._given.values())
-        withdrawn = self._withdrawals(store)
+        """Work out what became of these verdicts and of those they may have changed.
+
+        A verdict depends on those that share a pair with it, and each of these, in
+        what it still says of that pair, on those that share that pair.
+        """
+        touched = self._beside(changed)
+        beside = self._beside(touched)
+        given = [one for key, one in self._given.items() if key in beside]
+        withdrawn = self._withdrawn
         standing = find_standing(given, withdrawn)
         correct = self._correct(given, entries, workspace)
         answered = {one.id: self._answer(one, correct) for one in given}
@@ -215,27 +242,23 @@ class _Shelf:
             and not answered[one.id]
         ]
         conflicts = find_conflicts(left)
-        self._kept = {
-            one.id: _unchanged(
-                self._kept.get(one.id),
-                one,
-                _Fate(
-                    standing[one.id],
-                    answered[one.id],
-                    conflicts.get(one.id, ()),
-                    withdrawn.get(one.id),
-                ),
+        for key in touched:
+            one = self._given[key]
+            fate = _Fate(
+                standing[one.id],
+                answered[one.id],
+                conflicts.get(one.id, ()),
+                withdrawn.get(one.id),
             )
-            for one in given
-        }
+            self._kept[one.id] = _unchanged(self._kept.get(one.id), one, fate)
 
-    def _withdrawals(self, store: Store) -> dict[str, Withdrawal]:
-        rows = store.read(
-            "SELECT verdict, actor, created, reason FROM withdrawals "
-            "WHERE verdict >= ? AND verdict < ?",
-            self._range,
-        )
-        return {key.partition(":")[2]: Withdrawal(*said) for key, *said in rows}
+    def _beside(self, keys: set[str]) -> set[str]:
+        """Return these keys and those of the verdicts that share a pair with one."""
+        found = set(keys)
+        for key in keys:
+            for pair in self._given[key].pairs:
+                found |= self._by_pair[pair]
+        return found
 
     def _correct(
         self,

@@ -109,8 +109,12 @@ class Verdict:
     """Label id."""
 
     judgement: Judgement
-    severity: Severity = Severity.MAJOR
-    context: Context = Context.OTHER
+    severity: Severity | None = None
+    """None where the clinician did not say."""
+
+    context: Context | None = None
+    """None where the clinician did not say."""
+
     case_ids: tuple[str, ...] = ()
     """Cases that show it; empty for a verdict on the guide as such."""
 
@@ -120,7 +124,8 @@ class Verdict:
 
     reviewer: str = ""
     comment: str = ""
-    """Private: stays in the store and never enters prompt, ledger or report."""
+    """A note for the team: seen by whoever may open the review, never in a prompt, the
+    ledger or a report, and in an export only when asked for."""
 
     anchor: bool = False
     """Whether the cases must stay right in every later version."""

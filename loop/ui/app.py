@@ -111,8 +111,10 @@ def _wire_opening(
 ) -> None:
     """Fill the header when the workbench is opened, and go to where one was."""
 
-    def open_all(visit: Visit) -> list[Any]:
+    def open_all(visit: Visit, asked: Any) -> list[Any]:
         seen = [page for page in pages if page.open_to(visit.user)]
+        if any(isinstance(page, review.ReviewPage) for page in seen):
+            review.follow(visit, asked)
         kept = page_kept(visit)
         first = next((one for one in seen if one.name == kept), next(iter(seen), None))
         if first is not None:
@@ -123,11 +125,14 @@ def _wire_opening(
             gr.Tabs(selected=first.name if first else None),
         ]
 
+    asked = gr.Textbox(visible=False, label="Address", elem_id="asked")
     opened = wire.on(
         blocks.load,
         open_all,
         right=None,
         name="open",
+        inputs=[asked],
+        js=review.ASKED,
         outputs=[*chrome.filled, *(page.tab for page in pages), chrome.tabs],
     )
     for page in pages:

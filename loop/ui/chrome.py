@@ -71,7 +71,7 @@ def open_header(visit: Visit) -> list[Any]:
     """Return what the header shows at first: choices, selection, who is signed in."""
     prompts = list_prompts(visit.desk.workspace)
     cohorts = visible_cohorts(visit)
-    prompt, cohort = _chosen(visit.desk, _kept(visit), prompts, cohorts)
+    prompt, cohort = choose_context(visit, _kept(visit))
     return [
         gr.Dropdown(choices=list(prompts), value=prompt),
         gr.Dropdown(choices=list(cohorts), value=cohort),
@@ -95,6 +95,14 @@ def switch_keys(visit: Visit) -> str:
     payload = {"on": visit.data.get("on") == "on"}
     keep_working(visit.desk.store, visit.actor, _KEYS, payload, visit.desk.now)
     return show_who(visit)
+
+
+def choose_context(
+    visit: Visit, wanted: Mapping[str, Any]
+) -> tuple[str | None, str | None]:
+    """Return the prompt and the cohort to look at: those wanted, if they may be."""
+    prompts = list_prompts(visit.desk.workspace)
+    return _chosen(visit.desk, wanted, prompts, visible_cohorts(visit))
 
 
 def visible_cohorts(visit: Visit) -> tuple[str, ...]:
@@ -136,6 +144,12 @@ def _newest(desk: Desk) -> RunRecord | None:
 def keep_place(visit: Visit, prompt: str | None, cohort: str | None) -> None:
     """Remember which prompt and cohort a visitor looks at, for the next visit."""
     _keep(visit, prompt=prompt, cohort=cohort)
+
+
+def context_kept(visit: Visit) -> dict[str, Any]:
+    """Return which prompt and cohort a visitor looked at last, as far as is known."""
+    kept = _kept(visit)
+    return {key: kept[key] for key in ("prompt", "cohort") if key in kept}
 
 
 def page_kept(visit: Visit) -> str:

@@ -115,8 +115,16 @@ def _verdicts(asked: Asked) -> str:
     return verdicts_file(_kept(asked))
 
 
+def _verdicts_and_notes(asked: Asked) -> str:
+    return verdicts_file(_kept(asked), notes=True)
+
+
 def _verdict_table(asked: Asked) -> str:
     return verdicts_table(_kept(asked))
+
+
+def _verdict_table_and_notes(asked: Asked) -> str:
+    return verdicts_table(_kept(asked), notes=True)
 
 
 def _history(asked: Asked) -> str:
@@ -135,7 +143,9 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "failures.csv": Document(_failures, "text/csv"),
         "agreement.csv": Document(_agreement, "text/csv"),
         "verdicts.yaml": Document(_verdicts, "application/yaml"),
+        "verdicts-with-notes.yaml": Document(_verdicts_and_notes, "application/yaml"),
         "verdicts.csv": Document(_verdict_table, "text/csv"),
+        "verdicts-with-notes.csv": Document(_verdict_table_and_notes, "text/csv"),
         "history.csv": Document(_history, "text/csv"),
         "ledger.jsonl": Document(_ledger, "application/x-ndjson"),
     }

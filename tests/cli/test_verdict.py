@@ -124,6 +124,15 @@ def test_comments_are_shown_only_on_request(call, added):
     assert "private words" in call("verdict", "list", "--comments").stdout
 
 
+def test_notes_are_exported_only_on_request(call, added, tmp_path):
+    """A file of verdicts goes to people for whom no note was written."""
+    path = tmp_path / "out.yaml"
+    call("verdict", "export", path)
+    assert "private words" not in path.read_text("utf-8")
+    call("verdict", "export", path, "--notes")
+    assert "private words" in path.read_text("utf-8")
+
+
 def test_a_list_is_narrowed_by_label_and_state(call, added):
     """Labels may be written as published."""
     assert [row["cases"] for row in listed(call, "-l", "Pleural Effusion")] == [["f1"]]
@@ -144,7 +153,7 @@ def test_a_withdrawn_verdict_stays_in_the_record(call, added):
 def test_what_is_exported_is_private_and_reads_back(call, added, tmp_path, name):
     """Only open verdicts, unless asked otherwise."""
     call("verdict", "withdraw", added[1], "--why", "slip", "--actor", "Ann")
-    done = call("verdict", "export", tmp_path / name, "--json")
+    done = call("verdict", "export", tmp_path / name, "--notes", "--json")
     assert json.loads(done.stdout)["verdicts"] == 1
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     (one,) = read_verdicts(tmp_path / name).verdicts
@@ -185,7 +194,7 @@ def test_failures_can_be_ordered_by_value_with_reasons(call):
     said = call("failures", "--order", "value").stdout
     assert "   1  f1, pleural_effusion, false_negative\n" in said
     assert "      predicted absent, reference present\n" in said
-    assert "      rare: 2 of at least 10 positives; 1 right answer from its " in said
+    assert "      rare: 2 of at least 10 positives; fails by 1 answer" in said
     assert "      unreviewed\n" in said
 
 

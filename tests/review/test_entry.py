@@ -53,6 +53,12 @@ def test_empty_fields_do_not_count(build):
     assert empty == build()
 
 
+def test_what_was_not_chosen_is_not_said(build):
+    """Neither a severity nor a cause stands in a verdict unless somebody chose it."""
+    for said in (build(), build(severity="", context=None)):
+        assert (said.severity, said.context) == (None, None)
+
+
 def test_the_reviewer_is_never_taken_from_the_form(build):
     """Identity comes from the session."""
     assert build(reviewer="Somebody Else").reviewer == "Ann"

@@ -53,8 +53,8 @@ def spoken(characters):
         judgement=st.sampled_from(
             [Judgement.MODEL_WRONG, Judgement.GUIDELINE_AMBIGUOUS]
         ),
-        severity=st.sampled_from(Severity),
-        context=st.sampled_from(Context),
+        severity=st.none() | st.sampled_from(Severity),
+        context=st.none() | st.sampled_from(Context),
         case_ids=st.lists(words, min_size=1, max_size=3).map(tuple),
         edits=edits,
         correct_value=st.none() | values,
@@ -94,7 +94,7 @@ def back(tmp_path, text, name):
 @given(verdicts=st.lists(spoken(ANYTHING), min_size=1, max_size=3))
 def test_yaml_reads_back_equal(tmp_path, verdicts):
     """Whatever was said, in any script, with any punctuation."""
-    file = back(tmp_path, verdicts_file(keep(*verdicts)), "v.yaml")
+    file = back(tmp_path, verdicts_file(keep(*verdicts), notes=True), "v.yaml")
     assert list(file.verdicts) == verdicts
     assert [one.id for one in file.verdicts] == [one.id for one in verdicts]
 
@@ -108,8 +108,32 @@ def test_yaml_reads_back_equal(tmp_path, verdicts):
 @given(verdicts=st.lists(spoken(SHOWN), min_size=1, max_size=3))
 def test_a_table_reads_back_equal(tmp_path, verdicts):
     """Several clarifications, bars and formulas included."""
-    file = back(tmp_path, verdicts_table(keep(*verdicts)), "v.csv")
+    file = back(tmp_path, verdicts_table(keep(*verdicts), notes=True), "v.csv")
     assert list(file.verdicts) == verdicts
+
+
+@pytest.mark.parametrize(
+    ("write", "name"), [(verdicts_file, "v.yaml"), (verdicts_table, "v.csv")]
+)
+def test_notes_are_left_out_unless_asked_for(tmp_path, write, name):
+    """A note is for the team; only the reason of a verdict on no case stays."""
+    on_a_case = verdict(comment="ask her tomorrow")
+    on_no_case = verdict(case_ids=(), comment="the guide forgets this")
+    text = write(keep(on_a_case, on_no_case))
+    assert "tomorrow" not in text
+    first, second = back(tmp_path, text, name).verdicts
+    assert (first.comment, second) == ("", on_no_case)
+
+
+@pytest.mark.parametrize(
+    ("write", "name"), [(verdicts_file, "v.yaml"), (verdicts_table, "v.csv")]
+)
+def test_what_nobody_chose_is_not_written(tmp_path, write, name):
+    """An empty severity or cause comes back empty, not as the commonest one."""
+    text = write(keep(verdict(severity=None, context=None)))
+    assert "major" not in text and "other" not in text
+    (found,) = back(tmp_path, text, name).verdicts
+    assert (found.severity, found.context) == (None, None)
 
 
 def test_what_all_verdicts_share_stands_at_the_top(tmp_path):
@@ -127,13 +151,13 @@ def test_no_cell_is_a_formula(start):
     """A comment typed by anyone must not run in somebody's spreadsheet."""
     hostile = f'{start}HYPERLINK("http://x","y")'
     one = verdict(hostile, reviewer=hostile, comment=hostile)
-    rows = list(csv.reader(io.StringIO(verdicts_table(keep(one)))))
+    rows = list(csv.reader(io.StringIO(verdicts_table(keep(one), notes=True))))
     assert sum(hostile in cell for cell in rows[1]) == 3
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in rows[1])
 
 
 def test_control_characters_are_spelled_out_in_a_table():
     """A terminal or spreadsheet never gets them."""
-    table = verdicts_table(keep(verdict(comment="a\x1b[31m\u202eb\x00")))
+    table = verdicts_table(keep(verdict(comment="a\x1b[31m\u202eb\x00")), notes=True)
     assert "\\x1b[31m\\u202eb\\x00" in table
     assert "\x1b" not in table

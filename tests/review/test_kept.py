@@ -1,5 +1,7 @@
 """What became of a verdict is derived from what happened since; nothing is erased."""
 
+from random import Random
+
 import pytest
 
 from loop.core.ledger import Actor
@@ -163,6 +165,29 @@ def test_the_cache_sees_what_another_connection_wrote(workspace, store):
         assert [one.id for one in verdicts.read("dev")] == [key]
         withdraw_verdict(other, key, EDITOR, "slip")
     assert verdicts.read("dev")[0].state is VerdictState.WITHDRAWN
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_cache_says_what_a_fresh_reading_says(store, seed):
+    """It works out only what is new: standing, conflicts and withdrawals included."""
+    draw, now, ids = Random(seed), clock(), []
+    verdicts = Verdicts(store)
+    for number in range(40):
+        if ids and draw.random() < 0.25:
+            withdraw_verdict(store, draw.choice(ids), EDITOR, "slip", now)
+        else:
+            cases = tuple(draw.sample("abcde", draw.randint(0, 3)))
+            judgement = draw.choice(
+                [Judgement.MODEL_WRONG, Judgement.GUIDELINE_AMBIGUOUS]
+            )
+            said = verdict(
+                case_ids=cases,
+                reviewer=draw.choice([ANN, BEN]),
+                judgement=judgement,
+                comment=f"why {number}",
+            )
+            ids.append(submit_verdict(store, said, MADE_ON, now))
+        assert verdicts.read("dev") == read_kept(store, None, "dev")
 
 
 def test_cohorts_do_not_mix(store):

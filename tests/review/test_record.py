@@ -16,7 +16,7 @@ from loop.review.record import (
     save_verdicts,
 )
 from loop.review.submit import submit_verdict, withdraw_verdict
-from loop.review.verdict import Edits, Judgement, Verdict
+from loop.review.verdict import Context, Edits, Judgement, Severity, Verdict
 from loop.run import store as runs
 from loop.run.store import open_store
 
@@ -102,6 +102,24 @@ def test_a_kept_verdict_comes_back_as_it_was(workspace):
         assert load_verdicts(store, "other", [verdict.id]) == ()
     assert loaded == verdict
     assert loaded.id == verdict.id
+
+
+def test_a_row_of_before_keeps_its_meaning_and_its_id(workspace):
+    """Severity and cause were written into every verdict; ledgers name such ids."""
+    said = {
+        "label": "edema",
+        "judgement": "model_wrong",
+        "severity": "major",
+        "context": "other",
+        "case_ids": ["a"],
+        "reviewer": "Dr A. Example",
+    }
+    row = runs.Verdict("dev:x", "2026-01-05T09:00:00Z", "", {"verdict": said})
+    with open_store(workspace) as store:
+        store.add_verdicts([row])
+        (loaded,) = load_verdicts(store, "dev", ["x"])
+    assert (loaded.severity, loaded.context) == (Severity.MAJOR, Context.OTHER)
+    assert loaded.id == "362b85cac9a9"
 
 
 def test_a_verdict_changed_in_the_store_is_an_error(workspace):

@@ -51,6 +51,16 @@ def test_header_values_hold_for_every_verdict_that_says_nothing_else(tmp_path):
     assert first.reviewer == "Dr B. Example"
 
 
+def test_severity_and_context_may_be_left_out(tmp_path):
+    """Nobody chose them, so that nothing is kept of them; empty counts as left out."""
+    verdicts = read(
+        tmp_path,
+        "judgement: model_wrong\nverdicts:\n- {case_id: a1, label: edema}\n"
+        "- {case_id: a2, label: edema, severity: '', context: ''}\n",
+    )
+    assert {(one.severity, one.context) for one in verdicts} == {(None, None)}
+
+
 def test_one_value_may_stand_where_a_list_is_meant(tmp_path):
     """``terms: ptx`` and ``terms: [ptx]`` mean the same."""
     listed = one(tmp_path, "label: pneumothorax\nterms: [ptx]\ncases: [7, b]")

@@ -1,5 +1,6 @@
 """A small reviewed workspace, and visits to its page Review without a browser."""
 
+import json
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ from loop.run.task import run_prompt
 from loop.ui.access.access import Access
 from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.form import Form
+from loop.ui.pages.review.layout import Panels
 from loop.ui.pages.review.place import Filters, Place
 from loop.ui.pages.review.showing import FILTERS
 from loop.ui.serve import opened_desk
@@ -25,10 +27,7 @@ ROWS = [
     ("c1", "FINDINGS:\nClear.\n\nIMPRESSION:\nCardiomegaly.", 0, 0),
     ("n1", "Clear lungs.", 0, 0),
 ]
-SHOWN = (
-    *("place", "token", "remark", "queue", "case", "sheet", "status", "said"),
-    *("taking_back", "reserve", *Form._fields),
-)
+SHOWN = (*Panels._fields, *Form._fields)
 
 
 def make_reviewed(workspace, folder):
@@ -86,6 +85,19 @@ class Seat(NamedTuple):
     def act(self, handler, place, filters=None, *, right=Right.SEE, **data):
         """Return what an event of the queue or the case shows, by name."""
         values = handler(self.visit(right, **data), place, *(filters or Filters()))
+        return dict(zip(SHOWN[: len(values)], values, strict=True))
+
+    def offered(self, place, form=None, **data):
+        """Return what taking an offer of the page shows, by name."""
+        given = (str(place.serial), *Filters(), *(form or Form()))
+        values = answers.take_offer(self.visit(**data), place, *given)
+        return dict(zip(SHOWN, values, strict=True))
+
+    def submit_together(self, place, form, cases):
+        """Return what submitting on like pairs shows, by name."""
+        visit = self.visit(Right.JUDGE, act="together", cases=json.dumps(cases))
+        given = (str(place.serial), *Filters(), *form)
+        values = answers.hand_in_together(visit, place, *given)
         return dict(zip(SHOWN, values, strict=True))
 
 

@@ -81,7 +81,9 @@ def test_a_table_has_the_mark_that_excel_needs(client):
     assert len(list(rows)) == 21
 
 
-@pytest.mark.parametrize("name", ["verdicts.csv", "verdicts.yaml"])
+@pytest.mark.parametrize(
+    "name", ["verdicts-with-notes.csv", "verdicts-with-notes.yaml"]
+)
 def test_verdicts_that_were_taken_out_can_be_brought_in_again(
     client, demo, name, tmp_path
 ):
@@ -95,6 +97,18 @@ def test_verdicts_that_were_taken_out_can_be_brought_in_again(
         assert "'=1+1" in answer.text
     (tmp_path / name).write_bytes(answer.content)
     assert read_verdicts(tmp_path / name).verdicts == read_verdicts(path).verdicts
+
+
+@pytest.mark.parametrize("name", ["verdicts.csv", "verdicts.yaml"])
+def test_notes_are_taken_out_only_when_asked_for(client, demo, name, tmp_path):
+    """A note was written for the team, and a file goes further."""
+    path = tmp_path / "round.yaml"
+    path.write_text(VERDICTS)
+    with open_store(demo) as store:
+        take_file(demo, store, path, Occasion("Dr A"))
+    answer = client.get(f"/download/{name}", params=HERE)
+    assert answer.status_code == 200
+    assert "=1+1" not in answer.text
 
 
 @pytest.mark.parametrize(

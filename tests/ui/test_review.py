@@ -1,17 +1,23 @@
 """The page Review without a browser: queue, form, and what two people do at once."""
 
+import re
+
 import gradio as gr
 import pytest
 
 from loop.core.errors import DataError
-from loop.people.users import Right, Role
+from loop.labels.taxonomy import NO_FINDING
+from loop.people.users import PermissionRefused, Right, Role
 from loop.review.kept import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
+from loop.run.task import run_prompt
 from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.form import Form
+from loop.ui.pages.review.layout import Panels
+from loop.ui.pages.review.page import follow
 from loop.ui.pages.review.place import Filters, Place
 from loop.ui.pages.review.showing import FILTERS
-from tests.review.scenes import ANN, BEN, add_cohort
+from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
 from tests.ui.reviewed import desk_of, make_reviewed, run_next, seat
 
 TERM = Form(judgement="model_wrong", action="term", phrase="fluid at the base")
@@ -169,15 +175,15 @@ def test_the_finished_form_is_dropped_with_the_submission(ann):
 
 
 def test_two_reviewers_on_one_pair_are_both_kept(ann, desk):
-    """Nobody overwrites anybody; each sees the other's verdict without the note."""
+    """Nobody overwrites anybody; each sees the other's verdict with the team's note."""
     ben = seat(desk, BEN)
     theirs = on(ben, "f1")
-    ann.submit(on(ann, "f1"), TERM._replace(comment="private"))
+    ann.submit(on(ann, "f1"), TERM._replace(comment="see the prior"))
     ben.submit(theirs, Form(judgement="reference_wrong", value="absent"))
     assert {one.verdict.reviewer for one in kept(desk)} == {ANN, BEN}
     said = ben.open(on(ben, "f1"))["said"]
     assert f"{ANN}</b>: Model wrong" in said
-    assert "private" not in said
+    assert "Note: see the prior" in said
     assert "disagrees with another reviewer" in said
     assert said.count('data-act="change"') == 1
 
@@ -225,7 +231,7 @@ def test_a_reserved_case_is_shown_to_others_and_hinders_nobody(ann, desk):
     place = on(ann, "f1")
     mine = ann.act(answers.toggle_reserve, place, right=Right.JUDGE)
     assert "Reserved by you until" in mine["status"]
-    assert mine["reserve"].value == "Give back"
+    assert mine["reserve"] == "Give back"
     ben = seat(desk, BEN)
     there = on(ben, "f1")
     assert f"reserved by {ANN} until" in ben.open(there)["case"]
@@ -325,7 +331,8 @@ def test_what_the_browser_says_is_looked_up(ann):
 def test_who_may_only_look_gets_no_form(desk):
     """An approver sees the cases and is told who judges them."""
     shown = seat(desk, "Dr C", Role.APPROVER).open()
-    assert shown["sheet"].visible == "hidden"
+    assert "data-no-form" in shown["offer"]
+    assert "data-no-form" not in seat(desk).open()["offer"]
     assert "given by reviewers and editors" in shown["said"]
 
 
@@ -363,3 +370,206 @@ def test_a_holdout_stays_closed(desk, workspace, tmp_path, ann):
     values = moves.refresh(ann.visit(), "tiny", "h", Place(), *Filters())
     html = "".join(one for one in values if isinstance(one, str))
     assert "Nothing to review here" in html and "Secret" not in html
+
+
+def test_a_verdict_without_severity_or_cause_is_kept_without(ann, desk):
+    """Nothing is recorded that nobody chose."""
+    ann.submit(on(ann, "f1"), Form(judgement="model_wrong"))
+    said = kept(desk)[0].verdict
+    assert (said.severity, said.context) == (None, None)
+    shown = ann.open(on(ann, "f1"))["said"]
+    assert "major" not in shown and "None" not in shown
+
+
+def test_the_last_verdict_is_undone_with_its_form(ann, desk):
+    """A slip costs one key; the record keeps both, with a reason."""
+    filled = TERM._replace(severity="minor", comment="why")
+    after = ann.submit(on(ann, "f1"), filled)
+    assert 'id="review-undo"' in after["status"]
+    undone = ann.act(answers.undo, after["place"], right=Right.JUDGE)
+    assert undone["place"].pair == ("f1", "pleural_effusion")
+    assert {name: undone[name] for name in Form._fields} == filled._asdict()
+    assert "Undone" in undone["status"] and "review-undo" not in undone["status"]
+    (one,) = kept(desk)
+    assert one.state is VerdictState.WITHDRAWN
+    assert one.withdrawal.actor == ANN and "undone" in one.withdrawal.reason
+    assert ann.open(undone["place"])["phrase"] == filled.phrase
+    with pytest.raises(DataError, match="no verdict of this tab"):
+        ann.act(answers.undo, undone["place"], right=Right.JUDGE)
+
+
+def test_undoing_gives_back_what_the_verdict_had_replaced(ann, desk):
+    """Precisely one verdict goes: not the one said before on the same pair."""
+    ann.submit(on(ann, "f1"), TERM)
+    after = ann.submit(on(ann, "f1"), TERM._replace(action="exclusion"))
+    ann.act(answers.undo, after["place"], right=Right.JUDGE)
+    first, second = kept(desk)
+    assert (first.state, second.state) == (VerdictState.OPEN, VerdictState.WITHDRAWN)
+
+
+def test_what_no_longer_stands_is_not_undone_and_that_is_said(ann, desk):
+    """Another tab may have replaced it; another person never can undo it."""
+    after = ann.submit(on(ann, "f1"), TERM)
+    ann.submit(on(ann, "f1"), Form(judgement="guideline_ambiguous"))
+    shown = ann.act(answers.undo, after["place"], right=Right.JUDGE)
+    assert "Not undone" in shown["status"] and "superseded" in shown["status"]
+    ben = seat(desk, BEN)
+    mine = ann.submit(on(ann, "f2"), TERM)
+    stolen = ben.act(answers.undo, mine["place"], right=Right.JUDGE)
+    assert "not yours" in stolen["status"]
+    assert [one.state for one in kept(desk)] == [
+        VerdictState.SUPERSEDED,
+        VerdictState.OPEN,
+        VerdictState.OPEN,
+    ]
+
+
+def test_a_case_is_found_by_its_id(ann):
+    """A colleague names it; the same box takes ids and words."""
+    place = on(ann, "f1")
+    shown = ann.act(moves.narrow, place, Filters(search="C1"))
+    assert shown["place"].case == "c1"
+    assert "1</b> of 3 pairs" in shown["queue"]
+
+
+def test_what_was_searched_for_is_marked_in_the_text(ann):
+    """Apart from evidence, by more than colour, and still as text."""
+    place = on(ann, "f2")
+    html = ann.act(moves.narrow, place, Filters(search="<SCRIPT>"))["case"]
+    assert 'class="hit" title="Found by the search">&lt;script&gt;</mark>' in html
+    assert "<script>" not in html
+    both = ann.act(
+        moves.narrow, on(ann, "c1", "cardiomegaly"), Filters(search="Cardiomegaly")
+    )
+    assert 'class="hit own"' in both["case"]
+
+
+def test_a_link_opens_its_pair_and_says_when_there_is_none(ann, desk):
+    """What one reviewer sends, another opens, whatever they had open before."""
+    shown = ann.open(on(ann, "f2"))
+    assert 'href="/?case=f2&amp;label=pleural_effusion&amp;' in shown["case"]
+    ben = seat(desk, BEN)
+    ben.act(moves.narrow, on(ben, "f1"), Filters(label="pleural_effusion"))
+    follow(ben.visit(), "case=c1&label=cardiomegaly&prompt=tiny&cohort=dev")
+    opened = ben.open()
+    assert opened["place"].pair == ("c1", "cardiomegaly")
+    assert "3</b> of 3 pairs" in opened["queue"]
+    follow(ben.visit(), "case=n1&label=cardiomegaly")
+    assert "not among the failing ones" in ben.open()["status"]
+    for nothing in ("", None, "case=c1", "case=%00&label=<b>", "&&=" * 500):
+        follow(ben.visit(), nothing)
+
+
+def test_a_session_says_how_far_it_is(ann, desk):
+    """Of these filters; a time is told only when there is a pace."""
+    assert "0 of 3 judged by you</p>" in ann.open()["queue"]
+    shown = ann.submit(on(ann, "f1"), TERM)
+    assert "1 of 3 judged by you</p>" in shown["queue"]
+    only = ann.act(moves.narrow, shown["place"], Filters(label="cardiomegaly"))
+    assert "0 of 1 judged by you" in only["queue"]
+    assert "judged by you" not in seat(desk, "Dr C", Role.APPROVER).open()["queue"]
+
+
+def test_the_likely_correction_is_offered_and_filled_in_but_not_submitted(ann, desk):
+    """One key fills the form; nothing is recorded until it is handed in."""
+    place = on(ann, "c1", "cardiomegaly")
+    assert "Suggested: model wrong, right value absent" in ann.open(place)["offer"]
+    filled = ann.offered(place, act="suggest")
+    assert (filled["judgement"], filled["value"]) == ("model_wrong", "absent")
+    assert "not submitted" in filled["status"] and kept(desk) == ()
+    begun = ann.offered(place, Form(judgement="reference_wrong"), act="suggest")
+    assert begun["judgement"] == gr.skip() and "holds something" in begun["status"]
+    ann.submit(place, Form(judgement="model_wrong"))
+    assert "Suggested" not in ann.open(on(ann, "c1", "cardiomegaly"))["offer"]
+    looker = seat(desk, "Dr C", Role.APPROVER)
+    assert "Suggested" not in looker.open()["offer"]
+    with pytest.raises(PermissionRefused):
+        looker.offered(looker.open()["place"], act="suggest")
+
+
+def test_who_judges_blind_sees_what_others_said_only_after(ann, desk):
+    """Neither list, names, filters nor panel tell of a pair not yet judged."""
+    ben = seat(desk, BEN)
+    ben.submit(on(ben, "f1"), TERM._replace(comment="look at the base"))
+    place = on(ann, "f1")
+    assert BEN in ann.open(place)["queue"]
+    blind = ann.act(moves.choose, place, act="blind")
+    assert blind["place"].blind and 'aria-checked="true"' in blind["queue"]
+    again = moves.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    assert BEN not in "".join(str(one) for one in again)
+    assert "look at the base" not in "".join(str(one) for one in again)
+    for filters in (Filters(reviewer=BEN), Filters(status="reviewed")):
+        found = ann.act(moves.narrow, blind["place"], filters)["queue"]
+        assert "0</b> of 3 pairs" in found
+    ann.submit(on(ann, "f1"), Form(judgement="model_wrong"))
+    after = ann.open(on(ann, "f1"))
+    assert BEN in after["queue"] and "look at the base" in after["said"]
+    assert not ben.open()["place"].blind
+
+
+@pytest.fixture
+def like(workspace, tmp_path):
+    """Serve a queue in which one phrase misled the model three times."""
+    rows = [
+        ("a1", "Small effusion.", 0, 0),
+        ("a2", "There is an\nEFFUSION.", 0, 0),
+        ("a3", "Effusion on the left.", 0, 0),
+        ("b1", "Cardiomegaly.", 0, 0),
+    ]
+    add_cohort(workspace, tmp_path, rows)
+    add_prompt(workspace, 1, "effusion", "cardiomegaly")
+    run_prompt(workspace, "tiny@v1", "dev")
+    with desk_of(workspace) as opened:
+        yield seat(opened)
+
+
+def test_one_verdict_is_given_on_all_pairs_with_the_same_phrase(like):
+    """Those that are ticked, in one verdict that is undone as one."""
+    place = on(like, "a1")
+    shown = like.open(place)
+    assert "2 more pairs with the same phrase and label" in shown["alike"]
+    listed = answers.list_alike(like.visit(Right.JUDGE), place)
+    assert 'value="a2"' in listed and 'value="a3"' in listed and "b1" not in listed
+    form = Form(judgement="model_wrong", value="absent")
+    after = like.submit_together(place, form, ["a2", "a3"])
+    (one,) = kept(like.desk)
+    assert one.verdict.case_ids == ("a1", "a2", "a3")
+    assert "and 2 more cases" in after["status"]
+    undone = like.act(answers.undo, after["place"], right=Right.JUDGE)
+    assert "Undone on 3 cases" in undone["status"]
+    assert like.open(undone["place"])["alike"] == shown["alike"]
+
+
+def test_a_verdict_on_several_pairs_takes_only_pairs_that_are_alike(like):
+    """Ids come from the browser, and the form is asked for as always."""
+    place, form = on(like, "a1"), Form(judgement="model_wrong")
+    with pytest.raises(DataError, match="not like the open one"):
+        like.submit_together(place, form, ["a2", "b1"])
+    refused = like.submit_together(place, Form(), ["a2"])
+    assert "still missing what is wrong" in refused["status"]
+    assert kept(like.desk) == ()
+    like.submit_together(place, form, [])
+    assert kept(like.desk)[0].verdict.case_ids == ("a1",)
+
+
+@pytest.mark.slow
+def test_no_finding_offers_the_labels_it_follows_from(demo):
+    """And the server still refuses, in words, what cannot be said of it."""
+    with desk_of(demo) as desk:
+        ann = seat(desk)
+        values = moves.open_on_label(
+            ann.visit(), "extractor", "demo_dev", NO_FINDING, Place()
+        )
+        place = values[FILTERS]
+        offered = moves.refresh(
+            ann.visit(), "extractor", "demo_dev", place, *Filters()
+        )[FILTERS + Panels._fields.index("offer")]
+        assert "data-derived" in offered and 'id="review-cause-label"' in offered
+        label = re.search(r'data-label="([^"]*)"', offered)[1]
+        opened = ann.offered(place, act="open", case=place.case, label=label)
+        assert opened["place"].pair == (place.case, label)
+        refused = ann.submit(place, Form(judgement="model_wrong"))
+        assert "only the reference can be wrong, or the text" in refused["status"]
+        ann.submit(place, Form(judgement="source_text_defect"))
+        (one,) = read_kept(desk.store, desk.workspace, "demo_dev")
+        assert one.verdict.judgement is Judgement.SOURCE_TEXT_DEFECT

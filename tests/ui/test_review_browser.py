@@ -6,7 +6,7 @@ import pytest
 from loop.core.paths import Workspace
 from loop.review.kept import read_kept
 from loop.run.store import open_store
-from tests.ui.conftest import barriers, open_tab, sign_in
+from tests.ui.conftest import PASSWORD, barriers, open_tab, sign_in
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,8 @@ MARK = """(words) => {
 EVENTS = (
     *("see_review", "review_choose", "review_turn", "review_narrow", "review_renew"),
     *("review_keep", "review_take", "review_submit", "review_reserve"),
-    *("review_change", "review_withdraw"),
+    *("review_change", "review_withdraw", "review_undo", "review_offer"),
+    *("review_alike", "review_together"),
 )
 
 
@@ -76,14 +77,15 @@ def test_five_cases_are_judged_by_keyboard_alone(demo, served_alone, new_page):
     open_review(page)
     for number in range(5):
         page.keyboard.press("1" if number % 2 else "3")
-        page.keyboard.press("m")
+        for _ in range(2):
+            page.keyboard.press("m")
         wait_for_line(page, "Kept")
         if number == 0:
             page.keyboard.press("w")
             page.keyboard.type("j and k are words here")
             press_on(page, "Control+Enter")
         else:
-            press_on(page, "s")
+            press_on(page, "Control+Enter")
         assert page.locator("#review-judgement input:checked").count() == 0
         assert page.evaluate("document.activeElement.tagName") != "TEXTAREA"
     said = [one.verdict for one in verdicts(demo.root)]
@@ -137,13 +139,185 @@ def test_a_reload_in_the_middle_of_a_form_loses_nothing(served_alone, new_page):
     assert page.evaluate("[...Object.keys(localStorage)]") == []
 
 
+def test_a_key_undoes_the_last_submission(demo, served_alone, new_page):
+    """A slip is put right where it happened; no bare letter submits."""
+    page = new_page()
+    page.goto(served_alone)
+    open_review(page)
+    first = case_of(page)
+    page.keyboard.press("1")
+    page.keyboard.press("w")
+    page.keyboard.type("on purpose")
+    page.keyboard.press("Escape")
+    wait_for_line(page, "Kept")
+    page.keyboard.press("s")
+    press_on(page, "Control+Enter")
+    wait_for_line(page, "Saved")
+    assert len(verdicts(demo.root)) == 1
+    press_on(page, "z")
+    wait_for_line(page, "Undone")
+    assert case_of(page) == first
+    assert page.is_checked("#review-judgement input[value=model_wrong]")
+    assert page.input_value("#review-comment textarea") == "on purpose"
+    assert [one.state.value for one in verdicts(demo.root)] == ["withdrawn"]
+
+
+def test_the_likely_correction_is_filled_in_by_one_key(demo, served_alone, new_page):
+    """And submitted by another, after a look."""
+    page = new_page()
+    page.goto(served_alone)
+    open_review(page)
+    page.keyboard.press("y")
+    wait_for_line(page, "not submitted")
+    assert page.is_checked("#review-judgement input[value=model_wrong]")
+    assert not page.is_visible("#review-suggested")
+    assert verdicts(demo.root) == ()
+    press_on(page, "Control+Enter")
+    (said,) = [one.verdict for one in verdicts(demo.root)]
+    assert said.correct_value is not None
+    assert (said.severity, said.context) == (None, None)
+
+
+def test_no_finding_offers_only_what_is_accepted(shared_alone, new_page):
+    """What the server would refuse is not on the screen; one key leads to the label."""
+    page = new_page()
+    page.goto(shared_alone)
+    open_review(page)
+    page.click("#review-label input")
+    page.get_by_role("option", name="No Finding").click()
+    page.wait_for_selector("[data-derived]")
+    shown = "[...document.querySelectorAll('#review-judgement input')].filter((one) => "
+    shown += "one.getClientRects().length).map((one) => one.value)"
+    assert page.evaluate(shown) == ["reference_wrong", "source_text_defect"]
+    page.keyboard.press("1")
+    assert page.locator("#review-judgement input:checked").count() == 0
+    press_on(page, "v")
+    assert "No Finding" not in case_of(page)
+    assert len(page.evaluate(shown)) == 4
+
+
+def test_a_filter_is_one_request(shared_alone, new_page):
+    """By mouse, by keyboard, and none when a menu is merely left."""
+    page = new_page()
+    page.goto(shared_alone)
+    open_review(page)
+
+    def asked():
+        page.wait_for_timeout(600)
+        found = [url for url in page.asked if "/gradio_api/run/" in url]
+        page.asked.clear()
+        return len(found)
+
+    asked()
+    page.click("#review-kind input")
+    page.get_by_role("option", name="False positive").click()
+    page.wait_for_function("document.querySelector('.queue-head b').innerText === '53'")
+    assert asked() == 1
+    page.keyboard.press("l")
+    page.keyboard.type("Emphysema")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('.queue-head b').innerText !== '53'")
+    assert asked() == 1
+    page.focus("#review-label input")
+    for _ in range(4):
+        page.keyboard.press("Tab")
+    assert asked() == 0
+
+
+def test_tab_goes_through_the_page_in_the_order_in_which_it_is_read(
+    shared_alone, new_page
+):
+    """Filters, list, case, form; each question of the form is one stop."""
+    page = new_page()
+    page.goto(shared_alone)
+    open_review(page)
+    page.focus("#review-search input, #review-search textarea")
+    stops = ("review-filters", "review-list", "review-middle", "review-right")
+    where = (
+        "(stops) => stops.find((id) => document.activeElement.closest('#' + id)) || ''"
+    )
+    seen, fields = [], []
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(where, list(stops)))
+        fields.append(
+            page.evaluate("document.activeElement.closest('fieldset')?.id || ''")
+        )
+        if page.evaluate("document.activeElement.id") == "review-submit":
+            break
+    order = [stop for stop in seen if stop]
+    assert order == sorted(order, key=stops.index)
+    assert set(order) == set(stops)
+    assert [one for one in fields if one] == ["review-judgement", "review-value"]
+
+
+def test_a_link_opens_its_pair_after_signing_in(served, new_page):
+    """A colleague gets an address and is there; a reload goes on from there."""
+    page = new_page()
+    address = "/?case=demo-dev-015&label=no_finding&prompt=extractor&cohort=demo_dev"
+    page.goto(f"{served}{address}")
+    page.fill("input[name=name]", "Dr Reviewer")
+    page.fill("input[name=password]", PASSWORD)
+    page.click("button[type=submit]")
+    page.wait_for_selector("[data-case-text]")
+    assert "demo-dev-015" in case_of(page) and "No Finding" in case_of(page)
+    assert "case=" not in page.url
+    press_on(page, "j")
+    before = case_of(page)
+    page.reload()
+    page.wait_for_selector("[data-case-text]")
+    assert case_of(page) == before
+
+
+def test_one_verdict_is_given_on_ticked_pairs(demo, served_alone, new_page):
+    """The list shows each phrase in its sentence; what is not ticked is left out."""
+    page = new_page()
+    page.goto(f"{served_alone}/?case=demo-dev-042&label=emphysema")
+    page.wait_for_selector("#review-alike-list")
+    page.keyboard.press("1")
+    page.keyboard.press("a")
+    page.click("#review-alike-list")
+    page.wait_for_selector("[data-together]")
+    page.locator("[data-together] input").first.uncheck()
+    page.click("#review-together")
+    wait_for_line(page, "and 1 more case.")
+    (one,) = verdicts(demo.root)
+    assert len(one.verdict.case_ids) == 2
+    page.keyboard.press("z")
+    wait_for_line(page, "Undone on 2 cases")
+
+
+def test_the_page_holds_at_the_width_of_a_telephone(shared_alone, new_page):
+    """Nothing scrolls sideways and nothing lies over the form."""
+    page = new_page({"width": 400, "height": 850})
+    page.goto(shared_alone)
+    open_review(page)
+    page.keyboard.press("e")
+    page.wait_for_selector("#review-paraphrase textarea")
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    covered = """() => [
+      ...document.querySelectorAll('#review-right :is(label, button)')
+    ].filter((one) => one.getClientRects().length)
+      .filter((one) => {
+        one.scrollIntoView({block: 'center'});
+        const box = one.getBoundingClientRect();
+        const top = document.elementFromPoint(
+          box.x + box.width / 2, box.y + box.height / 2);
+        return top && !one.contains(top) && !top.contains(one);
+      }).map((one) => one.innerText)"""
+    assert page.evaluate(covered) == []
+
+
 def test_hidden_fields_follow_the_choice(shared_alone, new_page):
     """Only what matters is on the screen, at once and without the server."""
     page = new_page()
     page.goto(shared_alone)
     open_review(page)
     assert not page.is_visible("#review-phrase")
+    assert not page.is_visible("#review-action")
+    assert page.get_attribute("#review-more", "aria-expanded") == "false"
     page.keyboard.press("c")
+    assert page.get_attribute("#review-more", "aria-expanded") == "true"
     assert page.is_visible("#review-phrase") and page.is_visible("#review-rule")
     assert not page.is_visible("#review-paraphrase")
     page.keyboard.press("E")
@@ -165,8 +339,8 @@ def test_two_reviewers_at_once_keep_both_verdicts(demo, served, new_page):
     wait_for_line(first, "Reserved by you")
     first.keyboard.press("1")
     second.keyboard.press("3")
-    press_on(first, "s")
-    press_on(second, "s")
+    press_on(first, "Control+Enter")
+    press_on(second, "Control+Enter")
     kept = verdicts(demo.root)
     assert len(kept) == 2
     assert len({one.verdict.case_ids for one in kept}) == 1

@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.core.records import Exemplar, Span, Value
+from loop.core.records import Exemplar, Guide, Mark, Span, Value
+from loop.evaluate.failures import Failure, Kind
+from loop.labels.taxonomy import NO_FINDING
+from loop.review.queue.records import Cause, QueueItem, Reasons
 from loop.review.verdict import Context, Edits, Judgement, Verdict
 from loop.ui.pages.review.form import (
     CAUSES,
@@ -12,8 +15,9 @@ from loop.ui.pages.review.form import (
     fields_of,
     form_of,
     missing,
+    suggest,
 )
-from loop.ui.pages.review.segments import cut_text, find_headings
+from loop.ui.pages.review.segments import cut_text, find_headings, find_hits
 
 spans = st.builds(
     lambda start, size: Span(start, start + size),
@@ -88,6 +92,7 @@ def test_what_is_missing_depends_on_what_is_chosen(form, lacks):
 
 def test_a_form_from_outside_holds_only_what_its_fields_may():
     """A changed or old kept form must not break the page."""
+    assert Form.of({"severity": "", "cause": ""}) == Form()
     odd = {"judgement": "hang", "value": 3, "phrase": ["x"], "anchor": "yes", "z": 1}
     assert Form.of(odd) == Form()
 
@@ -106,7 +111,7 @@ def test_a_verdict_comes_back_as_the_form_it_was_made_with():
     )
     form = form_of(verdict)
     assert form.action == "negative_exemplar" and form.phrase == "No fluid"
-    fields = fields_of(form, "a", "edema")
+    fields = fields_of(form, ["a"], "edema")
     assert fields["exemplars"][0]["text"] == "No fluid."
     assert (fields["anchor"], fields["comment"]) == (True, "hm")
 
@@ -127,7 +132,78 @@ def test_a_verdict_that_says_more_has_no_form():
 
 def test_every_cause_can_be_chosen():
     """The menu cannot fall behind the record."""
-    assert {key for _, key in CAUSES} == {one.value for one in Context}
+    assert {key for _, key in CAUSES} - {""} == {one.value for one in Context}
+
+
+def test_nothing_is_chosen_beforehand():
+    """A severity or cause that nobody chose would be recorded as theirs."""
+    assert (Form().severity, Form().cause) == (None, None)
+    said = Verdict(label="edema", judgement=Judgement.MODEL_WRONG, case_ids=("a",))
+    assert (form_of(said).severity, form_of(said).cause) == (None, None)
+
+
+def item(kind, predicted, reference, label="edema", causes=()):
+    """Return a failing pair."""
+    failure = Failure("a", label, kind, predicted, reference, ())
+    return QueueItem(failure=failure, place=1, reasons=Reasons(), causes=causes)
+
+
+GUIDE = Guide(label="edema", name="Edema", definition="Water.", terms=("wet lungs",))
+WRONG = Form(judgement="model_wrong")
+
+
+@pytest.mark.parametrize(
+    ("kind", "predicted", "reference", "phrase", "form"),
+    [
+        ("false_positive", "present", "absent", "", {"value": "absent"}),
+        (
+            "false_positive",
+            "present",
+            "not_coded",
+            "wet cough",
+            {"value": "absent", "action": "exclusion", "phrase": "wet cough"},
+        ),
+        ("false_positive", "present", "absent", "Wet lungs", {"value": "absent"}),
+        ("false_positive", "present", "absent", "edema", {"value": "absent"}),
+        ("false_negative", "absent", "present", "", {"value": "present"}),
+        ("uncertain", "uncertain", "present", "hazy", {"value": "present"}),
+        ("unparsed", None, None, "", None),
+    ],
+)
+def test_the_likely_correction_is_that_the_reference_is_right(
+    kind, predicted, reference, phrase, form
+):
+    """A label's own name or term is never suggested as an exclusion from it."""
+    one = item(
+        Kind(kind),
+        Value(predicted) if predicted else None,
+        Mark(reference) if reference else None,
+    )
+    wanted = WRONG._replace(**form) if form else None
+    assert suggest(one, phrase, GUIDE) == wanted
+    if wanted:
+        assert missing(wanted) == ()
+
+
+def test_no_finding_is_never_suggested_as_the_models_fault():
+    """A failing label explains it; without one the reference contradicts itself."""
+    said = (Kind.FALSE_NEGATIVE, Value.ABSENT, Mark.PRESENT, NO_FINDING)
+    failing = Cause("edema", Value.PRESENT, Mark.ABSENT, True)
+    assert suggest(item(*said, (failing,)), "", None) is None
+    alone = suggest(item(*said, (failing._replace(fails=False),)), "", None)
+    assert alone == Form(judgement="reference_wrong", value="absent")
+
+
+def test_words_that_were_searched_for_are_marked_beside_the_evidence():
+    """In any case, across its borders, and as plain characters."""
+    text = "Wet (lungs) today"
+    parts = cut_text(text, {"x": [Span(0, 6)]}, find_hits(text, "(LUNGS)"))
+    assert [(one.text, one.labels, one.hit) for one in parts] == [
+        ("Wet ", ("x",), False),
+        ("(l", ("x",), True),
+        ("ungs)", (), True),
+        (" today", (), False),
+    ]
 
 
 def test_a_text_without_end_is_not_handed_in():

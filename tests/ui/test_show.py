@@ -2,7 +2,7 @@
 
 import pytest
 
-from loop.ui.show import notice, plain
+from loop.ui.show import notice, plain, show
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -26,3 +26,13 @@ def test_hostile_text_becomes_neither_markup_nor_control(text, shown):
     assert 'onmouseover="' not in html
     assert not {"\x1b", "\x00", "\u202e", "\u2066"} & set(html)
     assert "49" not in html
+
+
+@pytest.mark.parametrize("time", ["2026-01-05T09:07:00.5Z", '"><script>x</script>'])
+def test_a_time_says_when_it_was_everywhere(time):
+    """A script turns it into the reader's own; whatever stands there stays text."""
+    status = {"done": "", "until": "", "trouble": "", "lacks": (), "copied": ""}
+    html = show("review_status.html.jinja", **status, kept=time, last=None)
+    assert "<script" not in html
+    if time[0] == "2":
+        assert f'<time datetime="{time}">2026-01-05 09:07 UTC</time>' in html

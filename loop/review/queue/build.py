@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import NamedTuple
 
 from loop.core.paths import Workspace
@@ -14,7 +16,9 @@ from loop.evaluate.protocol import read_protocol
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.queue.beside import choose_others, count_votes, read_others
+from loop.review.queue.derived import find_causes
 from loop.review.queue.records import (
+    Cause,
     OtherAnswer,
     QueueFilter,
     QueueItem,
@@ -38,6 +42,9 @@ class Queue:
     texts: CaseTexts
     """Texts of the failing cases, read when first wanted."""
 
+    index: QueueIndex
+    """Where each pair stands; the same however far the review is."""
+
     def filtered(self, wanted: QueueFilter) -> tuple[QueueItem, ...]:
         """Return what `wanted` lets through, in the order of the queue.
 
@@ -48,17 +55,65 @@ class Queue:
         """
         if wanted == QueueFilter():
             return self.items
+        fixed = replace(
+            wanted, reviewers=frozenset(), progress=frozenset(), reserved=None
+        )
+        if fixed == QueueFilter():
+            items: Iterable[QueueItem] = self.items
+        else:
+            places = self.index.fitting(fixed, lambda: self._find_fitting(fixed))
+            items = (self.items[at] for at in places)
+        if fixed == wanted:
+            return tuple(items)
+        return tuple(item for item in items if _stands_at(item, wanted))
+
+    def _find_fitting(self, wanted: QueueFilter) -> tuple[int, ...]:
+        """Return the indices of what fits whatever was said of it."""
         cases = self.texts.find(wanted.text) if wanted.text else None
         return tuple(
-            item
-            for item in self.items
+            at
+            for at, item in enumerate(self.items)
             if (cases is None or item.case_id in cases) and _fits(item, wanted)
         )
 
     def find(self, case_id: str, label: str) -> QueueItem | None:
         """Return the item of one case and label, or None when it does not fail."""
-        wanted = (case_id, label)
-        return next((i for i in self.items if (i.case_id, i.label) == wanted), None)
+        at = self.index.pairs.get((case_id, label))
+        return None if at is None else self.items[at]
+
+
+class QueueIndex:
+    """What is found by case, and what filters found last; never what was said."""
+
+    _MOST = 32
+    """Filters whose pairs are kept."""
+
+    def __init__(self, items: Sequence[QueueItem]) -> None:
+        self.pairs: Mapping[Pair, int] = {
+            (item.case_id, item.label): at for at, item in enumerate(items)
+        }
+        self.cases: dict[str, list[int]] = {}
+        """Case id to the indices of its pairs."""
+
+        for at, item in enumerate(items):
+            self.cases.setdefault(item.case_id, []).append(at)
+        self._fitting: OrderedDict[QueueFilter, tuple[int, ...]] = OrderedDict()
+        self._lock = Lock()
+
+    def fitting(
+        self, wanted: QueueFilter, find: Callable[[], tuple[int, ...]]
+    ) -> tuple[int, ...]:
+        """Return the indices that `find` found for a filter, now or before."""
+        with self._lock:
+            known = self._fitting.get(wanted)
+        if known is None:
+            known = find()
+        with self._lock:
+            self._fitting[wanted] = known
+            self._fitting.move_to_end(wanted)
+            while len(self._fitting) > self._MOST:
+                self._fitting.popitem(last=False)
+        return known
 
 
 def build_queue(
@@ -103,8 +158,16 @@ def build_queue(
         reference=standard.number,
         others=tuple(run.id for run in others),
     )
-    items = [_item(failure, beside, worth) for failure in failures]
-    return Queue(line=line, items=_ordered(line, items, texts), texts=texts)
+    causes = find_causes(outcomes, failures, standard, taxonomy)
+    items = _ordered(
+        line,
+        [
+            _item(one, beside, worth, causes.get((one.case_id, one.label), ()))
+            for one in failures
+        ],
+        texts,
+    )
+    return Queue(line=line, items=items, texts=texts, index=QueueIndex(items))
 
 
 class _Beside(NamedTuple):
@@ -112,7 +175,9 @@ class _Beside(NamedTuple):
     votes: Mapping[Pair, tuple[tuple[Value, int], ...]]
 
 
-def _item(failure: Failure, beside: _Beside, worth: Worth) -> QueueItem:
+def _item(
+    failure: Failure, beside: _Beside, worth: Worth, causes: tuple[Cause, ...]
+) -> QueueItem:
     """Return an item that has no place yet."""
     pair = (failure.case_id, failure.label)
     others, votes = beside.others.get(pair, ()), beside.votes.get(pair, ())
@@ -122,6 +187,7 @@ def _item(failure: Failure, beside: _Beside, worth: Worth) -> QueueItem:
         reasons=worth.explain(failure, others, votes),
         others=others,
         votes=votes,
+        causes=causes,
     )
 
 
@@ -167,7 +233,12 @@ def _fits(item: QueueItem, wanted: QueueFilter) -> bool:
         (not wanted.labels or label in wanted.labels or label == ALL_LABELS)
         and (not wanted.kinds or item.failure.kind in wanted.kinds)
         and (not wanted.sections or not wanted.sections.isdisjoint(item.sections))
-        and (not wanted.reviewers or not wanted.reviewers.isdisjoint(item.reviewers))
+    )
+
+
+def _stands_at(item: QueueItem, wanted: QueueFilter) -> bool:
+    return (
+        (not wanted.reviewers or not wanted.reviewers.isdisjoint(item.reviewers))
         and (not wanted.progress or item.progress in wanted.progress)
         and wanted.reserved in (None, bool(item.reserved_by))
     )

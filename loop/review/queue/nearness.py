@@ -21,6 +21,17 @@ class Nearness(NamedTuple):
     passing: bool
     """Whether the label reaches its thresholds now."""
 
+    @property
+    def words(self) -> str:
+        """On which side of its gate the label stands, and by how many answers.
+
+        Examples
+        --------
+        >>> Nearness(3, passing=True).words, Nearness(1, passing=False).words
+        ('passes by 3', 'fails by 1')
+        """
+        return f"{'passes' if self.passing else 'fails'} by {self.answers}"
+
 
 def measure_nearness(counts: Confusion, protocol: Protocol) -> Nearness | None:
     """Return the fewest answers that turn accuracy, kappa or sensitivity around.

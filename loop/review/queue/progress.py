@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+from threading import Lock
+from typing import NamedTuple
 
 from loop.review.kept import KeptVerdict, VerdictState
 from loop.review.queue.build import Queue
@@ -11,6 +16,17 @@ from loop.review.queue.records import Progress, QueueItem, RunLine
 from loop.review.reservations import Reservation
 
 Pair = tuple[str, str]
+
+PAUSE_S = 300
+"""Seconds without a verdict that are a pause and not a slow case."""
+
+FEWEST = 5
+"""Submissions from which on a pace is told."""
+
+_RECENT = 40
+"""Submissions that a pace is taken from."""
+
+_STANDING = frozenset({VerdictState.OPEN, VerdictState.ADDRESSED})
 
 
 def mark_progress(
@@ -31,12 +47,137 @@ def mark_progress(
     """
     by_pair: dict[Pair, list[KeptVerdict]] = {}
     for one in kept:
-        if one.state in (VerdictState.OPEN, VerdictState.ADDRESSED):
+        if one.state in _STANDING:
             for pair in one.pairs:
                 by_pair.setdefault(pair, []).append(one)
     holders = {one.case_id: one.actor for one in reserved}
     items = tuple(_marked(item, by_pair, holders, queue.line) for item in queue.items)
     return replace(queue, items=items)
+
+
+def hide_others(queue: Queue, reviewer: str) -> Queue:
+    """Return a marked queue as who judges blind to others may see it.
+
+    What `reviewer` has judged stays as it is; all else looks as if nobody had.
+    """
+    items = tuple(
+        item
+        if not item.reviewers or reviewer in item.reviewers
+        else replace(item, reviewers=(), progress=Progress.UNREVIEWED)
+        for item in queue.items
+    )
+    return replace(queue, items=items)
+
+
+class Pace(NamedTuple):
+    """How far one reviewer is with some items."""
+
+    judged: int
+    total: int
+    minutes: int | None
+    """For what is left, at the pace of late; None until that is known."""
+
+
+def measure_pace(
+    items: Iterable[QueueItem], reviewer: str, times: Sequence[str]
+) -> Pace:
+    """Return how much `reviewer` has judged and how long the rest would take.
+
+    The pace is the median time between two of the last submissions; longer pauses than
+    `PAUSE_S` are none of it. It is known from `FEWEST` submissions on.
+
+    Parameters
+    ----------
+    items
+        Those to judge; what cannot be judged does not count.
+    times
+        When the reviewer handed in verdicts, ISO 8601, oldest first.
+
+    Examples
+    --------
+    >>> times = [f"2026-01-05T09:0{minute}:00Z" for minute in range(5)]
+    >>> measure_pace([], "Ann", times)
+    Pace(judged=0, total=0, minutes=0)
+    """
+    said = [item.reviewers for item in items if item.failure.label]
+    total = len(said)
+    judged = sum(1 for names in said if names and reviewer in names)
+    if len(times) < FEWEST:
+        return Pace(judged, total, None)
+    recent = [datetime.fromisoformat(one) for one in times[-_RECENT:]]
+    gaps = [(b - a).total_seconds() for a, b in pairwise(recent)]
+    gaps = [gap for gap in gaps if gap <= PAUSE_S]
+    if not gaps:
+        return Pace(judged, total, None)
+    return Pace(judged, total, round((total - judged) * median(gaps) / 60))
+
+
+class MarkedQueue:
+    """A queue that is marked again and again; what did not change costs nothing.
+
+    Its method may be called from any thread, and gives what `mark_progress` would.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._lock = Lock()
+        self._kept: Sequence[KeptVerdict] = ()
+        self._by_id: dict[str, KeptVerdict] = {}
+        self._by_pair: dict[Pair, dict[str, KeptVerdict]] = {}
+        self._holders: dict[str, str] = {}
+
+    def mark(
+        self, kept: Sequence[KeptVerdict], reserved: Iterable[Reservation]
+    ) -> Queue:
+        """Return the queue as it is now; see `mark_progress`."""
+        holders = {one.case_id: one.actor for one in reserved}
+        index = self._queue.index
+        with self._lock:
+            pairs = self._take(kept) if kept is not self._kept else set()
+            self._kept = kept
+            changed = {index.pairs[pair] for pair in pairs if pair in index.pairs}
+            for case_id in {
+                case for case, _ in holders.items() ^ self._holders.items()
+            }:
+                changed.update(index.cases.get(case_id, ()))
+            self._holders = holders
+            if changed:
+                self._queue = self._marked(changed)
+            return self._queue
+
+    def _take(self, kept: Sequence[KeptVerdict]) -> set[Pair]:
+        """Take over what was said and return the pairs of which something changed."""
+        changed: set[Pair] = set()
+        fresh = [one for one in kept if self._by_id.get(one.id) is not one]
+        gone = [one for one in fresh if one.id in self._by_id]
+        if len(kept) - len(fresh) + len(gone) != len(self._by_id):
+            ids = {one.id for one in kept}
+            gone.extend(one for one in self._by_id.values() if one.id not in ids)
+        for one in gone:
+            before = self._by_id.pop(one.id)
+            for pair in before.pairs:
+                self._by_pair.get(pair, {}).pop(one.id, None)
+                changed.add(pair)
+        for one in fresh:
+            self._by_id[one.id] = one
+            if one.state in _STANDING:
+                for pair in one.pairs:
+                    self._by_pair.setdefault(pair, {})[one.id] = one
+                    changed.add(pair)
+        return changed
+
+    def _marked(self, changed: Iterable[int]) -> Queue:
+        items = list(self._queue.items)
+        for at in changed:
+            item = items[at]
+            pair = (item.case_id, item.label)
+            by_age = sorted(
+                self._by_pair.get(pair, {}).values(),
+                key=lambda one: (one.created, one.id),
+            )
+            line = self._queue.line
+            items[at] = _marked(item, {pair: by_age}, self._holders, line)
+        return replace(self._queue, items=tuple(items))
 
 
 def _marked(

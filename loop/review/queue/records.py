@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop.core.records import Value
+from loop.core.records import Mark, Value
 from loop.evaluate.failures import Failure, Kind
 
 
@@ -57,10 +57,23 @@ class Reasons(NamedTuple):
     words: tuple[str, ...] = ()
     """One phrase for each part that is not 0."""
 
+    gate: str = ""
+    """``"passes by 3"`` or ``"fails by 1"``, in answers; empty where none would do."""
+
     @property
     def value(self) -> float:
         """``rare + near + split + unsure / 2``, 0 to 3.5."""
         return self.rare + self.near + self.split + self.unsure / 2
+
+
+class Cause(NamedTuple):
+    """A label from which "No Finding" follows in one case."""
+
+    label: str
+    predicted: Value | None
+    reference: Mark | None
+    fails: bool
+    """Whether the answer contradicts the reference, so that it can be judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +96,9 @@ class QueueItem:
 
     others: tuple[OtherAnswer, ...] = ()
     """Newest version first, then by draw."""
+
+    causes: tuple[Cause, ...] = ()
+    """Of "No Finding": the labels that make it so; empty for all other labels."""
 
     reviewers: tuple[str, ...] = ()
     """Who has a verdict on it that still stands, first one first."""
@@ -117,7 +133,7 @@ class QueueFilter:
     kinds: frozenset[Kind] = frozenset()
     sections: frozenset[Section] = frozenset()
     text: str = ""
-    """Words of the case text, in any case; never a pattern."""
+    """Words of the case text or part of the case id, in any case; never a pattern."""
 
     reviewers: frozenset[str] = frozenset()
     """Only what one of them has judged."""

@@ -52,7 +52,7 @@ class CaseTexts:
         return text
 
     def find(self, words: str) -> frozenset[str]:
-        """Return the cases whose text holds `words`, in any case.
+        """Return the cases whose text or id holds `words`, in any case.
 
         The words are no pattern: each character stands for itself, after both sides
         are composed (NFC).
@@ -60,14 +60,17 @@ class CaseTexts:
         Raises
         ------
         DataError
-            The texts are not on this machine.
+            No id holds them, and the texts are not on this machine.
         """
+        wanted = _fold(words)
+        named = frozenset(key for key in self._wanted if wanted in _fold(key))
+        if named and not self.here:
+            return named
         texts = self._read()
         with self._lock:
             if self._folded is None:
                 self._folded = {key: _fold(text) for key, text in texts.items()}
-        wanted = _fold(words)
-        return frozenset(key for key, text in self._folded.items() if wanted in text)
+        return named | {key for key, text in self._folded.items() if wanted in text}
 
     def _read(self) -> Mapping[str, str]:
         with self._lock:

@@ -35,7 +35,7 @@ from loop.core.records import Value
 from loop.evaluate.failures import Failure, Kind
 from loop.evaluate.pairs import Pairs
 from loop.evaluate.protocol import Protocol
-from loop.review.queue.nearness import measure_nearness
+from loop.review.queue.nearness import Nearness, measure_nearness
 from loop.review.queue.records import OtherAnswer, Reasons
 from loop.stats.confusion import Confusion, count_confusions
 
@@ -49,7 +49,7 @@ class LabelWorth(NamedTuple):
     """What all failing cases of one label have in common."""
 
     rare: float
-    near: float
+    gate: Nearness | None
     words: tuple[str, ...]
 
 
@@ -72,7 +72,7 @@ class Worth:
     ) -> Reasons:
         """Return the parts of the value of one failing pair, in words and numbers."""
         if failure.kind in _UNANSWERED:
-            return Reasons(near=self._silent.near, words=self._silent.words)
+            return self._silent
         label = self._labels[failure.label]
         known = [one.value for one in others if one.value is not None]
         answers = Counter([*known, failure.predicted])
@@ -86,7 +86,12 @@ class Worth:
         if unsure:
             words.append("answered uncertain")
         return Reasons(
-            label.rare, label.near, max(by_answer, by_vote), unsure, tuple(words)
+            rare=label.rare,
+            near=1 / label.gate.answers if label.gate else 0.0,
+            split=max(by_answer, by_vote),
+            unsure=unsure,
+            words=tuple(words),
+            gate=label.gate.words if label.gate else "",
         )
 
 
@@ -99,27 +104,18 @@ def _label_worth(counts: Confusion, protocol: Protocol) -> LabelWorth:
         )
     near = measure_nearness(counts, protocol)
     if near is not None:
-        plural = "" if near.answers == 1 else "s"
-        words.append(
-            f"passes by {near.answers} answer{plural}"
-            if near.passing
-            else f"{near.answers} right answer{plural} from its gate"
-        )
-    return LabelWorth(
-        missing / protocol.min_positives,
-        1 / near.answers if near else 0.0,
-        tuple(words),
-    )
+        words.append(f"{near.words} answer{'' if near.answers == 1 else 's'}")
+    return LabelWorth(missing / protocol.min_positives, near, tuple(words))
 
 
-def _silent_worth(pairs: Pairs, protocol: Protocol) -> LabelWorth:
+def _silent_worth(pairs: Pairs, protocol: Protocol) -> Reasons:
     """Return what a case without an answer is worth: they can block every gate."""
     cases = len(pairs.case_ids)
     answered = int((pairs.predicted >= -1).any(axis=1).sum())
     silent, borne = cases - answered, int(protocol.max_unanswered * cases)
     words = f"{silent} cases have no readable answer; the gates bear {borne}"
     over = silent - borne
-    return LabelWorth(0.0, 1 / over, (words,)) if over > 0 else LabelWorth(0, 0, ())
+    return Reasons(near=1 / over, words=(words,)) if over > 0 else Reasons()
 
 
 def chance_to_differ(counts: Mapping[Value | None, int]) -> float:

@@ -1,16 +1,19 @@
 """The queue of a real small run: what stands beside a pair, what is let through."""
 
 import pytest
+from typer.testing import CliRunner
 
+from loop.cli.main import app
 from loop.core.errors import DataError
+from loop.core.paths import Workspace
 from loop.core.records import Value
 from loop.evaluate.failures import Kind
 from loop.labels.cohort import read_cohort, texts_path
-from loop.labels.taxonomy import read_taxonomy
+from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.labels.votes import import_votes, votes_path
 from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
-from loop.review.queue.progress import mark_progress
+from loop.review.queue.progress import MarkedQueue, mark_progress, measure_pace
 from loop.review.queue.records import Progress, QueueFilter, Section
 from loop.review.record import Circumstances
 from loop.review.reservations import Reservation
@@ -104,6 +107,8 @@ def test_the_section_is_that_of_the_evidence(queue):
             [("c1", "cardiomegaly")],
         ),
         (QueueFilter(text="FLUID at"), EFFUSIONS[:1]),
+        (QueueFilter(text="f2"), EFFUSIONS[1:]),
+        (QueueFilter(text="F"), [("c1", "cardiomegaly"), *EFFUSIONS]),
         (QueueFilter(text="no such words"), []),
         (QueueFilter(reviewers=frozenset({ANN})), []),
         (QueueFilter(progress=frozenset({Progress.ADDRESSED})), []),
@@ -123,6 +128,30 @@ def test_without_texts_everything_but_the_search_works(place, store):
     assert len(queue.filtered(QueueFilter())) == 3
     with pytest.raises(DataError, match="not on this machine"):
         queue.filtered(QueueFilter(text="fluid"))
+    assert pairs(queue.filtered(QueueFilter(text="f2"))) == EFFUSIONS[1:]
+
+
+@pytest.mark.slow
+def test_no_finding_names_the_labels_that_make_it_so(place, store, tmp_path):
+    """Those are what can be judged; "No Finding" itself only follows."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    made = CliRunner().invoke(
+        app, ["demo", str(folder / "ws"), "--rounds", "0", "--json"]
+    )
+    assert made.exit_code == 0
+    demo = Workspace(folder / "ws")
+    with open_store(demo) as opened:
+        queue = build_queue(demo, opened, "latest")
+    derived = [one for one in queue.items if one.label == NO_FINDING]
+    assert derived and all(one.causes for one in derived)
+    for one in derived:
+        assert all(
+            cause.fails is (queue.find(one.case_id, cause.label) is not None)
+            for cause in one.causes
+        )
+        assert one.causes[0].fails
+    assert not any(one.causes for one in queue.items if one.label != NO_FINDING)
 
 
 def test_votes_are_counted_per_value(place, store, tmp_path):
@@ -218,7 +247,47 @@ def test_a_reserved_case_names_who_has_it(place, store, queue):
     assert pairs(marks.filtered(QueueFilter(reserved=True))) == EFFUSIONS[:1]
 
 
+def test_marks_that_are_brought_up_to_date_are_those_of_a_fresh_marking(
+    place, store, queue
+):
+    """The workbench touches only what a verdict changed."""
+    marks, now, ids, taken = MarkedQueue(queue), clock(), [], []
+    held = [Reservation("dev", "f1", BEN, "2026-01-05T09:20:00.000000Z")]
+
+    def agree(reserved=()):
+        kept = read_kept(store, place, "dev")
+        taken.append(kept)
+        marked = marks.mark(kept, reserved)
+        assert marked.items == mark_progress(queue, kept, reserved).items
+
+    agree()
+    for who in (ANN, BEN, ANN):
+        ids.append(judge(store, now, who, comment=f"{now()}"))
+        agree(held)
+    withdraw_verdict(store, ids[1], EDITOR, "slip", now)
+    agree()
+    commit(place, "tiny@v2", [ids[2]])
+    agree(held)
+    # A thread that read earlier may come later.
+    before = marks.mark(taken[1], ())
+    assert before.items == mark_progress(queue, taken[1]).items
+
+
 def test_nothing_changed_makes_no_new_items(place, store, queue):
     """Five thousand items are looked at for each click."""
     again = mark_progress(queue, read_kept(store, place, "dev"))
     assert all(a is b for a, b in zip(again.items, queue.items, strict=True))
+
+
+def test_a_pace_is_the_median_gap_without_pauses(place, store, queue):
+    """A lunch is no slow case, and four verdicts are no pace."""
+    now = clock()
+    judge(store, now)
+    marked_queue = mark_progress(queue, read_kept(store, place, "dev"))
+    times = [f"2026-01-05T{at}:00.5Z" for at in
+             ("09:00", "09:02", "09:04", "12:00", "12:02", "12:03")]  # fmt: skip
+    pace = measure_pace(marked_queue.items, ANN, times)
+    assert (pace.judged, pace.total, pace.minutes) == (1, 3, 4)
+    assert measure_pace(marked_queue.items, ANN, times[:4]).minutes is None
+    apart = [f"2026-01-0{day}T09:00:00Z" for day in range(1, 7)]
+    assert measure_pace(marked_queue.items, BEN, apart) == (0, 3, None)

@@ -81,7 +81,7 @@ def test_a_label_near_its_gate_says_how_near():
     rows = {f"c{n}": {"edema": int(6 <= n < 36), "no_finding": 2} for n in range(100)}
     reasons = explained(outcomes, rows)
     assert reasons.near == 1.0
-    assert "1 right answer from its gate" in reasons.words
+    assert "fails by 1 answer" in reasons.words
 
 
 def test_cases_without_an_answer_are_worth_what_blocks_the_gates():

@@ -74,9 +74,14 @@ def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
         ),
         Shelf(
             "Verdicts",
-            "all that were given on this cohort, with their private comments and "
-            "exemplars; can be imported again",
-            links("verdicts.yaml", "verdicts.csv"),
+            "all that were given on this cohort, with their exemplars; can be imported "
+            "again. The notes of reviewers are only in the files that say so",
+            links(
+                "verdicts.yaml",
+                "verdicts.csv",
+                "verdicts-with-notes.yaml",
+                "verdicts-with-notes.csv",
+            ),
             "" if cohort in judged_cohorts(desk.store) else "no verdict yet",
         ),
         Shelf(

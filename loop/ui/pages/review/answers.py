@@ -1,7 +1,8 @@
-"""What a reviewer says: the form kept, handed in, changed, taken back."""
+"""What a reviewer says: the form kept, handed in, undone, changed, withdrawn."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,11 @@ import gradio as gr
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.evaluate.failures import ALL_LABELS
+from loop.people.users import Right
 from loop.review.entry import build_from_form
+from loop.review.kept import VerdictState
 from loop.review.queue.records import QueueItem
-from loop.review.record import Circumstances
+from loop.review.record import Circumstances, stamp
 from loop.review.reservations import release, reserve
 from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.review.working import drop_working, keep_working
@@ -24,14 +27,17 @@ from loop.ui.pages.review.form import (
 from loop.ui.pages.review.ground import (
     Sight,
     cohort_facts,
+    find_alike,
     label_name,
     look,
     taxonomy_of,
     verdicts_on,
 )
+from loop.ui.pages.review.moves import choose
 from loop.ui.pages.review.place import (
     Filters,
     Place,
+    Submission,
     next_open,
 )
 from loop.ui.pages.review.showing import (
@@ -41,16 +47,20 @@ from loop.ui.pages.review.showing import (
     render_status,
     show_again,
     show_pair,
+    show_panels,
 )
+from loop.ui.pages.review.views import render_together, suggest_for
 from loop.ui.wiring import Visit
+
+UNDONE = "undone by its author right after it was given"
+"""Reason that an undone verdict is withdrawn with."""
 
 
 def keep_form(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Keep the form as it is being filled in."""
     if token != str(place.serial):
         return gr.skip()
-    status = _keep(visit, place, _form(values))
-    return render_status(status)
+    return render_status(_keep(visit, place, _form(values)), place)
 
 
 def take_text(visit: Visit, place: Place, token: str, *values: Any) -> Any:
@@ -61,9 +71,9 @@ def take_text(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     words = " ".join(marked.split()) if isinstance(marked, str) else ""
     if not words:
         trouble = "Mark some words in the case text first."
-        return [gr.skip(), render_status(Status(trouble=trouble))]
+        return [gr.skip(), render_status(Status(trouble=trouble), place)]
     status = _keep(visit, place, _form(fields)._replace(phrase=words))
-    return [words, render_status(status)]
+    return [words, render_status(status, place)]
 
 
 def _form(values: Sequence[Any]) -> Form:
@@ -77,8 +87,10 @@ def _keep(visit: Visit, place: Place, form: Form) -> Status:
         drop_working(desk.store, visit.actor, place.subject)
         return Status()
     keep_working(desk.store, visit.actor, place.subject, form._asdict(), desk.now)
-    sight = look(desk, place, Filters())
-    return note_form(Status(kept=f"{desk.now():%H:%M:%S}"), form, sight)
+    status = Status(kept=stamp(desk.now()))
+    if not form.worded:
+        return status._replace(lacks=missing(form))
+    return note_form(status, form, look(visit, place, Filters()))
 
 
 def hand_in(visit: Visit, place: Place, token: str, *values: Any) -> Any:
@@ -86,7 +98,41 @@ def hand_in(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     if token != str(place.serial):
         return gr.skip()
     filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
-    sight = look(visit.desk, place, filters)
+    return _hand_in(visit, place, filters, form)
+
+
+def hand_in_together(visit: Visit, place: Place, token: str, *values: Any) -> Any:
+    """Keep one verdict on the open pair and on the ticked ones that are like it."""
+    if visit.data.get("act") == "fold":
+        return show_again(visit, place, Filters.of(values[:FILTERS]), Status())
+    if token != str(place.serial):
+        return gr.skip()
+    filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
+    like = find_alike(visit, place, look(visit, place, filters))
+    ticked = _read_cases(visit.data.get("cases"))
+    more = [one.case_id for one in like if one.case_id in ticked]
+    if ticked - set(more):
+        raise DataError(
+            "a ticked case is not like the open one, or not any more. Open the list "
+            "again."
+        )
+    return _hand_in(visit, place, filters, form, more)
+
+
+def _read_cases(value: object) -> set[str]:
+    """Return the case ids that a browser sent as JSON; nothing of what is none."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else []
+    except ValueError:
+        found = []
+    return {one for one in found if isinstance(one, str)} if found else set()
+
+
+def _hand_in(
+    visit: Visit, place: Place, filters: Filters, form: Form, more: Sequence[str] = ()
+) -> list[Any]:
+    """Keep one verdict on the open pair and on `more` cases of its label."""
+    sight = look(visit, place, filters)
     item = sight.item
     if item is None or item.label == ALL_LABELS:
         raise DataError("no pair is open. Choose one of the list.")
@@ -95,37 +141,47 @@ def hand_in(visit: Visit, place: Place, token: str, *values: Any) -> Any:
         trouble = f"Not submitted: still missing {', '.join(lacks)}."
         return _refused(visit, place, filters, trouble)
     try:
-        _submit(visit, place, sight, form)
+        key = _submit(visit, place, sight, form, more)
     except (DataError, UnknownLabelError) as error:
         return _refused(visit, place, filters, f"Not submitted: {error}")
-    return _go_on(visit, place, filters, item)
+    last = Submission(key, place.case, place.label)
+    return _go_on(visit, place._replace(last=last), filters, item, len(more))
 
 
 def _refused(visit: Visit, place: Place, filters: Filters, trouble: str) -> list[Any]:
     return show_again(visit, place, filters, Status(trouble=trouble))
 
 
-def _submit(visit: Visit, place: Place, sight: Sight, form: Form) -> None:
-    """Keep the verdict and drop the unfinished form, in one transaction."""
+def _submit(
+    visit: Visit, place: Place, sight: Sight, form: Form, more: Sequence[str]
+) -> str:
+    """Keep the verdict, drop the unfinished form, and return the verdict's id."""
     desk, line = visit.desk, sight.queue.line
     verdict = build_from_form(
-        fields_of(form, place.case, place.label),
+        fields_of(form, [place.case, *more], place.label),
         reviewer=visit.actor.name,
         taxonomy=taxonomy_of(desk, place),
         case_ids=cohort_facts(desk, place).case_ids,
     )
     made_on = Circumstances(line.cohort, line.prompt, "", line.run_id)
-    submit_verdict(desk.store, verdict, made_on, desk.now, finishing=place.subject)
-    release(desk.store, place.cohort, place.case, visit.actor)
+    key = submit_verdict(
+        desk.store, verdict, made_on, desk.now, finishing=place.subject
+    )
+    if sight.item and sight.item.reserved_by == visit.user.name:
+        release(desk.store, place.cohort, place.case, visit.actor)
+    return key
 
 
-def _go_on(visit: Visit, place: Place, filters: Filters, item: QueueItem) -> list[Any]:
+def _go_on(
+    visit: Visit, place: Place, filters: Filters, item: QueueItem, more: int
+) -> list[Any]:
     """Return the page with the next pair that waits, and that the last was saved."""
     name = label_name(taxonomy_of(visit.desk, place), item.label)
-    saved = f"Saved {name}, {item.case_id}, {visit.desk.now():%H:%M:%S} UTC."
+    also = f" and {more} more case{'' if more == 1 else 's'}" if more else ""
+    saved = f"Saved {name}, {item.case_id}{also}."
     if item.reserved_by not in ("", visit.user.name):
         saved += f" {item.reserved_by} has the case reserved: both answers are kept."
-    sight = look(visit.desk, place, filters)
+    sight = look(visit, place, filters)
     following = next_open(sight.items, item)
     if following is None:
         saved += " Nothing in this list waits for an answer any more."
@@ -133,11 +189,64 @@ def _go_on(visit: Visit, place: Place, filters: Filters, item: QueueItem) -> lis
     return show_pair(visit, place.at(following), filters, saved)
 
 
+def undo(visit: Visit, place: Place, *values: Any) -> Any:
+    """Withdraw the tab's last verdict and open its pair with the form as it was."""
+    filters = Filters.of(values)
+    last = place.last
+    if last is None:
+        raise DataError(
+            "there is no verdict of this tab to undo. Withdraw an earlier one on its "
+            "own pair."
+        )
+    sight = look(visit, place, filters)
+    kept = next((one for one in sight.kept if one.id == last.id), None)
+    own = kept is not None and kept.verdict.reviewer == visit.actor.name
+    if kept is None or not own or kept.state is not VerdictState.OPEN:
+        became = kept.state.value if kept and own else "not yours"
+        trouble = f"Not undone: the verdict on {last.case} is {became} by now."
+        place = place._replace(last=None)
+        return show_again(visit, place, filters, Status(trouble=trouble))
+    desk, ref = visit.desk, f"{place.cohort}:{kept.id}"
+    withdraw_verdict(desk.store, ref, visit.actor, UNDONE, desk.now)
+    item = sight.queue.find(last.case, last.label)
+    place = place._replace(last=None).at(item)
+    form = form_of(kept.verdict)
+    if form:
+        keep_working(desk.store, visit.actor, place.subject, form._asdict(), desk.now)
+    cases = len(kept.verdict.case_ids)
+    said = f"Undone on {cases} cases." if cases > 1 else "Undone."
+    return show_pair(visit, place, filters, f"{said} The form is as you filled it.")
+
+
+def take_offer(visit: Visit, place: Place, token: str, *values: Any) -> Any:
+    """Open a label that "No Finding" follows from, or fill in the likely correction."""
+    if token != str(place.serial):
+        return gr.skip()
+    if visit.data.get("act") == "open":
+        return choose(visit, place, *values[:FILTERS])
+    # Looking takes less than judging, which only who may judge is offered.
+    visit.user.actor(Right.JUDGE)
+    filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
+    sight = look(visit, place, filters)
+    likely = suggest_for(visit, sight)
+    if likely is None or form != Form():
+        trouble = "Nothing is suggested any more: the form holds something already."
+        return show_again(visit, place, filters, Status(trouble=trouble))
+    status = _keep(visit, place, likely)
+    status = status._replace(done="Filled in, not submitted: look at it first.")
+    return [*show_panels(visit, place, filters, sight, status), *likely]
+
+
+def list_alike(visit: Visit, place: Place) -> Any:
+    """Return the pairs that are like the open one, to be ticked."""
+    return render_together(visit, place, look(visit, place, Filters()))
+
+
 def toggle_reserve(visit: Visit, place: Place, *values: Any) -> Any:
     """Reserve the open case for twenty minutes, or give it back."""
     filters = Filters.of(values)
     desk = visit.desk
-    sight = look(desk, place, filters)
+    sight = look(visit, place, filters)
     if sight.item is None:
         raise DataError("no pair is open. Choose one of the list.")
     if sight.item.reserved_by == visit.user.name:
@@ -146,13 +255,14 @@ def toggle_reserve(visit: Visit, place: Place, *values: Any) -> Any:
     else:
         held = reserve(desk.store, place.cohort, place.case, visit.actor, desk.now)
         who = "you" if held.actor == visit.actor.name else held.actor
-        done = Status(done=f"Reserved by {who} until {held.until[11:16]} UTC.")
-    return show_again(visit, place, filters, done)
+        done = Status(done=f"Reserved by {who} until", until=held.until)
+    sight = look(visit, place, filters)
+    return show_panels(visit, place, filters, sight, done)
 
 
 def change(visit: Visit, place: Place, *values: Any) -> Any:
     """Fill the form with an own verdict, to be handed in again in its place."""
-    sight = look(visit.desk, place, Filters.of(values))
+    sight = look(visit, place, Filters.of(values))
     wanted = str(visit.data.get("id", ""))
     for one in verdicts_on(sight):
         form = form_of(one.verdict)
@@ -160,19 +270,19 @@ def change(visit: Visit, place: Place, *values: Any) -> Any:
             status = _keep(visit, place, form)._replace(
                 done="Change it and submit: it takes the place of what you said."
             )
-            return [render_status(status), *form]
+            return [render_status(status, place), *form]
     raise DataError("this verdict is not yours, or not any more. Open the pair again.")
 
 
-def take_back(visit: Visit, place: Place, reason: str, *values: Any) -> Any:
+def take_back(visit: Visit, place: Place, reason: Any, *values: Any) -> Any:
     """Withdraw one's own verdicts on the open pair."""
+    why = reason if isinstance(reason, str) else ""
     filters = Filters.of(values)
-    sight = look(visit.desk, place, filters)
+    sight = look(visit, place, filters)
     for one in verdicts_on(sight):
         if one.verdict.reviewer == visit.actor.name:
             ref = f"{place.cohort}:{one.id}"
-            withdraw_verdict(
-                visit.desk.store, ref, visit.actor, reason or "", visit.desk.now
-            )
-    done = Status(done="Taken back; it stays in the record with your reason.")
-    return ["", *show_again(visit, place, filters, done)]
+            withdraw_verdict(visit.desk.store, ref, visit.actor, why, visit.desk.now)
+    done = Status(done="Withdrawn; it stays in the record with your reason.")
+    sight = look(visit, place, filters)
+    return ["", *show_panels(visit, place, filters, sight, done)]

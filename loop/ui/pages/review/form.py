@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loop.core.records import Value
+from loop.core.records import Guide, Mark, Value
+from loop.evaluate.failures import ALL_LABELS, Kind
+from loop.labels.taxonomy import NO_FINDING
 from loop.review.copied import warn_of_copy
+from loop.review.queue.records import QueueItem
 from loop.review.verdict import Context, Judgement, Severity, Verdict
 
 JUDGEMENTS = (
     ("Model wrong", Judgement.MODEL_WRONG.value),
     ("Reference wrong", Judgement.REFERENCE_WRONG.value),
     ("Guideline ambiguous", Judgement.GUIDELINE_AMBIGUOUS.value),
-    ("Text defect", Judgement.SOURCE_TEXT_DEFECT.value),
+    ("Report text problem", Judgement.SOURCE_TEXT_DEFECT.value),
 )
 VALUES = tuple((value.value.capitalize(), value.value) for value in Value)
-SEVERITIES = tuple((one.value.capitalize(), one.value) for one in Severity)
-CAUSES = tuple((one.value.replace("_", " ").capitalize(), one.value) for one in Context)
+UNSAID = ("Not said", "")
+"""Takes back a choice: nothing is recorded that nobody chose."""
+
+SEVERITIES = (*((one.value.capitalize(), one.value) for one in Severity), UNSAID)
+CAUSES = (
+    UNSAID,
+    *((one.value.replace("_", " ").capitalize(), one.value) for one in Context),
+)
 NOTHING, TERM, EXCLUSION = "none", "term", "exclusion"
 CLARIFICATION = "clarification"
 POSITIVE, NEGATIVE = "positive_exemplar", "negative_exemplar"
@@ -58,7 +67,7 @@ class Form(NamedTuple):
 
     judgement: str | None = None
     value: str | None = None
-    severity: str = Severity.MAJOR.value
+    severity: str | None = None
     cause: str | None = None
     action: str = NOTHING
     phrase: str = ""
@@ -88,7 +97,8 @@ def _known(name: str, value: Any) -> Any:
     """Return `value` if the field may hold it, else what the field holds at first."""
     default = Form._field_defaults[name]
     if name in _CHOICES:
-        return value if value in [key for _, key in _CHOICES[name]] else default
+        known = value in [key for _, key in _CHOICES[name]]
+        return value if known and value != "" else default
     return value if isinstance(value, type(default)) else default
 
 
@@ -136,10 +146,10 @@ def warn(form: Form, text: str) -> str:
     return warn_of_copy(form.paraphrase, text)
 
 
-def fields_of(form: Form, case_id: str, label: str) -> dict[str, Any]:
+def fields_of(form: Form, case_ids: Sequence[str], label: str) -> dict[str, Any]:
     """Return the fields of the verdict, without those that do not matter."""
     fields: dict[str, Any] = {
-        "cases": [case_id],
+        "cases": list(case_ids),
         "label": label,
         "judgement": form.judgement,
         "severity": form.severity,
@@ -170,8 +180,8 @@ def form_of(verdict: Verdict) -> Form | None:
     form = Form(
         judgement=verdict.judgement.value,
         value=verdict.correct_value.value if verdict.correct_value else None,
-        severity=verdict.severity.value,
-        cause=verdict.context.value,
+        severity=verdict.severity.value if verdict.severity else None,
+        cause=verdict.context.value if verdict.context else None,
         comment=verdict.comment,
         anchor=verdict.anchor,
     )
@@ -193,3 +203,60 @@ def form_of(verdict: Verdict) -> Form | None:
         action = next((k for k, v in _EXEMPLARS.items() if v == one.value), NOTHING)
         form = form._replace(action=action, phrase=one.evidence, paraphrase=one.text)
     return form if edits.count == 1 and form.action != NOTHING else None
+
+
+def suggest(item: QueueItem, phrase: str, guide: Guide | None) -> Form | None:
+    """Return the likely correction of a pair, to be looked at; None without one.
+
+    The reference is taken to be right, except of "No Finding" that no failing label
+    explains. The phrase that the model read wrongly becomes an exclusion, unless the
+    label is called so or the guide has it as a term: then something else is wrong.
+
+    Parameters
+    ----------
+    phrase
+        What the model gave as its evidence, or empty.
+    guide
+        Of the label, in the version that was asked.
+    """
+    failure = item.failure
+    if item.label == NO_FINDING:
+        if any(cause.fails for cause in item.causes) or failure.predicted is None:
+            return None
+        return Form(
+            judgement=Judgement.REFERENCE_WRONG.value, value=failure.predicted.value
+        )
+    if item.label == ALL_LABELS or failure.reference is None:
+        return None
+    present = failure.reference is Mark.PRESENT
+    form = Form(
+        judgement=Judgement.MODEL_WRONG.value,
+        value=Value.PRESENT.value if present else Value.ABSENT.value,
+    )
+    if failure.kind is Kind.FALSE_POSITIVE and phrase and not _names(guide, phrase):
+        return form._replace(action=EXCLUSION, phrase=phrase)
+    return form
+
+
+def _names(guide: Guide | None, phrase: str) -> bool:
+    """Whether a phrase is the label's name or one of its terms, or a part of one."""
+    if guide is None:
+        return False
+    said = phrase.casefold()
+    return any(said in one.casefold() for one in (guide.name, *guide.terms))
+
+
+def describe(form: Form) -> str:
+    """Return what a form says, in a few words.
+
+    Examples
+    --------
+    >>> describe(Form(judgement="model_wrong", value="absent"))
+    'model wrong, right value absent'
+    """
+    words = {key: word.lower() for word, key in (*JUDGEMENTS, *ACTIONS)}
+    said = [words[form.judgement]] if form.judgement else []
+    said += [f"right value {form.value}"] if form.value else []
+    if form.worded:
+        said.append(f"{words[form.action]} \u201c{form.phrase}\u201d")
+    return ", ".join(said)

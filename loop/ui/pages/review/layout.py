@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 
@@ -13,7 +13,7 @@ from loop.ui.look import panel
 from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
 from loop.ui.pages.review.place import RESERVED, Place
 from loop.ui.pages.review.views import KIND_MARKS
-from loop.ui.show import notice
+from loop.ui.show import notice, show
 
 ALL = ("All", "")
 KINDS = (
@@ -26,6 +26,25 @@ STATUSES = (
     *((one.value.capitalize(), one.value) for one in Progress),
     ("Reserved", RESERVED),
 )
+
+
+class Panels(NamedTuple):
+    """What every move through the queue sets, besides the form's fields.
+
+    A value for each component of this name in `Parts`, in the order of the outputs.
+    """
+
+    place: Any
+    token: str
+    remark: str = ""
+    queue: str = ""
+    case: str = ""
+    offer: str = ""
+    status: str = ""
+    alike: str = ""
+    together: str = ""
+    said: str = ""
+    reserve: str = "Reserve"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +61,13 @@ class Parts:
     menus: Sequence[gr.Dropdown]
     """The other filters, in the order of `Filters`."""
 
+    count: gr.Textbox
+    """Changes of the menus so far; never shown."""
+
     queue: gr.HTML
     case: gr.HTML
-    sheet: gr.Column
-    """Holds the form; hidden where no verdict can be given."""
+    offer: gr.HTML
+    """The likely correction, or where to judge instead; hides a form of no use."""
 
     fields: Sequence[Any]
     """In the order of `Form`."""
@@ -58,8 +80,13 @@ class Parts:
     submit: gr.Button
     reserve: gr.Button
     status: gr.HTML
+    alike: gr.HTML
+    """How many pairs are like the open one."""
+
+    together: gr.HTML
+    """Those pairs, to be ticked."""
+
     said: gr.HTML
-    taking_back: gr.Column
     reason: gr.Textbox
     withdraw: gr.Button
 
@@ -69,21 +96,14 @@ class Parts:
         return [self.search, *self.menus]
 
     @property
+    def panels(self) -> list[Any]:
+        """The components that `Panels` has values for."""
+        return [getattr(self, name) for name in Panels._fields]
+
+    @property
     def shown(self) -> list[Any]:
         """What every move through the queue sets; see `showing.show_pair`."""
-        return [
-            self.place,
-            self.token,
-            self.remark,
-            self.queue,
-            self.case,
-            self.sheet,
-            self.status,
-            self.said,
-            self.taking_back,
-            self.reserve,
-            *self.fields,
-        ]
+        return [*self.panels, *self.fields]
 
 
 def build_parts() -> Parts:
@@ -93,17 +113,22 @@ def build_parts() -> Parts:
         token = gr.Textbox("0", visible=False, label="Form", elem_id="review-token")
         remark = panel(elem_id="review-remark")
         search, menus = _build_filters()
+        count = gr.Textbox("0", label="Changes", elem_id="review-count", min_width=0)
         with gr.Row(elem_id="review-columns"):
             queue = _column("review-list", "review-queue")
             case = _column("review-middle", "review-case")
             with gr.Column(elem_id="review-right", min_width=0):
-                with gr.Column(elem_id="review-form", min_width=0) as sheet:
+                offer = panel(elem_id="review-offer")
+                with gr.Column(elem_id="review-form", min_width=0):
                     fields, take = _build_fields()
                     _, _, _, cause, _, phrase, *_ = fields
+                with gr.Column(elem_id="review-foot", min_width=0):
                     submit, reserve = _build_buttons()
-                status = panel(elem_id="review-status")
+                    status = panel(elem_id="review-status")
+                alike = panel(elem_id="review-alike")
+                together = panel(elem_id="review-together-list")
                 said = panel(elem_id="review-said")
-                taking_back, reason, withdraw = _build_withdrawal()
+                reason, withdraw = _build_withdrawal()
     return Parts(
         tab=tab,
         place=place,
@@ -111,9 +136,10 @@ def build_parts() -> Parts:
         remark=remark,
         search=search,
         menus=menus,
+        count=count,
         queue=queue,
         case=case,
-        sheet=sheet,
+        offer=offer,
         fields=fields,
         phrase=phrase,
         cause=cause,
@@ -121,8 +147,9 @@ def build_parts() -> Parts:
         submit=submit,
         reserve=reserve,
         status=status,
+        alike=alike,
+        together=together,
         said=said,
-        taking_back=taking_back,
         reason=reason,
         withdraw=withdraw,
     )
@@ -136,8 +163,8 @@ def _column(column: str, inside: str) -> gr.HTML:
 def _build_filters() -> tuple[gr.Textbox, list[gr.Dropdown]]:
     with gr.Row(elem_id="review-filters"):
         search = gr.Textbox(
-            label="Search the texts",
-            placeholder="words, then Enter",
+            label="Search texts and case ids",
+            placeholder="words or an id, then Enter",
             elem_id="review-search",
             max_lines=1,
             min_width=0,
@@ -161,30 +188,52 @@ def _menu(label: str, choices: Sequence[tuple[str, str]], elem_id: str) -> gr.Dr
 def _build_fields() -> tuple[list[Any], gr.Button]:
     judgement = _radio("What is wrong", JUDGEMENTS, "review-judgement")
     value = _radio("Right value", VALUES, "review-value")
-    with gr.Row(elem_id="review-weight"):
-        severity = _radio("Severity", SEVERITIES, "review-severity", value="major")
-        cause = gr.Dropdown(
-            list(CAUSES), value=None, label="Cause", elem_id="review-cause", min_width=0
-        )
-    action = _radio("Ask for", ACTIONS, "review-action", value="none")
-    with gr.Row(elem_id="review-wording"):
-        phrase = _box("Phrase", "review-phrase", "mark words, then take them")
-        take = gr.Button("Take selected text", elem_id="review-take", min_width=0)
-    rule = _box("Rule in words", "review-rule", "why it means this; the model reads it")
-    paraphrase = _box(
-        "Statement in your own words",
-        "review-paraphrase",
-        "holds the phrase; never copied from a case",
-        lines=2,
-    )
-    comment = _box(
-        "Note, stays private", "review-comment", "for people, never a prompt"
-    )
-    anchor = gr.Checkbox(
-        label="Must stay right in every later version",
-        elem_id="review-anchor",
+    comment = gr.Textbox(
+        label="Note for the team",
+        info="Seen by everyone who can open this workspace's review; never in a "
+        "prompt.",
+        elem_id="review-comment",
+        max_lines=5,
         min_width=0,
     )
+    # Gradio's own accordion makes its fields only when it is opened: no key finds them.
+    panel(show("review_more.html.jinja"), elem_id="review-unfold")
+    with gr.Column(elem_id="review-expert", min_width=0):
+        action = _radio(
+            "Suggested change",
+            ACTIONS,
+            "review-action",
+            value="none",
+            info="Term: a wording that shows the label. Exclusion: one that does not "
+            "count. Clarification: a rule for an unclear phrase. Exemplar: an example "
+            "sentence in your own words.",
+        )
+        with gr.Row(elem_id="review-wording"):
+            phrase = _box("Phrase", "review-phrase", "mark words, then take them")
+            take = gr.Button("Take selected text", elem_id="review-take", min_width=0)
+        rule = _box(
+            "Rule in words", "review-rule", "why it means this; the model reads it"
+        )
+        paraphrase = _box(
+            "Statement in your own words",
+            "review-paraphrase",
+            "holds the phrase; never copied from a case",
+            lines=2,
+        )
+        with gr.Row(elem_id="review-weight"):
+            severity = _radio("Severity", SEVERITIES, "review-severity")
+            cause = gr.Dropdown(
+                list(CAUSES),
+                value=None,
+                label="Cause",
+                elem_id="review-cause",
+                min_width=0,
+            )
+        anchor = gr.Checkbox(
+            label="Regression case: must stay right in every later version",
+            elem_id="review-anchor",
+            min_width=0,
+        )
     boxes = (phrase, rule, paraphrase, comment)
     return [judgement, value, severity, cause, action, *boxes, anchor], take
 
@@ -194,9 +243,15 @@ def _radio(
     choices: Sequence[tuple[str, str]],
     elem_id: str,
     value: str | None = None,
+    info: str | None = None,
 ) -> gr.Radio:
     return gr.Radio(
-        list(choices), value=value, label=label, elem_id=elem_id, min_width=0
+        list(choices),
+        value=value,
+        label=label,
+        info=info,
+        elem_id=elem_id,
+        min_width=0,
     )
 
 
@@ -220,10 +275,8 @@ def _build_buttons() -> tuple[gr.Button, gr.Button]:
     return submit, reserve
 
 
-def _build_withdrawal() -> tuple[gr.Column, gr.Textbox, gr.Button]:
-    with gr.Column(
-        visible=False, elem_id="review-taking-back", min_width=0
-    ) as taking_back:
-        reason = _box("Take your verdict back: why", "review-reason", "one sentence")
-        withdraw = gr.Button("Take back", elem_id="review-withdraw", size="sm")
-    return taking_back, reason, withdraw
+def _build_withdrawal() -> tuple[gr.Textbox, gr.Button]:
+    with gr.Column(elem_id="review-taking-back", min_width=0):
+        reason = _box("Withdraw your verdict: why", "review-reason", "one sentence")
+        withdraw = gr.Button("Withdraw", elem_id="review-withdraw", size="sm")
+    return reason, withdraw

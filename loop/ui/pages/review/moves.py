@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 
@@ -18,6 +18,9 @@ from loop.ui.pages.review.place import (
     FOLLOW,
     Filters,
     Place,
+    blind_kept,
+    find_place,
+    keep_blind,
     keep_place,
     next_open,
     place_kept,
@@ -43,11 +46,12 @@ def refresh(
     """
     if not prompt or not cohort:
         return show_closed("Add a cohort under Files, or with `ranloop cohort import`.")
-    wanted = Filters.of(filters)
+    wanted, said = Filters.of(filters), ""
     try:
         if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
-            place, wanted = _resume(visit, newest_place(visit.desk, prompt, cohort))
-        return show_all(visit, place, wanted)
+            newest = newest_place(visit.desk, prompt, cohort)
+            place, wanted, said = _resume(visit, newest)
+        return show_all(visit, place, wanted, said)
     except DataError as error:
         return show_closed(str(error))
 
@@ -66,17 +70,28 @@ def open_on_label(
     """
     if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
         place = newest_place(visit.desk, prompt, cohort)
+        place = place._replace(blind=blind_kept(visit))
     known = taxonomy_of(visit.desk, place)
     wanted = Filters(label=label if label in known.ids else "")
-    sight = look(visit.desk, place, wanted)
+    sight = look(visit, place, wanted)
     meant = (one for one in sight.items if case and one.case_id == case)
     first = next(meant, None) or next_open(sight.items, None)
     first = first or next(iter(sight.items), None)
     return show_all(visit, place.at(first), wanted)
 
 
-def _resume(visit: Visit, newest: Place) -> tuple[Place, Filters]:
+class Resumed(NamedTuple):
+    """Where a visitor goes on."""
+
+    place: Place
+    filters: Filters
+    said: str
+    """That a link named what is not there, or nothing."""
+
+
+def _resume(visit: Visit, newest: Place) -> Resumed:
     """Return where a visitor was, on the run of an unfinished form if there is one."""
+    newest = newest._replace(blind=blind_kept(visit))
     kept = place_kept(visit, newest)
     before = newest
     if kept.run not in ("", newest.run):
@@ -84,10 +99,14 @@ def _resume(visit: Visit, newest: Place) -> tuple[Place, Filters]:
         form = older and _replaced(older, kept.case, kept.label)
         begun = form and read_working(visit.desk.store, visit.actor, form.subject)
         before = older if older and begun else newest
-    sight = look(visit.desk, before, kept.filters)
-    item = sight.queue.find(kept.case, kept.label)
-    item = item or next_open(sight.items, None) or next(iter(sight.items), None)
-    return before.at(item), kept.filters
+        before = before._replace(blind=newest.blind)
+    sight = look(visit, before, kept.filters)
+    meant = sight.queue.find(kept.case, kept.label)
+    said = ""
+    if kept.linked and meant is None:
+        said = "The pair that the link names is not among the failing ones here."
+    item = meant or next_open(sight.items, None) or next(iter(sight.items), None)
+    return Resumed(before.at(item), kept.filters, said)
 
 
 def _replaced(place: Place, case: str, label: str) -> Place:
@@ -95,14 +114,18 @@ def _replaced(place: Place, case: str, label: str) -> Place:
 
 
 def choose(visit: Visit, place: Place, *values: Any) -> Any:
-    """Open a pair of the list, or turn its page."""
+    """Open a pair of the list, turn its page, or hide what others said."""
     filters = Filters.of(values)
     data = visit.data
+    if data.get("act") == "blind":
+        keep_blind(visit, not place.blind)
+        place = place._replace(blind=not place.blind)
+        return show_again(visit, place, filters, Status())
     if data.get("act") == "page":
         start = str(data.get("start", ""))
         at = int(start) if start.isascii() and start.isdecimal() else FOLLOW
         return show_again(visit, place._replace(start=at), filters, Status())
-    sight = look(visit.desk, place, filters)
+    sight = look(visit, place, filters)
     case, label = str(data.get("case", "")), str(data.get("label", ""))
     item = sight.queue.find(case, label)
     if item is None:
@@ -116,7 +139,7 @@ def turn(visit: Visit, place: Place, *values: Any) -> Any:
     act = visit.data.get("act")
     if act == "wide":
         return show_again(visit, place._replace(wide=not place.wide), filters, Status())
-    sight = look(visit.desk, place, filters)
+    sight = look(visit, place, filters)
     if act not in ("next", "previous") or not sight.items:
         return gr.skip()
     item = step(sight.items, sight.item, 1 if act == "next" else -1)
@@ -131,8 +154,8 @@ def narrow(visit: Visit, place: Place, *values: Any) -> Any:
     """Apply changed filters, and open their first pair unless the open one fits."""
     filters = Filters.of(values)
     place = place._replace(start=FOLLOW)
-    sight = look(visit.desk, place, filters)
-    if not sight.items or sight.item in sight.items:
+    sight = look(visit, place, filters)
+    if not sight.items or find_place(sight.items, sight.item) is not None:
         keep_place(visit, place, filters)
         return show_again(visit, place, filters, Status())
     first = next_open(sight.items, None) or sight.items[0]
@@ -143,7 +166,9 @@ def renew(visit: Visit, place: Place, *values: Any) -> Any:
     """Open the newest run and reference, on the same pair if it still fails there."""
     filters = Filters.of(values)
     newest = newest_place(visit.desk, place.prompt, place.cohort)
-    newest = newest._replace(serial=place.serial, wide=place.wide)
-    sight = look(visit.desk, newest, filters)
+    newest = newest._replace(
+        serial=place.serial, wide=place.wide, blind=place.blind, last=place.last
+    )
+    sight = look(visit, newest, filters)
     item = sight.queue.find(*place.pair) or next_open(sight.items, None)
     return show_pair(visit, newest.at(item), filters)

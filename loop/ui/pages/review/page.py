@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import parse_qsl
 
 import gradio as gr
 
 from loop.people.users import Right
-from loop.ui.chrome import Chrome
+from loop.ui.chrome import (
+    Chrome,
+    choose_context,
+    context_kept,
+    keep_page,
+    keep_place,
+)
 from loop.ui.pages.page import Page
 from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.layout import Parts, build_parts
-from loop.ui.wiring import Wire
+from loop.ui.pages.review.place import follow_link
+from loop.ui.wiring import Visit, Wire
+
+LONGEST_LINK = 600
+"""Characters of an address that are looked at."""
 
 MARKED = "(...values) => [...values.slice(0, -1), window.ranloopSelection()]"
 """Puts the words that are marked in the case text in place of the last value."""
@@ -22,16 +33,37 @@ MARKED = "(...values) => [...values.slice(0, -1), window.ranloopSelection()]"
 LEAVE = "(...values) => { document.activeElement?.blur(); return values; }"
 """Takes the focus out of a text box, so that the next key is a shortcut again."""
 
-OVERWRITE = "() => document.activeElement?.select?.()"
-"""Marks what a menu shows, so that what is typed next takes its place."""
+PLAIN: Mapping[str, Any] = {"preprocess": False, "postprocess": False}
+"""All values of the page are plain texts and marks, and none from a browser is believed
+before it was looked at: Gradio would hand each one to another thread and back."""
+
+ASKED = """() => {
+  const asked = new URLSearchParams(location.search), kept = new URLSearchParams(asked);
+  for (const name of ['case', 'label', 'prompt', 'cohort']) kept.delete(name);
+  if (asked.has('case'))
+    history.replaceState(null, '', `/${kept.size ? `?${kept}` : ''}`);
+  return [asked.has('case') ? asked.toString() : ''];
+}"""
+"""Takes a linked pair out of the address: the next reload goes on where one is."""
+
+COUNT = """(...menus) => {
+  const said = JSON.stringify(menus), last = window.ranloopFilters || {count: 0};
+  const shown = document.querySelector('[data-menus]')?.dataset.menus;
+  const now = shown === last.shown ? last.said : shown;
+  if (said !== now) window.ranloopFilters = {said, shown, count: last.count + 1};
+  return [String(window.ranloopFilters?.count || 0)];
+}"""
+"""Counts real changes of the menus: Gradio tells of a clicked option twice, and of a
+menu that is merely left. What counts is what the list shows, or was asked for since."""
 
 SETTLE = """() => {
   document.querySelector('#review-queue [aria-current=true]')
     ?.scrollIntoView({block: 'nearest'});
   for (const column of ['#review-middle', '#review-right'])
     document.querySelector(column)?.scrollTo(0, 0);
+  window.ranloopUnfold?.();
 }"""
-"""Brings the open pair into view."""
+"""Brings the open pair into view, with the fields that its form uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +95,28 @@ def build(wire: Wire, chrome: Chrome) -> ReviewPage:
     )
 
 
+def follow(visit: Visit, asked: object) -> None:
+    """Have the workbench open on the pair that an address asks for, if it does.
+
+    Parameters
+    ----------
+    asked
+        The query of the address; whatever else a browser sends is ignored.
+    """
+    query = dict(parse_qsl(asked[:LONGEST_LINK])) if isinstance(asked, str) else {}
+    pair = query.get("case", ""), query.get("label", "")
+    prompt, cohort = choose_context(visit, context_kept(visit) | query)
+    if all(pair) and prompt and cohort:
+        keep_place(visit, prompt, cohort)
+        keep_page(visit, "review")
+        follow_link(visit, prompt, cohort, pair)
+
+
 def _wire_moves(wire: Wire, parts: Parts) -> None:
     """Connect what goes through the queue; looking needs no more than that."""
-    typed = [parts.search.submit, *(menu.input for menu in parts.menus)]
-    changed = partial(gr.on, typed)
+    for menu in parts.menus:
+        menu.input(None, parts.menus, parts.count, js=COUNT, queue=False)
+    changed = partial(gr.on, [parts.search.submit, parts.count.change])
     events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
         ("review_choose", parts.queue.act, moves.choose),
         ("review_turn", parts.case.act, moves.turn),
@@ -83,6 +133,7 @@ def _wire_moves(wire: Wire, parts: Parts) -> None:
             outputs=parts.shown,
             js=LEAVE,
             trigger_mode="always_last",
+            **PLAIN,
         )
         moved.then(None, js=SETTLE, queue=False)
 
@@ -98,6 +149,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
         inputs=(*own, *parts.fields),
         outputs=[parts.status],
         trigger_mode="always_last",
+        **PLAIN,
     )
     wire.on(
         parts.take.click,
@@ -107,18 +159,33 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
         inputs=(*own, *parts.fields, parts.phrase),
         outputs=[parts.phrase, parts.status],
         js=MARKED,
+        **PLAIN,
     )
+    events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any], Right]] = (
+        ("review_submit", parts.submit.click, answers.hand_in, Right.JUDGE),
+        ("review_together", parts.together.act, answers.hand_in_together, Right.JUDGE),
+        ("review_offer", parts.offer.act, answers.take_offer, Right.SEE),
+    )
+    for name, listener, handler, right in events:
+        wire.on(
+            listener,
+            handler,
+            right=right,
+            name=name,
+            inputs=(*own, *parts.filters, *parts.fields),
+            outputs=parts.shown,
+            js=LEAVE,
+            **PLAIN,
+        ).then(None, js=SETTLE, queue=False)
     wire.on(
-        parts.submit.click,
-        answers.hand_in,
+        parts.alike.act,
+        answers.list_alike,
         right=Right.JUDGE,
-        name="review_submit",
-        inputs=(*own, *parts.filters, *parts.fields),
-        outputs=parts.shown,
-        js=LEAVE,
-    ).then(None, js=SETTLE, queue=False)
-    for menu in (parts.cause, parts.menus[0]):
-        menu.focus(None, js=OVERWRITE, queue=False)
+        name="review_alike",
+        inputs=(parts.place,),
+        outputs=[parts.together],
+        **PLAIN,
+    )
     parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
 
 
@@ -131,8 +198,19 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
         right=Right.JUDGE,
         name="review_reserve",
         inputs=inputs,
-        outputs=parts.shown,
+        outputs=parts.panels,
+        **PLAIN,
     )
+    wire.on(
+        parts.status.act,
+        answers.undo,
+        right=Right.JUDGE,
+        name="review_undo",
+        inputs=inputs,
+        outputs=parts.shown,
+        js=LEAVE,
+        **PLAIN,
+    ).then(None, js=SETTLE, queue=False)
     wire.on(
         parts.said.act,
         answers.change,
@@ -140,12 +218,14 @@ def _wire_own(wire: Wire, parts: Parts) -> None:
         name="review_change",
         inputs=inputs,
         outputs=[parts.status, *parts.fields],
-    )
+        **PLAIN,
+    ).then(None, js=SETTLE, queue=False)
     wire.on(
         parts.withdraw.click,
         answers.take_back,
         right=Right.JUDGE,
         name="review_withdraw",
         inputs=(parts.place, parts.reason, *parts.filters),
-        outputs=[parts.reason, *parts.shown],
+        outputs=[parts.reason, *parts.panels],
+        **PLAIN,
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from loop.evaluate.failures import Kind
 from loop.review.queue.records import Progress, QueueFilter, QueueItem, Section
@@ -16,7 +19,20 @@ PAGE_SIZE = 40
 FOLLOW = -1
 """As the start of a list: wherever the open pair is."""
 
+_BLIND = "review-blind"
+"""Subject under which a person's wish to judge first is kept."""
+
 _OPEN = frozenset({Progress.UNREVIEWED, Progress.RETURNED})
+
+
+class Submission(NamedTuple):
+    """The last verdict of a tab, which it may undo."""
+
+    id: str
+    """Under which it is kept in its cohort."""
+
+    case: str
+    label: str
 
 
 class Place(NamedTuple):
@@ -41,6 +57,11 @@ class Place(NamedTuple):
 
     start: int = FOLLOW
     """First pair listed, an index."""
+
+    blind: bool = False
+    """Whether others' verdicts are hidden on pairs that the visitor has not judged."""
+
+    last: Submission | None = None
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -116,15 +137,23 @@ def next_open(items: Sequence[QueueItem], now: QueueItem | None) -> QueueItem | 
     Cases without any answer wait for no verdict, and those that somebody has reserved
     are left to them. None when nothing waits.
     """
-    waits = [
-        one
-        for one in items
-        if one.progress in _OPEN and one.label and not one.reserved_by
-    ]
     after = now.place if now else 0
-    later = (one for one in waits if one.place > after)
-    others = (one for one in waits if now is None or one.place != now.place)
-    return next(later, next(others, None))
+    at = bisect_right(items, after, key=lambda one: one.place)
+    in_turn = chain(islice(items, at, None), islice(items, at))
+    return next((one for one in in_turn if _waits(one) and one.place != after), None)
+
+
+def _waits(item: QueueItem) -> bool:
+    return bool(item.progress in _OPEN and item.label and not item.reserved_by)
+
+
+def find_place(items: Sequence[QueueItem], item: QueueItem | None) -> int | None:
+    """Return the index of `item` among items in the order of the queue, or None."""
+    if item is None:
+        return None
+    at = bisect_left(items, item.place, key=lambda one: one.place)
+    found = at < len(items) and items[at].place == item.place
+    return at if found else None
 
 
 def keep_place(visit: Visit, place: Place, filters: Filters) -> None:
@@ -135,9 +164,40 @@ def keep_place(visit: Visit, place: Place, filters: Filters) -> None:
         "label": place.label,
         "filters": filters._replace(search="")._asdict(),
     }
-    keep_working(
-        visit.desk.store, visit.actor, _subject(place), payload, visit.desk.now
-    )
+    _keep(visit, _subject(place.prompt, place.cohort), payload)
+
+
+def follow_link(visit: Visit, prompt: str, cohort: str, pair: tuple[str, str]) -> None:
+    """Have the page open next on a pair that an address names, without filters."""
+    case, label = pair
+    payload = {"case": case, "label": label, "linked": True}
+    _keep(visit, _subject(prompt, cohort), payload)
+
+
+def link_of(place: Place) -> str:
+    """Return the address, in this workbench, that opens the same pair."""
+    asked = {
+        "case": place.case,
+        "label": place.label,
+        "prompt": place.prompt,
+        "cohort": place.cohort,
+    }
+    return f"/?{urlencode(asked)}"
+
+
+def keep_blind(visit: Visit, blind: bool) -> None:
+    """Remember whether a person wants to judge before they see what others said."""
+    _keep(visit, _BLIND, {"blind": blind})
+
+
+def blind_kept(visit: Visit) -> bool:
+    """Return what `keep_blind` remembered; False at first."""
+    kept = read_working(visit.desk.store, visit.actor, _BLIND)
+    return bool(kept and kept.payload.get("blind") is True)
+
+
+def _keep(visit: Visit, subject: str, payload: Mapping[str, Any]) -> None:
+    keep_working(visit.desk.store, visit.actor, subject, payload, visit.desk.now)
 
 
 class Kept(NamedTuple):
@@ -147,18 +207,21 @@ class Kept(NamedTuple):
     case: str
     label: str
     filters: Filters
+    linked: bool
+    """Whether an address named it."""
 
 
 def place_kept(visit: Visit, place: Place) -> Kept:
     """Return what was open last on this prompt and cohort; empty for a first visit."""
-    kept = read_working(visit.desk.store, visit.actor, _subject(place))
+    subject = _subject(place.prompt, place.cohort)
+    kept = read_working(visit.desk.store, visit.actor, subject)
     data: Mapping[str, Any] = kept.payload if kept else {}
     chosen = data.get("filters")
     known = chosen if isinstance(chosen, dict) else {}
     filters = Filters.of([known.get(name, "") for name in Filters._fields])
     run, case, label = (str(data.get(name, "")) for name in ("run", "case", "label"))
-    return Kept(run, case, label, filters)
+    return Kept(run, case, label, filters, data.get("linked") is True)
 
 
-def _subject(place: Place) -> str:
-    return f"review:{place.prompt}:{place.cohort}"
+def _subject(prompt: str, cohort: str) -> str:
+    return f"review:{prompt}:{cohort}"

@@ -28,9 +28,13 @@ class Segment(NamedTuple):
     """Labels whose evidence covers it; empty for plain text."""
 
     heading: bool = False
+    hit: bool = False
+    """Whether it is what was searched for."""
 
 
-def cut_text(text: str, evidence: Mapping[str, Sequence[Span]]) -> tuple[Segment, ...]:
+def cut_text(
+    text: str, evidence: Mapping[str, Sequence[Span]], hits: Sequence[Span] = ()
+) -> tuple[Segment, ...]:
     """Return `text` in pieces that are each marked for one set of labels.
 
     The pieces joined are the text. What a span covers beyond the end is left out.
@@ -47,17 +51,34 @@ def cut_text(text: str, evidence: Mapping[str, Sequence[Span]]) -> tuple[Segment
         for span in spans
     ]
     heads = find_headings(text)
-    edges = {0, len(text), *(edge for head in heads for edge in head)}
+    edges = {0, len(text), *(edge for one in (*heads, *hits) for edge in one)}
     cuts = sorted(edges | {edge for start, end, _ in marks for edge in (start, end)})
     return tuple(
         Segment(
             text[start:end],
             tuple(dict.fromkeys(m[2] for m in marks if m[0] <= start and end <= m[1])),
             any(head.start <= start and end <= head.end for head in heads),
+            any(hit.start <= start and end <= hit.end for hit in hits),
         )
         for start, end in pairwise(cuts)
         if start < end
     )
+
+
+def find_hits(text: str, words: str) -> list[Span]:
+    """Return where `words` stand in `text`, in any case; they are no pattern.
+
+    Examples
+    --------
+    >>> find_hits("Fluid. FLUID (?)", "fluid")
+    [Span(start=0, end=5), Span(start=7, end=12)]
+    >>> find_hits("Fluid. FLUID (?)", "(?)")
+    [Span(start=13, end=16)]
+    """
+    if not words:
+        return []
+    found = re.finditer(re.escape(words), text, re.IGNORECASE)
+    return [Span(one.start(), one.end()) for one in found]
 
 
 def find_headings(text: str) -> list[Span]:

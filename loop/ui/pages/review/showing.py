@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from loop.evaluate.failures import ALL_LABELS
 from loop.people.users import Right
+from loop.review.queue.build import Queue
 from loop.review.working import read_working
 from loop.ui.pages.review.form import (
     Form,
@@ -19,16 +19,17 @@ from loop.ui.pages.review.ground import (
     label_name,
     look,
     taxonomy_of,
-    verdicts_on,
 )
-from loop.ui.pages.review.layout import ALL
+from loop.ui.pages.review.layout import ALL, Panels
 from loop.ui.pages.review.place import (
     Filters,
     Place,
     keep_place,
 )
 from loop.ui.pages.review.views import (
+    render_alike,
     render_case,
+    render_offer,
     render_queue,
     render_remark,
     render_said,
@@ -44,23 +45,27 @@ class Status(NamedTuple):
     """What the line under the form says."""
 
     done: str = ""
+    until: str = ""
+    """When what is done ends by itself: UTC, ISO 8601."""
+
     trouble: str = ""
     kept: str = ""
-    """Time of day, UTC."""
+    """UTC, ISO 8601."""
 
     lacks: tuple[str, ...] = ()
     copied: str = ""
 
 
-def show_all(visit: Visit, place: Place, filters: Filters) -> list[Any]:
+def show_all(visit: Visit, place: Place, filters: Filters, said: str = "") -> list[Any]:
     """Return the filters with their choices, then what `show_pair` returns."""
-    sight = look(visit.desk, place, filters)
-    return [*_menus(visit, place, sight, filters), *show_pair(visit, place, filters)]
+    sight = look(visit, place, filters)
+    menus = _menus(visit, place, sight.queue, filters)
+    return [*menus, *show_pair(visit, place, filters, said)]
 
 
-def _menus(visit: Visit, place: Place, sight: Sight, filters: Filters) -> list[Any]:
+def _menus(visit: Visit, place: Place, queue: Queue, filters: Filters) -> list[Any]:
     taxonomy = taxonomy_of(visit.desk, place)
-    failing = [item.label for item in sight.queue.items]
+    failing = [item.label for item in queue.items]
     labels = [
         ALL,
         *(
@@ -69,7 +74,7 @@ def _menus(visit: Visit, place: Place, sight: Sight, filters: Filters) -> list[A
             if label in failing or label == filters.label
         ),
     ]
-    names = sorted({name for one in sight.queue.items for name in one.reviewers})
+    names = sorted({name for one in queue.items for name in one.reviewers})
     people = [ALL, *((name, name) for name in names)]
     who = filters.reviewer if filters.reviewer in names else ""
     return [
@@ -84,77 +89,70 @@ def _menus(visit: Visit, place: Place, sight: Sight, filters: Filters) -> list[A
 
 def show_closed(text: str) -> list[Any]:
     """Return the page with nothing to review, and why."""
-    fields = [gr.skip()] * FIELDS
-    shown = [
-        Place(),
-        "0",
-        "",
-        "",
-        notice(text, title="Nothing to review here"),
-        _visible(False),
-        "",
-        "",
-        gr.Column(visible=False),
-        gr.skip(),
-        *fields,
-    ]
-    return [*([gr.skip()] * FILTERS), *shown]
-
-
-def _visible(shown: bool) -> gr.Column:
-    """Return the form's column shown or hidden; hidden it keeps its fields."""
-    return gr.Column(visible=True if shown else "hidden")
+    panels = Panels(
+        place=Place(),
+        token="0",
+        case=notice(text, title="Nothing to review here"),
+        offer=show("review_closed.html.jinja"),
+    )
+    return [*([gr.skip()] * FILTERS), *panels, *Form()]
 
 
 def show_pair(
     visit: Visit, place: Place, filters: Filters, said: str = ""
 ) -> list[Any]:
     """Return what a move through the queue sets, with the form of the open pair."""
-    sight = look(visit.desk, place, filters)
+    sight = look(visit, place, filters)
     keep_place(visit, place, filters)
     kept = read_working(visit.desk.store, visit.actor, place.subject)
     form = Form.of(kept.payload) if kept else Form()
-    status = Status(done=said, kept=kept.saved[11:19] if kept else "")
+    status = Status(done=said, kept=kept.saved if kept else "")
     if kept:
         status = note_form(status, form, sight)
-    return [*_panels(visit, place, sight, status), *form]
+    return [*show_panels(visit, place, filters, sight, status), *form]
 
 
 def show_again(
     visit: Visit, place: Place, filters: Filters, status: Status
 ) -> list[Any]:
     """Return the panels anew and leave the form as it is on the screen."""
-    sight = look(visit.desk, place, filters)
-    return [*_panels(visit, place, sight, status), *([gr.skip()] * FIELDS)]
+    sight = look(visit, place, filters)
+    panels = show_panels(visit, place, filters, sight, status)
+    return [*panels, *([gr.skip()] * FIELDS)]
 
 
-def _panels(visit: Visit, place: Place, sight: Sight, status: Status) -> list[Any]:
+def show_panels(
+    visit: Visit, place: Place, filters: Filters, sight: Sight, status: Status
+) -> Panels:
+    """Return everything but the form's fields.
+
+    Plain values all: Gradio makes a component anew for each one that is updated or
+    skipped, which takes longer than what is shown.
+    """
     item = sight.item
-    may = visit.user.may(Right.JUDGE)
-    mine = [v for v in verdicts_on(sight) if v.verdict.reviewer == visit.user.name]
     held = item is not None and item.reserved_by == visit.user.name
-    return [
-        place,
-        str(place.serial),
-        render_remark(visit, place),
-        render_queue(visit, place, sight),
-        render_case(visit, place, sight),
-        _visible(may and item is not None and item.label != ALL_LABELS),
-        render_status(status) if may else "",
-        render_said(visit, place, sight),
-        gr.Column(visible=bool(mine) and may),
-        gr.Button("Give back" if held else "Reserve"),
-    ]
+    return Panels(
+        place=place,
+        token=str(place.serial),
+        remark=render_remark(visit, place),
+        queue=render_queue(visit, place, sight, filters),
+        case=render_case(visit, place, sight, filters.search),
+        offer=render_offer(visit, place, sight),
+        status=render_status(status, place) if visit.user.may(Right.JUDGE) else "",
+        alike=render_alike(visit, place, sight),
+        said=render_said(visit, place, sight),
+        reserve="Give back" if held else "Reserve",
+    )
 
 
-def render_status(status: Status) -> str:
+def render_status(status: Status, place: Place) -> str:
     """Return the line under the form."""
-    return show("review_status.html.jinja", **status._asdict())
+    return show("review_status.html.jinja", **status._asdict(), last=place.last)
 
 
 def note_form(status: Status, form: Form, sight: Sight) -> Status:
     """Return the status with what the form lacks and what it copies."""
     text = ""
-    if sight.item and sight.queue.texts.here:
+    if form.worded and sight.item and sight.queue.texts.here:
         text = sight.queue.texts.read(sight.item.case_id)
     return status._replace(lacks=missing(form), copied=warn(form, text))

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from loop.core.records import Guide, Span, Value
 from loop.evaluate.failures import ALL_LABELS, Kind
 from loop.labels.language import guess_language
-from loop.labels.taxonomy import Taxonomy
+from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.people.users import Right
 from loop.prompts.catalog import parse_ref
 from loop.review.kept import KeptVerdict
+from loop.review.queue.progress import measure_pace
 from loop.review.queue.records import OtherAnswer, Progress, QueueItem
 from loop.review.queue.value import AUDIT_EVERY
 from loop.review.verdict import Edits
-from loop.ui.pages.review.form import JUDGEMENTS, form_of
+from loop.ui.pages.review.form import JUDGEMENTS, Form, describe, form_of, suggest
 from loop.ui.pages.review.ground import (
+    RunName,
     Sight,
     cohort_facts,
     evidence_of,
+    find_alike,
+    find_newer,
     guides_of,
     label_name,
-    stale_text,
+    name_run,
+    phrases_of,
+    said_by,
     taxonomy_of,
     verdicts_on,
 )
-from loop.ui.pages.review.place import FOLLOW, PAGE_SIZE, Place
-from loop.ui.pages.review.segments import Segment, cut_text
+from loop.ui.pages.review.place import (
+    FOLLOW,
+    PAGE_SIZE,
+    Filters,
+    Place,
+    find_place,
+    link_of,
+)
+from loop.ui.pages.review.segments import Segment, cut_text, find_hits
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
@@ -48,18 +64,14 @@ PROGRESS_MARKS = {
 }
 
 
-class Line(NamedTuple):
-    """One pair in the list."""
+_LINES = 4000
+"""Pairs of the list that are kept as they were shown; a few megabytes."""
 
-    item: QueueItem
-    name: str
-    glyph: str
-    kind: str
-    why: str
-    """Reasons in short."""
+_TOGETHER = 50
+"""Pairs that one verdict is applied to at once."""
 
-    mark: str
-    current: bool
+_AROUND = 60
+"""Characters shown on each side of a phrase in the list of like pairs."""
 
 
 class Said(NamedTuple):
@@ -72,24 +84,37 @@ class Said(NamedTuple):
     changeable: bool
     """Whether the form can hold all of it."""
 
+    run: RunName
+    """What was judged."""
+
 
 def render_remark(visit: Visit, place: Place) -> str:
     """Return what is newer than the page, or whose texts these are."""
     return show(
         "review_remark.html.jinja",
-        stale=stale_text(visit.desk, place),
+        newer=find_newer(visit.desk, place),
+        reference=place.reference,
         synthetic=cohort_facts(visit.desk, place).synthetic,
     )
 
 
-def render_queue(visit: Visit, place: Place, sight: Sight) -> str:
+def render_queue(visit: Visit, place: Place, sight: Sight, filters: Filters) -> str:
     """Return one page of the list."""
     start = _start(place, sight)
     taxonomy = taxonomy_of(visit.desk, place)
     shown = sight.items[start : start + PAGE_SIZE]
+    made: dict[object, Markup] = visit.desk.memo.get(
+        ("lines", place.run, place.reference, place.stamp), dict
+    )
+    lines = [_line(made, item, taxonomy, place) for item in shown]
+    times = [one.created for one in said_by(visit, sight)]
+    may = visit.user.may(Right.JUDGE)
     return show(
         "review_queue.html.jinja",
-        lines=[_line(item, taxonomy, place) for item in shown],
+        lines=Markup("").join(lines),
+        pace=measure_pace(sight.items, visit.user.name, times) if may else None,
+        blind=place.blind,
+        menus=json.dumps(filters[1:], ensure_ascii=False, separators=(",", ":")),
         start=start,
         size=PAGE_SIZE,
         matching=len(sight.items),
@@ -103,18 +128,40 @@ def _start(place: Place, sight: Sight) -> int:
     if place.start != FOLLOW:
         start = place.start
     else:
-        at = (n for n, item in enumerate(sight.items) if item is sight.item)
-        start = next(at, 0)
+        start = find_place(sight.items, sight.item) or 0
     last = max(len(sight.items) - 1, 0)
     return min(max(start, 0), last) // PAGE_SIZE * PAGE_SIZE
 
 
-def _line(item: QueueItem, taxonomy: Taxonomy, place: Place) -> Line:
-    glyph, kind = KIND_MARKS[item.failure.kind]
-    name = label_name(taxonomy, item.label)
+def _line(
+    made: dict[object, Markup], item: QueueItem, taxonomy: Taxonomy, place: Place
+) -> Markup:
+    """Return one pair of the list, made once for each way in which it is shown."""
     current = (item.case_id, item.label) == place.pair
-    mark = PROGRESS_MARKS[item.progress]
-    return Line(item, name, glyph, kind, ", ".join(shorten(item)), mark, current)
+    key = (item.place, item.progress, item.reviewers, item.reserved_by, current)
+    line = made.get(key)
+    if line is None:
+        glyph, kind = KIND_MARKS[item.failure.kind]
+        html = show(
+            "review_pair.html.jinja",
+            name=label_name(taxonomy, item.label),
+            kind=kind,
+            kind_id=item.failure.kind.value,
+            glyph=glyph,
+            case=item.case_id,
+            label=item.label,
+            current=current,
+            reasons="; ".join(item.reasons.words),
+            why=", ".join(shorten(item)),
+            mark=PROGRESS_MARKS[item.progress],
+            progress=item.progress.value,
+            reviewers=", ".join(item.reviewers),
+            reserved_by=item.reserved_by,
+        )
+        if len(made) >= _LINES:
+            made.clear()
+        line = made[key] = Markup(html)
+    return line
 
 
 def shorten(item: QueueItem) -> list[str]:
@@ -122,8 +169,8 @@ def shorten(item: QueueItem) -> list[str]:
     short = []
     if item.reasons.rare:
         short.append("rare")
-    if item.reasons.near and item.label != ALL_LABELS:
-        short.append(f"{round(1 / item.reasons.near)} from gate")
+    if item.reasons.gate:
+        short.append(item.reasons.gate)
     if any(one.value is not item.failure.predicted for one in item.others):
         short.append("versions disagree")
     if len(item.votes) > 1:
@@ -131,7 +178,7 @@ def shorten(item: QueueItem) -> list[str]:
     return short + (["audit"] if item.audit else [])
 
 
-def render_case(visit: Visit, place: Place, sight: Sight) -> str:
+def render_case(visit: Visit, place: Place, sight: Sight, search: str) -> str:
     """Return the open case with what is known of it, or why none is open."""
     item = sight.item
     if item is None:
@@ -139,17 +186,20 @@ def render_case(visit: Visit, place: Place, sight: Sight) -> str:
     desk = visit.desk
     taxonomy = taxonomy_of(desk, place)
     text = sight.queue.texts.read(item.case_id) if sight.queue.texts.here else None
-    line = _line(item, taxonomy, place)
+    glyph, kind = KIND_MARKS[item.failure.kind]
     return show(
         "review_case.html.jinja",
-        line=line,
+        name=label_name(taxonomy, item.label),
+        glyph=glyph,
+        kind=kind,
+        link=link_of(place),
         item=item,
         failure=item.failure,
         position=_position(sight, item),
         language=_language(visit, place, text or ""),
-        segments=_segments(visit, place, sight, taxonomy, text),
+        segments=_segments(visit, place, sight, text, search),
         wide=place.wide,
-        phrases=_phrases(item, text or ""),
+        phrases=phrases_of(sight, item),
         versions=_versions(item),
         run=sight.queue.line,
         held=next((r for r in sight.reservations if r.case_id == item.case_id), None),
@@ -173,10 +223,10 @@ def _nothing_open(sight: Sight) -> str:
 
 def _position(sight: Sight, item: QueueItem) -> str:
     """Return where the pair is among those that the filters let through."""
-    places = [one.place for one in sight.items]
-    if item.place in places:
-        return f"{places.index(item.place) + 1} of {len(places)}"
-    return "not among the pairs of these filters"
+    at = find_place(sight.items, item)
+    if at is None:
+        return "not among the pairs of these filters"
+    return f"{at + 1:,} of {len(sight.items):,}"
 
 
 def _language(visit: Visit, place: Place, text: str) -> str:
@@ -193,10 +243,12 @@ class Piece(NamedTuple):
     """Whether the label under review is among those it is evidence of."""
 
     title: str
+    hit: bool
+    """Whether it is what was searched for."""
 
 
 def _segments(
-    visit: Visit, place: Place, sight: Sight, taxonomy: Taxonomy, text: str | None
+    visit: Visit, place: Place, sight: Sight, text: str | None, search: str
 ) -> list[Piece] | None:
     """Return the text in pieces; None when it is not on this machine."""
     if text is None or sight.item is None:
@@ -205,17 +257,14 @@ def _segments(
     evidence: dict[str, Sequence[Span]] = {own: sight.item.failure.spans}
     if place.wide or own == ALL_LABELS:
         evidence = {**evidence_of(visit.desk, sight), **evidence}
-    return [_piece(one, own, taxonomy) for one in cut_text(text, evidence)]
+    taxonomy, hits = taxonomy_of(visit.desk, place), find_hits(text, search.strip())
+    return [_piece(one, own, taxonomy) for one in cut_text(text, evidence, hits)]
 
 
 def _piece(segment: Segment, own: str, taxonomy: Taxonomy) -> Piece:
     names = ", ".join(label_name(taxonomy, label) for label in segment.labels)
-    return Piece(segment.text, segment.heading, own in segment.labels, names)
-
-
-def _phrases(item: QueueItem, text: str) -> list[str]:
-    spans = item.failure.spans
-    return list(dict.fromkeys(text[one.start : one.end].strip() for one in spans))
+    mine = own in segment.labels
+    return Piece(segment.text, segment.heading, mine, names, segment.hit)
 
 
 def _versions(item: QueueItem) -> list[tuple[str, str]]:
@@ -234,6 +283,79 @@ def _guide(visit: Visit, sight: Sight) -> Guide | None:
     return guides.get(item.label) if item else None
 
 
+def render_offer(visit: Visit, place: Place, sight: Sight) -> str:
+    """Return what the page offers for the open pair, above the form.
+
+    Of "No Finding" that is the way to the labels that make it so; of other pairs the
+    likely correction, until the visitor has said something.
+    """
+    item = sight.item
+    judged = item is not None and visit.user.name in item.reviewers
+    likely = None if judged else suggest_for(visit, sight)
+    taxonomy = taxonomy_of(visit.desk, place)
+    return show(
+        "review_offer.html.jinja",
+        may=visit.user.may(Right.JUDGE),
+        open=item is not None,
+        silent=item is not None and item.label == ALL_LABELS,
+        derived=item is not None and item.label == NO_FINDING,
+        causes=item.causes if item else (),
+        case=item.case_id if item else "",
+        names={label.id: label.name for label in taxonomy.labels},
+        suggested=describe(likely) if likely else "",
+    )
+
+
+def suggest_for(visit: Visit, sight: Sight) -> Form | None:
+    """Return the likely correction of the open pair, or None; see `suggest`."""
+    item = sight.item
+    if item is None:
+        return None
+    phrase = next(iter(phrases_of(sight, item)), "")
+    return suggest(item, phrase, _guide(visit, sight))
+
+
+def render_alike(visit: Visit, place: Place, sight: Sight) -> str:
+    """Return how many pairs are like the open one, or nothing."""
+    if not visit.user.may(Right.JUDGE):
+        return ""
+    found = find_alike(visit, place, sight)
+    return show("review_alike.html.jinja", count=len(found)) if found else ""
+
+
+class Occurrence(NamedTuple):
+    """A phrase where it stands in a case."""
+
+    case: str
+    before: str
+    phrase: str
+    after: str
+
+
+def render_together(visit: Visit, place: Place, sight: Sight) -> str:
+    """Return the pairs that are like the open one, to be ticked."""
+    found, item = find_alike(visit, place, sight), sight.item
+    if item is None or not found:
+        return ""
+    rows = [_occurrence(sight, one) for one in found[:_TOGETHER]]
+    return show(
+        "review_together.html.jinja",
+        name=label_name(taxonomy_of(visit.desk, place), item.label),
+        phrases=phrases_of(sight, item),
+        language=cohort_facts(visit.desk, place).language,
+        rows=rows,
+        more=len(found) - len(rows),
+        cases=json.dumps([row.case for row in rows]),
+    )
+
+
+def _occurrence(sight: Sight, item: QueueItem) -> Occurrence:
+    text, span = sight.queue.texts.read(item.case_id), item.failure.spans[0]
+    before = text[max(span.start - _AROUND, 0) : span.start]
+    after = text[span.end : span.end + _AROUND]
+    return Occurrence(item.case_id, before, text[span.start : span.end], after)
+
+
 def render_said(visit: Visit, place: Place, sight: Sight) -> str:
     """Return the verdicts on the open pair: one's own first, the others below."""
     said = [_said(visit, one) for one in verdicts_on(sight)]
@@ -245,6 +367,7 @@ def render_said(visit: Visit, place: Place, sight: Sight) -> str:
         kind=KIND_MARKS[item.failure.kind][1] if item else "",
         may=visit.user.may(Right.JUDGE),
         open=item is not None,
+        hidden=sight.hidden,
     )
 
 
@@ -257,6 +380,7 @@ def _said(visit: Visit, kept: KeptVerdict) -> Said:
         words[verdict.judgement.value],
         _asks(verdict.edits),
         form_of(verdict) is not None,
+        name_run(visit.desk, kept.circumstances.run),
     )
 
 

@@ -1,0 +1,82 @@
+// Review: the folded fields, ticked cases, and the link to a case.
+(() => {
+  const button = () => document.getElementById('review-more');
+  const fields = () => document.getElementById('review-expert');
+
+  const fold = (open) => button()?.setAttribute('aria-expanded', String(open));
+
+  // In use: a change is suggested, or one of the other folded fields is filled in.
+  const isUsed = () => [...fields().querySelectorAll('input, textarea')].some((field) => {
+    if (field.type === 'radio') return field.checked && !['none', ''].includes(field.value);
+    if (field.type === 'checkbox') return field.checked;
+    return !['', 'Not said'].includes(field.value.trim());
+  });
+
+  // What a form holds is seen; what somebody opened stays open.
+  window.ranloopUnfold = () => { if (fields() && isUsed()) fold(true); };
+
+  document.addEventListener('click', (event) => {
+    if (event.target.closest?.('#review-more')) fold(button().getAttribute('aria-expanded') !== 'true');
+  });
+
+  const isTyping = (element) => element.closest?.('textarea, select, [contenteditable], [role=combobox], input:not([type=radio]):not([type=checkbox])');
+
+  // A key for a folded field opens them, before the table of shortcuts looks for what is visible.
+  window.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || document.querySelector('dialog[open]') || !button()?.getClientRects().length) return;
+    const row = (window.ranloopKeys || []).find((one) => one.key === event.key && fields().querySelector(one.target));
+    if (row && !row.target.includes('value=none')) fold(true);
+  }, true);
+
+  document.addEventListener('change', (event) => {
+    const list = event.target.closest?.('[data-together]');
+    if (!list) return;
+    const ticked = [...list.querySelectorAll('input:checked')].map((box) => box.value);
+    const submit = list.querySelector('[data-cases]');
+    submit.dataset.cases = JSON.stringify(ticked);
+    submit.disabled = ticked.length === 0;
+    list.querySelector('[data-ticked]').textContent = ticked.length;
+  });
+
+  // What a menu shows is marked, so that what is typed next takes its place.
+  document.addEventListener('focusin', (event) => {
+    if (event.target.closest?.('#review-label, #review-cause')) event.target.select?.();
+  });
+
+  // Gradio gives each radio button a name of its own: then no browser knows of a group.
+  const group = () => {
+    for (const set of document.querySelectorAll('#review-right fieldset')) {
+      const name = `${set.id}-choice`;
+      for (const radio of set.querySelectorAll('input[type=radio]')) if (radio.name !== name) radio.name = name;
+      if (set.getAttribute('role') === 'radiogroup') continue;
+      set.setAttribute('role', 'radiogroup');
+      set.setAttribute('aria-label', set.querySelector('[data-testid=block-info]')?.textContent.trim() || '');
+    }
+  };
+  new MutationObserver(group).observe(document.documentElement, {subtree: true, childList: true});
+
+  const copy = async (text) => {
+    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+    // Without TLS a browser has no clipboard for pages from another machine.
+    const box = document.createElement('textarea');
+    box.value = text;
+    document.body.append(box);
+    box.select();
+    const done = document.execCommand('copy');
+    box.remove();
+    if (!done) throw new Error('refused');
+  };
+
+  document.addEventListener('click', async (event) => {
+    const link = event.target.closest?.('#review-link');
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const said = document.getElementById('review-copied');
+    try {
+      await copy(link.href);
+      said.textContent = 'Copied.';
+    } catch {
+      said.textContent = 'Not copied: the browser refuses. Copy it from the menu of the link.';
+    }
+  });
+})();
