@@ -25,11 +25,20 @@ def theme() -> gr.themes.Base:
     )
 
 
-def panel(value: str = "", *, elem_id: str, visible: bool = True) -> gr.HTML:
-    """Return an area of server-made HTML whose ``data-act`` elements are events."""
+def panel(
+    value: str = "", *, elem_id: str, visible: bool = True, focused: bool = False
+) -> gr.HTML:
+    """Return an area of server-made HTML whose ``data-act`` elements are events.
+
+    Parameters
+    ----------
+    focused
+        Whether a notice in it, or trouble, takes the focus and is brought into view.
+    """
+    script = "window.ranloopSaid(element, watch);" if focused else ""
     return gr.HTML(
         value,
-        js_on_load=PANEL_JS,
+        js_on_load=PANEL_JS + script,
         elem_id=elem_id,
         visible=visible,
         apply_default_css=False,

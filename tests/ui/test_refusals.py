@@ -110,12 +110,27 @@ def test_files_says_what_is_missing(url, new_page, kind):
     refused(page, f"#{kind.lower()}-check", "no file is chosen")
 
 
-def test_review_says_what_is_missing(url, new_page):
-    """In its own line under the form, or beside the control."""
-    page = open_page(new_page, url, "Review", "Dr Reviewer")
-    page.wait_for_selector("[data-case-text]")
-    page.click("#review-submit")
-    page.wait_for_selector("#review-status [role=alert]:has-text('still missing')")
+def test_review_says_what_is_missing(judged, new_page, tmp_path):
+    """Beside the control that was pressed, and what was typed stays."""
+    root = tmp_path / "ws"
+    shutil.copytree(judged.root, root)
+    with serving(Workspace(root)) as url:
+        page = open_page(new_page, url, "Review", "Dr Other Reviewer")
+        page.wait_for_selector("[data-case-text]")
+        page.fill("#review-comment :is(textarea, input)", "seen before")
+        page.click("#review-submit")
+        page.wait_for_selector("#review-status .is-trouble:has-text('still missing')")
+        focused = "document.activeElement.classList.contains('is-trouble')"
+        page.wait_for_function(focused)
+        assert page.input_value("#review-comment :is(textarea, input)") == "seen before"
+        pair = page.locator("#review-queue [aria-current=true]")
+        case, label = (pair.get_attribute(f"data-{one}") for one in ("case", "label"))
+        page.locator("#review-judgement input:visible").first.check()
+        page.keyboard.press("Control+Enter")
+        page.wait_for_selector("#review-status:has-text('Saved')")
+        page.click(f"#review-queue [data-case='{case}'][data-label='{label}']")
+        page.wait_for_selector("#review-withdraw")
+        refused(page, "#review-withdraw", "reason")
 
 
 def test_readers_says_what_is_missing(judged, new_page, tmp_path):

@@ -1,6 +1,6 @@
 // Keys of the workbench and the sheet that lists them.
 (() => {
-  const {add, dialog, isVisible, tell} = window.ranloop;
+  const {add, dialog, folds, isVisible, tell} = window.ranloop;
   const TYPING = new Set(['text', 'search', 'email', 'url', 'number', 'password', 'tel', 'date']);
 
   // A text that is typed or dictated while no box has the focus must do nothing: letters
@@ -29,7 +29,11 @@
     return parts.join('+');
   };
 
-  const use = (element) => {
+  const isThere = (target) => Boolean(find(target)) || folds.some((one) => one.holds(target));
+
+  const use = (target) => {
+    for (const one of folds) if (one.holds(target)) one.open(target);
+    const element = find(target);
     if (!element) return;
     if (!element.matches('textarea, input:not([type=radio]):not([type=checkbox])')) element.click();
     else {
@@ -44,7 +48,7 @@
     clearTimeout(held.timer);
     const {target} = held;
     held = null;
-    use(find(target));
+    use(target);
   };
 
   const takeForText = (now) => {
@@ -62,7 +66,7 @@
       return;
     }
     if (event.repeat) {
-      if (shortcut && 'jk'.includes(event.key)) { event.preventDefault(); use(find(shortcut.target)); }
+      if (shortcut && 'jk'.includes(event.key)) { event.preventDefault(); use(shortcut.target); }
       return;
     }
     if (held && held.key === event.key && 'jk'.includes(event.key)) release();
@@ -83,10 +87,10 @@
     if (event.key === ' ' && event.target !== document.body) return;
     if (!letter) release();
     else if (!areOn() && event.key !== '?') return;
-    const shortcut = window.ranloopKeys.find((one) => one.key === name && find(one.target));
+    const shortcut = window.ranloopKeys.find((one) => one.key === name && isThere(one.target));
     if (name === '?' && performance.now() >= quietUntil && !held) { event.preventDefault(); showKeys(); }
     else if (letter) onLetter(event, shortcut);
-    else if (shortcut && !event.repeat) { event.preventDefault(); use(find(shortcut.target)); }
+    else if (shortcut && !event.repeat) { event.preventDefault(); use(shortcut.target); }
   });
 
   // A menu does not stay open behind whoever leaves it with the keyboard.

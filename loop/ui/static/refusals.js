@@ -95,3 +95,12 @@
     }
   };
 })();
+
+// What was done, or what is missing, gets the focus where a panel says so.
+window.ranloopSaid = (element, watch) => watch('value', () => {
+  const said = element.querySelector('.notice, .is-trouble');
+  if (!said) return;
+  said.tabIndex = -1;
+  said.focus({preventScroll: true});
+  said.scrollIntoView({block: 'nearest'});
+});

@@ -19,14 +19,11 @@
     if (event.target.closest?.('#review-more')) fold(button().getAttribute('aria-expanded') !== 'true');
   });
 
-  const isTyping = (element) => element.closest?.('textarea, select, [contenteditable], [role=combobox], input:not([type=radio]):not([type=checkbox])');
-
-  // A key for a folded field opens them, before the table of shortcuts looks for what is visible.
-  window.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || document.querySelector('dialog[open]') || !button()?.getClientRects().length) return;
-    const row = (window.ranloopKeys || []).find((one) => one.key === event.key && fields().querySelector(one.target));
-    if (row && !row.target.includes('value=none')) fold(true);
-  }, true);
+  // A key for a folded field opens them first.
+  window.ranloop.folds.push({
+    holds: (target) => Boolean(button()?.getClientRects().length && fields().querySelector(target)),
+    open: (target) => { if (!target.includes('value=none')) fold(true); },
+  });
 
   document.addEventListener('change', (event) => {
     const list = event.target.closest?.('[data-together]');
@@ -42,18 +39,6 @@
   document.addEventListener('focusin', (event) => {
     if (event.target.closest?.('#review-label, #review-cause')) event.target.select?.();
   });
-
-  // Gradio gives each radio button a name of its own: then no browser knows of a group.
-  const group = () => {
-    for (const set of document.querySelectorAll('#review-right fieldset')) {
-      const name = `${set.id}-choice`;
-      for (const radio of set.querySelectorAll('input[type=radio]')) if (radio.name !== name) radio.name = name;
-      if (set.getAttribute('role') === 'radiogroup') continue;
-      set.setAttribute('role', 'radiogroup');
-      set.setAttribute('aria-label', set.querySelector('[data-testid=block-info]')?.textContent.trim() || '');
-    }
-  };
-  new MutationObserver(group).observe(document.documentElement, {subtree: true, childList: true});
 
   const copy = async (text) => {
     if (navigator.clipboard) return navigator.clipboard.writeText(text);

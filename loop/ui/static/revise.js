@@ -41,12 +41,3 @@ window.ranloopForm = (element, tell, watch) => {
   recount();
   watch('value', recount);
 };
-
-// What was just done is said above everything: it is brought into view.
-window.ranloopSaid = (element, watch) => watch('value', () => {
-  const said = element.querySelector('.notice');
-  if (!said) return;
-  said.tabIndex = -1;
-  said.focus();
-  said.scrollIntoView({block: 'center'});
-});

@@ -38,7 +38,10 @@ window.ranloop = (() => {
     line.timer = setTimeout(() => { line.textContent = ''; }, 8000);
   };
 
-  return {add, dialog, isVisible, tell};
+  // Parts of a page that are folded away, and hold what keys are for.
+  const folds = [];
+
+  return {add, dialog, folds, isVisible, tell};
 })();
 
 (() => {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.review.queue.records import Progress, Section
-from loop.ui.look import panel
+from loop.ui.look import panel, typing_in
 from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
 from loop.ui.pages.review.place import RESERVED, Place
 from loop.ui.pages.review.views import KIND_MARKS
@@ -72,6 +72,9 @@ class Parts:
     fields: Sequence[Any]
     """In the order of `Form`."""
 
+    typed: gr.HTML
+    """Says that a text box of the form has changed."""
+
     phrase: gr.Textbox
     cause: gr.Dropdown
     """Two of the fields that have events of their own."""
@@ -124,7 +127,7 @@ def build_parts() -> Parts:
                     _, _, _, cause, _, phrase, *_ = fields
                 with gr.Column(elem_id="review-foot", min_width=0):
                     submit, reserve = _build_buttons()
-                    status = panel(elem_id="review-status")
+                    status = panel(elem_id="review-status", focused=True)
                 alike = panel(elem_id="review-alike")
                 together = panel(elem_id="review-together-list")
                 said = panel(elem_id="review-said")
@@ -141,6 +144,7 @@ def build_parts() -> Parts:
         case=case,
         offer=offer,
         fields=fields,
+        typed=typing_in("#review-form", elem_id="review-typed"),
         phrase=phrase,
         cause=cause,
         take=take,

@@ -141,16 +141,21 @@ def _wire_moves(wire: Wire, parts: Parts) -> None:
 def _wire_form(wire: Wire, parts: Parts) -> None:
     """Connect the form: every change is kept at once."""
     own = (parts.place, parts.token)
-    wire.on(
-        partial(gr.on, [field.input for field in parts.fields]),
-        answers.keep_form,
-        right=Right.JUDGE,
-        name="review_keep",
-        inputs=(*own, *parts.fields),
-        outputs=[parts.status],
-        trigger_mode="always_last",
-        **PLAIN,
-    )
+    chosen = [one.input for one in parts.fields if not isinstance(one, gr.Textbox)]
+    for listener, name in (
+        (partial(gr.on, chosen), "review_keep"),
+        (parts.typed.typed, "review_typed"),
+    ):
+        wire.on(
+            listener,
+            answers.keep_form,
+            right=Right.JUDGE,
+            name=name,
+            inputs=(*own, *parts.fields),
+            outputs=[parts.status],
+            trigger_mode="always_last",
+            **PLAIN,
+        )
     wire.on(
         parts.take.click,
         answers.take_text,

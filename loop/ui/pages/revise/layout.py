@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from loop.ui.look import PANEL_JS, panel, typing_in
+from loop.ui.look import panel, typing_in
 from loop.ui.pages.revise.kept import Opened
 from loop.ui.show import notice, show
 
@@ -15,8 +15,6 @@ _FORM = """// 'act', 'do', 'tick'
 window.ranloopForm(element, trigger, watch);
 """
 """Sends boxes and radios with every button. Gradio looks for the names of events."""
-
-_SAID = PANEL_JS + "window.ranloopSaid(element, watch);"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ def lay_out() -> tuple[Parts, Buttons]:
     found: dict[str, Any] = {
         "opened": gr.State(Opened()),
         "timer": gr.Timer(1, active=False),
-        "said": _scripted("revise-said", _SAID),
+        "said": panel(elem_id="revise-said", focused=True),
         "verdicts": _scripted("revise-verdicts", _FORM, waiting),
         "drafts": panel(elem_id="revise-drafts"),
     }
