@@ -123,6 +123,7 @@ def build_parts() -> Parts:
             with gr.Column(elem_id="review-right", min_width=0):
                 offer = panel(elem_id="review-offer")
                 with gr.Column(elem_id="review-form", min_width=0):
+                    typed = typing_in("#review-form", elem_id="review-typed")
                     fields, take = _build_fields()
                     _, _, _, cause, _, phrase, *_ = fields
                 with gr.Column(elem_id="review-foot", min_width=0):
@@ -144,7 +145,7 @@ def build_parts() -> Parts:
         case=case,
         offer=offer,
         fields=fields,
-        typed=typing_in("#review-form", elem_id="review-typed"),
+        typed=typed,
         phrase=phrase,
         cause=cause,
         take=take,
