@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +24,9 @@ _LOG = logging.getLogger("loop.ui")
 Handler = Callable[..., Any]
 
 _SCALARS = (str, bool, int, float)
+_UNCHANGED = gr.skip()
+"""What a handler returns for an output that stays as it is."""
+
 _MOST_TABS = 300
 """Browser tabs whose place is remembered, of all users; one more forgets the oldest."""
 
@@ -182,6 +186,42 @@ class GuardedBlocks(gr.Blocks):
             raise refused(_UNFIT) from None
         except Exception as error:  # noqa: BLE001  the boundary to the browser
             raise refused(_report(error), title="A fault in ranloop") from None
+
+    async def postprocess_data(
+        self, block_fn: Any, predictions: Any, state: Any
+    ) -> list[Any]:
+        """Return what each output shows.
+
+        An output that stays as it is costs nothing: Gradio would make the component
+        anew, which for a page with many takes longer than its handler.
+        """
+        outputs = block_fn.outputs
+        whole = isinstance(predictions, list | tuple) and len(predictions) == len(
+            outputs
+        )
+        if not whole or len(outputs) < 2:
+            made: list[Any] = await super().postprocess_data(
+                block_fn, predictions, state
+            )
+            return made
+        changed = [
+            number
+            for number, (block, value) in enumerate(
+                zip(outputs, predictions, strict=True)
+            )
+            if block.stateful or not (isinstance(value, dict) and value == _UNCHANGED)
+        ]
+        shown: list[Any] = [dict(_UNCHANGED) for _ in outputs]
+        if changed:
+            part = copy(block_fn)
+            part.outputs = [outputs[number] for number in changed]
+            values = [predictions[number] for number in changed]
+            # Gradio takes the value of a single output bare.
+            given = values[0] if len(values) == 1 else values
+            made = await super().postprocess_data(part, given, state)
+            for number, value in zip(changed, made, strict=True):
+                shown[number] = value
+        return shown
 
 
 def _without(root: str, value: Any) -> Any:

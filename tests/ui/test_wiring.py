@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import gradio as gr
 import pytest
+from gradio.state_holder import SessionState
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
@@ -157,6 +158,38 @@ def test_an_event_that_was_not_connected_by_the_wire_is_open_to_nobody():
     wire = Wire(desk_for(Role.ADMIN))
     with pytest.raises(DataError, match="no such function"):
         wire.admit("load", None)
+
+
+def test_an_output_that_stays_as_it_is_is_not_made_anew():
+    """Gradio would make the component again; what is shown is the same either way."""
+
+    async def asked():
+        wire = Wire(desk_for(Role.REVIEWER))
+        with GuardedBlocks(wire) as blocks:
+            kept, box, where, menu = gr.HTML(), gr.HTML(), gr.State(0), gr.Dropdown()
+            wire.on(
+                box.click,
+                lambda visit: [gr.skip(), "new", 7, gr.Dropdown(choices=["a"])],
+                right=Right.SEE,
+                name="take",
+                outputs=[kept, box, where, menu],
+            )
+        (function,) = blocks.fns.values()
+        state = SessionState(blocks)
+        answer = await blocks.process_api(
+            function,
+            [],
+            state,
+            gr.Request(),
+            event_data=gr.EventData(None, {}),
+        )
+        return answer["data"], state[where._id], state[kept._id] is kept
+
+    shown, place, same = awaited(asked)
+    assert shown[:3] == [gr.skip(), "new", None]
+    assert shown[3]["choices"] == [["a", "a"]]
+    assert place == 7
+    assert same
 
 
 def test_no_message_says_where_the_workspace_lies():
