@@ -184,6 +184,13 @@ def open_tab(page, name):
     page.get_by_role("tab", name=name, exact=True).click()
 
 
+def press(page, *keys):
+    """Press keys as a hand does: what comes faster is taken for a text."""
+    for key in keys:
+        page.keyboard.press(key)
+        page.wait_for_timeout(120)
+
+
 def barriers(page):
     """Return what stands in a reader's way in either size and theme.
 

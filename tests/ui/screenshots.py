@@ -28,6 +28,7 @@ from tests.ui.conftest import (
     TABLET,
     add_people,
     open_tab,
+    press,
     sign_in,
 )
 from tests.ui.forked import serving
@@ -108,11 +109,11 @@ def begin_a_form(page: Page) -> None:
     page.click(PAIR)
     page.wait_for_selector(f"{PAIR}[aria-current=true]")
     for key in ("1", "a", "E"):
-        page.keyboard.press(key)
+        press(page, key)
     page.evaluate(MARK, "Cystic fibrosis")
-    page.keyboard.press("g")
+    press(page, "g")
     page.wait_for_timeout(500)
-    page.keyboard.press("i")
+    press(page, "i")
     page.keyboard.type("Airway changes of known cystic fibrosis.")
     page.keyboard.press("Escape")
 

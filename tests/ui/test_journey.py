@@ -11,7 +11,7 @@ from loop.cli.main import app
 from loop.core.paths import bundled
 from loop.labels.cohort import iter_items, read_cohort
 from loop.people.roster import disable_user
-from tests.ui.conftest import PASSWORD, open_tab, sign_in
+from tests.ui.conftest import PASSWORD, open_tab, press, sign_in
 from tests.ui.test_review_browser import case_of, press_on, verdicts
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ def test_a_clinician_makes_the_next_version_by_keyboard(demo, served, new_page):
     assert {one.reviewer for one in kept} == {"Dr Editor"}
     commit_by_keyboard(page)
     for _ in range(3):
-        page.keyboard.press("[")
+        press(page, "[")
     page.wait_for_selector("#overview code:has-text('extractor@v2')")
     after = gate_row(page)
     assert after != before
@@ -149,14 +149,14 @@ def test_an_ended_session_is_said_and_loses_nothing(demo, served, new_page):
     open_tab(page, "Review")
     page.wait_for_selector("[data-case-text]")
     case = case_of(page)
-    page.keyboard.press("1")
-    page.keyboard.press("w")
+    press(page, "1")
+    press(page, "w")
     words = "seen before the session ended"
     with page.expect_response(lambda one: words in (one.request.post_data or "")):
         page.keyboard.type(words)
     page.context.clear_cookies()
     page.keyboard.press("Escape")
-    page.keyboard.press("j")
+    press(page, "j")
     page.wait_for_selector("dialog#ended[open]")
     assert "is kept" in page.inner_text("dialog#ended")
     sign_in(page, served, "Dr Reviewer")

@@ -3,7 +3,7 @@
 import pytest
 
 from loop.ui.shortcuts import SHORTCUTS
-from tests.ui.conftest import open_tab, sign_in
+from tests.ui.conftest import open_tab, press, sign_in
 from tests.ui.visits import enter, until
 
 pytestmark = pytest.mark.slow
@@ -52,13 +52,13 @@ def test_letters_are_no_keys_for_whoever_switched_them_off(served, new_page):
     page.uncheck(SWITCH)
     page.wait_for_selector("[data-keys=off]")
     page.keyboard.press("Escape")
-    page.keyboard.press("]")
+    press(page, "]")
     page.reload()
     page.wait_for_selector("#bar .who-name")
     page.wait_for_selector("[data-keys=off]")
     selected = '[role=tab][aria-selected=true]:has-text("Versions")'
     page.wait_for_selector(selected)
-    page.keyboard.press("]")
+    press(page, "]")
     page.wait_for_timeout(300)
     assert page.locator(selected).count()
     other = new_page()

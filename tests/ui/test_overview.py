@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from loop.ui.pages import overview
-from tests.ui.conftest import PASSWORD, barriers, open_tab, sign_in
+from tests.ui.conftest import PASSWORD, barriers, open_tab, press, sign_in
 from tests.ui.visits import opened, visit
 
 pytestmark = pytest.mark.slow
@@ -98,7 +98,7 @@ def test_the_sheet_of_keys_opens_with_a_question_mark(shared_alone, new_page):
     """The keyboard is explained where it is used."""
     page = new_page()
     open_overview(page, shared_alone)
-    page.keyboard.press("?")
+    press(page, "?")
     assert (
         page.locator("dialog#keys[open] h2").inner_text() == "Keys on the page Overview"
     )

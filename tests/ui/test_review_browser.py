@@ -6,7 +6,7 @@ import pytest
 from loop.core.paths import Workspace
 from loop.review.kept import read_kept
 from loop.run.store import open_store
-from tests.ui.conftest import PASSWORD, barriers, open_tab, sign_in
+from tests.ui.conftest import PASSWORD, barriers, open_tab, press, sign_in
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ def case_of(page):
 def press_on(page, key):
     """Press a key that opens another pair, and wait for it."""
     before = case_of(page)
-    page.keyboard.press(key)
+    press(page, key)
     page.wait_for_function(
         "before => document.querySelector('.case-name').innerText !== before",
         arg=before,
@@ -76,12 +76,12 @@ def test_five_cases_are_judged_by_keyboard_alone(demo, served_alone, new_page):
     page.goto(served_alone)
     open_review(page)
     for number in range(5):
-        page.keyboard.press("1" if number % 2 else "3")
+        press(page, "1" if number % 2 else "3")
         for _ in range(2):
-            page.keyboard.press("m")
+            press(page, "m")
         wait_for_line(page, "Kept")
         if number == 0:
-            page.keyboard.press("w")
+            press(page, "w")
             page.keyboard.type("j and k are words here")
             press_on(page, "Control+Enter")
         else:
@@ -103,11 +103,11 @@ def test_marked_words_become_an_exemplar(demo, served_alone, new_page):
     words = " ".join(page.inner_text("[data-case-text]").split(".")[0].split()[:2])
     assert page.evaluate(MARK, words)
     for key in ("1", "e", "g"):
-        page.keyboard.press(key)
+        press(page, key)
     page.wait_for_function(
         "w => document.querySelector('#review-phrase textarea').value === w", arg=words
     )
-    page.keyboard.press("i")
+    press(page, "i")
     page.keyboard.type(f"Today {words} again.")
     wait_for_line(page, "Kept")
     press_on(page, "Control+Enter")
@@ -123,9 +123,9 @@ def test_a_reload_in_the_middle_of_a_form_loses_nothing(served_alone, new_page):
     press_on(page, "j")
     press_on(page, "j")
     before = case_of(page)
-    page.keyboard.press("2")
-    page.keyboard.press("u")
-    page.keyboard.press("w")
+    press(page, "2")
+    press(page, "u")
+    press(page, "w")
     with page.expect_response(lambda r: "half a sen" in (r.request.post_data or "")):
         page.keyboard.type("half a sen")
     page.reload()
@@ -145,12 +145,12 @@ def test_a_key_undoes_the_last_submission(demo, served_alone, new_page):
     page.goto(served_alone)
     open_review(page)
     first = case_of(page)
-    page.keyboard.press("1")
-    page.keyboard.press("w")
+    press(page, "1")
+    press(page, "w")
     page.keyboard.type("on purpose")
     page.keyboard.press("Escape")
     wait_for_line(page, "Kept")
-    page.keyboard.press("s")
+    press(page, "s")
     press_on(page, "Control+Enter")
     wait_for_line(page, "Saved")
     assert len(verdicts(demo.root)) == 1
@@ -167,7 +167,7 @@ def test_the_likely_correction_is_filled_in_by_one_key(demo, served_alone, new_p
     page = new_page()
     page.goto(served_alone)
     open_review(page)
-    page.keyboard.press("y")
+    press(page, "y")
     wait_for_line(page, "not submitted")
     assert page.is_checked("#review-judgement input[value=model_wrong]")
     assert not page.is_visible("#review-suggested")
@@ -189,7 +189,7 @@ def test_no_finding_offers_only_what_is_accepted(shared_alone, new_page):
     shown = "[...document.querySelectorAll('#review-judgement input')].filter((one) => "
     shown += "one.getClientRects().length).map((one) => one.value)"
     assert page.evaluate(shown) == ["reference_wrong", "source_text_defect"]
-    page.keyboard.press("1")
+    press(page, "1")
     assert page.locator("#review-judgement input:checked").count() == 0
     press_on(page, "v")
     assert "No Finding" not in case_of(page)
@@ -213,7 +213,7 @@ def test_a_filter_is_one_request(shared_alone, new_page):
     page.get_by_role("option", name="False positive").click()
     page.wait_for_function("document.querySelector('.queue-head b').innerText === '53'")
     assert asked() == 1
-    page.keyboard.press("l")
+    press(page, "l")
     page.keyboard.type("Emphysema")
     page.keyboard.press("Enter")
     page.wait_for_function("document.querySelector('.queue-head b').innerText !== '53'")
@@ -274,8 +274,8 @@ def test_one_verdict_is_given_on_ticked_pairs(demo, served_alone, new_page):
     page = new_page()
     page.goto(f"{served_alone}/?case=demo-dev-042&label=emphysema")
     page.wait_for_selector("#review-alike-list")
-    page.keyboard.press("1")
-    page.keyboard.press("a")
+    press(page, "1")
+    press(page, "a")
     page.click("#review-alike-list")
     page.wait_for_selector("[data-together]")
     page.locator("[data-together] input").first.uncheck()
@@ -283,7 +283,7 @@ def test_one_verdict_is_given_on_ticked_pairs(demo, served_alone, new_page):
     wait_for_line(page, "and 1 more case.")
     (one,) = verdicts(demo.root)
     assert len(one.verdict.case_ids) == 2
-    page.keyboard.press("z")
+    press(page, "z")
     wait_for_line(page, "Undone on 2 cases")
 
 
@@ -292,7 +292,7 @@ def test_the_page_holds_at_the_width_of_a_telephone(shared_alone, new_page):
     page = new_page({"width": 400, "height": 850})
     page.goto(shared_alone)
     open_review(page)
-    page.keyboard.press("e")
+    press(page, "e")
     page.wait_for_selector("#review-paraphrase textarea")
     assert page.evaluate("document.documentElement.scrollWidth") == 400
     covered = """() => [
@@ -316,15 +316,15 @@ def test_hidden_fields_follow_the_choice(shared_alone, new_page):
     assert not page.is_visible("#review-phrase")
     assert not page.is_visible("#review-action")
     assert page.get_attribute("#review-more", "aria-expanded") == "false"
-    page.keyboard.press("c")
+    press(page, "c")
     assert page.get_attribute("#review-more", "aria-expanded") == "true"
     assert page.is_visible("#review-phrase") and page.is_visible("#review-rule")
     assert not page.is_visible("#review-paraphrase")
-    page.keyboard.press("E")
+    press(page, "E")
     assert page.is_visible("#review-paraphrase")
-    page.keyboard.press("2")
+    press(page, "2")
     assert not page.is_visible("#review-action")
-    page.keyboard.press("0")
+    press(page, "0")
 
 
 def test_two_reviewers_at_once_keep_both_verdicts(demo, served, new_page):
@@ -335,10 +335,10 @@ def test_two_reviewers_at_once_keep_both_verdicts(demo, served, new_page):
         open_review(page)
     first, second = pages
     assert case_of(first) == case_of(second)
-    first.keyboard.press("r")
+    press(first, "r")
     wait_for_line(first, "Reserved by you")
-    first.keyboard.press("1")
-    second.keyboard.press("3")
+    press(first, "1")
+    press(second, "3")
     press_on(first, "Control+Enter")
     press_on(second, "Control+Enter")
     kept = verdicts(demo.root)
@@ -355,7 +355,7 @@ def test_a_search_is_never_in_an_address(shared_alone, new_page):
     page = new_page()
     page.goto(shared_alone)
     open_review(page)
-    page.keyboard.press("/")
+    press(page, "/")
     page.keyboard.type("pneumothorax")
     page.keyboard.press("Enter")
     page.wait_for_function(
@@ -390,7 +390,7 @@ def test_no_serious_barrier(shared_alone, new_page):
     page = new_page()
     page.goto(shared_alone)
     open_review(page)
-    page.keyboard.press("o")
-    page.keyboard.press("e")
+    press(page, "o")
+    press(page, "e")
     page.wait_for_selector("#review-wide[aria-pressed=true]")
     assert barriers(page) == []
