@@ -239,8 +239,8 @@ def _cells(result: LabelResult, excluded: Sequence[Exclusion]) -> tuple[str, ...
     if counts.n:
         accuracy += f" {interval(result.accuracy)}"
     kappa = share(result.kappa.value)
-    if result.bounded_kappa.low is not None:
-        kappa += f" {interval(result.bounded_kappa, 2)}"
+    if result.kappa_interval.low is not None:
+        kappa += f" {interval(result.kappa_interval, 2)}"
     return (
         result.name,
         result.gate.verdict.value,

@@ -85,7 +85,7 @@ class LabelResult:
     """How stable the answers are; None unless the run was repeated."""
 
     @property
-    def bounded_kappa(self) -> Estimate:
+    def kappa_interval(self) -> Estimate:
         """Kappa as it is printed.
 
         With the asymptotic interval, and at perfect agreement, where that has no width,

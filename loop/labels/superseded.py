@@ -124,8 +124,7 @@ def find_untouched(
     """Return where no vote changed and the rule gives the same, ``(cases, labels)``.
 
     There the newest reference stands, corrections by verdict included: whoever reads
-    other cases, or other labels, re-judges nothing here. "No Finding" follows from
-    the other labels, so that it counts as touched where one of them is.
+    other cases, or other labels, re-judges nothing here.
 
     Parameters
     ----------
@@ -136,8 +135,6 @@ def find_untouched(
     old, new = _align(before, labels, readers), _align(after, labels, readers)
     touched = (old.values != new.values).any(axis=2)
     touched |= majority(old, rules[0]) != majority(new, rules[1])
-    if NO_FINDING in labels:
-        touched[:, labels.index(NO_FINDING)] = touched.any(axis=1)
     untouched: NDArray[np.bool_] = (new.values != NOT_VOTED).any(axis=2) & ~touched
     return untouched
 
@@ -148,12 +145,21 @@ def keep_marks(
     marks: Marks,
     untouched: NDArray[np.bool_],
 ) -> Marks:
-    """Return `marks` of `labels`, with those of `newest` where nothing was touched."""
+    """Return `marks` of `labels`, with those of `newest` where nothing was touched.
+
+    "No Finding" follows from the other labels: it is kept where all of them are as they
+    were.
+    """
     kept = marks.copy()
-    for column, label in enumerate(labels):
-        if label in newest.labels:
-            rows = untouched[:, column]
-            kept[rows, column] = newest.marks[rows, newest.labels.index(label)]
+    same = np.ones(len(marks), dtype=np.bool_)
+    # The derived label last.
+    for label in sorted(labels, key=lambda one: one == NO_FINDING):
+        if label not in newest.labels:
+            continue
+        column, before = list(labels).index(label), newest.labels.index(label)
+        rows = untouched[:, column] & (same if label == NO_FINDING else True)
+        kept[rows, column] = newest.marks[rows, before]
+        same &= kept[:, column] == newest.marks[:, before]
     return kept
 
 

@@ -28,7 +28,13 @@ from loop.stats.confusion import (
     mean_f1,
 )
 from loop.stats.intervals import Estimate, check_confidence
-from loop.stats.resampling import NO_WIDTH, Resampling, bootstrap, to_estimate
+from loop.stats.resampling import (
+    NO_WIDTH,
+    Resampling,
+    bootstrap,
+    has_no_width,
+    to_estimate,
+)
 from loop.stats.systems import Standing, rank_systems
 
 _FEW = 10
@@ -353,7 +359,7 @@ def _to_estimate(standing: Standing, counts: NDArray[np.int64]) -> Estimate:
         note = "not estimable: no label has a positive on either side"
     elif standing.low is None:
         note = "interval not estimable: too few units or defined resamples"
-    elif standing.low == standing.high:
+    elif has_no_width(standing.low, standing.high):
         note = f"{note}; {NO_WIDTH}" if note else NO_WIDTH
         return Estimate(standing.estimate, None, None, note)
     return Estimate(standing.estimate, standing.low, standing.high, note)

@@ -157,7 +157,8 @@ def bounded_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate
         return found
     n, chance = confusion.n, chance_agreement(confusion)
     limits = kappa_limits(confusion.correct, n, chance, confidence=confidence)
-    return Estimate(found.value, *limits, "exact limits: perfect agreement")
+    alike = "every pair agrees" if confusion.correct else "no pair agrees"
+    return Estimate(found.value, *limits, f"exact limits: {alike}")
 
 
 def _kappa_with_variance(confusion: Confusion) -> tuple[float, float]:

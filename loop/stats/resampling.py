@@ -65,9 +65,12 @@ class Bootstrap(NamedTuple):
     @property
     def has_no_width(self) -> bool:
         """Whether the resamples agree, as they do where there is no error at all."""
-        if self.low is None or self.high is None:
-            return False
-        return self.high - self.low < _WIDTH
+        return has_no_width(self.low, self.high)
+
+
+def has_no_width(low: float | None, high: float | None) -> bool:
+    """Return whether two limits are the same but for rounding; False without limits."""
+    return low is not None and high is not None and high - low < _WIDTH
 
 
 class Resampling(TypedDict, total=False):

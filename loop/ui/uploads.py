@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -41,6 +41,10 @@ MOST = 8
 SWEEP_S = 5.0
 """How often it is looked for files whose session has ended, seconds."""
 
+_NO_ROOM = (
+    "the file could not be kept: the server has no room for it, or may not write. Tell "
+    "whoever runs ranloop here."
+)
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _LONGEST_NAME = 200
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -90,7 +94,10 @@ async def _take(
     workspace: Workspace, owner: str, name: str, body: AsyncIterator[bytes]
 ) -> Path:
     """Write a body into a folder of its own; nothing stays of one that breaks off."""
-    path = await run_in_threadpool(_prepare, workspace, owner, name)
+    try:
+        path = await run_in_threadpool(_prepare, workspace, owner, name)
+    except OSError as error:
+        raise DataError(_NO_ROOM) from error
     try:
         handle = os.open(path, _NEW, 0o600)
         with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
@@ -100,15 +107,16 @@ async def _take(
                 if size > SIZES.upload:
                     raise DataError(f"the file is longer than {SIZES.upload:,} bytes.")
                 await run_in_threadpool(file.write, piece)
+                # A slow file is none that was forgotten.
+                await run_in_threadpool(os.utime, path.parent)
             await run_in_threadpool(file.flush)
+        if not path.exists():
+            raise DataError("your session ended before the file was whole. Sign in.")
     except BaseException as error:
         with anyio.CancelScope(shield=True):
             await run_in_threadpool(discard, path)
         if isinstance(error, OSError):
-            raise DataError(
-                "the file could not be kept: the server has no room for it, or may not "
-                "write. Tell whoever runs ranloop here."
-            ) from error
+            raise DataError(_NO_ROOM) from error
         raise
     return path
 
@@ -163,17 +171,23 @@ def discard(path: Path) -> None:
     shutil.rmtree(path.parent, ignore_errors=True)
 
 
-def sweep(workspace: Workspace, owners: Iterable[str], older_s: float = KEPT_S) -> None:
+def sweep(
+    workspace: Workspace,
+    open_sessions: Callable[[], Iterable[str]],
+    older_s: float = KEPT_S,
+) -> None:
     """Delete what waits for no open session, or for more than `older_s` seconds.
 
     Parameters
     ----------
-    owners
-        The sessions that are open, as `Access.session_id` names them.
+    open_sessions
+        Returns the sessions that are open, as `Access.session_id` names them.
     """
-    edge, known = time.time() - older_s, frozenset(owners)
-    inbox = _inbox(workspace)
-    for own in inbox.iterdir() if inbox.is_dir() else ():
+    edge, inbox = time.time() - older_s, _inbox(workspace)
+    # Listed first: a session that begins meanwhile keeps its first file.
+    found = list(inbox.iterdir()) if inbox.is_dir() else []
+    known = frozenset(open_sessions()) if found else frozenset()
+    for own in found:
         if own.name not in known:
             shutil.rmtree(own, ignore_errors=True)
             continue
@@ -188,7 +202,7 @@ async def keep_swept(workspace: Workspace, access: Access) -> None:
     while True:
         await anyio.sleep(SWEEP_S)
         with suppress(LoopError, OSError):
-            await run_in_threadpool(sweep, workspace, access.open_sessions())
+            await run_in_threadpool(sweep, workspace, access.open_sessions)
 
 
 @contextmanager

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 import gradio as gr
@@ -27,7 +29,10 @@ _SCALARS = (str, bool, int, float)
 _UNCHANGED = gr.skip()
 """What a handler returns for an output that stays as it is."""
 
-_MOST_TABS = 300
+_MOST_TABS_EACH = 20
+"""Browser tabs of one person whose place is remembered."""
+
+_MOST_TABS = 1000
 """Browser tabs whose place is remembered, of all users; one more forgets the oldest."""
 
 _UNFIT = (
@@ -60,8 +65,8 @@ class Wire:
     rights: dict[str, Right | None] = field(default_factory=dict)
     """Name of each connection to the right it asks for."""
 
-    def admit(self, name: object, request: Any) -> None:
-        """Let an event pass if its sender may send it, before its values are touched.
+    def admit(self, name: object, request: Any) -> User:
+        """Return who sends an event, if they may, before its values are touched.
 
         Parameters
         ----------
@@ -79,9 +84,8 @@ class Wire:
             raise DataError("there is no such function. Load the page again.")
         right, access = self.rights[name], self.desk.access
         if right is None:
-            access.user_of(request)
-        else:
-            access.require(request, right)
+            return access.user_of(request)
+        return access.require(request, right)
 
     def on(
         self,
@@ -141,6 +145,8 @@ class GuardedBlocks(gr.Blocks):
         self._wire = wire
         # Gradio keeps a copy of all components for each tab, about 360 kB.
         self.state_session_capacity = _MOST_TABS
+        self._tabs: dict[str, OrderedDict[str, None]] = {}
+        self._tabs_lock = Lock()
 
     async def process_api(
         self,
@@ -163,7 +169,9 @@ class GuardedBlocks(gr.Blocks):
         """
         function = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
         try:
-            self._wire.admit(getattr(function, "api_name", None), request)
+            user = self._wire.admit(getattr(function, "api_name", None), request)
+            if session_hash is not None:
+                self._forget_oldest(user, session_hash)
             if not all(map(_is_plain, inputs)):
                 raise refused(_UNFIT)
             answer: dict[str, Any] = await super().process_api(
@@ -186,6 +194,19 @@ class GuardedBlocks(gr.Blocks):
             raise refused(_UNFIT) from None
         except Exception as error:  # noqa: BLE001  the boundary to the browser
             raise refused(_report(error), title="A fault in ranloop") from None
+
+    def _forget_oldest(self, user: User, tab: str) -> None:
+        """Forget the tab that a person used longest ago, where they have too many.
+
+        Nobody can make the server forget the tabs of others.
+        """
+        with self._tabs_lock:
+            own = self._tabs.setdefault(user.name, OrderedDict())
+            own[tab] = None
+            own.move_to_end(tab)
+            while len(own) > _MOST_TABS_EACH:
+                oldest, _ = own.popitem(last=False)
+                self.state_holder.session_data.pop(oldest, None)
 
     async def postprocess_data(
         self, block_fn: Any, predictions: Any, state: Any

@@ -1,8 +1,8 @@
 """Take the pictures of the workbench from the synthetic demo.
 
 Run ``python -m tests.ui.screenshots FOLDER`` from the repository root; every page is
-taken at the size of a laptop and of a tablet, in both themes. With ``--readme`` it
-stages and takes the four pictures of the README, kept in ``reports/workbench/``.
+taken at the size of a laptop, a tablet and a phone, in both themes. With ``--readme``
+it stages and takes the four pictures of the README, kept in ``reports/workbench/``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from tests.ui.forked import serving
 from tests.ui.test_review_browser import MARK
 
 PAGES = ("Overview", "Review", "Readers", "Revise", "Versions", "Files")
+PHONE = {"width": 400, "height": 800}
 PAIR = "[data-case=demo-dev-037][data-label=interstitial_lung_disease]"
 
 
@@ -59,14 +60,18 @@ def main() -> None:
 def take_all(browser: Browser, workspace: Workspace, folder: Path) -> None:
     """Take every page in every size and theme."""
     with serving(workspace) as url:
-        for size_name, size in (("laptop", DESKTOP), ("tablet", TABLET)):
+        sizes = {"laptop": DESKTOP, "tablet": TABLET, "phone": PHONE}
+        for size_name, size in sizes.items():
             for scheme in ("light", "dark"):
-                context = browser.new_context(viewport=size, color_scheme=scheme)
+                context = browser.new_context(viewport=DESKTOP, color_scheme=scheme)
                 page = context.new_page()
                 page.goto(url)
                 page.wait_for_selector("#bar .who-name")
                 for name in PAGES:
+                    # On a phone some tabs are behind a menu.
+                    page.set_viewport_size(DESKTOP)
                     open_tab(page, name)
+                    page.set_viewport_size(size)
                     take(page, folder / f"{name.lower()}-{size_name}-{scheme}.png")
                 context.close()
 

@@ -12,12 +12,13 @@ from loop.core.ledger import Actor
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.people.roster import add_user
-from loop.people.users import Role
+from loop.people.users import Right, Role
 from loop.review.files import read_verdicts
 from loop.review.intake import Occasion, take_file
 from loop.run.store import open_store
+from loop.ui.access.rules import find_rule
 from loop.ui.documents import DOCUMENTS
-from loop.ui.downloads import add_downloads
+from loop.ui.downloads import PATH, add_downloads
 from loop.ui.pages import overview
 from tests.ui.conftest import PASSWORD
 from tests.ui.visits import enter, opened, visit
@@ -203,3 +204,9 @@ def close_cohort(workspace, folder):
         reason="closed",
     )
     import_cohort(workspace, path, again, actor=Actor(name="Dr A", role="editor"))
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_document_is_let_through_the_gate(name):
+    """A link under Files that leads nowhere would be found by its user."""
+    assert find_rule("GET", f"{PATH}{name}").right is Right.EXPORT

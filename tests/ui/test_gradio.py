@@ -33,9 +33,7 @@ def build():
         menu = gr.Dropdown(["a", "b"], label="Menu", elem_id="menu")
         gr.Dropdown(["a", "b"], label="Next", elem_id="next")
         gr.Radio(["a", "b"], label="Which", elem_id="which")
-        box.input(
-            lambda text: "<p>heard</p>", box, heard, queue=False, api_name="hear"
-        )
+        box.input(lambda text: "<p>heard</p>", box, heard, queue=False, api_name="hear")
         button.click(refuse, box, heard, queue=False, api_name="refuse")
         menu.change(lambda one: one, menu, heard, queue=False, api_name="choose")
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)

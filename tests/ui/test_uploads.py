@@ -102,7 +102,7 @@ def test_the_files_of_a_session_end_with_it(workspace):
     """Those of open sessions stay."""
     open_inbox(workspace)
     kept, gone = upload(workspace), upload(workspace, session="1" * 32)
-    sweep(workspace, {SESSION})
+    sweep(workspace, lambda: {SESSION})
     assert kept.exists()
     assert not gone.exists()
 
@@ -113,7 +113,7 @@ def test_what_nobody_imports_is_deleted_after_an_hour(workspace):
     old, new = upload(workspace), upload(workspace, upload_id="b" * 32)
     past = time.time() - HOUR - 1
     os.utime(old.parent, (past, past))
-    sweep(workspace, {SESSION})
+    sweep(workspace, lambda: {SESSION})
     assert not old.exists()
     assert new.exists()
 

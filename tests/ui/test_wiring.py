@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import gradio as gr
 import pytest
-from gradio.state_holder import SessionState
+from gradio.state_holder import SessionState, StateHolder
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
@@ -190,6 +190,40 @@ def test_an_output_that_stays_as_it_is_is_not_made_anew():
     assert shown[3]["choices"] == [["a", "a"]]
     assert place == 7
     assert same
+
+
+def test_nobody_makes_the_server_forget_the_tabs_of_others():
+    """A person with too many tabs gives up their own, the oldest first."""
+
+    async def asked():
+        desk = desk_for(Role.REVIEWER)
+        wire, holder = Wire(desk), StateHolder()
+        with GuardedBlocks(wire) as blocks:
+            box = gr.HTML()
+            wire.on(box.click, lambda visit: None, right=Right.SEE, name="take")
+        holder.set_blocks(blocks)
+        (function,) = blocks.fns.values()
+
+        async def use(name, tab):
+            desk.access.user = User(name=name, roles=(Role.REVIEWER,))
+            event = gr.EventData(None, {})
+            await blocks.process_api(
+                function,
+                [],
+                holder[tab],
+                gr.Request(),
+                session_hash=tab,
+                event_data=event,
+            )
+
+        await use("Dr. A", "first")
+        for number in range(100):
+            await use("Dr. B", f"tab {number}")
+        return list(holder.session_data)
+
+    kept = awaited(asked)
+    assert kept[0] == "first"
+    assert kept[1:] == [f"tab {number}" for number in range(80, 100)]
 
 
 def test_no_message_says_where_the_workspace_lies():

@@ -71,7 +71,7 @@ RULES = (
     _rule(_GET, PAGE)._replace(use=True),
     _rule(_GET, r"/theme\.css|/gradio_api/app_id"),
     _rule(_GET, rf"{HEARTBEAT}{_WORD}"),
-    _rule(_GET, rf"{DOWNLOAD}[a-z]+\.[a-z]+")._replace(right=Right.EXPORT, use=True),
+    _rule(_GET, rf"{DOWNLOAD}[a-z-]+\.[a-z]+")._replace(right=Right.EXPORT, use=True),
     _rule(_POST, rf"{RUN}{_WORD}")._replace(use=True),
     _rule(_POST, UPLOAD)._replace(right=Right.IMPORT, use=True),
 )

@@ -59,6 +59,8 @@
   };
 
   const onLetter = (event, shortcut) => {
+    // A key that a page has held back while it was busy.
+    if (!event.isTrusted) { if (shortcut) { event.preventDefault(); use(shortcut.target); } return; }
     const now = performance.now();
     if (now < quietUntil) {
       quietUntil = now + QUIET_MS;
@@ -86,7 +88,7 @@
     // Space presses what has the focus, and scrolls the page where nothing has.
     if (event.key === ' ' && event.target !== document.body) return;
     if (!letter) release();
-    else if (!areOn() && event.key !== '?') return;
+    else if (!areOn()) return;
     const shortcut = window.ranloopKeys.find((one) => one.key === name && isThere(one.target));
     if (name === '?' && performance.now() >= quietUntil && !held) { event.preventDefault(); showKeys(); }
     else if (letter) onLetter(event, shortcut);

@@ -19,5 +19,6 @@ window.ranloopTyping = (element, trigger, selector) => {
   };
   for (const kind of ['input', 'change']) document.addEventListener(kind, later, true);
   document.addEventListener('focusout', (event) => { if (timer && isOurs(event.target)) tell(); }, true);
-  window.addEventListener('pagehide', () => { if (timer) tell(); });
+  document.addEventListener('visibilitychange', () => { if (timer && document.hidden) tell(); });
+  window.addEventListener('beforeunload', () => { if (timer) tell(); });
 };

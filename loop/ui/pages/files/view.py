@@ -47,8 +47,7 @@ def render_out(visit: Visit, prompt: str | None, cohort: str | None) -> str:
 def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
     def links(*names: str) -> tuple[Link, ...]:
         return tuple(
-            Link(name.rpartition(".")[2].upper(), link_to(name, prompt, cohort))
-            for name in names
+            Link(_format_of(name), link_to(name, prompt, cohort)) for name in names
         )
 
     no_run = _no_run(desk, prompt, cohort)
@@ -91,6 +90,12 @@ def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
         ),
         Shelf("Ledger", "the chain as it stands", links("ledger.jsonl")),
     ]
+
+
+def _format_of(name: str) -> str:
+    """Return ``YAML``, or ``YAML with notes``."""
+    stem, _, ending = name.rpartition(".")
+    return ending.upper() + (" with notes" if stem.endswith("with-notes") else "")
 
 
 def _no_run(desk: Desk, prompt: str, cohort: str) -> str:

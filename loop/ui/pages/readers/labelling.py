@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -137,8 +138,7 @@ def _comment(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
         raise DataError("the page sent no comment. Load it again.")
     store, _, reader = _who(visit, assignment)
     keep_comment(store, assignment, reader, case_id, said, visit.desk.now)
-    time = visit.desk.now().strftime("%H:%M:%S")
-    return [gr.skip(), gr.skip(), _say(f"comment kept {time} UTC")]
+    return [gr.skip(), gr.skip(), _say("comment kept", at=visit.desk.now())]
 
 
 def _rest(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
@@ -255,13 +255,24 @@ def _count_open(visit: Visit, assignment: Assignment, case_id: str) -> int:
 def _kept(visit: Visit, assignment: Assignment, way: Way) -> str:
     """Return the line that says that an answer is in the store."""
     left = _count_open(visit, assignment, way.here or "")
-    time = visit.desk.now().strftime("%H:%M:%S")
     done = f"{left} of {len(assignment.labels)} labels open" if left else "complete"
-    return _say(f"kept {time} UTC, {done}", complete=not left)
+    return _say(f"kept, {done}", complete=not left, at=visit.desk.now())
 
 
-def _say(text: str, *, hot: bool = False, complete: bool = False) -> str:
-    return show("readers_status.html.jinja", text=text, hot=hot, complete=complete)
+def _say(
+    text: str,
+    *,
+    hot: bool = False,
+    complete: bool = False,
+    at: datetime | None = None,
+) -> str:
+    return show(
+        "readers_status.html.jinja",
+        text=text,
+        hot=hot,
+        complete=complete,
+        at=at.isoformat() if at else "",
+    )
 
 
 def _value(word: object) -> Value | None:

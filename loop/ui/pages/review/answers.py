@@ -56,16 +56,34 @@ UNDONE = "undone by its author right after it was given"
 """Reason that an undone verdict is withdrawn with."""
 
 
+def _is_current(place: Place, token: object) -> bool:
+    """Return whether what the page sent is about the pair that is open.
+
+    It is not where a second click, or a late text, comes after a submission.
+
+    Raises
+    ------
+    DataError
+        Nothing is open: the server has forgotten the tab, or was started again.
+    """
+    if not place.run:
+        raise DataError(
+            "the server does not know this tab any more. Nothing was saved: copy what "
+            "you typed, and load the page again."
+        )
+    return token == str(place.serial)
+
+
 def keep_form(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Keep the form as it is being filled in."""
-    if token != str(place.serial):
+    if not _is_current(place, token):
         return gr.skip()
     return render_status(_keep(visit, place, _form(values)), place)
 
 
 def take_text(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Keep the form with the marked words as its phrase."""
-    if token != str(place.serial):
+    if not _is_current(place, token):
         return [gr.skip(), gr.skip()]
     *fields, marked = values
     words = " ".join(marked.split()) if isinstance(marked, str) else ""
@@ -95,7 +113,7 @@ def _keep(visit: Visit, place: Place, form: Form) -> Status:
 
 def hand_in(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Keep the verdict and open the next pair that waits for one."""
-    if token != str(place.serial):
+    if not _is_current(place, token):
         return gr.skip()
     filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
     return _hand_in(visit, place, filters, form)
@@ -105,7 +123,7 @@ def hand_in_together(visit: Visit, place: Place, token: str, *values: Any) -> An
     """Keep one verdict on the open pair and on the ticked ones that are like it."""
     if visit.data.get("act") == "fold":
         return show_again(visit, place, Filters.of(values[:FILTERS]), Status())
-    if token != str(place.serial):
+    if not _is_current(place, token):
         return gr.skip()
     filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
     like = find_alike(visit, place, look(visit, place, filters))
@@ -123,9 +141,11 @@ def _read_cases(value: object) -> set[str]:
     """Return the case ids that a browser sent as JSON; nothing of what is none."""
     try:
         found = json.loads(value) if isinstance(value, str) else []
-    except ValueError:
+    except (ValueError, RecursionError):
         found = []
-    return {one for one in found if isinstance(one, str)} if found else set()
+    if not isinstance(found, list):
+        return set()
+    return {one for one in found if isinstance(one, str)}
 
 
 def _hand_in(
@@ -209,18 +229,21 @@ def undo(visit: Visit, place: Place, *values: Any) -> Any:
     desk, ref = visit.desk, f"{place.cohort}:{kept.id}"
     withdraw_verdict(desk.store, ref, visit.actor, UNDONE, desk.now)
     item = sight.queue.find(last.case, last.label)
+    cases = len(kept.verdict.case_ids)
+    said = f"Undone on {cases} cases." if cases > 1 else "Undone."
+    if item is None:
+        said = f"{said} {last.case} does not fail any more in what is open now."
+        return show_again(visit, place._replace(last=None), filters, Status(done=said))
     place = place._replace(last=None).at(item)
     form = form_of(kept.verdict)
     if form:
         keep_working(desk.store, visit.actor, place.subject, form._asdict(), desk.now)
-    cases = len(kept.verdict.case_ids)
-    said = f"Undone on {cases} cases." if cases > 1 else "Undone."
     return show_pair(visit, place, filters, f"{said} The form is as you filled it.")
 
 
 def take_offer(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Open a label that "No Finding" follows from, or fill in the likely correction."""
-    if token != str(place.serial):
+    if not _is_current(place, token):
         return gr.skip()
     if visit.data.get("act") == "open":
         return choose(visit, place, *values[:FILTERS])
@@ -229,8 +252,12 @@ def take_offer(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
     sight = look(visit, place, filters)
     likely = suggest_for(visit, sight)
-    if likely is None or form != Form():
-        trouble = "Nothing is suggested any more: the form holds something already."
+    mine = any(v.verdict.reviewer == visit.user.name for v in verdicts_on(sight))
+    if likely is None or mine or form != Form():
+        trouble = (
+            "Nothing is suggested any more: the form holds something already, or you "
+            "have judged this pair."
+        )
         return show_again(visit, place, filters, Status(trouble=trouble))
     status = _keep(visit, place, likely)
     status = status._replace(done="Filled in, not submitted: look at it first.")
@@ -279,10 +306,13 @@ def take_back(visit: Visit, place: Place, reason: Any, *values: Any) -> Any:
     why = reason if isinstance(reason, str) else ""
     filters = Filters.of(values)
     sight = look(visit, place, filters)
+    cases = 0
     for one in verdicts_on(sight):
         if one.verdict.reviewer == visit.actor.name:
+            cases += len(one.verdict.case_ids)
             ref = f"{place.cohort}:{one.id}"
             withdraw_verdict(visit.desk.store, ref, visit.actor, why, visit.desk.now)
-    done = Status(done="Withdrawn; it stays in the record with your reason.")
+    on = f" on all {cases} cases it was given for" if cases > 1 else ""
+    done = Status(done=f"Withdrawn{on}; it stays in the record with your reason.")
     sight = look(visit, place, filters)
     return ["", *show_panels(visit, place, filters, sight, done)]

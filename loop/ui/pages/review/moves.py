@@ -123,7 +123,8 @@ def choose(visit: Visit, place: Place, *values: Any) -> Any:
         return show_again(visit, place, filters, Status())
     if data.get("act") == "page":
         start = str(data.get("start", ""))
-        at = int(start) if start.isascii() and start.isdecimal() else FOLLOW
+        whole = start.isascii() and start.isdecimal() and len(start) < 8
+        at = int(start) if whole else FOLLOW
         return show_again(visit, place._replace(start=at), filters, Status())
     sight = look(visit, place, filters)
     case, label = str(data.get("case", "")), str(data.get("label", ""))

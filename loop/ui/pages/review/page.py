@@ -41,7 +41,7 @@ ASKED = """() => {
   const asked = new URLSearchParams(location.search), kept = new URLSearchParams(asked);
   for (const name of ['case', 'label', 'prompt', 'cohort']) kept.delete(name);
   if (asked.has('case'))
-    history.replaceState(null, '', `/${kept.size ? `?${kept}` : ''}`);
+    history.replaceState(null, '', `/${String(kept) ? `?${kept}` : ''}`);
   return [asked.has('case') ? asked.toString() : ''];
 }"""
 """Takes a linked pair out of the address: the next reload goes on where one is."""

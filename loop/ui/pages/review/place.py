@@ -35,6 +35,10 @@ class Submission(NamedTuple):
     label: str
 
 
+LONGEST = 200
+"""Characters of a filter, or of what is searched for."""
+
+
 class Place(NamedTuple):
     """What one browser tab has open; kept on the server."""
 
@@ -92,8 +96,9 @@ class Filters(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Filters:
-        """Return the filters that a browser sent."""
-        return cls(*(value if isinstance(value, str) else "" for value in values))
+        """Return the filters that a browser sent, cut where they are too long."""
+        known = (value if isinstance(value, str) else "" for value in values)
+        return cls(*(value[:LONGEST] for value in known))
 
     def wanted(self) -> QueueFilter:
         """Return the filter of the queue; what it does not know lets all through."""

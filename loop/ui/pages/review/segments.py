@@ -75,7 +75,7 @@ def find_hits(text: str, words: str) -> list[Span]:
     >>> find_hits("Fluid. FLUID (?)", "(?)")
     [Span(start=13, end=16)]
     """
-    if not words:
+    if not words or len(words) > len(text):
         return []
     found = re.finditer(re.escape(words), text, re.IGNORECASE)
     return [Span(one.start(), one.end()) for one in found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from loop.core.errors import DataError
 from loop.core.ledger import Entry
 from loop.evaluate.history import VersionScore, score_history
 from loop.evaluate.lineage import lineage_graph
@@ -17,7 +18,7 @@ from loop.report.figures.versions import version_chart
 from loop.revise import drafts as open_drafts
 from loop.revise.drafts import DraftInfo, list_open_drafts
 from loop.ui.desk import Desk
-from loop.ui.pages.versions.scoring import newest_runs
+from loop.ui.pages.versions.scoring import find_unscored
 from loop.ui.show import show
 
 _PLURAL = {"term", "exclusion", "clarification", "exemplar"}
@@ -86,10 +87,20 @@ def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
         lineage=lineage_svg(lineage_graph(desk.workspace, prompt)),
         chart=version_chart(scored),
         score_count=sum(bool(one.run) for one in scored),
-        ran=set(newest_runs(desk, cohort)) if cohort else set(),
+        ran=_waiting(desk, scores, cohort),
         rows=rows,
         drafts=_draft_rows(scored, waiting),
     )
+
+
+def _waiting(desk: Desk, scores: Sequence[VersionScore], cohort: str) -> set[str]:
+    """Return the digests of the versions whose run waits for an evaluation."""
+    try:
+        found = find_unscored(desk, scores, cohort) if cohort else ()
+    except DataError:
+        # The cohort is not as recorded; the versions and the ledger are shown still.
+        return set()
+    return {one.score.digest for one in found}
 
 
 def _row(history: VersionHistory, score: VersionScore | None) -> Row:
