@@ -74,7 +74,7 @@ def _local(time: str) -> Markup:
     """Return an ISO time as a ``<time>``, which the page shows in the reader's zone."""
     if not time:
         return Markup("")
-    return Markup('<time datetime="{}Z">{} UTC</time>').format(time[:19], _when(time))
+    return Markup('<time datetime="{}">{} UTC</time>').format(time, _when(time))
 
 
 def _words(name: object) -> str:

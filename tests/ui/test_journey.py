@@ -58,7 +58,7 @@ def test_a_clinician_makes_the_next_version_by_keyboard(demo, served, new_page):
     commit_by_keyboard(page)
     for _ in range(3):
         press(page, "[")
-    page.wait_for_selector("#overview code:has-text('extractor@v2')")
+    page.wait_for_selector("#overview .eyebrow:has-text('extractor@v2')")
     after = gate_row(page)
     assert after != before
     assert "PASS" in after
@@ -86,9 +86,9 @@ def judge_five(page, workspace):
     cohort = read_cohort(workspace, "demo_dev")
     texts = {one.id: one.variables["text"] for one in iter_items(workspace, cohort)}
     terms, keys = known_terms(), page.keyboard
-    keys.press("]")
+    press(page, "]")
     page.wait_for_selector("[data-case-text]")
-    keys.press("l")
+    press(page, "l")
     keys.type(LABEL)
     keys.press("Enter")
     page.wait_for_function(
@@ -103,8 +103,7 @@ def judge_five(page, workspace):
         if not fitting:
             press_on(page, "j")
             continue
-        for key in ("1", "p", "t", "f"):
-            keys.press(key)
+        press(page, "1", "p", "t", "f")
         keys.type(fitting[0])
         press_on(page, "Control+Enter")
         judged += 1
@@ -113,17 +112,18 @@ def judge_five(page, workspace):
 def commit_by_keyboard(page):
     """Go to Revise, make a draft of all verdicts, check and commit it."""
     keys = page.keyboard
-    keys.press("]")
-    keys.press("]")
+    press(page, "]", "]")
     page.wait_for_selector("[data-all=wording]")
     tab_to(page, "[data-all=wording]")
     keys.press("Space")
-    keys.press("B")
+    tab_to(page, "#revise-build")
+    keys.press("Enter")
     page.wait_for_selector("#revise-draft .diff")
-    keys.press("C")
+    tab_to(page, "#revise-run")
+    keys.press("Enter")
     page.wait_for_selector("#revise-check .word")
     assert "MAY BE COMMITTED" in page.inner_text("#revise-check .word").upper()
-    keys.press("W")
+    press(page, "W")
     keys.type("enlarged hearts were missed")
     tab_to(page, "#revise-commit")
     keys.press("Enter")

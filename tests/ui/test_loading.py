@@ -26,7 +26,7 @@ place = Workspace(Path(sys.argv[1]))
 access = Access.open(place, host="127.0.0.1", local="Dr Local")
 with opened_desk(place, access) as desk:
     client = TestClient(build_app(desk), base_url="http://127.0.0.1")
-    data = {"data": [], "session_hash": "first"}
+    data = {"data": [""], "session_hash": "first"}
     origin = {"origin": "http://127.0.0.1"}
     answer = client.post("/gradio_api/run/open", json=data, headers=origin)
     assert answer.status_code == 200, answer.text

@@ -72,6 +72,8 @@
       return;
     }
     if (held && held.key === event.key && 'jk'.includes(event.key)) release();
+    // A key that has nothing to press just now is no text yet.
+    if (!held && !shortcut && window.ranloopKeys.some((one) => one.key === event.key)) return;
     if (held || !shortcut) { takeForText(now); return; }
     event.preventDefault();
     held = {key: event.key, target: shortcut.target, timer: setTimeout(release, HOLD_MS)};

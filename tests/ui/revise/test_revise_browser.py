@@ -89,7 +89,7 @@ def test_from_verdicts_to_the_next_version(workspace, new_page):
         page.wait_for_selector("#revise-said .notice")
         assert "is extractor@v2 now" in page.inner_text("#revise-said")
         page.click("#revise-said [data-page=overview]")
-        page.wait_for_selector("#overview code:has-text('extractor@v2')")
+        page.wait_for_selector("#overview .eyebrow:has-text('extractor@v2')")
         other.click("#revise-drafts [data-act=open]")
         other.wait_for_selector("#revise-said .notice")
         assert "Committed by Dr Editor" in other.inner_text("#revise-said")
@@ -207,7 +207,7 @@ def call(url, name, data, cookies):
     """Call a function of the page by its name."""
     return httpx.post(
         f"{url}/gradio_api/run/{name}",
-        json={"data": data, "session_hash": "x"},
+        json={"data": data},
         cookies=cookies,
         headers={"origin": url},
     )
