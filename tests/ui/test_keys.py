@@ -113,6 +113,8 @@ def test_the_choices_of_one_question_are_one_group_with_a_name(shared_alone, new
     enter(page, shared_alone, "Review")
     page.wait_for_selector("[data-case-text]")
     page.wait_for_selector("#review-judgement[role=radiogroup]")
+    # What opens the page fills the form once more.
+    page.wait_for_timeout(800)
     group = page.get_by_role("radiogroup", name="What is wrong")
     radios = group.get_by_role("radio")
     assert len({one.get_attribute("name") for one in radios.all()}) == 1

@@ -61,7 +61,9 @@
   const onLetter = (event, shortcut) => {
     // A key that a page has held back while it was busy.
     if (!event.isTrusted) { if (shortcut) { event.preventDefault(); use(shortcut.target); } return; }
-    const now = performance.now();
+    // When it was pressed, not when a busy page comes to it.
+    const now = event.timeStamp;
+    if (held && now - held.at >= HOLD_MS) release();
     if (now < quietUntil) {
       quietUntil = now + QUIET_MS;
       event.preventDefault();
@@ -76,7 +78,7 @@
     if (!held && !shortcut && window.ranloopKeys.some((one) => one.key === event.key)) return;
     if (held || !shortcut) { takeForText(now); return; }
     event.preventDefault();
-    held = {key: event.key, target: shortcut.target, timer: setTimeout(release, HOLD_MS)};
+    held = {key: event.key, at: now, target: shortcut.target, timer: setTimeout(release, HOLD_MS)};
   };
 
   document.addEventListener('keydown', (event) => {
