@@ -56,7 +56,7 @@ from loop.core.yaml_files import check_model, parse_yaml
 from loop.labels.importing.encodings import decode_text
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.review.form import VerdictForm, build_verdict
-from loop.review.verdict import Judgement, Verdict
+from loop.review.verdict import RECORDED_ONLY, Judgement, Verdict
 
 _DEFAULTS = ("reviewer", "judgement", "severity", "context")
 """Header keys that hold for every verdict that does not say otherwise."""
@@ -77,7 +77,7 @@ _SHOWN = frozenset(
 )
 """Columns of ``ranloop failures`` and ``ranloop verdict export`` that say nothing."""
 
-DERIVED = frozenset({Judgement.REFERENCE_WRONG, Judgement.SOURCE_TEXT_DEFECT})
+DERIVED = frozenset({Judgement.REFERENCE_WRONG, *RECORDED_ONLY})
 """What can be said of a label that follows from the others."""
 
 SEPARATOR = "|"

@@ -24,6 +24,13 @@ class Judgement(StrEnum):
     SOURCE_TEXT_DEFECT = "source_text_defect"
     """The text is masked, cut off or contradicts itself."""
 
+    ANSWER_RIGHT = "answer_right"
+    """The answer and the reference are both right: nothing to do."""
+
+
+RECORDED_ONLY = frozenset({Judgement.SOURCE_TEXT_DEFECT, Judgement.ANSWER_RIGHT})
+"""Judgements that nothing is made from: no wording, no reference, no target."""
+
 
 class Severity(StrEnum):
     """How much it matters."""
@@ -143,7 +150,7 @@ class Verdict:
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
         """``(case id, label)`` pairs that the change should put right."""
-        if self.judgement in (Judgement.REFERENCE_WRONG, Judgement.SOURCE_TEXT_DEFECT):
+        if self.judgement in {Judgement.REFERENCE_WRONG, *RECORDED_ONLY}:
             return ()
         return tuple((case_id, self.label) for case_id in self.case_ids)
 
@@ -158,8 +165,13 @@ def _contradiction(verdict: Verdict) -> str:
             )
         if verdict.correct_value is None or not verdict.case_ids:
             return "reference_wrong needs case_id and correct_value"
-    if verdict.judgement is Judgement.SOURCE_TEXT_DEFECT and verdict.edits:
-        return "source_text_defect is recorded only and changes no wording"
+    if verdict.judgement in RECORDED_ONLY and verdict.edits:
+        return f"{verdict.judgement} is recorded only and changes no wording"
+    if verdict.judgement is Judgement.ANSWER_RIGHT:
+        if verdict.anchor or verdict.correct_value is not None:
+            return "answer_right is recorded only: leave out anchor and correct_value"
+        if not verdict.case_ids:
+            return "answer_right needs case_id"
     if not verdict.case_ids and not verdict.comment.strip():
         return "a verdict without case_id needs a comment that says why"
     if verdict.anchor and not verdict.case_ids:

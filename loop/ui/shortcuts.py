@@ -40,6 +40,7 @@ _REVIEW = (
     ("2", _choice("judgement", "reference_wrong"), "reference wrong"),
     ("3", _choice("judgement", "guideline_ambiguous"), "guideline ambiguous"),
     ("4", _choice("judgement", "source_text_defect"), "report a text problem"),
+    ("5", _choice("judgement", "answer_right"), "nothing wrong (of a right answer)"),
     ("y", "#review-suggested", "fill in the suggested correction"),
     ("v", "#review-cause-label", "open the label that makes it No Finding or not"),
     ("p", _choice("value", "present"), "right value: present"),

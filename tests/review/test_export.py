@@ -161,3 +161,12 @@ def test_control_characters_are_spelled_out_in_a_table():
     table = verdicts_table(keep(verdict(comment="a\x1b[31m\u202eb\x00")), notes=True)
     assert "\\x1b[31m\\u202eb\\x00" in table
     assert "\x1b" not in table
+
+
+@pytest.mark.parametrize(
+    ("write", "name"), [(verdicts_file, "v.yaml"), (verdicts_table, "v.csv")]
+)
+def test_that_nothing_is_wrong_reads_back_equal(tmp_path, write, name):
+    """What was said of right answers is exported like everything else."""
+    said = verdict(judgement=Judgement.ANSWER_RIGHT)
+    assert list(back(tmp_path, write(keep(said)), name).verdicts) == [said]

@@ -153,6 +153,18 @@ def test_the_example_in_the_manual_is_a_verdict_file(tmp_path):
             "label: edema\njudgement: source_text_defect\ncase: a\nterms: b",
             "changes no wording",
         ),
+        (
+            "label: edema\njudgement: answer_right\ncase: a\nterms: b",
+            "changes no wording",
+        ),
+        (
+            "label: edema\njudgement: answer_right\ncase: a\nanchor: true",
+            "leave out anchor",
+        ),
+        (
+            "label: edema\njudgement: answer_right",
+            "answer_right needs case_id",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_way_out(tmp_path, lines, message):

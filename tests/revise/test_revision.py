@@ -16,7 +16,9 @@ from loop.core.records import Mark
 from loop.labels.cohort import texts_path
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import list_drafts, list_versions, read_version, write_version
+from loop.review.files import read_verdicts
 from loop.review.record import read_anchors
+from loop.revise.begin import DraftRequest, begin_draft
 from loop.revise.check import Progress
 from loop.revise.commit import Commitment, commit_draft
 from loop.revise.revision import Request, revise
@@ -328,3 +330,35 @@ def test_a_draft_that_came_second_is_in_the_ledger(setting):
     entry = read_ledger(setting.workspace.ledger)[-1]
     assert entry.action == "draft_rejected"
     assert entry.payload["objections"] == ["another version was committed first"]
+
+
+def test_a_verdict_on_a_right_answer_asks_a_draft_for_nothing(setting):
+    """That nothing is wrong is recorded; a wording for a right answer is no matter."""
+    right = """- case: e0
+  label: Pleural Effusion
+  judgement: answer_right
+- case: e1
+  label: Pleural Effusion
+  judgement: model_wrong
+  terms: effusion
+"""
+    revision = ask(setting, FLUID + right)
+    assert revision.version is not None
+    assert len(revision.check.targets) == 3
+    assert revision.check.count(Progress.FIXED) == 2
+    assert revision.check.count(Progress.ALREADY_RIGHT) == 1
+
+
+def test_of_right_answers_alone_a_draft_says_what_its_parent_says(setting):
+    """Nothing is run and nothing breaks where no verdict asks for anything."""
+    right = "verdicts:\n- {case: e0, label: edema, judgement: answer_right}\n"
+    request = DraftRequest(
+        prompt="tiny",
+        cohort="dev",
+        verdicts=read_verdicts(
+            setting.verdicts(right.replace("edema", "cardiomegaly")), reviewer="Dr B"
+        ).verdicts,
+    )
+    with open_store(setting.workspace) as store:
+        made = begin_draft(setting.workspace, store, request, setting.editor)
+    assert made.draft.guides == setting.tiny.guides

@@ -20,6 +20,7 @@ from loop.ui.pages.review.showing import FILTERS
 from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
 from tests.ui.reviewed import desk_of, make_reviewed, run_next, seat
 
+NOTHING_WRONG = Form(judgement="answer_right")
 TERM = Form(judgement="model_wrong", action="term", phrase="fluid at the base")
 
 
@@ -46,6 +47,12 @@ def on(ann, case, label="pleural_effusion"):
     """Return the place with one pair open."""
     place = ann.open()["place"]
     return ann.act(moves.choose, place, act="open", case=case, label=label)["place"]
+
+
+def on_right(ann):
+    """Return the place with the drawn right answer open."""
+    place = ann.open()["place"]
+    return ann.act(moves.narrow, place, Filters(kind="right"))["place"]
 
 
 def kept(desk):
@@ -246,6 +253,7 @@ def test_submitting_goes_round_what_others_reserved_and_have_done(ann, desk):
     ben = seat(desk, BEN)
     ben.act(answers.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
     ben.submit(on(ben, "c1", "cardiomegaly"), Form(judgement="model_wrong"))
+    ben.submit(on_right(ben), NOTHING_WRONG)
     shown = ann.submit(on(ann, "f1"), TERM)
     assert "Nothing in this list waits" in shown["status"]
     assert shown["place"].case == "f1"
@@ -254,7 +262,8 @@ def test_submitting_goes_round_what_others_reserved_and_have_done(ann, desk):
 def test_filters_narrow_the_list_and_open_their_first_pair(ann):
     """Choosing a label is meant to be worked on at once."""
     place = on(ann, "f1")
-    shown = ann.act(moves.narrow, place, Filters(label="cardiomegaly"))
+    only = Filters(label="cardiomegaly", kind="false_positive")
+    shown = ann.act(moves.narrow, place, only)
     assert shown["place"].pair == ("c1", "cardiomegaly")
     assert "1</b> of 3 pairs" in shown["queue"]
     for filters in (
@@ -282,13 +291,13 @@ def test_what_was_searched_for_is_not_stored(ann, desk):
 def test_next_and_previous_stop_at_the_ends(ann):
     """Nothing wraps round unnoticed while one goes through the list."""
     place, seen = ann.open()["place"], []
-    for _ in range(3):
+    for _ in range(4):
         seen.append(place.pair)
         shown = ann.act(moves.turn, place, act="next")
         place = shown["place"]
-    assert len(set(seen)) == 3
+    assert len(set(seen)) == 4
     assert "last pair of the list" in shown["status"]
-    assert ann.act(moves.turn, place, act="previous")["place"].pair == seen[1]
+    assert ann.act(moves.turn, place, act="previous")["place"].pair == seen[2]
 
 
 def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, desk, version):
@@ -573,3 +582,60 @@ def test_no_finding_offers_the_labels_it_follows_from(demo):
         ann.submit(place, Form(judgement="source_text_defect"))
         (one,) = read_kept(desk.store, desk.workspace, "demo_dev")
         assert one.verdict.judgement is Judgement.SOURCE_TEXT_DEFECT
+
+
+def test_a_right_answer_says_that_it_is_one_and_how_it_was_drawn(ann):
+    """One of the seven right answers is looked at beside the three errors."""
+    place = on_right(ann)
+    shown = ann.open(place)
+    assert "<b>3</b> of 3 pairs, and 1 of 1 right answer</p>" in shown["queue"]
+    assert "0 of 3 judged by you" in shown["queue"]
+    assert shown["queue"].count("right, drawn at random") == 1
+    assert "drawn at random: 1 of the 7 answers that agree" in shown["queue"]
+    assert "drawn at random among 7 right answers (1 for every 20" in shown["case"]
+    assert "data-right" in shown["offer"]
+    assert shown["alike"] == ""
+    found = ann.act(moves.narrow, place, Filters(kind="right"))["queue"]
+    assert "<b>0</b> of 3 pairs, and 1 of 1 right answer" in found
+    for kind in ("false_positive", "false_negative"):
+        found = ann.act(moves.narrow, place, Filters(kind=kind))["queue"]
+        assert "right, drawn at random" not in found
+
+
+def test_of_a_right_answer_it_is_suggested_and_kept_that_nothing_is_wrong(ann, desk):
+    """One key and one press; it counts as no judged error."""
+    place = on_right(ann)
+    assert "Suggested: nothing wrong" in ann.open(place)["offer"]
+    assert Form(*list(ann.offered(place).values())[-len(Form()) :]) == NOTHING_WRONG
+    shown = ann.submit(place, NOTHING_WRONG._replace(value="present", anchor=True))
+    (one,) = kept(desk)
+    assert one.verdict.judgement is Judgement.ANSWER_RIGHT
+    assert one.pairs == (place.pair,) and one.verdict.targets == ()
+    assert not one.verdict.anchor and one.verdict.correct_value is None
+    assert "0 of 3 judged by you" in shown["queue"]
+    assert "Nothing wrong" in ann.open(place)["said"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        Form(judgement="reference_wrong", value="uncertain"),
+        Form(judgement="model_wrong", action="term", phrase="a wording"),
+        Form(judgement="guideline_ambiguous"),
+        Form(judgement="source_text_defect"),
+    ],
+)
+def test_something_may_be_wrong_with_a_right_answer(ann, desk, form):
+    """An error that the reference shares is said as any other."""
+    place = on_right(ann)
+    ann.submit(place, form)
+    (one,) = kept(desk)
+    assert (one.verdict.judgement, one.pairs) == (form.judgement, (place.pair,))
+
+
+def test_an_error_cannot_be_called_right(ann, desk):
+    """Either the model or the reference is wrong there, or the text is."""
+    shown = ann.submit(on(ann, "f1"), NOTHING_WRONG)
+    assert "something is wrong. Choose what" in shown["status"]
+    assert kept(desk) == ()
+    assert "data-right" not in ann.open(on(ann, "f1"))["offer"]

@@ -22,9 +22,12 @@ from loop.review.queue.records import (
     OtherAnswer,
     QueueFilter,
     QueueItem,
+    Reasons,
+    RightAnswer,
     RunLine,
     Section,
 )
+from loop.review.queue.right import RightDraw, draw_right, spread
 from loop.review.queue.texts import CaseTexts, find_sections
 from loop.review.queue.value import Worth, arrange
 from loop.run.manifest import find_run
@@ -35,15 +38,28 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The failing pairs of one run, in the order to review them."""
+    """The failing pairs of one run, in the order to review them.
+
+    Right answers stand among them where `build_queue` was asked to draw some.
+    """
 
     line: RunLine
     items: tuple[QueueItem, ...]
     texts: CaseTexts
-    """Texts of the failing cases, read when first wanted."""
+    """Texts of the cases in it, read when first wanted."""
 
     index: QueueIndex
     """Where each pair stands; the same however far the review is."""
+
+    right_total: int = 0
+    """How many right answers those in it were drawn from; 0 where none was drawn."""
+
+    @property
+    def failing(self) -> tuple[QueueItem, ...]:
+        """The failing pairs alone."""
+        if not self.right_total:
+            return self.items
+        return tuple(item for item in self.items if not item.right)
 
     def filtered(self, wanted: QueueFilter) -> tuple[QueueItem, ...]:
         """Return what `wanted` lets through, in the order of the queue.
@@ -77,7 +93,7 @@ class Queue:
         )
 
     def find(self, case_id: str, label: str) -> QueueItem | None:
-        """Return the item of one case and label, or None when it does not fail."""
+        """Return the item of one case and label, or None when it is not there."""
         at = self.index.pairs.get((case_id, label))
         return None if at is None else self.items[at]
 
@@ -117,11 +133,17 @@ class QueueIndex:
 
 
 def build_queue(
-    workspace: Workspace, store: Store, run_ref: str, *, reference: int | None = None
+    workspace: Workspace,
+    store: Store,
+    run_ref: str,
+    *,
+    reference: int | None = None,
+    right_every: int = 0,
 ) -> Queue:
     """Return the failing cases and labels of a run, those worth most first.
 
-    See `loop.review.queue.value` for the order. Progress is not yet marked: see
+    See `loop.review.queue.value` for the order, `loop.review.queue.right` for the right
+    answers that may stand among them. Progress is not yet marked: see
     `loop.review.queue.progress`.
 
     Parameters
@@ -130,6 +152,8 @@ def build_queue(
         Run id, unique prefix, ``latest`` or ``latest:<prompt>``.
     reference
         Number of the reference version; None for the newest.
+    right_every
+        Failing pairs for each right answer among them; 0 for failing pairs alone.
 
     Raises
     ------
@@ -143,14 +167,21 @@ def build_queue(
     standard = read_reference(workspace, cohort.name, reference)
     outcomes = list(store.read_outcomes(record.id))
     failures = list(find_failures(iter(outcomes), standard, taxonomy))
-    pairs = {(one.case_id, one.label) for one in failures if one.label != ALL_LABELS}
+    aligned = align(outcomes, standard, taxonomy)
+    drawn = RightDraw((), 0)
+    if right_every:
+        drawn = draw_right(
+            record.id, aligned, outcomes, failing=len(failures), every=right_every
+        )
+    shown: list[Failure | RightAnswer] = [*failures, *drawn.answers]
+    pairs = {(one.case_id, one.label) for one in shown if one.label != ALL_LABELS}
     others = choose_others(store, record)
     beside = _Beside(
         read_others(store, others, pairs, taxonomy),
         count_votes(workspace, cohort, pairs),
     )
-    worth = Worth(align(outcomes, standard, taxonomy), read_protocol(workspace))
-    texts = CaseTexts(workspace, cohort.name, {one.case_id for one in failures})
+    worth = Worth(aligned, read_protocol(workspace))
+    texts = CaseTexts(workspace, cohort.name, {one.case_id for one in shown})
     line = RunLine(
         run_id=record.id,
         cohort=cohort.name,
@@ -159,15 +190,20 @@ def build_queue(
         others=tuple(run.id for run in others),
     )
     causes = find_causes(outcomes, failures, standard, taxonomy)
-    items = _ordered(
-        line,
-        [
-            _item(one, beside, worth, causes.get((one.case_id, one.label), ()))
-            for one in failures
-        ],
-        texts,
+    failing = [
+        _item(one, beside, worth, causes.get((one.case_id, one.label), ()))
+        for one in failures
+    ]
+    reasons = _explain_draw(drawn.total, right_every)
+    right = [_right_item(one, beside, reasons) for one in drawn.answers]
+    items = _placed(spread(_ordered(line, failing), right), texts)
+    return Queue(
+        line=line,
+        items=items,
+        texts=texts,
+        index=QueueIndex(items),
+        right_total=drawn.total if right else 0,
     )
-    return Queue(line=line, items=items, texts=texts, index=QueueIndex(items))
 
 
 class _Beside(NamedTuple):
@@ -191,26 +227,46 @@ def _item(
     )
 
 
-def _ordered(
-    line: RunLine, items: Sequence[QueueItem], texts: CaseTexts
-) -> tuple[QueueItem, ...]:
-    """Return the items in their order, with place and sections."""
-    failures = [item.failure for item in items]
-    sections = _find_sections(failures, texts) if texts.here else {}
-    order = arrange(line.run_id, failures, [item.value for item in items])
+def _explain_draw(total: int, every: int) -> Reasons:
+    """Return why a right answer is there: nothing but chance, and the share of it."""
+    share = f"1 for every {every} errors"
+    return Reasons(words=(f"drawn at random among {total:,} right answers ({share})",))
+
+
+def _right_item(answer: RightAnswer, beside: _Beside, reasons: Reasons) -> QueueItem:
+    """Return an item that has no place yet."""
+    pair = (answer.case_id, answer.label)
+    return QueueItem(
+        failure=answer,
+        place=1,
+        reasons=reasons,
+        others=beside.others.get(pair, ()),
+        votes=beside.votes.get(pair, ()),
+    )
+
+
+def _ordered(line: RunLine, items: Sequence[QueueItem]) -> list[QueueItem]:
+    """Return failing items in their order, with what belongs to the random share."""
+    order = arrange(line.run_id, items, [item.value for item in items])
+    return [replace(items[at], audit=audit) for at, audit in order]
+
+
+def _placed(items: Sequence[QueueItem], texts: CaseTexts) -> tuple[QueueItem, ...]:
+    """Return the items, in their order, with place and sections."""
+    found = [item.failure for item in items]
+    sections = _find_sections(found, texts) if texts.here else {}
     return tuple(
         replace(
-            items[at],
+            item,
             place=place,
-            audit=audit,
-            sections=sections.get((items[at].case_id, items[at].label), ()),
+            sections=sections.get((item.case_id, item.label), ()),
         )
-        for place, (at, audit) in enumerate(order, start=1)
+        for place, item in enumerate(items, start=1)
     )
 
 
 def _find_sections(
-    failures: Iterable[Failure], texts: CaseTexts
+    failures: Iterable[Failure | RightAnswer], texts: CaseTexts
 ) -> dict[Pair, tuple[Section, ...]]:
     """Return where the evidence of each pair stands; one look at each text."""
     by_case: dict[str, list[tuple[str, Span]]] = {}

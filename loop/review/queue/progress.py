@@ -89,7 +89,7 @@ def measure_pace(
     Parameters
     ----------
     items
-        Those to judge; what cannot be judged does not count.
+        Those to judge; what cannot be judged, or is right, does not count.
     times
         When the reviewer handed in verdicts, ISO 8601, oldest first.
 
@@ -99,7 +99,7 @@ def measure_pace(
     >>> measure_pace([], "Ann", times)
     Pace(judged=0, total=0, minutes=0)
     """
-    said = [item.reviewers for item in items if item.failure.label]
+    said = [item.reviewers for item in items if item.label and not item.right]
     total = len(said)
     judged = sum(1 for names in said if names and reviewer in names)
     if len(times) < FEWEST:
@@ -193,6 +193,9 @@ def _marked(
     if verdicts:
         reviewers = tuple(dict.fromkeys(one.verdict.reviewer for one in verdicts))
     now = (reviewers, _progress(verdicts, line), holders.get(case_id, ""))
+    if item.right and now[1] is Progress.RETURNED:
+        # Nothing is left to put right where nothing fails.
+        now = (reviewers, Progress.ADDRESSED, now[2])
     if now == (item.reviewers, item.progress, item.reserved_by):
         return item
     return replace(item, reviewers=now[0], progress=now[1], reserved_by=now[2])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop.core.records import Mark, Value
+from loop.core.records import Mark, Span, Value
 from loop.evaluate.failures import Failure, Kind
 
 
@@ -76,11 +76,35 @@ class Cause(NamedTuple):
     """Whether the answer contradicts the reference, so that it can be judged."""
 
 
+class RightKind(StrEnum):
+    """How a drawn pair stands that does not fail."""
+
+    RIGHT = "right"
+    """The answer agrees with the reference."""
+
+
+class RightAnswer(NamedTuple):
+    """One case and label whose answer agrees with the reference; holds no case text.
+
+    See `loop.review.queue.right`; the fields are those of `Failure`.
+    """
+
+    case_id: str
+    label: str
+    predicted: Value | None
+    reference: Mark | None
+    spans: tuple[Span, ...]
+    """Where the answer's evidence stands in the case text."""
+
+    kind: RightKind = RightKind.RIGHT
+    problem: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueItem:
-    """One failing case and label; holds no case text."""
+    """One failing case and label, or a drawn right one; holds no case text."""
 
-    failure: Failure
+    failure: Failure | RightAnswer
     place: int
     """Place in the whole queue, from 1."""
 
@@ -118,6 +142,11 @@ class QueueItem:
         return self.failure.label
 
     @property
+    def right(self) -> bool:
+        """Whether it was drawn from the right answers and does not fail."""
+        return self.failure.kind is RightKind.RIGHT
+
+    @property
     def value(self) -> float:
         """What it is worth, 0 to 3.5; see `Reasons`."""
         return self.reasons.value
@@ -130,7 +159,7 @@ class QueueFilter:
     labels: frozenset[str] = frozenset()
     """Label ids; cases without any answer concern every label and stay."""
 
-    kinds: frozenset[Kind] = frozenset()
+    kinds: frozenset[Kind | RightKind] = frozenset()
     sections: frozenset[Section] = frozenset()
     text: str = ""
     """Words of the case text or part of the case id, in any case; never a pattern."""

@@ -36,7 +36,7 @@ from loop.evaluate.failures import Failure, Kind
 from loop.evaluate.pairs import Pairs
 from loop.evaluate.protocol import Protocol
 from loop.review.queue.nearness import Nearness, measure_nearness
-from loop.review.queue.records import OtherAnswer, Reasons
+from loop.review.queue.records import OtherAnswer, QueueItem, Reasons
 from loop.stats.confusion import Confusion, count_confusions
 
 AUDIT_EVERY = 10
@@ -149,7 +149,9 @@ class Placed(NamedTuple):
 
 
 def arrange(
-    run_id: str, failures: Sequence[Failure], values: Sequence[float]
+    run_id: str,
+    failures: Sequence[Failure | QueueItem],
+    values: Sequence[float],
 ) -> list[Placed]:
     """Return the order of the queue, first place first.
 
@@ -188,6 +190,6 @@ def _next(line: deque[int], placed: set[int]) -> int | None:
     return None
 
 
-def _draw(run_id: str, failure: Failure) -> bytes:
+def _draw(run_id: str, failure: Failure | QueueItem) -> bytes:
     parts = framed((run_id, failure.case_id, failure.label))
     return hashlib.sha256(parts).digest()

@@ -14,7 +14,7 @@ from loop.labels.votes import import_votes, votes_path
 from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
 from loop.review.queue.progress import MarkedQueue, mark_progress, measure_pace
-from loop.review.queue.records import Progress, QueueFilter, Section
+from loop.review.queue.records import Progress, QueueFilter, RightKind, Section
 from loop.review.record import Circumstances
 from loop.review.reservations import Reservation
 from loop.review.submit import submit_verdict, withdraw_verdict
@@ -291,3 +291,30 @@ def test_a_pace_is_the_median_gap_without_pauses(place, store, queue):
     assert measure_pace(marked_queue.items, ANN, times[:4]).minutes is None
     apart = [f"2026-01-0{day}T09:00:00Z" for day in range(1, 7)]
     assert measure_pace(marked_queue.items, BEN, apart) == (0, 3, None)
+
+
+def test_right_answers_are_none_of_the_failing_pairs(place, store, queue):
+    """One is drawn of seven, and the failing pairs stand as they stood without it."""
+    drawn = build_queue(place, store, "latest:tiny@v1", right_every=20)
+    (one,) = (item for item in drawn.items if item.right)
+    assert (drawn.right_total, queue.right_total) == (7, 0)
+    assert one.label != NO_FINDING
+    assert pairs(drawn.failing) == pairs(queue.items)
+    assert [i.audit for i in drawn.failing] == [i.audit for i in queue.items]
+    assert [item.place for item in drawn.items] == [1, 2, 3, 4]
+    wanted = QueueFilter(kinds=frozenset({RightKind.RIGHT}))
+    assert drawn.filtered(wanted) == (one,)
+    again = build_queue(place, store, "latest:tiny@v1", right_every=20)
+    assert again.items == drawn.items
+
+
+def test_a_right_answer_of_which_all_was_answered_has_not_returned(place, store):
+    """Only what fails comes back."""
+    drawn = build_queue(place, store, "latest:tiny@v2", right_every=20)
+    (one,) = (item for item in drawn.items if item.right)
+    made_on = Circumstances(cohort="dev", prompt="tiny@v1", source="")
+    said = verdict(one.case_id, label=one.label)
+    submit_verdict(store, said, made_on, clock())
+    commit(place, "tiny@v2", [said.id])
+    marked = mark_progress(drawn, read_kept(store, place, "dev"))
+    assert marked.find(one.case_id, one.label).progress is Progress.ADDRESSED

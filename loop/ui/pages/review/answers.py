@@ -17,6 +17,7 @@ from loop.review.queue.records import QueueItem
 from loop.review.record import Circumstances, stamp
 from loop.review.reservations import release, reserve
 from loop.review.submit import submit_verdict, withdraw_verdict
+from loop.review.verdict import Judgement
 from loop.review.working import drop_working, keep_working
 from loop.ui.pages.review.form import (
     Form,
@@ -156,6 +157,12 @@ def _hand_in(
     item = sight.item
     if item is None or item.label == ALL_LABELS:
         raise DataError("no pair is open. Choose one of the list.")
+    if form.judgement == Judgement.ANSWER_RIGHT and not item.right:
+        trouble = (
+            "Not submitted: the answer contradicts the reference here, so something is "
+            "wrong. Choose what."
+        )
+        return _refused(visit, place, filters, trouble)
     lacks = missing(form)
     if lacks:
         trouble = f"Not submitted: still missing {', '.join(lacks)}."

@@ -13,6 +13,7 @@ from loop.review.queue.records import QueueItem
 from loop.review.verdict import Context, Judgement, Severity, Verdict
 
 JUDGEMENTS = (
+    ("Nothing wrong", Judgement.ANSWER_RIGHT.value),
     ("Model wrong", Judgement.MODEL_WRONG.value),
     ("Reference wrong", Judgement.REFERENCE_WRONG.value),
     ("Guideline ambiguous", Judgement.GUIDELINE_AMBIGUOUS.value),
@@ -158,6 +159,8 @@ def fields_of(form: Form, case_ids: Sequence[str], label: str) -> dict[str, Any]
         "comment": form.comment,
         "anchor": form.anchor,
     }
+    if form.judgement == Judgement.ANSWER_RIGHT:
+        fields |= {"correct_value": None, "anchor": False}
     return fields | (_wording(form) if form.worded else {})
 
 
@@ -209,8 +212,9 @@ def suggest(item: QueueItem, phrase: str, guide: Guide | None) -> Form | None:
     """Return the likely correction of a pair, to be looked at; None without one.
 
     The reference is taken to be right, except of "No Finding" that no failing label
-    explains. The phrase that the model read wrongly becomes an exclusion, unless the
-    label is called so or the guide has it as a term: then something else is wrong.
+    explains; a drawn right answer is taken to be right. The phrase that the model read
+    wrongly becomes an exclusion, unless the label is called so or the guide has it as a
+    term: then something else is wrong.
 
     Parameters
     ----------
@@ -220,6 +224,8 @@ def suggest(item: QueueItem, phrase: str, guide: Guide | None) -> Form | None:
         Of the label, in the version that was asked.
     """
     failure = item.failure
+    if item.right:
+        return Form(judgement=Judgement.ANSWER_RIGHT.value)
     if item.label == NO_FINDING:
         if any(cause.fails for cause in item.causes) or failure.predicted is None:
             return None

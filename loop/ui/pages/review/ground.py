@@ -17,6 +17,7 @@ from loop.review.kept import KeptVerdict, Verdicts, VerdictState
 from loop.review.queue.build import Queue, build_queue
 from loop.review.queue.progress import MarkedQueue, hide_others
 from loop.review.queue.records import QueueItem
+from loop.review.queue.right import RIGHT_EVERY
 from loop.review.reservations import Reservation, list_reservations
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord
@@ -36,7 +37,7 @@ class Sight(NamedTuple):
     """What a visitor sees of the queue just now."""
 
     queue: Queue
-    """All failing pairs, marked with progress."""
+    """All failing pairs and the right answers drawn, marked with progress."""
 
     items: tuple[QueueItem, ...]
     """Those that the filters let through."""
@@ -146,7 +147,13 @@ def _key(what: str, place: Place) -> tuple[object, ...]:
 
 def _marks(desk: Desk, place: Place) -> MarkedQueue:
     return MarkedQueue(
-        build_queue(desk.workspace, desk.store, place.run, reference=place.reference)
+        build_queue(
+            desk.workspace,
+            desk.store,
+            place.run,
+            reference=place.reference,
+            right_every=RIGHT_EVERY,
+        )
     )
 
 
@@ -221,13 +228,13 @@ def find_alike(visit: Visit, place: Place, sight: Sight) -> tuple[QueueItem, ...
     count), and the visitor has not judged them.
     """
     item = sight.item
-    if item is None or not phrases_of(sight, item):
+    if item is None or item.right or not phrases_of(sight, item):
         return ()
 
     def make() -> Mapping[object, Sequence[int]]:
         groups: dict[object, list[int]] = {}
         for at, one in enumerate(sight.queue.items):
-            if one.failure.spans:
+            if one.failure.spans and not one.right:
                 groups.setdefault(_group(sight, one), []).append(at)
         return groups
 

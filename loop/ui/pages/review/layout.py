@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from loop.review.queue.records import Progress, Section
+from loop.evaluate.failures import Kind
+from loop.review.queue.records import Progress, RightKind, Section
 from loop.ui.look import panel, typing_in
 from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
 from loop.ui.pages.review.place import RESERVED, Place
@@ -18,7 +19,8 @@ from loop.ui.show import notice, show
 ALL = ("All", "")
 KINDS = (
     ALL,
-    *((word.capitalize(), kind.value) for kind, (_, word) in KIND_MARKS.items()),
+    *((KIND_MARKS[kind][1].capitalize(), kind.value) for kind in Kind),
+    ("Right answers", RightKind.RIGHT.value),
 )
 SECTIONS = (ALL, *((one.value.capitalize(), one.value) for one in Section))
 STATUSES = (

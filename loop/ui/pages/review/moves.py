@@ -75,7 +75,8 @@ def open_on_label(
     wanted = Filters(label=label if label in known.ids else "")
     sight = look(visit, place, wanted)
     meant = (one for one in sight.items if case and one.case_id == case)
-    first = next(meant, None) or next_open(sight.items, None)
+    failing = [one for one in sight.items if not one.right]
+    first = next(meant, None) or next_open(failing, None)
     first = first or next(iter(sight.items), None)
     return show_all(visit, place.at(first), wanted)
 

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from loop.evaluate.failures import Kind
-from loop.review.queue.records import Progress, QueueFilter, QueueItem, Section
+from loop.review.queue.records import (
+    Progress,
+    QueueFilter,
+    QueueItem,
+    RightKind,
+    Section,
+)
 from loop.review.working import keep_working, read_working
 from loop.ui.wiring import Visit
 
@@ -104,7 +110,7 @@ class Filters(NamedTuple):
         """Return the filter of the queue; what it does not know lets all through."""
         return QueueFilter(
             labels=frozenset(filter(None, [self.label])),
-            kinds=frozenset(kind for kind in Kind if kind == self.kind),
+            kinds=frozenset(kind for kind in (*Kind, *RightKind) if kind == self.kind),
             sections=frozenset(one for one in Section if one == self.section),
             text=self.search.strip(),
             reviewers=frozenset(filter(None, [self.reviewer])),

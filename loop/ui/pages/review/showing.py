@@ -65,7 +65,7 @@ def show_all(visit: Visit, place: Place, filters: Filters, said: str = "") -> li
 
 def _menus(visit: Visit, place: Place, queue: Queue, filters: Filters) -> list[Any]:
     taxonomy = taxonomy_of(visit.desk, place)
-    failing = [item.label for item in queue.items]
+    failing = [item.label for item in queue.failing]
     labels = [
         ALL,
         *(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -16,7 +16,8 @@ from loop.people.users import Right
 from loop.prompts.catalog import parse_ref
 from loop.review.kept import KeptVerdict
 from loop.review.queue.progress import measure_pace
-from loop.review.queue.records import OtherAnswer, Progress, QueueItem
+from loop.review.queue.records import OtherAnswer, Progress, QueueItem, RightKind
+from loop.review.queue.right import RIGHT_EVERY
 from loop.review.queue.value import AUDIT_EVERY
 from loop.review.verdict import Edits
 from loop.ui.pages.review.form import JUDGEMENTS, Form, describe, form_of, suggest
@@ -47,14 +48,15 @@ from loop.ui.pages.review.segments import Segment, cut_text, find_hits
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
-KIND_MARKS = {
+KIND_MARKS: Mapping[Kind | RightKind, tuple[str, str]] = {
     Kind.FALSE_POSITIVE: ("▲", "false positive"),
     Kind.FALSE_NEGATIVE: ("▽", "false negative"),
     Kind.UNCERTAIN: ("◇", "answered uncertain"),
     Kind.UNPARSED: ("⊘", "unparsed"),
     Kind.ENGINE_FAILED: ("⊗", "engine failed"),
+    RightKind.RIGHT: ("✓", "right, drawn at random"),
 }
-"""Shape and word of each kind of failure; colour never stands alone."""
+"""Shape and word of each kind of pair; colour never stands alone."""
 
 PROGRESS_MARKS = {
     Progress.UNREVIEWED: "",
@@ -109,6 +111,8 @@ def render_queue(visit: Visit, place: Place, sight: Sight, filters: Filters) -> 
     lines = [_line(made, item, taxonomy, place) for item in shown]
     times = [one.created for one in said_by(visit, sight)]
     may = visit.user.may(Right.JUDGE)
+    failing = sum(not one.right for one in sight.items)
+    total = len(sight.queue.failing)
     return show(
         "review_queue.html.jinja",
         lines=Markup("").join(lines),
@@ -117,8 +121,13 @@ def render_queue(visit: Visit, place: Place, sight: Sight, filters: Filters) -> 
         menus=json.dumps(filters[1:], ensure_ascii=False, separators=(",", ":")),
         start=start,
         size=PAGE_SIZE,
-        matching=len(sight.items),
-        total=len(sight.queue.items),
+        listed=len(sight.items),
+        failing=failing,
+        total=total,
+        right=len(sight.items) - failing,
+        right_drawn=len(sight.queue.items) - total,
+        right_total=sight.queue.right_total,
+        right_every=RIGHT_EVERY,
         audit_every=AUDIT_EVERY,
     )
 
@@ -298,6 +307,7 @@ def render_offer(visit: Visit, place: Place, sight: Sight) -> str:
         may=visit.user.may(Right.JUDGE),
         open=item is not None,
         silent=item is not None and item.label == ALL_LABELS,
+        right=item is not None and item.right,
         derived=item is not None and item.label == NO_FINDING,
         causes=item.causes if item else (),
         case=item.case_id if item else "",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from loop.labels.recorded import read_record
 from loop.prompts.diff import Change, show_clarification, show_exemplar
 from loop.review.kept import KeptVerdict
-from loop.review.verdict import Edits, Judgement, Verdict
+from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
 from loop.revise.kept import find_open, group_by_label
 from loop.ui.pages.revise.kept import find_ticked
 from loop.ui.pages.revise.scene import Scene, is_dev
@@ -42,6 +42,7 @@ JUDGED = {
     Judgement.REFERENCE_WRONG: "reference wrong",
     Judgement.GUIDELINE_AMBIGUOUS: "guideline ambiguous",
     Judgement.SOURCE_TEXT_DEFECT: "text defect",
+    Judgement.ANSWER_RIGHT: "nothing wrong",
 }
 
 
@@ -50,6 +51,7 @@ class Row(NamedTuple):
 
     kept: KeptVerdict
     judged: str
+    recorded_only: bool
     asks: tuple[Change, ...]
     cases: tuple[str, ...]
     against: tuple[str, ...]
@@ -107,6 +109,7 @@ def show_verdicts(scene: Scene) -> str:
         return Row(
             kept,
             JUDGED[kept.verdict.judgement],
+            kept.verdict.judgement in RECORDED_ONLY,
             tuple(asked(kept.verdict)),
             tuple(case_id for case_id, _ in kept.pairs),
             tuple(dict.fromkeys(one.verdict.reviewer for one in others)),
