@@ -74,7 +74,8 @@ def _local(time: str) -> Markup:
     """Return an ISO time as a ``<time>``, which the page shows in the reader's zone."""
     if not time:
         return Markup("")
-    return Markup('<time datetime="{}">{} UTC</time>').format(time, _when(time))
+    stamp = time if time.endswith("Z") else f"{time[:19]}Z"
+    return Markup('<time datetime="{}">{} UTC</time>').format(stamp, _when(time))
 
 
 def _words(name: object) -> str:

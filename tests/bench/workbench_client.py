@@ -121,7 +121,8 @@ class Tab:
 
     def __init__(self, session: Session, name: str) -> None:
         self._session = session
-        self._name = name
+        # As a browser's tab names itself.
+        self._name = re.sub(r"\W", "", name)
         config = config_in(session.ask("GET", "/").decode())
         self._values: dict[int, Any] = {}
         self._ids: dict[str, int] = {}

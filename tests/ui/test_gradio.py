@@ -102,6 +102,7 @@ def test_input_is_not_told_of_a_text_that_is_not_typed(page):
 
 def test_each_radio_has_a_name_of_its_own(page):
     """`workbench.js` gives them that of their group."""
+    page.wait_for_selector("#which input[type=radio]")
     radios = page.locator("#which input[type=radio]").all()
     assert len({one.get_attribute("name") for one in radios}) == len(radios) == 2
 

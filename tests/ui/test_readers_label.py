@@ -120,7 +120,7 @@ def test_nothing_but_the_text_and_own_answers_ever_reaches_a_reader(
 
 def _timeless(sent):
     """Return what was sent without the time of day in it."""
-    return re.sub(r"\d\d:\d\d:\d\d", "TIME", str(sent))
+    return re.sub(r"\d\d:\d\d(:\d\d)?", "TIME", str(sent))
 
 
 @pytest.mark.slow

@@ -31,7 +31,20 @@
 
   const isThere = (target) => Boolean(find(target)) || folds.some((one) => one.holds(target));
 
+  // While a panel moves on to another case, what it shows is not what a key is meant for.
+  const waiting = [];
+  const runWaiting = () => {
+    while (waiting.length) {
+      if (find(waiting[0])?.closest('.is-moving')) { setTimeout(runWaiting, 30); return; }
+      press(waiting.shift());
+    }
+  };
   const use = (target) => {
+    waiting.push(target);
+    if (waiting.length === 1) runWaiting();
+  };
+
+  const press = (target) => {
     for (const one of folds) if (one.holds(target)) one.open(target);
     const element = find(target);
     if (!element) return;

@@ -2,7 +2,7 @@
 (() => {
   const {add, isVisible} = window.ranloop;
   const EVENT = /\/gradio_api\/(?:run|api)\/(\w+)/;
-  const LATE_MS = 2000;
+  const LATE_MS = 5000;
   const SOON_MS = 500;
   const SILENT = 'The server does not answer. What you typed is still here: try again in a moment.';
 

@@ -271,7 +271,7 @@ def _say(
         text=text,
         hot=hot,
         complete=complete,
-        at=at.isoformat() if at else "",
+        at=at.isoformat(timespec="seconds") if at else "",
     )
 
 
