@@ -37,7 +37,7 @@ BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (
 class Workbench(NamedTuple):
     """The whole front end."""
 
-    blocks: gr.Blocks
+    blocks: SlimBlocks
     wire: Wire
 
 

@@ -33,6 +33,13 @@ class Desk:
     memo: Memo = field(default_factory=Memo)
     jobs: Jobs = field(default_factory=Jobs)
 
+    def without_root(self, text: str) -> str:
+        """Return `text` with paths that begin at the workspace.
+
+        Where it lies on the server is nobody's business.
+        """
+        return text.replace(f"{self.workspace.root}/", "")
+
     def latest_run(self, prompt: str, cohort: str) -> RunRecord:
         """Return the newest finished run of a prompt's versions on a cohort.
 

@@ -48,8 +48,7 @@ def _answer(desk: Desk, request: Request, name: str) -> Response:
     except PermissionRefused as error:
         return _refusal(str(error), 403)
     except LoopError as error:
-        # Where the workspace lies on the server is nobody's business.
-        return _refusal(str(error).replace(f"{desk.workspace.root}/", ""), 409)
+        return _refusal(desk.without_root(str(error)), 409)
 
 
 def _file(desk: Desk, user: User, request: Request, name: str) -> Response:

@@ -98,6 +98,7 @@ def build_app(desk: Desk) -> ASGIApp:
         theme=theme(),
         head=head(files),
     )
+    desk.access.tabs.on_forget = blocks.forget
     warming.join()
     return build_gate(app, desk.access)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Any
 
 import gradio as gr
@@ -28,12 +26,6 @@ Handler = Callable[..., Any]
 _SCALARS = (str, bool, int, float)
 _UNCHANGED = gr.skip()
 """What a handler returns for an output that stays as it is."""
-
-_MOST_TABS_EACH = 20
-"""Browser tabs of one person whose place is remembered."""
-
-_MOST_TABS = 1000
-"""Browser tabs whose place is remembered, of all users; one more forgets the oldest."""
 
 _UNFIT = (
     "a value or a kind of file came that this page does not offer, or not any more. "
@@ -65,8 +57,8 @@ class Wire:
     rights: dict[str, Right | None] = field(default_factory=dict)
     """Name of each connection to the right it asks for."""
 
-    def admit(self, name: object, request: Any) -> User:
-        """Return who sends an event, if they may, before its values are touched.
+    def admit(self, name: object, request: Any) -> None:
+        """Let an event pass if its sender may send it, before its values are touched.
 
         Parameters
         ----------
@@ -84,8 +76,9 @@ class Wire:
             raise DataError("there is no such function. Load the page again.")
         right, access = self.rights[name], self.desk.access
         if right is None:
-            return access.user_of(request)
-        return access.require(request, right)
+            access.user_of(request)
+        else:
+            access.require(request, right)
 
     def on(
         self,
@@ -143,10 +136,6 @@ class GuardedBlocks(gr.Blocks):
     def __init__(self, wire: Wire, **options: Any) -> None:
         super().__init__(**options)
         self._wire = wire
-        # Gradio keeps a copy of all components for each tab, about 360 kB.
-        self.state_session_capacity = _MOST_TABS
-        self._tabs: dict[str, OrderedDict[str, None]] = {}
-        self._tabs_lock = Lock()
 
     async def process_api(
         self,
@@ -169,9 +158,7 @@ class GuardedBlocks(gr.Blocks):
         """
         function = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
         try:
-            user = self._wire.admit(getattr(function, "api_name", None), request)
-            if session_hash is not None:
-                self._forget_oldest(user, session_hash)
+            self._wire.admit(getattr(function, "api_name", None), request)
             if not all(map(_is_plain, inputs)):
                 raise refused(_UNFIT)
             answer: dict[str, Any] = await super().process_api(
@@ -184,8 +171,7 @@ class GuardedBlocks(gr.Blocks):
                 *rest,
                 **options,
             )
-            root = f"{self._wire.desk.workspace.root}/"
-            return answer | {"data": _without(root, answer["data"])}
+            return answer | {"data": self._told(function, answer["data"])}
         except LoopError as error:
             raise refused(str(error)) from None
         except gr.Error as error:
@@ -195,18 +181,19 @@ class GuardedBlocks(gr.Blocks):
         except Exception as error:  # noqa: BLE001  the boundary to the browser
             raise refused(_report(error), title="A fault in ranloop") from None
 
-    def _forget_oldest(self, user: User, tab: str) -> None:
-        """Forget the tab that a person used longest ago, where they have too many.
+    def _told(self, function: Any, shown: list[Any]) -> list[Any]:
+        """Return what each output shows, without where the workspace lies.
 
-        Nobody can make the server forget the tabs of others.
+        Errors name files, in panels of HTML. What people type is left as it is.
         """
-        with self._tabs_lock:
-            own = self._tabs.setdefault(user.name, OrderedDict())
-            own[tab] = None
-            own.move_to_end(tab)
-            while len(own) > _MOST_TABS_EACH:
-                oldest, _ = own.popitem(last=False)
-                self.state_holder.session_data.pop(oldest, None)
+        return [
+            _without_root(self._wire.desk, value) if isinstance(one, gr.HTML) else value
+            for one, value in zip(function.outputs, shown, strict=True)
+        ]
+
+    def forget(self, tab: str) -> None:
+        """Drop what Gradio keeps for a browser tab: a copy of every component."""
+        self.state_holder.session_data.pop(tab, None)
 
     async def postprocess_data(
         self, block_fn: Any, predictions: Any, state: Any
@@ -245,18 +232,11 @@ class GuardedBlocks(gr.Blocks):
         return shown
 
 
-def _without(root: str, value: Any) -> Any:
-    """Return what an event answers with paths that begin at the workspace.
-
-    Where it lies on the server is nobody's business, and errors name files.
-    """
-    if isinstance(value, str):
-        return value.replace(root, "") if root in value else value
-    if isinstance(value, list):
-        return [_without(root, one) for one in value]
-    if isinstance(value, dict):
-        return {key: _without(root, one) for key, one in value.items()}
-    return value
+def _without_root(desk: Desk, shown: Any) -> Any:
+    """Return a text, or an update that has one, with paths from the workspace on."""
+    if isinstance(shown, dict):
+        return {key: _without_root(desk, value) for key, value in shown.items()}
+    return desk.without_root(shown) if isinstance(shown, str) else shown
 
 
 def _is_plain(value: Any) -> bool:
@@ -281,8 +261,7 @@ def guard(desk: Desk, handler: Handler, right: Right | None) -> Handler:
         try:
             return handler(_visit(desk, request, event, right), *values)
         except LoopError as error:
-            told = str(error).replace(f"{desk.workspace.root}/", "")
-            raise refused(told) from error
+            raise refused(desk.without_root(str(error))) from error
         except gr.Error:
             raise
         except Exception as error:  # noqa: BLE001  the boundary to the browser

@@ -80,7 +80,7 @@ class Access:
         self._now = now
         self._roster = Roster(workspace)
         self._sessions = Sessions(spans, now=now)
-        self._tabs = OpenTabs(spans, now=now)
+        self.tabs = OpenTabs(spans, now=now)
         self._attempts = Attempts(now=now)
         self._alone = find_alone(read_users(workspace), hosts, local, sign_in=sign_in)
         self._began_alone = self._alone is not None
@@ -225,7 +225,7 @@ class Access:
         tab
             The name that the tab gave itself.
         """
-        return self._tabs.claim(tab, user.name)
+        return self.tabs.claim(tab, user.name)
 
     def enter(self, name: str, password: str, address: str) -> Entrance:
         """Sign `name` in from `address`; takes a quarter of a second.

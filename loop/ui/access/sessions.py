@@ -42,7 +42,7 @@ class Spans:
     most: int = 2_000
     """Sessions of all users, likewise."""
 
-    tabs: int = 200
+    tabs: int = 20
     """Browser tabs of one user, likewise."""
 
 
@@ -164,8 +164,10 @@ class OpenTabs:
         self._spans = spans
         self._now = now
         self._lock = Lock()
-        self._owners: dict[str, OrderedDict[bytes, datetime]] = {}
-        self._tabs: dict[bytes, str] = {}
+        self._owners: dict[str, OrderedDict[str, datetime]] = {}
+        self._tabs: dict[str, str] = {}
+        self.on_forget: Callable[[str], None] = lambda tab: None
+        """Called with each tab that is given up, to drop what is kept for it."""
 
     def claim(self, tab: str, name: str) -> bool:
         """Note that the user `name` uses a tab; False: it is another person's.
@@ -173,34 +175,35 @@ class OpenTabs:
         A user who opens too many gives up the one unused for longest; nobody can make
         others give up theirs.
         """
-        key, user = _digest(tab), name_key(name)
+        user = name_key(name)
         with self._lock:
             now = self._now()
-            if self._owner(key, now) not in (None, user):
+            if self._owner(tab, now) not in (None, user):
                 return False
             own = self._owners.setdefault(user, OrderedDict())
-            own[key] = now
-            own.move_to_end(key)
-            self._tabs[key] = user
+            own[tab] = now
+            own.move_to_end(tab)
+            self._tabs[tab] = user
             for old in list(own):
                 if len(own) <= self._spans.tabs and not self._over(own[old], now):
                     break
                 self._forget(old)
             return True
 
-    def _owner(self, key: bytes, now: datetime) -> str | None:
-        user = self._tabs.get(key)
-        if user is not None and self._over(self._owners[user][key], now):
-            self._forget(key)
+    def _owner(self, tab: str, now: datetime) -> str | None:
+        user = self._tabs.get(tab)
+        if user is not None and self._over(self._owners[user][tab], now):
+            self._forget(tab)
             return None
         return user
 
-    def _forget(self, key: bytes) -> None:
-        user = self._tabs.pop(key)
+    def _forget(self, tab: str) -> None:
+        user = self._tabs.pop(tab)
         own = self._owners[user]
-        del own[key]
+        del own[tab]
         if not own:
             del self._owners[user]
+        self.on_forget(tab)
 
     def _over(self, used: datetime, now: datetime) -> bool:
         return now - used > timedelta(seconds=self._spans.longest_s)

@@ -116,11 +116,14 @@ def test_a_tab_is_kept_until_no_session_of_it_can_be_left(tabs, time):
 
 def test_who_opens_too_many_tabs_gives_up_their_own(tabs):
     """Nobody can push others out, and memory is bounded."""
+    given_up = []
+    tabs.on_forget = given_up.append
     tabs.claim("kept", "ben")
     for n in range(100):
         assert tabs.claim(f"tab {n}", "ann")
     assert not tabs.claim("kept", "ann")
     assert not tabs.claim("tab 99", "ben")
+    assert given_up == [f"tab {n}" for n in range(97)]
     assert tabs.claim("tab 0", "ben")
     assert len(tabs._tabs) == 5
 
