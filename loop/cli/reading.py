@@ -92,7 +92,7 @@ def assign(
     from loop.cli.reading_report import plans_data, say_plans
     from loop.review.reading.files import read_case_list
     from loop.review.reading.plans import (
-        PlanWanted,
+        PlanRequest,
         assign_cases,
         clear_plans,
         read_order,
@@ -102,7 +102,7 @@ def assign(
 
     place, assignment = _open(workspace, cohort)
     who = acting(actor, role)
-    wanted = PlanWanted(
+    wanted = PlanRequest(
         readers=tuple(reader),
         cases=cases,
         overlap=overlap,

@@ -55,7 +55,7 @@ class Mark:
     """Whether the estimate itself lies beyond the left end."""
 
     value: str = ""
-    """The estimate in figures, which stands beside the arrow of one that is off."""
+    """The estimate as a number, printed next to the arrow when it is off the axis."""
 
     title: str = ""
     """What the row says in words, for readers who do not see it."""

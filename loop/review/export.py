@@ -54,8 +54,8 @@ def verdicts_table(kept: Sequence[KeptVerdict], *, notes: bool = False) -> str:
     """Return a CSV file, one row per verdict, safe to open in a spreadsheet.
 
     `read_verdicts` reads it back equal, but for control characters, which are spelled
-    out, and blank ends. Id, time and state stand beside and are not read. For `notes`
-    see `verdicts_file`.
+    out, and blank ends. Id, time and state are for people and are not read back. For
+    `notes` see `verdicts_file`.
     """
     said = (one.verdict if notes else _without_note(one.verdict) for one in kept)
     rows = [dict(_cells(*both)) for both in zip(kept, said, strict=True)]

@@ -207,7 +207,7 @@ class _Shelf:
         return set(new)
 
     def _load_withdrawals(self, store: Store) -> set[str]:
-        """Read who took what back and return the keys of what was taken back anew."""
+        """Read the withdrawals and return the keys of those that are new."""
         rows = store.read(
             "SELECT verdict, actor, created, reason FROM withdrawals "
             "WHERE verdict >= ? AND verdict < ?",

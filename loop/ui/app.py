@@ -33,6 +33,10 @@ BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (
 )
 """What makes each page, in the order of their use."""
 
+NOWHERE = "nowhere"
+"""The page that is chosen at first, and is none: whichever is chosen then is a change,
+which Gradio tells of."""
+
 
 class Workbench(NamedTuple):
     """The whole front end."""
@@ -48,7 +52,7 @@ def build_workbench(desk: Desk) -> Workbench:
         wire, title="ranloop", analytics_enabled=False, fill_width=True
     ) as blocks:
         prompt, cohort, who = build_header()
-        with gr.Tabs(elem_id="pages") as tabs:
+        with gr.Tabs(elem_id="pages", selected=NOWHERE) as tabs:
             chrome = Chrome(prompt=prompt, cohort=cohort, who=who, tabs=tabs)
             pages = [build(wire, chrome) for build in BUILDERS]
         for page in pages:
@@ -109,49 +113,41 @@ def _wire_links(wire: Wire, chrome: Chrome, pages: Sequence[Page]) -> None:
 def _wire_opening(
     wire: Wire, blocks: gr.Blocks, chrome: Chrome, pages: Sequence[Page]
 ) -> None:
-    """Fill the header when the workbench is opened, and go to where one was."""
+    """Fill the header when the workbench is opened, and choose the page one was on.
 
-    def open_all(visit: Visit, asked: Any) -> list[Any]:
-        seen = [page for page in pages if page.open_to(visit.user)]
+    That page fills itself, as it does whenever it is chosen. It is the only one shown
+    at first: of several, Gradio chooses the foremost before the one it is told to, and
+    two pages would be filled.
+    """
+    tabs = [page.tab for page in pages]
+
+    def seen_by(visit: Visit) -> list[Page]:
+        return [page for page in pages if page.open_to(visit.user)]
+
+    def open_first(visit: Visit, asked: Any) -> list[Any]:
+        seen = seen_by(visit)
         if any(isinstance(page, review.ReviewPage) for page in seen):
             review.follow(visit, asked)
         kept = page_kept(visit)
         first = next((one for one in seen if one.name == kept), next(iter(seen), None))
-        if first is not None:
-            keep_page(visit, first.name)
         return [
             *open_header(visit),
-            *(gr.Tab(visible=page in seen) for page in pages),
+            *(gr.Tab(visible=page is first) for page in pages),
             gr.Tabs(selected=first.name if first else None),
         ]
+
+    def open_others(visit: Visit) -> list[Any]:
+        seen = seen_by(visit)
+        return [gr.Tab(visible=page in seen) for page in pages]
 
     asked = gr.Textbox(visible=False, label="Address", elem_id="asked")
     opened = wire.on(
         blocks.load,
-        open_all,
+        open_first,
         right=None,
         name="open",
         inputs=[asked],
         js=review.ASKED,
-        outputs=[*chrome.filled, *(page.tab for page in pages), chrome.tabs],
+        outputs=[*chrome.filled, *tabs, chrome.tabs],
     )
-    for page in pages:
-        _wire_first(wire, chrome, opened, page)
-
-
-def _wire_first(wire: Wire, chrome: Chrome, opened: Any, page: Page) -> None:
-    """Fill `page` if it is the one that the workbench opens on."""
-
-    def open_first(visit: Visit, *values: Any) -> Any:
-        if page_kept(visit) == page.name and page.open_to(visit.user):
-            return page.refresh(visit, *values)
-        return [gr.skip() for _ in page.outputs]
-
-    wire.on(
-        opened.then,
-        open_first,
-        right=None,
-        name=f"open_{page.name}",
-        inputs=(*chrome.context, *page.inputs),
-        outputs=page.outputs,
-    )
+    wire.on(opened.then, open_others, right=None, name="open_others", outputs=tabs)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -136,6 +139,7 @@ class GuardedBlocks(gr.Blocks):
     def __init__(self, wire: Wire, **options: Any) -> None:
         super().__init__(**options)
         self._wire = wire
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def process_api(
         self,
@@ -161,16 +165,17 @@ class GuardedBlocks(gr.Blocks):
             self._wire.admit(getattr(function, "api_name", None), request)
             if not all(map(_is_plain, inputs)):
                 raise refused(_UNFIT)
-            answer: dict[str, Any] = await super().process_api(
-                block_fn,
-                inputs,
-                state,
-                request,
-                iterator,
-                session_hash,
-                *rest,
-                **options,
-            )
+            async with self._turn(function, session_hash):
+                answer: dict[str, Any] = await super().process_api(
+                    block_fn,
+                    inputs,
+                    state,
+                    request,
+                    iterator,
+                    session_hash,
+                    *rest,
+                    **options,
+                )
             return answer | {"data": self._told(function, answer["data"])}
         except LoopError as error:
             raise refused(str(error)) from None
@@ -180,6 +185,18 @@ class GuardedBlocks(gr.Blocks):
             raise refused(_UNFIT) from None
         except Exception as error:  # noqa: BLE001  the boundary to the browser
             raise refused(_report(error), title="A fault in ranloop") from None
+
+    def _turn(
+        self, function: Any, tab: str | None
+    ) -> AbstractAsyncContextManager[None]:
+        """Return what an event waits for: those of its tab that read the same state.
+
+        Two that both begin where the tab is would each lead on from there, and the
+        tab would show the one and hold the other.
+        """
+        if tab is None or not any(one.stateful for one in function.inputs):
+            return nullcontext()
+        return self._turns[tab]
 
     def _told(self, function: Any, shown: list[Any]) -> list[Any]:
         """Return what each output shows, without where the workspace lies.
@@ -192,7 +209,8 @@ class GuardedBlocks(gr.Blocks):
         ]
 
     def forget(self, tab: str) -> None:
-        """Drop what Gradio keeps for a browser tab: a copy of every component."""
+        """Drop what is kept for a browser tab, as Gradio's copy of every component."""
+        self._turns.pop(tab, None)
         self.state_holder.session_data.pop(tab, None)
 
     async def postprocess_data(
@@ -200,8 +218,8 @@ class GuardedBlocks(gr.Blocks):
     ) -> list[Any]:
         """Return what each output shows.
 
-        An output that stays as it is costs nothing: Gradio would make the component
-        anew, which for a page with many takes longer than its handler.
+        An output that stays as it is costs nothing: Gradio would rebuild the component,
+        which on a page with many of them takes longer than the handler.
         """
         outputs = block_fn.outputs
         whole = isinstance(predictions, list | tuple) and len(predictions) == len(

@@ -318,7 +318,7 @@ def test_what_new_votes_undo_is_counted(
     second = [*_ballots("a1", "aaaaaa"), *_ballots("a2", "pppppp")]
     path = write_csv([HEADER, *second], "votes.csv")
     report = replace_votes(workspace, cohort, path, taxonomy, need=None, actor=ACTOR)
-    # Edema of a1 stays absent, and so does that of a2, on which nobody voted anew;
+    # Edema of a1 stays absent, and so does that of a2, on which nobody voted again;
     # both fractures are gone.
     assert report.superseded == Superseded(corrections=2, missing=4)
     assert "fracture" in report.not_voted

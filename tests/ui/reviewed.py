@@ -72,14 +72,14 @@ class Seat(NamedTuple):
 
     def submit(self, place, form, filters=None, token=None):
         """Return what handing in a form shows, by name."""
-        token = str(place.serial) if token is None else token
+        token = place.token if token is None else token
         given = (*(filters or Filters()), *form)
         values = answers.hand_in(self.visit(Right.JUDGE), place, token, *given)
         return dict(zip(SHOWN, values, strict=True))
 
     def keep(self, place, form, token=None):
         """Return the line under the form after one of its fields changed."""
-        token = str(place.serial) if token is None else token
+        token = place.token if token is None else token
         return answers.keep_form(self.visit(Right.JUDGE), place, token, *form)
 
     def act(self, handler, place, filters=None, *, right=Right.SEE, **data):
@@ -89,14 +89,14 @@ class Seat(NamedTuple):
 
     def offered(self, place, form=None, **data):
         """Return what taking an offer of the page shows, by name."""
-        given = (str(place.serial), *Filters(), *(form or Form()))
+        given = (place.token, *Filters(), *(form or Form()))
         values = answers.take_offer(self.visit(**data), place, *given)
         return dict(zip(SHOWN, values, strict=True))
 
     def submit_together(self, place, form, cases):
         """Return what submitting on like pairs shows, by name."""
         visit = self.visit(Right.JUDGE, act="together", cases=json.dumps(cases))
-        given = (str(place.serial), *Filters(), *form)
+        given = (place.token, *Filters(), *form)
         values = answers.hand_in_together(visit, place, *given)
         return dict(zip(SHOWN, values, strict=True))
 

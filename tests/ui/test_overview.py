@@ -111,3 +111,21 @@ def test_a_password_is_never_in_the_address(shared, new_page):
     page = new_page()
     sign_in(page, shared, "Dr Editor")
     assert not any(PASSWORD.split()[0] in url for url in page.asked)
+
+
+def test_opening_the_workbench_fills_the_page_one_was_on_and_no_other(shared, new_page):
+    """Two answers for one page would differ, and the later one show an old state."""
+    page = new_page()
+    sign_in(page, shared, "Dr Editor")
+    asked = []
+    page.on("request", lambda one: asked.append(one) if "/run/" in one.url else None)
+    for name in ("Review", "Files", "Overview"):
+        with page.expect_response("**/run/**"):
+            open_tab(page, name)
+        asked.clear()
+        page.reload()
+        page.wait_for_selector(f"[role=tab][aria-selected=true]:has-text('{name}')")
+        # What is not asked for cannot be waited for.
+        page.wait_for_timeout(1500)
+        assert (name, len(asked)) == (name, 3)
+        assert all(one.response().ok for one in asked)

@@ -15,7 +15,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.people.users import Right, Role
 from loop.review.reading.answers import answer_many, complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
-from loop.review.reading.plans import CaseOrder, PlanWanted, assign_cases
+from loop.review.reading.plans import CaseOrder, PlanRequest, assign_cases
 from loop.review.reading.publication import publish_readings
 from loop.run.store import Verdict
 from loop.run.task import run_prompt
@@ -292,7 +292,7 @@ def test_a_reader_gets_the_cases_given_and_no_other(desk):
     first, *_ = order(desk)
     do(desk, "answer", first, answers={"edema": "present"})
     given = tuple(case for case in CASES if case != first)[:2]
-    wanted = PlanWanted(readers=(NAME,), among=given, order=CaseOrder.LISTED)
+    wanted = PlanRequest(readers=(NAME,), among=given, order=CaseOrder.LISTED)
     assign_cases(desk.store, asked(desk), wanted, EDITOR)
     progress, sheet, _ = open_(desk)
     assert "of 2 complete" in progress

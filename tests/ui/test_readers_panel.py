@@ -309,7 +309,7 @@ def test_publishing_makes_votes_and_a_reference(desk):
     who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
 
     def run(*values, why="both are done"):
-        asked = publishing.Asked(*values)
+        asked = publishing.PublicationForm(*values)
         shown = publishing.show_preview(who, "read", asked)
         return publishing.publish(who, "read", asked, why=why, digest=shown[3])
 
@@ -338,7 +338,7 @@ def test_publishing_makes_votes_and_a_reference(desk):
 def test_nothing_is_published_that_nobody_looked_at(desk):
     """Neither without a preview nor after an answer that came since."""
     who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
-    asked = publishing.Asked(["Dr B", "Dr C"], "as recorded", False, False)
+    asked = publishing.PublicationForm(["Dr B", "Dr C"], "as recorded", False, False)
     shown, confirm, _, digest, button = publishing.show_preview(who, "read", asked)
     assert confirm.visible is True
     assert "marks would change" in shown
@@ -357,7 +357,7 @@ def test_a_preview_lists_what_becomes_undecided_first(desk):
     """Case ids and labels; the list is bounded, and the rest is counted."""
     publish(desk, "Dr C")
     who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
-    asked = publishing.Asked(["Dr B"], "as recorded", False, False)
+    asked = publishing.PublicationForm(["Dr B"], "as recorded", False, False)
     shown = publishing.show_preview(who, "read", asked)[0]
     assert "4 marks would change" in shown
     assert "4 of them become undecided" in shown

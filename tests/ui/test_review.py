@@ -18,7 +18,7 @@ from loop.ui.pages.review.page import follow
 from loop.ui.pages.review.place import Filters, Place
 from loop.ui.pages.review.showing import FILTERS
 from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
-from tests.ui.reviewed import desk_of, make_reviewed, run_next, seat
+from tests.ui.reviewed import SHOWN, desk_of, make_reviewed, run_next, seat
 
 NOTHING_WRONG = Form(judgement="answer_right")
 TERM = Form(judgement="model_wrong", action="term", phrase="fluid at the base")
@@ -162,14 +162,27 @@ def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, desk):
     """What is typed for one case must never stand under another."""
     place = on(ann, "f1")
     after = ann.submit(place, TERM)["place"]
-    late = ann.keep(after, TERM, token=str(place.serial))
+    late = ann.keep(after, TERM, token=place.token)
     assert late == gr.skip()
     twice = answers.hand_in(
-        ann.visit(Right.JUDGE), after, str(place.serial), *Filters(), *TERM
+        ann.visit(Right.JUDGE), after, place.token, *Filters(), *TERM
     )
     assert twice == gr.skip()
     assert len(kept(desk)) == 1
     assert ann.open(after)["phrase"] == ""
+
+
+@pytest.mark.parametrize("hand_in", [answers.hand_in, answers.hand_in_together])
+def test_a_form_of_a_pair_that_is_not_open_is_refused_in_words(ann, desk, hand_in):
+    """Never taken for the open pair, and never dropped without a word."""
+    shown_to_ann = on(ann, "f1")
+    opened = on(ann, "f2")
+    for token in (shown_to_ann.token, "", None, ["x"]):
+        values = hand_in(ann.visit(Right.JUDGE), opened, token, *Filters(), *TERM)
+        shown = dict(zip(SHOWN, values, strict=True))
+        assert "that of another pair" in shown["status"]
+        assert shown["place"].pair == opened.pair and shown["judgement"] is None
+    assert kept(desk) == ()
 
 
 def test_the_finished_form_is_dropped_with_the_submission(ann):
@@ -350,7 +363,7 @@ def test_taking_text_keeps_the_form_with_it(ann):
     place = on(ann, "f1")
     visit = ann.visit(Right.JUDGE)
     form = Form(judgement="model_wrong", action="term")
-    token = str(place.serial)
+    token = place.token
     words, line = answers.take_text(visit, place, token, *form, "Fluid  at\nthe base")
     assert words == "Fluid at the base" and "Kept" in line
     assert ann.open(place)["phrase"] == "Fluid at the base"

@@ -1,6 +1,8 @@
 """Every event asks who it is for, and a bug tells nobody's text."""
 
+import asyncio
 import logging
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -190,6 +192,44 @@ def test_an_output_that_stays_as_it_is_is_not_made_anew():
     assert shown[3]["choices"] == [["a", "a"]]
     assert place == 7
     assert same
+
+
+def test_events_of_a_tab_that_read_its_state_come_one_after_the_other():
+    """Each goes on from where the one before it has led; other tabs wait for none."""
+
+    def go_on(visit, place):
+        time.sleep(0.02)
+        return place + 1, ""
+
+    async def asked():
+        wire = Wire(desk_for(Role.REVIEWER))
+        with GuardedBlocks(wire) as blocks:
+            place, box = gr.State(0), gr.HTML()
+            wire.on(
+                box.click,
+                go_on,
+                right=Right.SEE,
+                name="go_on",
+                inputs=[place],
+                outputs=[place, box],
+            )
+        (function,) = blocks.fns.values()
+        states = {tab: SessionState(blocks) for tab in ("mine", "other")}
+
+        def press(tab):
+            return blocks.process_api(
+                function,
+                [None],
+                states[tab],
+                gr.Request(),
+                session_hash=tab,
+                event_data=gr.EventData(None, {}),
+            )
+
+        await asyncio.gather(*(press("mine") for _ in range(5)), press("other"))
+        return [state[place._id] for state in states.values()]
+
+    assert awaited(asked) == [5, 1]
 
 
 def test_what_gradio_keeps_for_a_tab_goes_when_the_tab_is_given_up():

@@ -69,7 +69,7 @@ def hide_others(queue: Queue, reviewer: str) -> Queue:
     return replace(queue, items=items)
 
 
-class Pace(NamedTuple):
+class ReviewPace(NamedTuple):
     """How far one reviewer is with some items."""
 
     judged: int
@@ -80,7 +80,7 @@ class Pace(NamedTuple):
 
 def measure_pace(
     items: Iterable[QueueItem], reviewer: str, times: Sequence[str]
-) -> Pace:
+) -> ReviewPace:
     """Return how much `reviewer` has judged and how long the rest would take.
 
     The pace is the median time between two of the last submissions; longer pauses than
@@ -97,7 +97,7 @@ def measure_pace(
     --------
     >>> times = [f"2026-01-05T09:0{minute}:00Z" for minute in range(5)]
     >>> measure_pace([], "Ann", times)
-    Pace(judged=0, total=0, minutes=0)
+    ReviewPace(judged=0, total=0, minutes=0)
     """
     # Thousands of times for each verdict: without the detour over the properties.
     said = [
@@ -108,13 +108,13 @@ def measure_pace(
     total = len(said)
     judged = sum(1 for names in said if names and reviewer in names)
     if len(times) < FEWEST:
-        return Pace(judged, total, None)
+        return ReviewPace(judged, total, None)
     recent = [datetime.fromisoformat(one) for one in times[-_RECENT:]]
     gaps = [(b - a).total_seconds() for a, b in pairwise(recent)]
     gaps = [gap for gap in gaps if gap <= PAUSE_S]
     if not gaps:
-        return Pace(judged, total, None)
-    return Pace(judged, total, round((total - judged) * median(gaps) / 60))
+        return ReviewPace(judged, total, None)
+    return ReviewPace(judged, total, round((total - judged) * median(gaps) / 60))
 
 
 class MarkedQueue:

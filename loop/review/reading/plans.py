@@ -59,7 +59,7 @@ def read_order(word: str) -> CaseOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanWanted:
+class PlanRequest:
     """Who is given how many cases, and which of them all of these readers share."""
 
     readers: tuple[str, ...]
@@ -92,7 +92,7 @@ class ReadingPlan:
 
 
 def plan_cases(
-    assignment: Assignment, wanted: PlanWanted
+    assignment: Assignment, wanted: PlanRequest
 ) -> dict[str, tuple[str, ...]]:
     """Return reader to the cases they are to read, in order; nothing is kept.
 
@@ -102,7 +102,7 @@ def plan_cases(
     Raises
     ------
     DataError
-        No reader is named, one twice, a case is unknown or stands twice, or there are
+        No reader is named, one twice, a case is unknown or listed twice, or there are
         not enough cases.
     """
     readers = [check_reader(name) for name in wanted.readers]
@@ -111,7 +111,7 @@ def plan_cases(
     require_cases(assignment, wanted.among)
     pool = wanted.among or assignment.cohort.case_ids
     if len(set(pool)) < len(pool):
-        raise DataError("a case stands twice in the list of cases. Name each once.")
+        raise DataError("a case is listed twice. Name each case once.")
     each = len(pool) if wanted.cases is None else wanted.cases
     overlap = each if wanted.overlap is None else wanted.overlap
     if each < 1 or not 0 <= overlap <= each:
@@ -142,7 +142,7 @@ def plan_cases(
 def assign_cases(
     store: Store,
     assignment: Assignment,
-    wanted: PlanWanted,
+    wanted: PlanRequest,
     actor: Actor,
     now: Clock = utc_now,
 ) -> tuple[ReadingPlan, ...]:
@@ -267,5 +267,5 @@ def _parse(cases: str, reader: str) -> tuple[str, ...]:
         pass
     raise StoreError(
         f"the reading plan of {reader!r} cannot be read; something other than ranloop "
-        "changed it. Give the reader cases anew with `ranloop reading assign`."
+        "changed it. Assign cases to the reader again with `ranloop reading assign`."
     )

@@ -38,7 +38,7 @@ class Place(NamedTuple):
     """0, or a number that grows with when the case was put off."""
 
 
-class _Read(NamedTuple):
+class _ReadCase(NamedTuple):
     """How many answers a reader gave on one case, and when the last one."""
 
     case_id: str
@@ -139,9 +139,9 @@ def measure_progress(store: Store, assignment: Assignment) -> Progress:
         [assignment.key, *assignment.labels],
     )
     plans = read_plans(store, assignment)
-    by_reader: dict[str, list[_Read]] = {name: [] for name in plans}
+    by_reader: dict[str, list[_ReadCase]] = {name: [] for name in plans}
     for reader, case_id, answers, last in rows:
-        by_reader.setdefault(reader, []).append(_Read(case_id, answers, last))
+        by_reader.setdefault(reader, []).append(_ReadCase(case_id, answers, last))
     seen = _first_verdicts(store, assignment)
     return Progress(
         cohort=assignment.cohort.name,
@@ -256,7 +256,7 @@ def _reader_progress(
     store: Store,
     assignment: Assignment,
     reader: str,
-    cases: Sequence[_Read],
+    cases: Sequence[_ReadCase],
     seen: Mapping[str, str],
     plans: Mapping[str, ReadingPlan],
 ) -> ReaderProgress:

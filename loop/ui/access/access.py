@@ -20,7 +20,7 @@ from loop.people.users import Right, SignInRequired, User
 from loop.ui.access.alone import find_alone
 from loop.ui.access.cookies import token_of
 from loop.ui.access.hosts import Hosts
-from loop.ui.access.proxies import NOBODY, Proxies
+from loop.ui.access.proxies import NO_PROXIES, Proxies
 from loop.ui.access.sessions import (
     SPANS,
     OpenTabs,
@@ -93,7 +93,7 @@ class Access:
         host: str,
         local: str,
         names: Sequence[str] = (),
-        proxies: Proxies = NOBODY,
+        proxies: Proxies = NO_PROXIES,
         sign_in: bool | None = None,
     ) -> Access:
         """Return the access to `workspace` for a server that listens on `host`.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from starlette.types import Message, Receive
 
 
-class Pace(NamedTuple):
+class BodyLimits(NamedTuple):
     """How slowly a body may arrive."""
 
     whole_s: float = 30.0
@@ -20,7 +20,7 @@ class Pace(NamedTuple):
     """Slowest upload on the average, bytes per second."""
 
 
-PACE = Pace()
+BODY_LIMITS = BodyLimits()
 
 
 class Arrival(Enum):

@@ -16,7 +16,7 @@ from loop.core.errors import DataError, LoopError
 from loop.people.users import PermissionRefused, SignInRequired, User
 from loop.ui.access.access import Access
 from loop.ui.access.armour import armoured
-from loop.ui.access.bodies import PACE, Arrival, Body, Pace
+from loop.ui.access.bodies import BODY_LIMITS, Arrival, Body, BodyLimits
 from loop.ui.access.cookies import token_of
 from loop.ui.access.origin import from_elsewhere
 from loop.ui.access.rules import (
@@ -71,13 +71,17 @@ class Gate:
     """An ASGI application before another one: nothing passes that is not allowed."""
 
     def __init__(
-        self, app: ASGIApp, access: Access, sizes: Sizes, pace: Pace = PACE
+        self,
+        app: ASGIApp,
+        access: Access,
+        sizes: Sizes,
+        limits: BodyLimits = BODY_LIMITS,
     ) -> None:
         self._app = app
         self._access = access
         self._door = Door(access)
         self._sizes = sizes
-        self._pace = pace
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or have the application answer it."""
@@ -108,8 +112,8 @@ class Gate:
         if scope["method"] in _SAFE:
             return Body(receive)
         uploaded = scope["path"] == UPLOAD
-        rate = self._pace.upload_rate if uploaded else 0.0
-        return Body(receive, self._pace.whole_s, rate)
+        rate = self._limits.upload_rate if uploaded else 0.0
+        return Body(receive, self._limits.whole_s, rate)
 
     async def _answer(self, request: Request, body: Body) -> Response | None:
         """Return the gate's own answer; None when the application shall answer."""
@@ -280,10 +284,14 @@ class Gate:
 
 
 def build_gate(
-    app: ASGIApp, access: Access, *, sizes: Sizes = SIZES, pace: Pace = PACE
+    app: ASGIApp,
+    access: Access,
+    *,
+    sizes: Sizes = SIZES,
+    limits: BodyLimits = BODY_LIMITS,
 ) -> ASGIApp:
     """Return `app` behind the gate: deny by default, sign-in, same origin, headers."""
-    return Gate(app, access, sizes, pace)
+    return Gate(app, access, sizes, limits)
 
 
 def _connection(scope: Scope) -> tuple[str, str]:

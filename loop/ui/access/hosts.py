@@ -6,7 +6,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
-from loop.ui.access.proxies import NOBODY, Proxies
+from loop.ui.access.proxies import NO_PROXIES, Proxies
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -26,8 +26,8 @@ class Hosts:
     names: tuple[str, ...] = ()
     """Further names that browsers use, for example that of a proxy before it."""
 
-    proxies: Proxies = NOBODY
-    """Proxies whose word is taken about where a request came from."""
+    proxies: Proxies = NO_PROXIES
+    """Proxies that are trusted to say where a request came from."""
 
     def loopback(self) -> bool:
         """Return whether only this machine can reach it, under names of its own."""

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-class PatientProtocol(H11Protocol):
+class TimedProtocol(H11Protocol):
     """HTTP/1.1 that waits for the other end so long and no longer.
 
     The server underneath waits for ever: for the headers of a request, for what remains
@@ -92,7 +92,7 @@ def server_config(
     Who asks is what the connection says: the gate knows whether a proxy is trusted.
     """
     settings: dict[str, Any] = {
-        "http": PatientProtocol,
+        "http": TimedProtocol,
         "ws": "none",
         "proxy_headers": False,
         "log_level": "warning",

@@ -1,4 +1,4 @@
-"""The proxies whose word is taken about where a request came from, and how.
+"""Trusted proxies: which they are, and what they may say of a request.
 
 References
 ----------
@@ -86,7 +86,7 @@ class Proxies:
         return address
 
 
-NOBODY = Proxies()
+NO_PROXIES = Proxies()
 
 
 def _hops(forwarded: list[str]) -> Iterator[str]:

@@ -136,7 +136,7 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     for (const radio of element.querySelectorAll('input[type=radio]')) radio.checked = radio.defaultChecked;
     rows().forEach((row) => { row.dataset.state = ''; given(row); });
     const place = sheet();
-    // What was typed while the sheet was drawn anew is put back.
+    // Put back what was typed while the sheet was being replaced.
     if (box()) box().value = draft && place.dataset.case === draft.case ? draft.text : box().defaultValue;
     const now = place ? `${place.dataset.case}\n${place.dataset.label || ''}` : '';
     if (now === shown) { mark(current, false); return; }

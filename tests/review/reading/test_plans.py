@@ -9,7 +9,7 @@ from loop.review.reading.assignment import reading_order
 from loop.review.reading.foreseen import foresee_publication
 from loop.review.reading.plans import (
     CaseOrder,
-    PlanWanted,
+    PlanRequest,
     assign_cases,
     cases_to_read,
     clear_plans,
@@ -25,7 +25,7 @@ def give(store, assignment):
     """Return a function that gives readers cases."""
 
     def run(*readers, **options):
-        wanted = PlanWanted(readers=readers, **options)
+        wanted = PlanRequest(readers=readers, **options)
         return assign_cases(store, assignment, wanted, EDITOR)
 
     return run
@@ -44,12 +44,12 @@ def test_readers_share_as_many_cases_as_asked(assignment, cases, overlap):
     if overlap + 2 * (cases - overlap) > len(CASES):
         pytest.skip("not enough cases")
     drawn = plan_cases(
-        assignment, PlanWanted(readers=("A", "B"), cases=cases, overlap=overlap)
+        assignment, PlanRequest(readers=("A", "B"), cases=cases, overlap=overlap)
     )
     assert [len(ids) for ids in drawn.values()] == [cases, cases]
     assert len(set(drawn["A"]) & set(drawn["B"])) == overlap
     seeds = {
-        plan_cases(assignment, PlanWanted(readers=("A",), cases=2, seed=seed))["A"]
+        plan_cases(assignment, PlanRequest(readers=("A",), cases=2, seed=seed))["A"]
         for seed in range(20)
     }
     assert len(seeds) > 1
@@ -58,9 +58,9 @@ def test_readers_share_as_many_cases_as_asked(assignment, cases, overlap):
 def test_the_order_is_the_readers_own_or_as_listed(assignment):
     """Random is the order of `reading_order`; listed is that of the list."""
     listed = ("c3", "c1", "c2")
-    wanted = PlanWanted(readers=("A",), among=listed, order=CaseOrder.LISTED)
+    wanted = PlanRequest(readers=("A",), among=listed, order=CaseOrder.LISTED)
     assert plan_cases(assignment, wanted) == {"A": listed}
-    own = plan_cases(assignment, PlanWanted(readers=("A",), among=listed))["A"]
+    own = plan_cases(assignment, PlanRequest(readers=("A",), among=listed))["A"]
     order = reading_order(assignment.cohort, "A")
     assert own == tuple(case for case in order if case in listed)
 
@@ -76,13 +76,13 @@ def test_the_order_is_the_readers_own_or_as_listed(assignment):
         ({"readers": ("A",), "cases": 2, "overlap": 3}, "cannot be drawn"),
         ({"readers": ("A",), "cases": 0}, "cannot be drawn"),
         ({"readers": ("A",), "among": ("zz",)}, "has no case 'zz'"),
-        ({"readers": ("A",), "among": ("c1", "c1")}, "stands twice"),
+        ({"readers": ("A",), "among": ("c1", "c1")}, "listed twice"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(store, assignment, options, message):
     """Nothing is kept of it."""
     with pytest.raises(DataError, match=message):
-        assign_cases(store, assignment, PlanWanted(**options), EDITOR)
+        assign_cases(store, assignment, PlanRequest(**options), EDITOR)
     assert read_plans(store, assignment) == {}
 
 

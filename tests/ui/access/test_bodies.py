@@ -9,9 +9,9 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from loop.ui.access.bodies import Arrival, Body, Pace
+from loop.ui.access.bodies import Arrival, Body, BodyLimits
 from loop.ui.access.gate import build_gate
-from loop.ui.access.protocol import PatientProtocol
+from loop.ui.access.protocol import TimedProtocol
 from tests.ui.access.conftest import Behind
 from tests.ui.access.served import Client, serving
 from tests.ui.conftest import awaited
@@ -23,7 +23,7 @@ WORDS = b"left effusion"
 PATHS = ("/sign-in", RUN, UPLOAD)
 
 
-class Hasty(PatientProtocol):
+class Hasty(TimedProtocol):
     """The protocol, in a hurry."""
 
     patience_s = 0.3
@@ -32,7 +32,9 @@ class Hasty(PatientProtocol):
 @pytest.fixture
 def hasty(access):
     """Return a client of a server that waits for a fraction of a second."""
-    gate = build_gate(Behind(access), access, pace=Pace(whole_s=0.3, upload_rate=1000))
+    gate = build_gate(
+        Behind(access), access, limits=BodyLimits(whole_s=0.3, upload_rate=1000)
+    )
     with serving(gate, http=Hasty) as port:
         client = Client(port)
         client.sign_in("editor")
@@ -200,7 +202,7 @@ def test_what_an_application_makes_of_half_a_body_is_not_sent(access, caplog):
             await JSONResponse({"taken": True})(scope, receive, send)
             raise
 
-    gate = build_gate(eager, access, pace=Pace(whole_s=0.2))
+    gate = build_gate(eager, access, limits=BodyLimits(whole_s=0.2))
     with serving(gate) as port:
         client = Client(port)
         client.sign_in("editor")

@@ -15,7 +15,7 @@ from loop.review.reading.assignment import Assignment
 from loop.review.reading.files import split_case_ids
 from loop.review.reading.plans import (
     CaseOrder,
-    PlanWanted,
+    PlanRequest,
     assign_cases,
     clear_plans,
     read_order,
@@ -38,7 +38,7 @@ class PlanForm(NamedTuple):
     among: str | None
 
     @property
-    def wanted(self) -> PlanWanted:
+    def wanted(self) -> PlanRequest:
         """The same as what can be drawn.
 
         Raises
@@ -46,7 +46,7 @@ class PlanForm(NamedTuple):
         DataError
             A field that must hold a number holds none.
         """
-        return PlanWanted(
+        return PlanRequest(
             readers=tuple(self.readers or ()),
             cases=_whole(self.cases, "cases of each reader"),
             overlap=_whole(self.overlap, "shared cases"),

@@ -34,7 +34,7 @@ MOST_LISTED = 100
 """Changes of single marks that a preview lists; the rest is counted."""
 
 
-class Asked(NamedTuple):
+class PublicationForm(NamedTuple):
     """What the form says, in the order of its inputs. Untrusted."""
 
     readers: list[str] | None
@@ -93,7 +93,7 @@ class Publishing:
 
     @property
     def inputs(self) -> list[Any]:
-        """What is published, and how; the fields of `Asked`."""
+        """What is published, and how; the fields of `PublicationForm`."""
         return [self.readers, self.need, self.pseudonyms, self.lose]
 
 
@@ -164,13 +164,13 @@ def connect(
     def preview_it(
         visit: Visit, _prompt: str | None, cohort: str | None, *values: Any
     ) -> list[Any]:
-        return show_preview(visit, cohort, Asked(*values))
+        return show_preview(visit, cohort, PublicationForm(*values))
 
     def publish_it(
         visit: Visit, prompt: str | None, cohort: str | None, *values: Any
     ) -> list[Any]:
         chosen, *asked, why, digest = values
-        made = publish(visit, cohort, Asked(*asked), why=why, digest=digest)
+        made = publish(visit, cohort, PublicationForm(*asked), why=why, digest=digest)
         shown = look(visit, prompt, cohort, chosen)
         return [*shown, *show_publishable(visit, cohort, made)]
 
@@ -239,7 +239,7 @@ def _foresee(visit: Visit, assignment: Assignment) -> tuple[Foreseen, ...]:
     return found
 
 
-def show_preview(visit: Visit, cohort: str | None, asked: Asked) -> list[Any]:
+def show_preview(visit: Visit, cohort: str | None, asked: PublicationForm) -> list[Any]:
     """Return which marks would change, and what is needed to go on.
 
     Raises
@@ -274,7 +274,7 @@ def show_preview(visit: Visit, cohort: str | None, asked: Asked) -> list[Any]:
 def publish(
     visit: Visit,
     cohort: str | None,
-    asked: Asked,
+    asked: PublicationForm,
     *,
     why: str | None,
     digest: str | None,

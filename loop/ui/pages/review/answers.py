@@ -58,7 +58,7 @@ UNDONE = "undone by its author right after it was given"
 
 
 def _is_current(place: Place, token: object) -> bool:
-    """Return whether what the page sent is about the pair that is open.
+    """Return whether the form on the page is that of the pair that is open.
 
     It is not where a second click, or a late text, comes after a submission.
 
@@ -72,7 +72,7 @@ def _is_current(place: Place, token: object) -> bool:
             "the server does not know this tab any more. Nothing was saved: copy what "
             "you typed, and load the page again."
         )
-    return token == str(place.serial)
+    return token == place.token
 
 
 def keep_form(visit: Visit, place: Place, token: str, *values: Any) -> Any:
@@ -114,19 +114,32 @@ def _keep(visit: Visit, place: Place, form: Form) -> Status:
 
 def hand_in(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Keep the verdict and open the next pair that waits for one."""
-    if not _is_current(place, token):
-        return gr.skip()
     filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
+    if not _is_current(place, token):
+        return _overtaken(visit, place, token, filters)
     return _hand_in(visit, place, filters, form)
+
+
+def _overtaken(visit: Visit, place: Place, token: object, filters: Filters) -> Any:
+    """Return the open pair with its form, and that the one sent was of another.
+
+    The second click of two says nothing: the verdict was kept at the first.
+    """
+    if place.last and place.last.token == token:
+        return gr.skip()
+    trouble = (
+        "Nothing was done: the form was that of another pair. This is the open one."
+    )
+    return show_pair(visit, place, filters, trouble=trouble)
 
 
 def hand_in_together(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Keep one verdict on the open pair and on the ticked ones that are like it."""
-    if visit.data.get("act") == "fold":
-        return show_again(visit, place, Filters.of(values[:FILTERS]), Status())
-    if not _is_current(place, token):
-        return gr.skip()
     filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
+    if visit.data.get("act") == "fold":
+        return show_again(visit, place, filters, Status())
+    if not _is_current(place, token):
+        return _overtaken(visit, place, token, filters)
     like = find_alike(visit, place, look(visit, place, filters))
     ticked = _read_cases(visit.data.get("cases"))
     more = [one.case_id for one in like if one.case_id in ticked]
@@ -171,7 +184,7 @@ def _hand_in(
         key = _submit(visit, place, sight, form, more)
     except (DataError, UnknownLabelError) as error:
         return _refused(visit, place, filters, f"Not submitted: {error}")
-    last = Submission(key, place.case, place.label)
+    last = Submission(key, place.case, place.label, place.token)
     return _go_on(visit, place._replace(last=last), filters, item, len(more))
 
 
@@ -250,13 +263,13 @@ def undo(visit: Visit, place: Place, *values: Any) -> Any:
 
 def take_offer(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Open a label that "No Finding" follows from, or fill in the likely correction."""
+    filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
     if not _is_current(place, token):
-        return gr.skip()
+        return _overtaken(visit, place, token, filters)
     if visit.data.get("act") == "open":
-        return choose(visit, place, *values[:FILTERS])
+        return choose(visit, place, *filters)
     # Looking takes less than judging, which only who may judge is offered.
     visit.user.actor(Right.JUDGE)
-    filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
     sight = look(visit, place, filters)
     likely = suggest_for(visit, sight)
     mine = any(v.verdict.reviewer == visit.user.name for v in verdicts_on(sight))

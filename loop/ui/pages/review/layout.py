@@ -115,7 +115,7 @@ def build_parts() -> Parts:
     """Return the page's components, laid out."""
     with gr.Tab("Review", id="review", elem_id="tab-review") as tab:
         place = gr.State(Place())
-        token = gr.Textbox("0", visible=False, label="Form", elem_id="review-token")
+        token = gr.Textbox(visible=False, label="Form", elem_id="review-token")
         remark = panel(elem_id="review-remark")
         search, menus = _build_filters()
         count = gr.Textbox("0", label="Changes", elem_id="review-count", min_width=0)

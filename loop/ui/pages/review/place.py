@@ -39,6 +39,8 @@ class Submission(NamedTuple):
 
     case: str
     label: str
+    token: str
+    """Of the form that was handed in."""
 
 
 LONGEST = 200
@@ -60,7 +62,7 @@ class Place(NamedTuple):
     case: str = ""
     label: str = ""
     serial: int = 0
-    """Counts the pairs opened, so that a late answer is not taken for the next one."""
+    """Counts the pairs opened: one that is opened again gets another token."""
 
     wide: bool = False
     """Whether the evidence of all labels is marked."""
@@ -77,6 +79,11 @@ class Place(NamedTuple):
     def pair(self) -> tuple[str, str]:
         """Case id and label that are open."""
         return self.case, self.label
+
+    @property
+    def token(self) -> str:
+        """What a form sends, so that it is not taken for that of another pair."""
+        return f"{self.serial}:{self.label}:{self.case}"
 
     @property
     def subject(self) -> str:

@@ -91,7 +91,7 @@ def show_closed(text: str) -> list[Any]:
     """Return the page with nothing to review, and why."""
     panels = Panels(
         place=Place(),
-        token="0",
+        token="",
         case=notice(text, title="Nothing to review here"),
         offer=show("review_closed.html.jinja"),
     )
@@ -99,14 +99,14 @@ def show_closed(text: str) -> list[Any]:
 
 
 def show_pair(
-    visit: Visit, place: Place, filters: Filters, said: str = ""
+    visit: Visit, place: Place, filters: Filters, said: str = "", trouble: str = ""
 ) -> list[Any]:
     """Return what a move through the queue sets, with the form of the open pair."""
     sight = look(visit, place, filters)
     keep_place(visit, place, filters)
     kept = read_working(visit.desk.store, visit.actor, place.subject)
     form = Form.of(kept.payload) if kept else Form()
-    status = Status(done=said, kept=kept.saved if kept else "")
+    status = Status(done=said, trouble=trouble, kept=kept.saved if kept else "")
     if kept:
         status = note_form(status, form, sight)
     return [*show_panels(visit, place, filters, sight, status), *form]
@@ -126,14 +126,14 @@ def show_panels(
 ) -> Panels:
     """Return everything but the form's fields.
 
-    Plain values all: Gradio makes a component anew for each one that is updated or
+    Plain values all: Gradio rebuilds a component for each one that is updated or
     skipped, which takes longer than what is shown.
     """
     item = sight.item
     held = item is not None and item.reserved_by == visit.user.name
     return Panels(
         place=place,
-        token=str(place.serial),
+        token=place.token,
         remark=render_remark(visit, place),
         queue=render_queue(visit, place, sight, filters),
         case=render_case(visit, place, sight, filters.search),

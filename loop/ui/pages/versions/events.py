@@ -117,7 +117,7 @@ def act(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
 
 
 def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
-    """Evaluate the run of the version that was clicked, and show the page anew."""
+    """Evaluate the run of the version that was clicked, and refresh the page."""
     made = evaluate_version(visit, prompt, cohort)
     said = (
         f"{made.run.prompt} was evaluated on {made.cohort.name}: macro-F1 "
