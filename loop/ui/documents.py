@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -111,20 +112,12 @@ def _kept(asked: Asked) -> tuple[KeptVerdict, ...]:
     return kept
 
 
-def _verdicts(asked: Asked) -> str:
-    return verdicts_file(_kept(asked))
+def _verdicts(asked: Asked, *, notes: bool = False) -> str:
+    return verdicts_file(_kept(asked), notes=notes)
 
 
-def _verdicts_and_notes(asked: Asked) -> str:
-    return verdicts_file(_kept(asked), notes=True)
-
-
-def _verdict_table(asked: Asked) -> str:
-    return verdicts_table(_kept(asked))
-
-
-def _verdict_table_and_notes(asked: Asked) -> str:
-    return verdicts_table(_kept(asked), notes=True)
+def _verdict_table(asked: Asked, *, notes: bool = False) -> str:
+    return verdicts_table(_kept(asked), notes=notes)
 
 
 def _history(asked: Asked) -> str:
@@ -143,9 +136,13 @@ DOCUMENTS: Mapping[str, Document] = MappingProxyType(
         "failures.csv": Document(_failures, "text/csv"),
         "agreement.csv": Document(_agreement, "text/csv"),
         "verdicts.yaml": Document(_verdicts, "application/yaml"),
-        "verdicts-with-notes.yaml": Document(_verdicts_and_notes, "application/yaml"),
+        "verdicts-with-notes.yaml": Document(
+            partial(_verdicts, notes=True), "application/yaml"
+        ),
         "verdicts.csv": Document(_verdict_table, "text/csv"),
-        "verdicts-with-notes.csv": Document(_verdict_table_and_notes, "text/csv"),
+        "verdicts-with-notes.csv": Document(
+            partial(_verdict_table, notes=True), "text/csv"
+        ),
         "history.csv": Document(_history, "text/csv"),
         "ledger.jsonl": Document(_ledger, "application/x-ndjson"),
     }

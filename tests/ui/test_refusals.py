@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from loop.core.paths import Workspace, bundled
-from loop.people.roster import set_roles, users_path
+from loop.people.roster import set_roles
 from loop.people.users import Role
 from loop.review.intake import Occasion, take_file
 from loop.run.store import open_store
@@ -47,6 +47,14 @@ def url(judged):
     """Serve it for all tests that change nothing."""
     with serving(judged) as url:
         yield url
+
+
+@pytest.fixture
+def copied(judged, tmp_path):
+    """Return a copy of its own for a test that changes something."""
+    root = tmp_path / "ws"
+    shutil.copytree(judged.root, root)
+    return Workspace(root)
 
 
 def refused(page, control, words, *, focus=True):
@@ -110,11 +118,9 @@ def test_files_says_what_is_missing(url, new_page, kind):
     refused(page, f"#{kind.lower()}-check", "no file is chosen")
 
 
-def test_review_says_what_is_missing(judged, new_page, tmp_path):
+def test_review_says_what_is_missing(copied, new_page):
     """Beside the control that was pressed, and what was typed stays."""
-    root = tmp_path / "ws"
-    shutil.copytree(judged.root, root)
-    with serving(Workspace(root)) as url:
+    with serving(copied) as url:
         page = open_page(new_page, url, "Review", "Dr Other Reviewer")
         page.wait_for_selector("[data-case-text]")
         page.fill("#review-comment :is(textarea, input)", "seen before")
@@ -133,11 +139,9 @@ def test_review_says_what_is_missing(judged, new_page, tmp_path):
         refused(page, "#review-withdraw", "reason")
 
 
-def test_readers_says_what_is_missing(judged, new_page, tmp_path):
+def test_readers_says_what_is_missing(copied, new_page):
     """A reason for what a panel decided; who publishes says whose cases, and why."""
-    root = tmp_path / "ws"
-    shutil.copytree(judged.root, root)
-    with serving(Workspace(root)) as url:
+    with serving(copied) as url:
         page = open_page(new_page, url, "Readers", "Dr Reviewer")
         page.get_by_text("Adjudicate", exact=True).click()
         page.wait_for_selector("#disputes [data-mark=present]")
@@ -155,29 +159,21 @@ ACTING = {
 
 
 @pytest.mark.parametrize("name", ACTING)
-def test_a_right_that_was_taken_away_is_told_at_the_control(
-    judged, new_page, tmp_path, name
-):
+def test_a_right_that_was_taken_away_is_told_at_the_control(copied, new_page, name):
     """Roles change while a page is open."""
-    root = tmp_path / "ws"
-    shutil.copytree(judged.root, root)
-    workspace = Workspace(root)
-    shutil.copy2(users_path(judged), users_path(workspace))
     person = "Dr Approver" if name == "Versions" else "Dr Editor"
-    with serving(workspace) as url:
+    with serving(copied) as url:
         page = open_page(new_page, url, name, person)
         page.wait_for_selector(ACTING[name][0], state="attached")
         page.evaluate(UNFOLD)
-        set_roles(workspace, person, [Role.READER])
+        set_roles(copied, person, [Role.READER])
         for control in ACTING[name]:
             refused(page, control, "takes the role")
 
 
-def test_a_server_that_is_gone_is_told_and_the_form_stays(judged, new_page, tmp_path):
+def test_a_server_that_is_gone_is_told_and_the_form_stays(copied, new_page):
     """What was typed is still there when it comes back."""
-    root = tmp_path / "ws"
-    shutil.copytree(judged.root, root)
-    with serving(Workspace(root)) as url:
+    with serving(copied) as url:
         page = open_page(new_page, url, "Versions", "Dr Approver")
         page.wait_for_selector("#alias-move")
         page.fill("#alias-why input, #alias-why textarea", "passed on dev")
