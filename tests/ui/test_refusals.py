@@ -122,6 +122,7 @@ def test_review_says_what_is_missing(copied, new_page):
     """Beside the control that was pressed, and what was typed stays."""
     with serving(copied) as url:
         page = open_page(new_page, url, "Review", "Dr Other Reviewer")
+        page.click("#review-queue [data-label]:not([data-label=no_finding])")
         page.wait_for_selector("[data-case-text]")
         page.fill("#review-comment :is(textarea, input)", "seen before")
         page.click("#review-submit")

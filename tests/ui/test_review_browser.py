@@ -180,10 +180,10 @@ def test_the_likely_correction_is_filled_in_by_one_key(demo, served_alone, new_p
     assert (said.severity, said.context) == (None, None)
 
 
-def test_no_finding_offers_only_what_is_accepted(shared_alone, new_page):
+def test_no_finding_offers_only_what_is_accepted(served_alone, new_page):
     """What the server would refuse is not on the screen; one key leads to the label."""
     page = new_page()
-    page.goto(shared_alone)
+    page.goto(served_alone)
     open_review(page)
     page.click("#review-label input")
     page.get_by_role("option", name="No Finding").click()
@@ -198,10 +198,10 @@ def test_no_finding_offers_only_what_is_accepted(shared_alone, new_page):
     assert len(page.evaluate(shown)) == 4
 
 
-def test_a_filter_is_one_request(shared_alone, new_page):
+def test_a_filter_is_one_request(served_alone, new_page):
     """By mouse, by keyboard, and none when a menu is merely left."""
     page = new_page()
-    page.goto(shared_alone)
+    page.goto(served_alone)
     open_review(page)
 
     def asked():
@@ -227,11 +227,11 @@ def test_a_filter_is_one_request(shared_alone, new_page):
 
 
 def test_tab_goes_through_the_page_in_the_order_in_which_it_is_read(
-    shared_alone, new_page
+    served_alone, new_page
 ):
     """Filters, list, case, form; each question of the form is one stop."""
     page = new_page()
-    page.goto(shared_alone)
+    page.goto(served_alone)
     open_review(page)
     page.focus("#review-search input, #review-search textarea")
     stops = ("review-filters", "review-list", "review-middle", "review-right")
@@ -289,10 +289,10 @@ def test_one_verdict_is_given_on_ticked_pairs(demo, served_alone, new_page):
     wait_for_line(page, "Undone on 2 cases")
 
 
-def test_the_page_holds_at_the_width_of_a_telephone(shared_alone, new_page):
+def test_the_page_holds_at_the_width_of_a_telephone(served_alone, new_page):
     """Nothing scrolls sideways and nothing lies over the form."""
     page = new_page({"width": 400, "height": 850})
-    page.goto(shared_alone)
+    page.goto(served_alone)
     open_review(page)
     press(page, "e")
     page.wait_for_selector("#review-paraphrase textarea")
@@ -310,10 +310,10 @@ def test_the_page_holds_at_the_width_of_a_telephone(shared_alone, new_page):
     assert page.evaluate(covered) == []
 
 
-def test_hidden_fields_follow_the_choice(shared_alone, new_page):
+def test_hidden_fields_follow_the_choice(served_alone, new_page):
     """Only what matters is on the screen, at once and without the server."""
     page = new_page()
-    page.goto(shared_alone)
+    page.goto(served_alone)
     open_review(page)
     assert not page.is_visible("#review-phrase")
     assert not page.is_visible("#review-action")
@@ -352,10 +352,10 @@ def test_two_reviewers_at_once_keep_both_verdicts(demo, served, new_page):
     }
 
 
-def test_a_search_is_never_in_an_address(shared_alone, new_page):
+def test_a_search_is_never_in_an_address(served_alone, new_page):
     """What is looked for may be clinical text."""
     page = new_page()
-    page.goto(shared_alone)
+    page.goto(served_alone)
     open_review(page)
     press(page, "/")
     page.keyboard.type("pneumothorax")
@@ -366,7 +366,7 @@ def test_a_search_is_never_in_an_address(shared_alone, new_page):
     assert "pneumothorax" in page.inner_text("[data-case-text]").casefold()
     assert not any("pneumothorax" in url for url in page.asked)
     assert not any(
-        url for url in page.asked if not url.startswith((shared_alone, "data:"))
+        url for url in page.asked if not url.startswith((served_alone, "data:"))
     )
 
 
@@ -387,10 +387,10 @@ def test_a_mere_reader_reaches_no_event_of_the_page(shared, new_page, name):
     assert "demo-dev" not in answer.text
 
 
-def test_no_serious_barrier(shared_alone, new_page):
+def test_no_serious_barrier(served_alone, new_page):
     """Readable for everyone, in both themes and sizes, with the whole form open."""
     page = new_page()
-    page.goto(shared_alone)
+    page.goto(served_alone)
     open_review(page)
     press(page, "o")
     press(page, "e")

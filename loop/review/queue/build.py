@@ -171,7 +171,11 @@ def build_queue(
     drawn = RightDraw((), 0)
     if right_every:
         drawn = draw_right(
-            record.id, aligned, outcomes, failing=len(failures), every=right_every
+            record.spec.digest,
+            aligned,
+            outcomes,
+            failing=len(failures),
+            every=right_every,
         )
     shown: list[Failure | RightAnswer] = [*failures, *drawn.answers]
     pairs = {(one.case_id, one.label) for one in shown if one.label != ALL_LABELS}
@@ -196,7 +200,7 @@ def build_queue(
     ]
     reasons = _explain_draw(drawn.total, right_every)
     right = [_right_item(one, beside, reasons) for one in drawn.answers]
-    items = _placed(spread(_ordered(line, failing), right), texts)
+    items = _placed(spread(_ordered(record.spec.digest, failing), right), texts)
     return Queue(
         line=line,
         items=items,
@@ -245,9 +249,9 @@ def _right_item(answer: RightAnswer, beside: _Beside, reasons: Reasons) -> Queue
     )
 
 
-def _ordered(line: RunLine, items: Sequence[QueueItem]) -> list[QueueItem]:
+def _ordered(seed: str, items: Sequence[QueueItem]) -> list[QueueItem]:
     """Return failing items in their order, with what belongs to the random share."""
-    order = arrange(line.run_id, items, [item.value for item in items])
+    order = arrange(seed, items, [item.value for item in items])
     return [replace(items[at], audit=audit) for at, audit in order]
 
 

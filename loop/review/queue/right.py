@@ -5,8 +5,8 @@ model, and nobody learns how often a reviewer objects to what is right. So the q
 the workbench holds one right answer for every `RIGHT_EVERY` failing pairs, at least
 one. They are a simple random sample, without replacement, of all pairs of the run that
 are right: answered present or absent as the reference decides, "No Finding" left out,
-which follows from the others. The draw is by a digest of run, case and label, the same
-for everybody. They stand at evenly spread places and are never counted as failing.
+which follows from the others. The draw is by a digest of what the run asked, of case
+and of label: the same for everybody, and for a run that asks the same again. They stand at evenly spread places and are never counted as failing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RightDraw(NamedTuple):
 
 
 def draw_right(
-    run_id: str,
+    seed: str,
     pairs: Pairs,
     outcomes: Sequence[Outcome],
     *,
@@ -54,8 +54,8 @@ def draw_right(
 
     Parameters
     ----------
-    run_id
-        Seeds the draw, with case and label.
+    seed
+        Decides the draw, with case and label: the digest of what the run asked.
     pairs
         Answers and reference of the run.
     outcomes
@@ -73,7 +73,7 @@ def draw_right(
 
     def key(cell: tuple[int, int]) -> bytes:
         case_id, label = pairs.case_ids[cell[0]], pairs.labels[cell[1]]
-        return hashlib.sha256(framed(("right", run_id, case_id, label))).digest()
+        return hashlib.sha256(framed(("right", seed, case_id, label))).digest()
 
     drawn = sorted(cells, key=key)[:size] if size else []
     by_case = {outcome.item_id: outcome for outcome in outcomes}

@@ -16,7 +16,7 @@ unsure
     The answer is "uncertain" where the reference decides.
 
 Every tenth place belongs to a random tenth of all failing pairs, drawn by a digest of
-run, case and label, in that order: from the first ``n`` places the first ``n // 10``
+what the run asked, of case and label, in that order: from the first ``n`` places the first ``n // 10``
 of the draw are a simple random sample, so that rates among failing pairs (how often
 the reference is wrong, say) stay estimable although the queue is not random. A pair of
 the draw whose value comes first is met there. Cases without an answer are drawn and
@@ -149,7 +149,7 @@ class Placed(NamedTuple):
 
 
 def arrange(
-    run_id: str,
+    seed: str,
     failures: Sequence[Failure | QueueItem],
     values: Sequence[float],
 ) -> list[Placed]:
@@ -157,8 +157,8 @@ def arrange(
 
     Parameters
     ----------
-    run_id
-        Seeds the draw, with case and label.
+    seed
+        Decides the draw, with case and label: the digest of what the run asked.
     failures
         In the order of cohort and taxonomy, which decides between equal values.
     values
@@ -167,7 +167,7 @@ def arrange(
     count = len(failures)
     by_value = deque(sorted(range(count), key=lambda index: -values[index]))
     size = -(-count // AUDIT_EVERY)
-    keys = [_draw(run_id, failure) for failure in failures]
+    keys = [_draw(seed, failure) for failure in failures]
     drawn = deque(sorted(range(count), key=keys.__getitem__)[:size])
     audit, placed = frozenset(drawn), set[int]()
     order: list[Placed] = []
@@ -190,6 +190,6 @@ def _next(line: deque[int], placed: set[int]) -> int | None:
     return None
 
 
-def _draw(run_id: str, failure: Failure | QueueItem) -> bytes:
-    parts = framed((run_id, failure.case_id, failure.label))
+def _draw(seed: str, failure: Failure | QueueItem) -> bytes:
+    parts = framed((seed, failure.case_id, failure.label))
     return hashlib.sha256(parts).digest()

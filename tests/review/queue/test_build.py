@@ -308,6 +308,16 @@ def test_right_answers_are_none_of_the_failing_pairs(place, store, queue):
     assert again.items == drawn.items
 
 
+def test_a_run_that_asks_the_same_again_has_the_same_draw(place, store):
+    """Whoever repeats a run, on any machine, is shown the same random pairs."""
+    drawn = []
+    for _ in range(3):
+        run = run_prompt(place, "tiny@v1", "dev").run_id
+        drawn.append(build_queue(place, store, run, right_every=1).items)
+    assert len({item.right for item in drawn[0]}) == 2
+    assert drawn[0] == drawn[1] == drawn[2]
+
+
 def test_a_right_answer_of_which_all_was_answered_has_not_returned(place, store):
     """Only what fails comes back."""
     drawn = build_queue(place, store, "latest:tiny@v2", right_every=20)
