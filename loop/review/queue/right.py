@@ -6,7 +6,8 @@ the workbench holds one right answer for every `RIGHT_EVERY` failing pairs, at l
 one. They are a simple random sample, without replacement, of all pairs of the run that
 are right: answered present or absent as the reference decides, "No Finding" left out,
 which follows from the others. The draw is by a digest of what the run asked, of case
-and of label: the same for everybody, and for a run that asks the same again. They stand at evenly spread places and are never counted as failing.
+and of label: the same for everybody, and for a run that asks the same again. They stand
+at evenly spread places and are never counted as failing.
 """
 
 from __future__ import annotations

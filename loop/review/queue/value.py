@@ -16,11 +16,12 @@ unsure
     The answer is "uncertain" where the reference decides.
 
 Every tenth place belongs to a random tenth of all failing pairs, drawn by a digest of
-what the run asked, of case and label, in that order: from the first ``n`` places the first ``n // 10``
-of the draw are a simple random sample, so that rates among failing pairs (how often
-the reference is wrong, say) stay estimable although the queue is not random. A pair of
-the draw whose value comes first is met there. Cases without an answer are drawn and
-valued like all others. Equal values stand in the order of cohort and taxonomy.
+what the run asked, of case and label, in that order: from the first ``n`` places the
+first ``n // 10`` of the draw are a simple random sample, so that rates among failing
+pairs (how often the reference is wrong, say) stay estimable although the queue is not
+random. A pair of the draw whose value comes first is met there. Cases without an answer
+are drawn and valued like all others. Equal values stand in the order of cohort and
+taxonomy.
 """
 
 from __future__ import annotations
