@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,43 @@ def test_every_module_says_what_it_is_for():
         if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
     ]
     assert silent == []
+
+
+def test_a_class_name_means_one_thing():
+    """A reader who has met a name need not learn it again in another room."""
+    places = defaultdict(list)
+    for path in MODULES:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+LIBRARY = {
+    # For those who use the package from Python; README and notebooks show them.
+    *("RanScoreMetric", "RanScoreReward", "load_export"),
+    *("accuracy_optimism", "certification_power", "positives_needed"),
+    *("replace_votes", "rogan_gladen_f1", "write_reference"),
+    # Named in the table of engines, as a string.
+    "make_replay",
+}
+"""Public names that nothing in the package itself uses."""
+
+
+def test_every_public_name_is_used():
+    """What only its own tests call is dead."""
+    public, used = set(), set()
+    for path in MODULES:
+        tree = ast.parse(path.read_text("utf-8"))
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        named = {node.name for node in tree.body if isinstance(node, kinds)}
+        public |= {name for name in named if not name.startswith("_")}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                used.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                used.add(node.attr)
+    assert public - used == LIBRARY
 
 
 def test_help_imports_nothing_heavy():

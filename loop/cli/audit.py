@@ -23,10 +23,10 @@ from loop.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from loop.core.ledger import Entry
+    from loop.core.ledger import LedgerEntry
     from loop.core.paths import Workspace
-    from loop.release.audit.audit import Audit
-    from loop.release.audit.findings import Finding
+    from loop.release.audit.audit import LedgerAudit
+    from loop.release.audit.findings import AuditFinding
 
 _FORMS = (".csv", ".json", ".html")
 
@@ -127,7 +127,7 @@ def _repair(workspace: Workspace, actor: str | None, role: str) -> None:
 
 
 def _export(
-    paths: Sequence[Path], workspace: Workspace, found: Audit, prompt: str | None
+    paths: Sequence[Path], workspace: Workspace, found: LedgerAudit, prompt: str | None
 ) -> None:
     """Write the audit in every form asked for."""
     from loop.core.files import write_atomic
@@ -142,13 +142,13 @@ def _export(
         note(f"wrote {path}")
 
 
-def _csv(found: Audit) -> str:
+def _csv(found: LedgerAudit) -> str:
     from loop.report.audit_data import render_audit_csv
 
     return render_audit_csv(found)
 
 
-def _json(found: Audit) -> str:
+def _json(found: LedgerAudit) -> str:
     import json
 
     from loop.report.audit_data import audit_data
@@ -156,7 +156,7 @@ def _json(found: Audit) -> str:
     return json.dumps(audit_data(found), ensure_ascii=False, indent=2) + "\n"
 
 
-def _html(workspace: Workspace, found: Audit, prompt: str | None) -> str:
+def _html(workspace: Workspace, found: LedgerAudit, prompt: str | None) -> str:
     from loop.release.audit.changes import list_audited, read_changes
     from loop.report.audit_html import render_audit_html
     from loop.report.templates import template_folder
@@ -168,13 +168,15 @@ def _html(workspace: Workspace, found: Audit, prompt: str | None) -> str:
     return render_audit_html(found, histories, templates=folder if own else None)
 
 
-def _show(found: Audit, prompt: str | None) -> None:
+def _show(found: LedgerAudit, prompt: str | None) -> None:
     """Print the entries, then what was checked, then the result."""
     from loop.release.audit.changes import concerns
-    from loop.release.audit.findings import Severity
+    from loop.release.audit.findings import FindingSeverity
 
     doubted = {
-        one.seq for one in found.findings if one.severity is Severity.BROKEN and one.seq
+        one.seq
+        for one in found.findings
+        if one.severity is FindingSeverity.BROKEN and one.seq
     }
     for entry in found.entries:
         if prompt is None or concerns(entry, prompt):
@@ -188,7 +190,7 @@ def _show(found: Audit, prompt: str | None) -> None:
         say(line)
 
 
-def _entry_line(entry: Entry, *, doubted: bool) -> str:
+def _entry_line(entry: LedgerEntry, *, doubted: bool) -> str:
     """Return an entry on one line; ``!`` marks one that something is broken about."""
     mark = "!" if doubted else "s" if entry.keyid else " "
     meaning = f" [{entry.meaning}]" if entry.meaning else ""
@@ -199,7 +201,7 @@ def _entry_line(entry: Entry, *, doubted: bool) -> str:
     )
 
 
-def _finding_lines(one: Finding) -> Iterator[str]:
+def _finding_lines(one: AuditFinding) -> Iterator[str]:
     """Yield a finding, and where it is, what it implies and what to do if so."""
     where = f"  ({one.where})" if one.where else ""
     yield f"{one.severity.value:<8} {one.check:<12} {one.what}{where}"
@@ -208,7 +210,7 @@ def _finding_lines(one: Finding) -> Iterator[str]:
             yield f"{'':21} {text}"
 
 
-def _result(found: Audit) -> Iterator[str]:
+def _result(found: LedgerAudit) -> Iterator[str]:
     first = found.first_break
     if first is not None:
         yield f"first broken link: {first.what}"

@@ -11,7 +11,7 @@ import typer
 from loop.cli.console import GATE_EXIT, JsonOption, note, print_json, say
 
 if TYPE_CHECKING:
-    from loop.evaluate.published.audit import Audit
+    from loop.evaluate.published.audit import TableAudit
     from loop.evaluate.published.notes import Notes
 
 
@@ -57,7 +57,7 @@ def audit_tables(
     from loop.core.errors import DataError
     from loop.evaluate.published import audit as published
     from loop.evaluate.published.columns import RATES
-    from loop.evaluate.published.finding import Standing
+    from loop.evaluate.published.finding import Consistency
     from loop.report.published_text import (
         published_data,
         render_html,
@@ -71,7 +71,7 @@ def audit_tables(
         _spare(path, files)
     tables = published.read_tables(files, known, n=n, measure=measure)
     audit = published.audit_tables(tables, known)
-    if not any(audit.count(standing) for standing in Standing):
+    if not any(audit.count(standing) for standing in Consistency):
         raise DataError(
             f"nothing in {', '.join(path.name for path in files)} could be checked: no "
             "column was read as a measure. Name measures in the headers or with "
@@ -86,7 +86,7 @@ def audit_tables(
         print_json(published_data(audit, names))
     else:
         _show(audit)
-    if audit.count(Standing.FAILS):
+    if audit.count(Consistency.FAILS):
         raise typer.Exit(GATE_EXIT)
 
 
@@ -117,7 +117,7 @@ def _write(path: Path, text: str) -> None:
     note(f"wrote {path}")
 
 
-def _show(audit: Audit) -> None:
+def _show(audit: TableAudit) -> None:
     """Print the findings by table, what does not hold first."""
     from loop.report.published_text import ORDER, sections
 

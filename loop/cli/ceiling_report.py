@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from loop.cli.console import print_table, say
 
 if TYPE_CHECKING:
-    from loop.evaluate.ceiling import Beside, Ceiling, CeilingRow
+    from loop.evaluate.ceiling import Ceiling, CeilingRow, ReaderModelMeasure
     from loop.stats.intervals import Estimate
 
 
@@ -44,7 +44,7 @@ def _cells(row: CeilingRow) -> list[str]:
     return [row.name, *counts, *_beside(row.accuracy), *_beside(row.kappa)]
 
 
-def _beside(measure: Beside) -> list[str]:
+def _beside(measure: ReaderModelMeasure) -> list[str]:
     sign = "!" if measure.above else ""
     return [
         _number(measure.reader.value),
@@ -88,7 +88,7 @@ def _row_data(row: CeilingRow) -> dict[str, Any]:
     }
 
 
-def _beside_data(measure: Beside) -> dict[str, Any]:
+def _beside_data(measure: ReaderModelMeasure) -> dict[str, Any]:
     return {
         "mean_reader": measure.reader._asdict(),
         "model": measure.model._asdict(),

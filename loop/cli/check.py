@@ -31,7 +31,7 @@ def show_copies(copies: Iterable[Copy]) -> None:
 
 def show_check(check: Check) -> None:
     """Print a check: what changed, by which measure, and what became of the targets."""
-    from loop.revise.check import Progress as Outcome
+    from loop.revise.check import TargetOutcome as Outcome
 
     say()
     say(f"check on {check.cases} cases, right answers against the parent")
@@ -82,25 +82,25 @@ def _change(share: ShareCheck) -> str:
 
 
 def _limit(share: ShareCheck) -> str:
-    from loop.revise.shares import Basis
+    from loop.revise.shares import ShareCriterion
 
     if share.bound is None:
         return "not judged"
-    star = " *" if share.basis is Basis.COUNTS else "  "
+    star = " *" if share.basis is ShareCriterion.COUNTS else "  "
     return f"{100 * share.bound:+.1f} %{star}"
 
 
 def _show_basis(check: Check) -> None:
     """Name every label whose margin could not be used, changed or not."""
-    from loop.revise.shares import Basis
+    from loop.revise.shares import ShareCriterion
 
     for basis, words in (
         (
-            Basis.COUNTS,
+            ShareCriterion.COUNTS,
             "* judged by counts: too few cases for the margin, so no more may be lost "
             "than gained",
         ),
-        (Basis.NOTHING, "not judged: no case to judge by"),
+        (ShareCriterion.NOTHING, "not judged: no case to judge by"),
     ):
         found = check.judged_by(basis)
         if any(found.values()):

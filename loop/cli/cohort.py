@@ -20,7 +20,7 @@ from loop.cli.cohort_shown import show
 from loop.cli.console import (
     ActorOption,
     JsonOption,
-    Progress,
+    ProgressBar,
     WorkspaceOption,
     acting,
     note,
@@ -235,7 +235,7 @@ def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> No
     from loop.labels.rehearsal import take_votes_file
 
     source, options, given = what
-    progress = Progress(f"import {options.name}", quiet=as_json)
+    progress = ProgressBar(f"import {options.name}", quiet=as_json)
     report = import_cohort(place, source, options, actor=who, watch=progress.track)
     counted = None
     if given:
@@ -258,7 +258,7 @@ def _rehearse(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> 
     from loop.labels.trial import trial
 
     source, options, given = what
-    progress = Progress(f"check {options.name}", quiet=as_json)
+    progress = ProgressBar(f"check {options.name}", quiet=as_json)
     found = rehearse_import(place, source, options, actor=who, watch=progress.track)
     counted = None
     if given:

@@ -151,7 +151,7 @@ def _pad(text: str, width: int, *, left: bool) -> str:
 
 
 @dataclass(slots=True)
-class Progress:
+class ProgressBar:
     """A bar on a terminal; elsewhere a line every few seconds; silent with --json."""
 
     label: str

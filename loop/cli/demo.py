@@ -27,7 +27,7 @@ _ENGINEER = Actor(name="demo engineer (simulated)", role="editor")
 _CLINICIAN = Actor(name="demo clinician (simulated)", role="reviewer")
 
 
-class Step(NamedTuple):
+class DemoStep(NamedTuple):
     """One version of the demo's prompt and how it did."""
 
     version: str
@@ -166,7 +166,7 @@ def _import(workspace: Workspace) -> list[str]:
     return lines
 
 
-def _measure(workspace: Workspace) -> Step:
+def _measure(workspace: Workspace) -> DemoStep:
     """Run the newest version on the dev cohort and hold it against the gates."""
     from loop.evaluate.evaluation import evaluate_run
     from loop.evaluate.protocol import register_protocol
@@ -176,23 +176,23 @@ def _measure(workspace: Workspace) -> Step:
     register_protocol(workspace, _ENGINEER)
     run = run_prompt(workspace, PROMPT, DEV)
     evaluation = evaluate_run(workspace, run.run_id)
-    return Step(
+    return DemoStep(
         evaluation.run.prompt, record_evaluation(workspace, evaluation, _ENGINEER)
     )
 
 
-def _rescored(workspace: Workspace, step: Step) -> Step:
+def _rescored(workspace: Workspace, step: DemoStep) -> DemoStep:
     """Score an earlier run on the newest reference, so that versions compare."""
     from loop.evaluate.evaluation import evaluate_run
 
-    return Step(step.version, evaluate_run(workspace, step.evaluation.run.run_id))
+    return DemoStep(step.version, evaluate_run(workspace, step.evaluation.run.run_id))
 
 
 def _revise(workspace: Workspace, number: int) -> Revision:
-    from loop.revise.revision import Request, revise
+    from loop.revise.revision import RevisionRequest, revise
 
     verdicts = bundled() / "labels" / "demo" / f"verdicts_{number}.yaml"
-    request = Request(
+    request = RevisionRequest(
         prompt=PROMPT, cohort=DEV, verdicts=verdicts, why=f"demo, round {number}"
     )
     return revise(workspace, request, _CLINICIAN)
@@ -200,7 +200,7 @@ def _revise(workspace: Workspace, number: int) -> Revision:
 
 def _story(revision: Revision) -> list[str]:
     """Return what a round did, in a few lines."""
-    from loop.revise.check import Progress
+    from loop.revise.check import TargetOutcome
 
     edits = sum(verdict.edits.count for verdict in revision.verdicts)
     lines = [f"{len(revision.verdicts)} verdicts ask for {edits} changes of wording"]
@@ -212,7 +212,7 @@ def _story(revision: Revision) -> list[str]:
     check = revision.check
     if check is not None:
         good = sum(
-            target.progress in (Progress.FIXED, Progress.IMPROVED)
+            target.progress in (TargetOutcome.FIXED, TargetOutcome.IMPROVED)
             for target in check.targets
         )
         lines.append(
@@ -230,11 +230,11 @@ def _story(revision: Revision) -> list[str]:
 
 def _summary(evaluation: Evaluation) -> str:
     """Return the verdict on one version in one line."""
-    from loop.evaluate.gates import Verdict
+    from loop.evaluate.gates import GateVerdict
     from loop.report.numbers import interval, share
 
     counts = ", ".join(
-        f"{evaluation.count(verdict)} {verdict.value}" for verdict in Verdict
+        f"{evaluation.count(verdict)} {verdict.value}" for verdict in GateVerdict
     )
     macro = evaluation.macro.score
     return (
@@ -244,7 +244,7 @@ def _summary(evaluation: Evaluation) -> str:
     )
 
 
-def _print_gates(steps: list[Step]) -> None:
+def _print_gates(steps: list[DemoStep]) -> None:
     """Print accuracy and gate of every label for each version."""
     from loop.report.numbers import share
 
@@ -283,7 +283,7 @@ def _write_page(workspace: Workspace, evaluation: Evaluation) -> Path:
     return page
 
 
-def _data(workspace: Workspace, steps: list[Step], page: Path) -> dict[str, Any]:
+def _data(workspace: Workspace, steps: list[DemoStep], page: Path) -> dict[str, Any]:
     from loop.report.data import evaluation_data
 
     return {

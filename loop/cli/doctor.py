@@ -31,7 +31,7 @@ OK, REMARK, BROKEN = "ok", "remark", "broken"
 _OLDEST = (3, 11)
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """What was found about one thing."""
 
     subject: str
@@ -72,22 +72,22 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: Diagnosis) -> None:
     first, *more = finding.text.splitlines()
     say(f"{finding.state:<7} {finding.subject:<12} {first}")
     for line in more:
         say(" " * 21 + line)
 
 
-def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
+def _examine(explicit: Path | None, engine: str | None) -> Iterator[Diagnosis]:
     """Yield the findings; what needs a workspace only where there is one."""
     yield _check_python()
     try:
         place = open_workspace(explicit)
     except WorkspaceError as error:
-        yield Finding("workspace", BROKEN, str(error))
+        yield Diagnosis("workspace", BROKEN, str(error))
         return
-    yield Finding("workspace", OK, str(place.root))
+    yield Diagnosis("workspace", OK, str(place.root))
     yield _check_private(place)
     yield _check_store(place)
     from loop.core.config import Config, read_config
@@ -95,7 +95,7 @@ def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
     try:
         config = read_config(place)
     except LoopError as error:
-        yield Finding("config", BROKEN, str(error))
+        yield Diagnosis("config", BROKEN, str(error))
         config = Config()
     else:
         yield _describe_config(place, config)
@@ -106,44 +106,44 @@ def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
         yield _open_engine(place, engine)
 
 
-def _check_python() -> Finding:
+def _check_python() -> Diagnosis:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < _OLDEST:
-        return Finding("python", BROKEN, f"{version}; ranloop needs 3.11 or newer")
-    return Finding("python", OK, f"{version}, {sys.executable}")
+        return Diagnosis("python", BROKEN, f"{version}; ranloop needs 3.11 or newer")
+    return Diagnosis("python", OK, f"{version}, {sys.executable}")
 
 
-def _check_private(workspace: Workspace) -> Finding:
+def _check_private(workspace: Workspace) -> Diagnosis:
     """Return whether the folder of clinical text is private and can be written."""
     folder = workspace.private
     if not folder.exists():
-        return Finding("private", OK, f"{folder} is made when it is needed")
+        return Diagnosis("private", OK, f"{folder} is made when it is needed")
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & 0o077:
         text = f"{folder} can be read by others. Close it:\nchmod 700 {folder}"
-        return Finding("private", BROKEN, text)
+        return Diagnosis("private", BROKEN, text)
     effective = os.access in os.supports_effective_ids
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=effective):
         text = f"{folder} cannot be written. Correct its owner, or:\nchmod 700 {folder}"
-        return Finding("private", BROKEN, text)
-    return Finding("private", OK, str(folder))
+        return Diagnosis("private", BROKEN, text)
+    return Diagnosis("private", OK, str(folder))
 
 
-def _check_store(workspace: Workspace) -> Finding:
+def _check_store(workspace: Workspace) -> Diagnosis:
     """Return whether the store of answers and runs can be used."""
     from loop.run.store import open_store
 
     if not os.path.exists(workspace.store):
-        return Finding("store", OK, f"{workspace.store} is made when it is needed")
+        return Diagnosis("store", OK, f"{workspace.store} is made when it is needed")
     try:
         with open_store(workspace) as store:
             runs = len(store.find_runs())
     except LoopError as error:
-        return Finding("store", BROKEN, str(error))
-    return Finding("store", OK, f"{workspace.store}, {runs} runs")
+        return Diagnosis("store", BROKEN, str(error))
+    return Diagnosis("store", OK, f"{workspace.store}, {runs} runs")
 
 
-def _describe_config(workspace: Workspace, config: Config) -> Finding:
+def _describe_config(workspace: Workspace, config: Config) -> Diagnosis:
     """Return which settings are set, and which hosts may receive case text."""
     hosts = ", ".join(config.hosts) or "none besides this machine"
     lines = [f"hosts that may receive case text: {hosts}"]
@@ -152,7 +152,7 @@ def _describe_config(workspace: Workspace, config: Config) -> Finding:
         lines.insert(0, f"{workspace.config} sets {fields or 'nothing'}")
     else:
         lines.insert(0, f"no {workspace.config}: defaults")
-    return Finding("config", OK, "\n".join(lines))
+    return Diagnosis("config", OK, "\n".join(lines))
 
 
 def _name_fields(data: object, name: str = "") -> Iterator[str]:
@@ -165,7 +165,7 @@ def _name_fields(data: object, name: str = "") -> Iterator[str]:
         yield name
 
 
-def _check_keys(config: Config) -> Iterator[Finding]:
+def _check_keys(config: Config) -> Iterator[Diagnosis]:
     """Yield whether the variables of API keys are set, never what to."""
     engines = config.engines
     named: dict[str, list[str]] = {}
@@ -174,23 +174,25 @@ def _check_keys(config: Config) -> Iterator[Finding]:
     for variable, schemes in named.items():
         state = "is set" if os.environ.get(variable) else "is not set"
         text = f"${variable} {state} (for {' and '.join(schemes)})"
-        yield Finding("API key", OK, text)
+        yield Diagnosis("API key", OK, text)
 
 
-def _check_vllm(workspace: Workspace, config: Config) -> Finding:
+def _check_vllm(workspace: Workspace, config: Config) -> Diagnosis:
     from loop.engines.vllm.environment import find_vllm
 
     try:
         found = find_vllm(config.engines.vllm.python, config=workspace.config)
     except LoopError as error:
-        return Finding("vLLM", REMARK, str(error))
-    return Finding("vLLM", OK, f"{found.distribution} {found.version}, {found.python}")
+        return Diagnosis("vLLM", REMARK, str(error))
+    return Diagnosis(
+        "vLLM", OK, f"{found.distribution} {found.version}, {found.python}"
+    )
 
 
-def _look_for_gpu() -> Finding:
+def _look_for_gpu() -> Diagnosis:
     """Return what ``nvidia-smi`` lists, where there is one."""
     if shutil.which("nvidia-smi") is None:
-        return Finding("GPU", REMARK, "none seen: there is no nvidia-smi")
+        return Diagnosis("GPU", REMARK, "none seen: there is no nvidia-smi")
     try:
         listed = subprocess.run(
             ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"],
@@ -200,21 +202,21 @@ def _look_for_gpu() -> Finding:
             timeout=20,
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return Finding("GPU", REMARK, "none seen: nvidia-smi does not answer")
-    return Finding("GPU", OK if listed else REMARK, listed or "none listed")
+        return Diagnosis("GPU", REMARK, "none seen: nvidia-smi does not answer")
+    return Diagnosis("GPU", OK if listed else REMARK, listed or "none listed")
 
 
-def _open_engine(workspace: Workspace, engine: str) -> Finding:
+def _open_engine(workspace: Workspace, engine: str) -> Diagnosis:
     """Return whether `engine` opens: that includes its start-up probe."""
     from loop.core.digests import digest_json
     from loop.engines.names import masked
-    from loop.run.asking import Asking, choose_engine, opened
+    from loop.run.asking import EngineOptions, choose_engine, opened
 
     try:
-        chosen = choose_engine(workspace, engine, Asking(tell=note))
+        chosen = choose_engine(workspace, engine, EngineOptions(tell=note))
         with opened(chosen.engine) as ready:
             digest = digest_json(ready.identity())
     except LoopError as error:
-        return Finding("engine", BROKEN, f"{masked(engine)}: {error}")
+        return Diagnosis("engine", BROKEN, f"{masked(engine)}: {error}")
     text = f"{engine} is there and does what it is asked; identity {digest[:12]}"
-    return Finding("engine", OK, text)
+    return Diagnosis("engine", OK, text)

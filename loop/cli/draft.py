@@ -12,7 +12,7 @@ from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
     JsonOption,
-    Progress,
+    ProgressBar,
     RoleOption,
     UnconstrainedOption,
     WorkspaceOption,
@@ -43,9 +43,9 @@ from loop.cli.revise import (
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
-    from loop.revise.checking import Side
+    from loop.revise.checking import CheckSide
     from loop.revise.drafted import Drafted
-    from loop.revise.merge import Choice
+    from loop.revise.merge import ConflictChoice
     from loop.run.task import Watch
 
 draft = typer.Typer(
@@ -259,13 +259,13 @@ def check(
     Interrupted and started again, it asks only for what is missing.
     """
     from loop.revise.checking import Examination, check_draft_ref
-    from loop.run.asking import Asking
+    from loop.run.asking import EngineOptions
     from loop.run.store import open_store
 
     place = open_workspace(workspace)
     how = Examination(
         engine=engine,
-        asking=Asking(allow_unconstrained=allow_unconstrained),
+        asking=EngineOptions(allow_unconstrained=allow_unconstrained),
         watch=_watch(quiet=as_json),
         cohort=cohort,
     )
@@ -279,8 +279,8 @@ def check(
         raise typer.Exit(GATE_EXIT)
 
 
-def _watch(*, quiet: bool) -> Callable[[Side], Watch]:
-    return lambda side: Progress(f"check, {side}", quiet=quiet).track
+def _watch(*, quiet: bool) -> Callable[[CheckSide], Watch]:
+    return lambda side: ProgressBar(f"check, {side}", quiet=quiet).track
 
 
 @draft.command("commit")
@@ -296,13 +296,13 @@ def commit(
     as_json: JsonOption = False,
 ) -> None:
     """Commit a checked draft as the next version."""
-    from loop.revise.decide import Decision, commit_checked
+    from loop.revise.decide import CommitDecision, commit_checked
     from loop.run.store import open_store
 
     if override and not why.strip():
         raise typer.BadParameter("--override needs --why: it stands in the ledger")
     place = open_workspace(workspace)
-    decision = Decision(why, why if override else "")
+    decision = CommitDecision(why, why if override else "")
     with open_store(place) as store:
         version = commit_checked(place, store, ref, acting(actor, role), decision)
     if as_json:
@@ -363,13 +363,13 @@ def rebase(
         raise typer.Exit(GATE_EXIT)
 
 
-def _choice(word: str) -> tuple[str, Choice]:
-    from loop.revise.merge import Choice
+def _choice(word: str) -> tuple[str, ConflictChoice]:
+    from loop.revise.merge import ConflictChoice
 
     name, _, side = word.rpartition("=")
-    if side not in tuple(Choice) or not name:
+    if side not in tuple(ConflictChoice) or not name:
         raise typer.BadParameter("write --resolve CONFLICT=ours or CONFLICT=theirs")
-    return name, Choice(side)
+    return name, ConflictChoice(side)
 
 
 @draft.command("discard")

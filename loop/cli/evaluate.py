@@ -79,7 +79,7 @@ def evaluate(
     """
     from loop.evaluate.certify import certify_evaluation
     from loop.evaluate.evaluation import evaluate_run
-    from loop.evaluate.gates import Verdict
+    from loop.evaluate.gates import GateVerdict
     from loop.evaluate.recording import record_evaluation
     from loop.report.data import comparison_data, evaluation_data
     from loop.report.evaluation_html import render_html
@@ -112,7 +112,7 @@ def evaluate(
         print_json(data)
     else:
         show_evaluation(result, change, chosen)
-    if certify_evaluation(result).verdict is not Verdict.PASS:
+    if certify_evaluation(result).verdict is not GateVerdict.PASS:
         raise typer.Exit(GATE_EXIT)
 
 
@@ -200,7 +200,7 @@ def show_selection(selection: Selection) -> None:
 
 def show_gates(evaluation: Evaluation) -> None:
     """Print one row per label, and under it why labels did not pass."""
-    from loop.evaluate.gates import Verdict
+    from loop.evaluate.gates import GateVerdict
     from loop.report.exclusions import shown_exclusions
 
     excluded = shown_exclusions(evaluation)
@@ -220,7 +220,7 @@ def show_gates(evaluation: Evaluation) -> None:
     missed = [
         result
         for result in evaluation.labels
-        if result.gate.verdict is not Verdict.PASS
+        if result.gate.verdict is not GateVerdict.PASS
     ]
     if missed:
         say()
@@ -312,8 +312,8 @@ def caveats(evaluation: Evaluation) -> list[str]:
 
 def verdict_line(evaluation: Evaluation) -> str:
     """Return the overall verdict with how many labels stand where."""
-    from loop.evaluate.gates import Verdict
+    from loop.evaluate.gates import GateVerdict
 
-    tally = ", ".join(f"{evaluation.count(v)} {v.value}" for v in Verdict)
+    tally = ", ".join(f"{evaluation.count(v)} {v.value}" for v in GateVerdict)
     line = f"gate: {evaluation.verdict.value} ({tally} of {len(evaluation.labels)})"
     return f"{line}; not all cases were run" if evaluation.not_run else line

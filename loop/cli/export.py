@@ -10,7 +10,7 @@ import typer
 from loop.cli.console import (
     ActorOption,
     JsonOption,
-    Progress,
+    ProgressBar,
     RoleOption,
     WorkspaceOption,
     acting,
@@ -70,15 +70,15 @@ def export(
     --cohort or --input the texts of those cases go into the folder named with --out.
     """
     from loop.release.export.origin import find_origin
-    from loop.release.export.records import ExportSpec, Target
+    from loop.release.export.records import ExportSpec, ExportTarget
     from loop.release.export.write import Act, write_export
 
-    target = _target(to, [target.value for target in Target])
-    _check(cohort, source, is_batch=Target(target).is_batch, why=why)
+    target = _target(to, [target.value for target in ExportTarget])
+    _check(cohort, source, is_batch=ExportTarget(target).is_batch, why=why)
     place = open_workspace(workspace)
     origin = find_origin(place, prompt, model)
     cases, screening = _cases(place, cohort, source, quiet=as_json)
-    spec = ExportSpec(origin=origin, target=Target(target), cases=cases)
+    spec = ExportSpec(origin=origin, target=ExportTarget(target), cases=cases)
     manifest = write_export(place, spec, out, Act(acting(actor, role), why))
     left_out = dict(screening.excluded) if screening else {}
     if as_json:
@@ -125,7 +125,7 @@ def _cases(
         found, screening = file_cases(place, source)
     else:
         return None, None
-    progress = Progress(f"export {found.origin}", quiet=quiet)
+    progress = ProgressBar(f"export {found.origin}", quiet=quiet)
     return replace(found, items=progress.track(found.items)), screening
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from loop.review.queue.records import QueueFilter, QueueItem
 
 
-class Layout(StrEnum):
+class OutputFormat(StrEnum):
     """How rows are printed."""
 
     TABLE = "table"
@@ -75,8 +75,8 @@ def failures(
         int | None, typer.Option("--limit", min=1, help="At most so many rows.")
     ] = None,
     layout: Annotated[
-        Layout, typer.Option("--format", help="How rows are printed.")
-    ] = Layout.TABLE,
+        OutputFormat, typer.Option("--format", help="How rows are printed.")
+    ] = OutputFormat.TABLE,
     text: Annotated[
         Show,
         typer.Option(
@@ -135,10 +135,10 @@ def failures(
     found = found._replace(rows=found.rows[:limit])
     beside = _beside(found, _texts(place, found, text), items)
     rows = [_row(row) | beside[row.case_id, row.label] for row in found.rows]
-    if as_json or layout is Layout.JSON:
+    if as_json or layout is OutputFormat.JSON:
         shown = {"run": found.run_id, "cohort": found.cohort, "total": total}
         print_json({**shown, "rows": rows})
-    elif layout is Layout.CSV:
+    elif layout is OutputFormat.CSV:
         # Line ends of a terminal; in the cells they are spelled out already.
         table = failures_table(found, beside).replace("\r\n", "\n")
         say(table.removesuffix("\n"))
@@ -153,21 +153,21 @@ def _filter(
     reviewers: Sequence[str] | None,
 ) -> QueueFilter:
     from loop.core.errors import DataError
-    from loop.review.queue.records import Progress, QueueFilter, Section
+    from loop.review.queue.records import QueueFilter, ReviewStatus, TextSection
 
     plain = [name for name in statuses or () if name != "reserved"]
     try:
         return QueueFilter(
-            sections=frozenset(map(Section, sections or ())),
+            sections=frozenset(map(TextSection, sections or ())),
             text=search,
             reviewers=frozenset(reviewers or ()),
-            progress=frozenset(map(Progress, plain)),
+            progress=frozenset(map(ReviewStatus, plain)),
             reserved=True if "reserved" in (statuses or ()) else None,
         )
     except ValueError as error:
         raise DataError(
-            f"{error}. Sections are {', '.join(Section)}; a status is one of "
-            f"{', '.join(Progress)}, reserved."
+            f"{error}. Sections are {', '.join(TextSection)}; a status is one of "
+            f"{', '.join(ReviewStatus)}, reserved."
         ) from error
 
 
@@ -201,12 +201,14 @@ def _narrowed(
 
 def _kinds(names: Sequence[str] | None) -> list[Any] | None:
     from loop.core.errors import DataError
-    from loop.evaluate.failures import Kind
+    from loop.evaluate.failures import FailureKind
 
     try:
-        return [Kind(name.replace("-", "_")) for name in names] if names else None
+        return (
+            [FailureKind(name.replace("-", "_")) for name in names] if names else None
+        )
     except ValueError as error:
-        known = ", ".join(Kind)
+        known = ", ".join(FailureKind)
         raise DataError(f"{error}. Use one of {known}.") from error
 
 

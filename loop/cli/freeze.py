@@ -13,7 +13,7 @@ from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
     JsonOption,
-    Progress,
+    ProgressBar,
     RoleOption,
     UnconstrainedOption,
     WorkspaceOption,
@@ -91,18 +91,18 @@ def freeze(
     Exits with 100 when a gate stopped it: then nothing was released.
     """
     from loop.release.candidate import FreezeRequest
-    from loop.release.freeze import Desk
+    from loop.release.freeze import FreezeContext
     from loop.release.freeze import freeze as freeze_release
     from loop.report.release.documents import render_documents
     from loop.report.templates import template_folder
-    from loop.run.asking import Asking
+    from loop.run.asking import EngineOptions
 
     if not why.strip():
         raise typer.BadParameter("--why needs a reason: it stands in the ledger")
     place = open_workspace(workspace)
     who = acting(actor, role)
     folder = template_folder(place)
-    desk = Desk(
+    desk = FreezeContext(
         workspace=place,
         actor=who,
         signing=_signing(place, [f"{who.name}:{meaning}", *(sign or [])]),
@@ -114,7 +114,7 @@ def freeze(
         cohort=cohort,
         holdout=holdout,
         engine=engine,
-        asking=Asking(allow_unconstrained=allow_unconstrained, tell=note),
+        asking=EngineOptions(allow_unconstrained=allow_unconstrained, tell=note),
         why=why,
         meaning=meaning,
         override=override,
@@ -182,7 +182,7 @@ def _progress(task: Task, *, quiet: bool) -> Watch:
     """Return what shows how far a run of the freeze is."""
     spec = task.spec
     title = f"{spec.prompt} on {spec.cohort}"
-    return Progress(title, total=task.total, quiet=quiet).track
+    return ProgressBar(title, total=task.total, quiet=quiet).track
 
 
 def _claimed(claim: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from loop.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from loop.core.ledger import Entry
+    from loop.core.ledger import LedgerEntry
     from loop.evaluate.history import VersionScore
     from loop.prompts.history import VersionHistory
 
@@ -144,7 +144,7 @@ def _tried(drafts: Sequence[VersionScore]) -> str:
     return f"drafts tried: {len(drafts)} ({told})"
 
 
-def _event(event: Entry) -> str:
+def _event(event: LedgerEntry) -> str:
     return f"#{event.seq} {event.time} {event.action} by {event.actor}: {event.reason}"
 
 

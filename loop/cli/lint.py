@@ -34,7 +34,7 @@ def lint(
     """Check a prompt version or draft; exits with 1 if it has errors."""
     from loop.labels.taxonomy import read_taxonomy
     from loop.prompts.catalog import read_version
-    from loop.prompts.lint import Level, lint_version
+    from loop.prompts.lint import LintLevel, lint_version
 
     place = open_workspace(workspace)
     version = read_version(place, prompt)
@@ -47,7 +47,7 @@ def lint(
         for one in found:
             say(f"{one.level}: {one.where}: {one.message}")
         say(f"{version.ref}: {len(found)} findings" if found else f"{version.ref}: ok")
-    if any(one.level is Level.ERROR for one in found):
+    if any(one.level is LintLevel.ERROR for one in found):
         raise typer.Exit(1)
 
 

@@ -11,7 +11,7 @@ import typer
 from loop.cli.console import (
     ActorOption,
     JsonOption,
-    Progress,
+    ProgressBar,
     UnconstrainedOption,
     WorkspaceOption,
     acting,
@@ -26,8 +26,8 @@ from loop.cli.console import (
 if TYPE_CHECKING:
     from loop.core.ledger import Actor
     from loop.core.paths import Workspace
-    from loop.evaluate.matrix.records import Cell, Column, Matrix
-    from loop.evaluate.matrix.runs import Asked, Request
+    from loop.evaluate.matrix.records import EngineColumn, Matrix, MatrixCell
+    from loop.evaluate.matrix.runs import EngineRun, MatrixRequest
     from loop.run.execute import RunSummary
     from loop.run.task import Task, Watch
 
@@ -91,8 +91,8 @@ def matrix(
     stored already are not asked again. An engine that fails keeps its column with the
     reason; the exit code is then 1. Gates are shown, not decided: see `evaluate`.
     """
-    from loop.evaluate.matrix.runs import Request, name_runs, read_matrix
-    from loop.run.asking import Asking
+    from loop.evaluate.matrix.runs import MatrixRequest, name_runs, read_matrix
+    from loop.run.asking import EngineOptions
 
     place = open_workspace(workspace)
     for path in (html, markdown, csv):
@@ -101,11 +101,11 @@ def matrix(
     # What `latest` names is settled before new runs are made.
     asked = name_runs(place, run or ())
     if engine:
-        request = Request(
+        request = MatrixRequest(
             *_wanted(prompt, cohort),
             engines=_once(engine),
             limit=limit,
-            asking=Asking(tell=note, allow_unconstrained=allow_unconstrained),
+            asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
         )
         answers = _ask(place, request, asked, reference, acting(actor), quiet=as_json)
         asked = [*answers, *asked]
@@ -142,13 +142,13 @@ def _once(engines: Sequence[str]) -> tuple[str, ...]:
 
 def _ask(
     workspace: Workspace,
-    request: Request,
-    named: Sequence[Asked],
+    request: MatrixRequest,
+    named: Sequence[EngineRun],
     reference: int | None,
     actor: Actor,
     *,
     quiet: bool,
-) -> list[Asked]:
+) -> list[EngineRun]:
     """Run the engines one after the other, with progress and a line for each."""
     from loop.evaluate.matrix.runs import ask_engines, check_before
     from loop.evaluate.protocol import register_protocol
@@ -161,7 +161,7 @@ def _ask(
     def watch(task: Task) -> Watch:
         # An engine's name may hold what a progress bar takes for markup.
         note(f"asking {task.spec.engine}")
-        return Progress("cases", total=task.total, quiet=quiet).track
+        return ProgressBar("cases", total=task.total, quiet=quiet).track
 
     def done(engine: str, summary: RunSummary) -> None:
         note(
@@ -235,7 +235,7 @@ def _say_wrapped(lead: str, text: str) -> None:
         say((" " * len(lead) if number else lead) + line)
 
 
-def _show_block(matrix: Matrix, columns: Sequence[Column]) -> None:
+def _show_block(matrix: Matrix, columns: Sequence[EngineColumn]) -> None:
     """Print one table of a few engines."""
     places = [matrix.columns.index(column) for column in columns]
     filled = sum(column.evaluation is not None for column in columns)
@@ -259,7 +259,7 @@ def _cut(name: str, width: int | None) -> str:
     return f"{name[: width - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 
-def _shown(cell: Cell | None) -> str:
+def _shown(cell: MatrixCell | None) -> str:
     """Return one cell in 17 characters: mark, accuracy and interval."""
     from loop.report.matrix.text import sign
     from loop.report.numbers import NOT_ESTIMABLE, share
@@ -278,7 +278,9 @@ def _span(low: float, high: float) -> str:
     )
 
 
-def _facts(matrix: Matrix, columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
+def _facts(
+    matrix: Matrix, columns: Sequence[EngineColumn]
+) -> Iterator[tuple[str, ...]]:
     """Yield the rows about whole engines."""
     from loop.report.numbers import NOT_ESTIMABLE
 
@@ -287,10 +289,10 @@ def _facts(matrix: Matrix, columns: Sequence[Column]) -> Iterator[tuple[str, ...
         yield (name, "", *(facts.get(name, NOT_ESTIMABLE) for facts in told))
 
 
-def _engine_facts(matrix: Matrix, column: Column) -> dict[str, str]:
+def _engine_facts(matrix: Matrix, column: EngineColumn) -> dict[str, str]:
     """Return what is told of one engine; nothing when it has no run."""
     from loop.core.records import Status
-    from loop.evaluate.matrix.records import Standing
+    from loop.evaluate.matrix.records import EngineRank
     from loop.report.matrix.words import tally
     from loop.report.numbers import share
 
@@ -311,7 +313,7 @@ def _engine_facts(matrix: Matrix, column: Column) -> dict[str, str]:
         f"labels at {matrix.protocol.accuracy:g}": str(matrix.at_threshold(column)),
         "  on thin evidence": str(thin),
         "pass/fail/insuff.": tally(matrix, column),
-        "best or tied": str(matrix.count(column, Standing.BEST)),
+        "best or tied": str(matrix.count(column, EngineRank.BEST)),
         "macro-F1": f1,
         "mean accuracy": left,
         "  unc. as absent": absent,

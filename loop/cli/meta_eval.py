@@ -147,7 +147,12 @@ def meta_eval(
     the mean of the raters and each one; which of two metrics agrees better; and the
     ceiling that raters set. Works on RadPref, or on any scores and ratings.
     """
-    from loop.cli.meta_eval_inputs import Meant, Request, Texts, evaluate
+    from loop.cli.meta_eval_inputs import (
+        MetaEvaluationRequest,
+        ResamplingOptions,
+        TextScoringOptions,
+        evaluate,
+    )
     from loop.cli.score_inputs import find_place
 
     if (ratings is None) == (radpref is None):
@@ -162,21 +167,23 @@ def meta_eval(
     outputs = (html, markdown, svg, per_case)
     read = [one for one in (*paths, ratings, radpref) if one is not None]
     _check_outputs([one for one in outputs if one is not None], read, place)
-    request = Request(
+    request = MetaEvaluationRequest(
         scores=paths,
         ratings=ratings,
         radpref=radpref,
         scale=scale,
         metrics=tuple(metric or ()),
         lower=tuple(lower or ()),
-        texts=Texts(
+        texts=TextScoringOptions(
             metrics=tuple(metric or ()),
             extractor=extractor,
             release=release,
             engine=engine,
             bertscore_model=bertscore_model,
         ),
-        meant=Meant(resamples=resamples, permutations=permutations, seed=seed),
+        meant=ResamplingOptions(
+            resamples=resamples, permutations=permutations, seed=seed
+        ),
         quiet=as_json,
     )
     found = evaluate(request, place)

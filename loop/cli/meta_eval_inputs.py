@@ -25,7 +25,7 @@ _DESCRIBES = "describes and does not grade; taken as higher is better"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class TextScoringOptions:
     """How texts are scored, where there are no scores."""
 
     metrics: tuple[str, ...]
@@ -35,7 +35,7 @@ class Texts:
     bertscore_model: Path | None
 
 
-class Meant(NamedTuple):
+class ResamplingOptions(NamedTuple):
     """How much is drawn, and from which seed."""
 
     resamples: int
@@ -44,7 +44,7 @@ class Meant(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class MetaEvaluationRequest:
     """What is compared with what."""
 
     scores: tuple[Path, ...]
@@ -57,12 +57,12 @@ class Request:
     scale: tuple[float, float] | None
     metrics: tuple[str, ...]
     lower: tuple[str, ...]
-    texts: Texts
-    meant: Meant
+    texts: TextScoringOptions
+    meant: ResamplingOptions
     quiet: bool
 
 
-class Found(NamedTuple):
+class MetaEvaluationResult(NamedTuple):
     """What came of it."""
 
     document: MetaDocument
@@ -70,13 +70,15 @@ class Found(NamedTuple):
     """Scores, where texts were scored."""
 
 
-class _Scored(NamedTuple):
+class _ScoredTexts(NamedTuple):
     table: ScoreTable
     sheet: ScoreSheet | None = None
     notes: tuple[str, ...] = ()
 
 
-def evaluate(request: Request, workspace: Workspace | None) -> Found:
+def evaluate(
+    request: MetaEvaluationRequest, workspace: Workspace | None
+) -> MetaEvaluationResult:
     """Return how well the metrics of `request` agree with its raters.
 
     Raises
@@ -109,10 +111,10 @@ def evaluate(request: Request, workspace: Workspace | None) -> Found:
         files=_files(request, rated),
         notes=tuple(notes),
     )
-    return Found(document, scored.sheet)
+    return MetaEvaluationResult(document, scored.sheet)
 
 
-def _ratings(request: Request, rated: RadPref | None) -> Ratings:
+def _ratings(request: MetaEvaluationRequest, rated: RadPref | None) -> Ratings:
     if rated is not None:
         return rated.ratings
     if request.ratings is None:
@@ -121,8 +123,8 @@ def _ratings(request: Request, rated: RadPref | None) -> Ratings:
 
 
 def _scored(
-    request: Request, rated: RadPref | None, workspace: Workspace | None
-) -> _Scored:
+    request: MetaEvaluationRequest, rated: RadPref | None, workspace: Workspace | None
+) -> _ScoredTexts:
     if request.scores or rated is None:
         known = {
             name: known_metric(metric, request.lower)
@@ -135,7 +137,7 @@ def _scored(
         }
         table = read_scores(request.scores, known, wanted=request.metrics)
         _check_lower(table, request.lower)
-        return _grading(_Scored(table), request)
+        return _grading(_ScoredTexts(table), request)
     # Reading texts needs engines, and pandas: heavy for who brings scores.
     from loop.cli.meta_eval_texts import score_texts
 
@@ -146,7 +148,7 @@ def _scored(
     )
     table = replace(scored.table, metrics=metrics)
     _check_lower(table, request.lower)
-    return _grading(_Scored(table, scored.sheet, scored.notes), request)
+    return _grading(_ScoredTexts(table, scored.sheet, scored.notes), request)
 
 
 def _check_lower(table: ScoreTable, lower: Sequence[str]) -> None:
@@ -177,7 +179,7 @@ def known_metric(
     )
 
 
-def _grading(scored: _Scored, request: Request) -> _Scored:
+def _grading(scored: _ScoredTexts, request: MetaEvaluationRequest) -> _ScoredTexts:
     """Leave out what only describes, unless it was named."""
     table = scored.table
     kept = [
@@ -198,16 +200,18 @@ def _grading(scored: _Scored, request: Request) -> _Scored:
         f"Left out, because they describe and do not grade: {', '.join(dropped)}. "
         "Name one with --metric to see it."
     )
-    return _Scored(grading, scored.sheet, (*scored.notes, said))
+    return _ScoredTexts(grading, scored.sheet, (*scored.notes, said))
 
 
-def _source(request: Request) -> str:
+def _source(request: MetaEvaluationRequest) -> str:
     if request.ratings is not None:
         return request.ratings.name
     return "RadPref"
 
 
-def _files(request: Request, rated: RadPref | None) -> tuple[tuple[str, str], ...]:
+def _files(
+    request: MetaEvaluationRequest, rated: RadPref | None
+) -> tuple[tuple[str, str], ...]:
     named = () if request.ratings is None else (request.ratings,)
     read = tuple((path.name, _digest(path)) for path in (*named, *request.scores))
     return (*(rated.files if rated else ()), *read)

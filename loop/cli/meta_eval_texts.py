@@ -8,15 +8,15 @@ import numpy as np
 import typer
 
 from loop.cli.console import note
-from loop.cli.meta_eval_inputs import Texts
+from loop.cli.meta_eval_inputs import TextScoringOptions
 from loop.cli.score_inputs import material
-from loop.cli.score_labels import Wish, read_labels
+from loop.cli.score_labels import ExtractorOptions, read_labels
 from loop.core.paths import Workspace
 from loop.experts.radpref import RadPref
 from loop.experts.scores import ScoredMetric, ScoreTable
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.report.score.build import Read
-from loop.run.asking import Asking
+from loop.run.asking import EngineOptions
 from loop.score.grading import ungraded
 from loop.score.joining import join_texts
 from loop.score.metric import MetricOptions
@@ -35,7 +35,11 @@ class ScoredTexts(NamedTuple):
 
 
 def score_texts(
-    rated: RadPref, texts: Texts, workspace: Workspace | None, *, quiet: bool
+    rated: RadPref,
+    texts: TextScoringOptions,
+    workspace: Workspace | None,
+    *,
+    quiet: bool,
 ) -> ScoredTexts:
     """Return every metric's value of every candidate.
 
@@ -74,7 +78,7 @@ def score_texts(
     return ScoredTexts(tabulate(sheet), sheet, notes)
 
 
-def _refuse_extractor(texts: Texts) -> None:
+def _refuse_extractor(texts: TextScoringOptions) -> None:
     """Refuse options that would do nothing."""
     if any(one is not None for one in (texts.extractor, texts.release, texts.engine)):
         raise typer.BadParameter(
@@ -87,19 +91,19 @@ def _read(
     workspace: Workspace | None,
     joined: Joined,
     taxonomy: Taxonomy,
-    texts: Texts,
+    texts: TextScoringOptions,
     *,
     quiet: bool,
 ) -> Read:
     """Return the labels of both sides, read as the user wishes."""
-    wish = Wish(
+    wish = ExtractorOptions(
         version=texts.extractor,
         release=texts.release,
         engine=texts.engine,
         also=None,
         also_engine="rules",
         bias=None,
-        asking=Asking(tell=note),
+        asking=EngineOptions(tell=note),
     )
     return read_labels(workspace, joined, taxonomy, wish, NoFinding.RAN, quiet=quiet)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from loop.core.paths import Workspace
-    from loop.evaluate.plan import Plan
+    from loop.evaluate.plan import SampleSizePlan
 
 CsvOption = Annotated[
     Path | None,
@@ -85,7 +85,7 @@ def _plan(
     run: str | None,
     cohort: str | None,
     supposed: Sequence[float] | None,
-) -> Plan:
+) -> SampleSizePlan:
     from loop.evaluate.plan import CANDIDATES, find_planned_run, plan_cohort
 
     candidates = tuple(dict.fromkeys(supposed or CANDIDATES))
@@ -99,7 +99,7 @@ def _plan(
     return plan_cohort(workspace, where, record, candidates=candidates)
 
 
-def show_plan(plan: Plan) -> None:
+def show_plan(plan: SampleSizePlan) -> None:
     """Print the tables, what can never be certified, what to collect, and caveats."""
     from loop.report.plan_text import (
         collect_lines,

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from loop.review.reading.adjudication import Adjudicated
     from loop.review.reading.disputes import Dispute, Disputes
     from loop.review.reading.plans import ReadingPlan
-    from loop.review.reading.progress import Progress
+    from loop.review.reading.progress import ReadingProgress
     from loop.review.reading.publication import Published
-    from loop.review.reading.sheet import Sheet
+    from loop.review.reading.sheet import ReadingSheet
 
 
-def say_progress(progress: Progress) -> None:
+def say_progress(progress: ReadingProgress) -> None:
     """Print one line per reader, and what does not count."""
     if progress.readers:
         print_table(
@@ -62,7 +62,7 @@ def say_progress(progress: Progress) -> None:
         )
 
 
-def progress_data(progress: Progress) -> dict[str, Any]:
+def progress_data(progress: ReadingProgress) -> dict[str, Any]:
     """Return `progress` for ``--json``."""
     return {
         **asdict(progress),
@@ -91,7 +91,7 @@ def plans_data(plans: Mapping[str, ReadingPlan]) -> list[dict[str, Any]]:
     return [asdict(plan) for plan in plans.values()]
 
 
-def say_sheet(sheet: Sheet) -> None:
+def say_sheet(sheet: ReadingSheet) -> None:
     """Print a case as its reader may see it."""
     say(sheet.case_id)
     say()
@@ -102,7 +102,7 @@ def say_sheet(sheet: Sheet) -> None:
     say(f"open: {', '.join(sheet.open_labels) or 'nothing, the case is complete'}")
 
 
-def sheet_data(sheet: Sheet) -> dict[str, Any]:
+def sheet_data(sheet: ReadingSheet) -> dict[str, Any]:
     """Return `sheet` for ``--json``."""
     return {
         "case_id": sheet.case_id,

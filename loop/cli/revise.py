@@ -13,7 +13,7 @@ from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
     JsonOption,
-    Progress,
+    ProgressBar,
     RoleOption,
     UnconstrainedOption,
     WorkspaceOption,
@@ -83,26 +83,26 @@ def revise(
 
     Exits with 100 when the result stayed a draft.
     """
-    from loop.revise.revision import Request
+    from loop.revise.revision import RevisionRequest
     from loop.revise.revision import revise as revise_prompt
-    from loop.run.asking import Asking
+    from loop.run.asking import EngineOptions
 
     if override and not why.strip():
         raise typer.BadParameter("--override needs --why: it stands in the ledger")
     place = open_workspace(workspace)
-    request = Request(
+    request = RevisionRequest(
         prompt=prompt,
         cohort=cohort,
         verdicts=verdicts,
         kept=named_verdicts(place, prompt, cohort, verdict or (), every=kept),
         engine=engine,
-        asking=Asking(allow_unconstrained=allow_unconstrained),
+        asking=EngineOptions(allow_unconstrained=allow_unconstrained),
         contract=contract,
         why=why.strip(),
         override=why.strip() if override else "",
         keep_draft=keep_draft,
     )
-    progress = Progress("revise", quiet=as_json)
+    progress = ProgressBar("revise", quiet=as_json)
     revision = revise_prompt(place, request, acting(actor, role), watch=progress.track)
     if as_json:
         print_json(_data(revision))

@@ -10,7 +10,7 @@ import typer
 from loop.cli.console import (
     ActorOption,
     JsonOption,
-    Progress,
+    ProgressBar,
     UnconstrainedOption,
     WorkspaceOption,
     acting,
@@ -112,7 +112,7 @@ def run(
     from loop.cli.run_release import find_wanted, is_released_engine, warn_of_engine
     from loop.core.config import read_config
     from loop.evaluate.protocol import register_protocol
-    from loop.run.asking import Asking
+    from loop.run.asking import EngineOptions
     from loop.run.task import prepare_run, run_draws
 
     if (prompt is None) == (release is None):
@@ -129,7 +129,7 @@ def run(
         )
         return
     _check(wanted.engine, repeats=repeats, batch=batch)
-    asking = Asking(
+    asking = EngineOptions(
         **wanted.parameters,
         allow_unconstrained=allow_unconstrained,
         batch=batch,
@@ -145,7 +145,7 @@ def run(
     )
     # What will be claimed stands in the ledger before the first answer exists.
     register_protocol(place, acting(actor))
-    progress = Progress(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
+    progress = ProgressBar(f"run {task.spec.prompt}", total=task.total, quiet=as_json)
     if not as_json:
         say(f"{task.spec.prompt} on {cohort} with {task.spec.engine}")
     summaries = []

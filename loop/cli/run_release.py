@@ -16,7 +16,7 @@ ENGINE = "rules"
 """Engine that is asked where neither the command nor a release names one."""
 
 
-class Wanted(NamedTuple):
+class RunRequest(NamedTuple):
     """What a command asks for, before it is prepared."""
 
     prompt: str | PromptVersion
@@ -34,7 +34,7 @@ def find_wanted(
     release: str | None,
     engine: str | None,
     parameters: Mapping[str, Any],
-) -> Wanted:
+) -> RunRequest:
     """Return what to ask of what; a release is verified first.
 
     Parameters
@@ -48,7 +48,7 @@ def find_wanted(
         The release does not hold.
     """
     if release is None:
-        return Wanted(prompt or "", engine or ENGINE, parameters)
+        return RunRequest(prompt or "", engine or ENGINE, parameters)
     from loop.release.load import load_release
 
     found = load_release(place, release)
@@ -58,7 +58,7 @@ def find_wanted(
         for name in ("temperature", "max_tokens", "seed")
         if name in frozen["parameters"]
     }
-    return Wanted(
+    return RunRequest(
         prompt=found.version,
         engine=engine or str(frozen["name"]),
         parameters={**known, **parameters},

@@ -34,7 +34,7 @@ class EmptyLabel(StrEnum):
     ONE = "one"
 
 
-class NoFindingPolicy(StrEnum):
+class NoFindingOption(StrEnum):
     """Where "No Finding" comes from."""
 
     RAN = "ran"
@@ -163,9 +163,9 @@ def score(
         typer.Option("--zero-division", help="What a label counts that nobody has."),
     ] = EmptyLabel.SKIP,
     no_finding: Annotated[
-        NoFindingPolicy,
+        NoFindingOption,
         typer.Option("--no-finding", help="Derive No Finding, or read it as given."),
-    ] = NoFindingPolicy.RAN,
+    ] = NoFindingOption.RAN,
     resamples: Annotated[
         int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
     ] = 10_000,
@@ -218,7 +218,7 @@ def score(
     workspace the shipped extractor is used.
     """
     from loop.cli.score_inputs import (
-        Given,
+        ScoreInputs,
         add_rated_file,
         check_given,
         find_place,
@@ -228,13 +228,13 @@ def score(
         read_points,
         read_policy,
     )
-    from loop.cli.score_labels import Wish, read_labels
+    from loop.cli.score_labels import ExtractorOptions, read_labels
     from loop.cli.score_shown import show_metrics, show_score
     from loop.cli.score_written import check_out, write_documents
     from loop.labels.taxonomy import read_taxonomy
     from loop.report.score.build import Counting, build_document
     from loop.report.score.data import score_data
-    from loop.run.asking import Asking
+    from loop.run.asking import EngineOptions
     from loop.score.metric import MetricOptions
     from loop.score.reading.options import ReadingOptions
     from loop.score.records import Conventions, NoFinding, Uncertain
@@ -242,7 +242,7 @@ def score(
     if list_metrics:
         show_metrics(as_json=as_json)
         return
-    given = Given(
+    given = ScoreInputs(
         reference=reference,
         candidates=(*(files or ()), *(candidate or ())),
         pairs=pairs,
@@ -282,14 +282,14 @@ def score(
     place = find_place(workspace)
     if out is not None:
         check_out(out, place)
-    wish = Wish(
+    wish = ExtractorOptions(
         version=extractor,
         release=release,
         engine=engine,
         also=also,
         also_engine=also_engine,
         bias=bias,
-        asking=Asking(tell=note, allow_unconstrained=allow_unconstrained),
+        asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
     )
     taxonomy = read_taxonomy(material(place).labels)
     joined = join_given(given, taxonomy, reading)

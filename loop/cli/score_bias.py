@@ -11,7 +11,7 @@ from loop.core.paths import Workspace
 from loop.stats.confusion import Confusion
 
 if TYPE_CHECKING:
-    from loop.cli.run_release import Wanted
+    from loop.cli.run_release import RunRequest
     from loop.release.load import Release
     from loop.run.store import RunRecord
     from loop.score.records import ExtractorFacts
@@ -29,7 +29,7 @@ class Errors(NamedTuple):
 
 
 def read_errors(
-    place: Workspace | None, wanted: Wanted, facts: ExtractorFacts, bias: str
+    place: Workspace | None, wanted: RunRequest, facts: ExtractorFacts, bias: str
 ) -> Errors:
     """Return what the extractor got wrong on its dev cohort.
 
@@ -56,7 +56,7 @@ def read_errors(
 
 
 def _measured(
-    place: Workspace | None, wanted: Wanted, facts: ExtractorFacts, bias: str
+    place: Workspace | None, wanted: RunRequest, facts: ExtractorFacts, bias: str
 ) -> Errors:
     """Return the errors that the release, or a run, has."""
     if bias == AUTO and wanted.release is not None:

@@ -24,7 +24,7 @@ from loop.score.records import Joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ScoreInputs:
     """Where the rows to score are."""
 
     reference: Path | None
@@ -36,7 +36,7 @@ class Given:
     ratings: Path | None
 
 
-def check_given(given: Given) -> None:
+def check_given(given: ScoreInputs) -> None:
     """Refuse what cannot be scored together.
 
     Raises
@@ -121,7 +121,9 @@ def read_metrics(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def join_given(given: Given, taxonomy: Taxonomy, options: ReadingOptions) -> Joined:
+def join_given(
+    given: ScoreInputs, taxonomy: Taxonomy, options: ReadingOptions
+) -> Joined:
     """Return the pairs, joined by id.
 
     Raises
@@ -147,14 +149,14 @@ def join_given(given: Given, taxonomy: Taxonomy, options: ReadingOptions) -> Joi
     return join_files(given.reference, files, taxonomy, options=options)
 
 
-def read_points(given: Given) -> Ratings | None:
+def read_points(given: ScoreInputs) -> Ratings | None:
     """Return the experts' points; None where there are none."""
     if given.radpref is not None:
         return read_radpref(given.radpref).ratings
     return None if given.ratings is None else read_ratings(given.ratings)
 
 
-def add_rated_file(joined: Joined, given: Given) -> Joined:
+def add_rated_file(joined: Joined, given: ScoreInputs) -> Joined:
     """Return `joined` with the file of points among its files, once it was read."""
     if given.ratings is None:
         return joined

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import typer
 
-from loop.cli.console import Progress, note
-from loop.cli.run_release import Wanted, find_wanted
+from loop.cli.console import ProgressBar, note
+from loop.cli.run_release import RunRequest, find_wanted
 from loop.cli.score_bias import read_errors
 from loop.cli.score_inputs import material
 from loop.core.errors import DataError
@@ -21,7 +21,7 @@ from loop.prompts.catalog import list_versions, read_aliases
 from loop.release.released import list_releases
 from loop.report.numbers import listed
 from loop.report.score.build import Read
-from loop.run.asking import Asking
+from loop.run.asking import EngineOptions
 from loop.score.extractor import Extractor
 from loop.score.grading import grade
 from loop.score.records import Joined, NoFinding
@@ -33,7 +33,7 @@ _ALIAS = "production"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ExtractorOptions:
     """What the command line says of extractors."""
 
     version: str | None
@@ -44,13 +44,13 @@ class Wish:
 
     also_engine: str | None
     bias: str | None
-    asking: Asking
+    asking: EngineOptions
 
 
-class Choice(NamedTuple):
+class ExtractorChoice(NamedTuple):
     """An extractor, and why it is that one."""
 
-    wanted: Wanted
+    wanted: RunRequest
     why: str
     """Empty where it was named."""
 
@@ -59,7 +59,7 @@ def read_labels(
     place: Workspace | None,
     joined: Joined,
     taxonomy: Taxonomy,
-    wish: Wish,
+    wish: ExtractorOptions,
     no_finding: NoFinding,
     *,
     quiet: bool,
@@ -93,14 +93,14 @@ def read_labels(
             note(
                 f"labels read by {extractor.facts.ref}, engine {extractor.facts.engine}"
             )
-            track = Progress("texts", quiet=quiet).track
+            track = ProgressBar("texts", quiet=quiet).track
             graded = grade(joined, taxonomy, extractor, no_finding, watch=track)
             remarks += engine_remarks(choice.wanted, extractor)
         if errors is not None:
             remarks.append(found.source)
         if other is not None and also is not None:
             note(f"read again by {other.facts.ref}, engine {other.facts.engine}")
-            track = Progress("texts", quiet=quiet).track
+            track = ProgressBar("texts", quiet=quiet).track
             second = grade(joined, taxonomy, other, no_finding, watch=track)
             remarks += engine_remarks(also, other)
     return Read(
@@ -112,7 +112,7 @@ def read_labels(
     )
 
 
-def choose(place: Workspace | None, wish: Wish) -> Choice:
+def choose(place: Workspace | None, wish: ExtractorOptions) -> ExtractorChoice:
     """Return the extractor that was named, else the newest release, else an alias.
 
     Raises
@@ -127,7 +127,7 @@ def choose(place: Workspace | None, wish: Wish) -> Choice:
     here = material(place)
     given: Mapping[str, Any] = {}
     if wish.version is not None or wish.release is not None:
-        return Choice(
+        return ExtractorChoice(
             find_wanted(here, wish.version, wish.release, wish.engine, given), ""
         )
     held = [
@@ -138,7 +138,7 @@ def choose(place: Workspace | None, wish: Wish) -> Choice:
     if held:
         name = held[-1].name
         why = f"Extractor: {name}, the newest release that was not withdrawn."
-        return Choice(find_wanted(here, None, name, wish.engine, given), why)
+        return ExtractorChoice(find_wanted(here, None, name, wish.engine, given), why)
     aliased = read_aliases(here, PROMPT).get(_ALIAS)
     if aliased is None and not list_versions(here, PROMPT):
         raise DataError(
@@ -148,15 +148,17 @@ def choose(place: Workspace | None, wish: Wish) -> Choice:
     ref = f"{PROMPT}@{aliased or 'latest'}"
     what = f"the alias {_ALIAS}" if aliased else "the newest version"
     why = f"Extractor: {what} of {PROMPT}; there is no release of it here."
-    return Choice(find_wanted(here, ref, None, wish.engine, given), why)
+    return ExtractorChoice(find_wanted(here, ref, None, wish.engine, given), why)
 
 
-def _open(place: Workspace | None, wanted: Wanted, asking: Asking) -> Extractor:
+def _open(
+    place: Workspace | None, wanted: RunRequest, asking: EngineOptions
+) -> Extractor:
     release = wanted.release.name if wanted.release else ""
     return Extractor.open(place, wanted.prompt, wanted.engine, asking, release=release)
 
 
-def _refuse_extractors(wish: Wish) -> None:
+def _refuse_extractors(wish: ExtractorOptions) -> None:
     """Refuse options that would do nothing: labels are given."""
     named = {
         "--extractor": wish.version,
@@ -184,7 +186,7 @@ def _refuse_one_sided(joined: Joined) -> None:
         )
 
 
-def engine_remarks(wanted: Wanted, extractor: Extractor) -> list[str]:
+def engine_remarks(wanted: RunRequest, extractor: Extractor) -> list[str]:
     """Return what a reader must know of the engine that was asked.
 
     That it was not held to the schema, or is not the one of the release.
@@ -206,7 +208,9 @@ def engine_remarks(wanted: Wanted, extractor: Extractor) -> list[str]:
     ]
 
 
-def _find_second(place: Workspace | None, named: str, wish: Wish) -> Wanted:
+def _find_second(
+    place: Workspace | None, named: str, wish: ExtractorOptions
+) -> RunRequest:
     """Return the second extractor: a release by its name, else a version."""
     here = material(place)
     released = named in [one.name for one in list_releases(here)]
@@ -216,7 +220,7 @@ def _find_second(place: Workspace | None, named: str, wish: Wish) -> Wanted:
 
 @contextmanager
 def _opened(
-    place: Workspace | None, wanted: Wanted | None, asking: Asking
+    place: Workspace | None, wanted: RunRequest | None, asking: EngineOptions
 ) -> Iterator[Extractor | None]:
     """Open an extractor where there is one to open."""
     if wanted is None:

@@ -21,7 +21,7 @@ from loop.core.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loop.people.users import Role, User
+    from loop.people.users import User, UserRole
 
 NameArgument = Annotated[str, typer.Argument(help='Name, e.g. "Dr. Ayşe Kaya".')]
 RolesOption = Annotated[
@@ -144,13 +144,13 @@ def enable(
     _tell(user, f"{user.name} may sign in again", as_json)
 
 
-def _roles(names: Sequence[str]) -> tuple[Role, ...]:
-    from loop.people.users import Role
+def _roles(names: Sequence[str]) -> tuple[UserRole, ...]:
+    from loop.people.users import UserRole
 
     try:
-        return tuple(Role(name) for name in names)
+        return tuple(UserRole(name) for name in names)
     except ValueError as error:
-        raise DataError(f"{error}. Use one of {', '.join(Role)}.") from error
+        raise DataError(f"{error}. Use one of {', '.join(UserRole)}.") from error
 
 
 def _password(from_stdin: bool) -> str:
@@ -192,7 +192,7 @@ def _row(user: User) -> dict[str, Any]:
     }
 
 
-def _listed(roles: Sequence[Role]) -> str:
+def _listed(roles: Sequence[UserRole]) -> str:
     return ", ".join(roles)
 
 

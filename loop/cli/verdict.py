@@ -25,7 +25,7 @@ from loop.cli.console import (
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
-    from loop.review.intake import Occasion
+    from loop.review.intake import ImportDefaults
     from loop.review.kept import KeptVerdict, VerdictState
     from loop.run.store import Store
 
@@ -69,11 +69,11 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Keep the verdicts of a file, all or none; handing it in twice changes nothing."""
-    from loop.review.intake import Occasion, take_file
+    from loop.review.intake import ImportDefaults, take_file
     from loop.run.store import open_store
 
     place = open_workspace(workspace)
-    occasion = Occasion(acting(actor).name, cohort or "", run or "")
+    occasion = ImportDefaults(acting(actor).name, cohort or "", run or "")
     if dry_run:
         _rehearse(place, file, occasion, as_json=as_json)
         return
@@ -184,7 +184,7 @@ def export(
 
 
 def _rehearse(
-    place: Workspace, file: Path, occasion: Occasion, *, as_json: bool
+    place: Workspace, file: Path, occasion: ImportDefaults, *, as_json: bool
 ) -> None:
     """Say what a verdict file holds; nothing is kept."""
     from loop.review.rehearsal import rehearse_file

@@ -91,7 +91,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """One line of the ledger."""
 
     seq: int
@@ -143,7 +143,7 @@ def signed_bytes(entry_hash: str) -> bytes:
     return b"ranloop-ledger/1 " + entry_hash.encode("ascii")
 
 
-def format_entry(entry: Entry) -> bytes:
+def format_entry(entry: LedgerEntry) -> bytes:
     """Return the line of an entry, with its line end."""
     data = {one.name: getattr(entry, one.name) for one in fields(entry)}
     if not entry.keyid:
@@ -152,7 +152,7 @@ def format_entry(entry: Entry) -> bytes:
     return text.encode("utf-8")
 
 
-def parse_entry(line: bytes) -> tuple[Entry, str]:
+def parse_entry(line: bytes) -> tuple[LedgerEntry, str]:
     """Return the entry that a line spells, and the hash its content has.
 
     Whether that is the hash it names, and whether it follows the line before, is for
@@ -170,7 +170,7 @@ def parse_entry(line: bytes) -> tuple[Entry, str]:
         raise ValueError("not a ledger entry") from error
 
 
-def make_entry(data: Mapping[str, Any]) -> Entry:
+def make_entry(data: Mapping[str, Any]) -> LedgerEntry:
     """Return the entry with these fields, after checking the form of each.
 
     Raises
@@ -180,7 +180,7 @@ def make_entry(data: Mapping[str, Any]) -> Entry:
     TypeError
         A field is missing or unknown.
     """
-    entry = Entry(**data)
+    entry = LedgerEntry(**data)
     _check_form(entry, data)
     return entry
 
@@ -193,7 +193,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def _check_form(entry: Entry, data: Mapping[str, Any]) -> None:
+def _check_form(entry: LedgerEntry, data: Mapping[str, Any]) -> None:
     """Check that the fields hold what they should, signed or not signed at all."""
     words = [data[key] for key in data if key not in ("seq", "payload")]
     if type(entry.seq) is not int or not all(isinstance(one, str) for one in words):
@@ -211,7 +211,9 @@ def _check_form(entry: Entry, data: Mapping[str, Any]) -> None:
         raise ValueError("signature is not 64 bytes in base64")
 
 
-def chain_event(event: Event, actor: Actor, time: str, last: Entry | None) -> Entry:
+def chain_event(
+    event: Event, actor: Actor, time: str, last: LedgerEntry | None
+) -> LedgerEntry:
     """Return `event` as the entry that follows `last`, signed if the actor has a key.
 
     Parameters
@@ -234,8 +236,8 @@ def chain_event(event: Event, actor: Actor, time: str, last: Entry | None) -> En
         "prev": last.hash if last else GENESIS,
     }
     if actor.signer is None:
-        return Entry(**content, hash=entry_hash(content))  # type: ignore[arg-type]
+        return LedgerEntry(**content, hash=entry_hash(content))  # type: ignore[arg-type]
     content["keyid"] = actor.signer.keyid
     digest = entry_hash(content)
     signature = base64.b64encode(actor.signer.sign(signed_bytes(digest)))
-    return Entry(**content, hash=digest, signature=signature.decode("ascii"))  # type: ignore[arg-type]
+    return LedgerEntry(**content, hash=digest, signature=signature.decode("ascii"))  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from loop.core.paths import Workspace
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
-class Link(Protocol):
+class HeadLink(Protocol):
     """What is remembered of a ledger entry."""
 
     @property
@@ -64,7 +64,7 @@ class Rollback(NamedTuple):
     """The file in which this machine remembers it."""
 
 
-def record_head(root: Path, chain: Sequence[Link]) -> None:
+def record_head(root: Path, chain: Sequence[HeadLink]) -> None:
     """Remember the end of `chain`, the ledger of the workspace at `root`.
 
     Only where the workspace has its private folder. A remembered head that is not in
@@ -91,7 +91,7 @@ def record_head(root: Path, chain: Sequence[Link]) -> None:
         return
 
 
-def _holds(chain: Sequence[Link], head: Head) -> bool:
+def _holds(chain: Sequence[HeadLink], head: Head) -> bool:
     return head.seq <= len(chain) and chain[head.seq - 1].hash == head.hash
 
 

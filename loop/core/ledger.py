@@ -18,8 +18,8 @@ from loop.core.entries import (
     ACTIONS,
     GENESIS,
     Actor,
-    Entry,
     Event,
+    LedgerEntry,
     Signer,
     chain_event,
     entry_hash,
@@ -36,8 +36,8 @@ __all__ = [
     "ACTIONS",
     "GENESIS",
     "Actor",
-    "Entry",
     "Event",
+    "LedgerEntry",
     "Signer",
     "TornLedgerError",
     "append_event",
@@ -59,7 +59,7 @@ class TornLedgerError(LedgerError):
     """The last line is incomplete, as after a power loss; all before it is intact."""
 
 
-def read_ledger(path: Path) -> tuple[Entry, ...]:
+def read_ledger(path: Path) -> tuple[LedgerEntry, ...]:
     """Return all entries after checking the chain; empty when there is no file.
 
     A command may ask as often as it likes: the same line is checked only once.
@@ -80,7 +80,7 @@ def read_ledger(path: Path) -> tuple[Entry, ...]:
         return _read_settled(path)
 
 
-def _read_settled(path: Path) -> tuple[Entry, ...]:
+def _read_settled(path: Path) -> tuple[LedgerEntry, ...]:
     """Read the ledger while nobody writes it, if it can be locked at all."""
     try:
         with locked(_lock(path)):
@@ -105,11 +105,11 @@ def _read_bytes(path: Path) -> bytes:
         ) from error
 
 
-_checked: dict[Path, tuple[bytes, tuple[Entry, ...]]] = {}
+_checked: dict[Path, tuple[bytes, tuple[LedgerEntry, ...]]] = {}
 """The whole lines of the ledgers read last, and their entries."""
 
 
-def _read_entries(raw: bytes, path: Path) -> tuple[Entry, ...]:
+def _read_entries(raw: bytes, path: Path) -> tuple[LedgerEntry, ...]:
     """Return the entries of a ledger's bytes; `path` is named in errors.
 
     Lines that were checked before, byte for byte, are not checked again.
@@ -130,7 +130,7 @@ def _read_entries(raw: bytes, path: Path) -> tuple[Entry, ...]:
     return (*known, _read_last(last, path, known)) if last else known
 
 
-def _read_last(line: bytes, path: Path, before: Sequence[Entry]) -> Entry:
+def _read_last(line: bytes, path: Path, before: Sequence[LedgerEntry]) -> LedgerEntry:
     """Read a last line without a line end: whole if an editor took it, else torn."""
     number = len(before) + 1
     try:
@@ -143,7 +143,9 @@ def _read_last(line: bytes, path: Path, before: Sequence[Entry]) -> Entry:
         ) from error
 
 
-def _read_line(line: bytes, number: int, path: Path, before: Sequence[Entry]) -> Entry:
+def _read_line(
+    line: bytes, number: int, path: Path, before: Sequence[LedgerEntry]
+) -> LedgerEntry:
     """Parse one line and check its place in the chain."""
     restore = f"Restore {path.name} from your backup or version control."
     try:
@@ -172,7 +174,7 @@ def append_event(
     actor: Actor,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Entry:
+) -> LedgerEntry:
     """Append `event` under a lock, fsynced, and return its entry.
 
     Raises
@@ -192,7 +194,7 @@ def append_events(
     actor: Actor,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> tuple[Entry, ...]:
+) -> tuple[LedgerEntry, ...]:
     """Append `events` in one write under one lock: all of them or none.
 
     Raises
@@ -216,7 +218,9 @@ def append_events(
     return added
 
 
-def _follow(event: Event, actor: Actor, time: str, chain: Sequence[Entry]) -> Entry:
+def _follow(
+    event: Event, actor: Actor, time: str, chain: Sequence[LedgerEntry]
+) -> LedgerEntry:
     """Return the entry that follows `chain`."""
     try:
         return chain_event(event, actor, time, chain[-1] if chain else None)
@@ -231,7 +235,7 @@ def _timestamp(now: Callable[[], datetime]) -> str:
     return now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _remember(path: Path, chain: Sequence[Entry]) -> None:
+def _remember(path: Path, chain: Sequence[LedgerEntry]) -> None:
     """Note the new head on this machine; the ledger lies in a folder of the root."""
     record_head(path.absolute().parent.parent, chain)
 
@@ -241,7 +245,7 @@ def quarantine_torn_line(
     actor: Actor,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Entry | None:
+) -> LedgerEntry | None:
     """Move a torn last line to a file beside the ledger, and return the entry of that.
 
     The bytes go to ``ledger.torn-<line>-<sha256, 8 characters>.bin``; then one atomic
@@ -269,7 +273,7 @@ def quarantine_torn_line(
     return None
 
 
-def _quarantine(path: Path, raw: bytes, actor: Actor, time: str) -> Entry:
+def _quarantine(path: Path, raw: bytes, actor: Actor, time: str) -> LedgerEntry:
     """Write the torn bytes to their own file, then the ledger without them."""
     end = raw.rfind(b"\n") + 1
     whole, torn = raw[:end], raw[end:]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError
 from loop.core.records import Value
 from loop.evaluate.measure import resampling_units
-from loop.evaluate.pairs import Codes, Pairs
+from loop.evaluate.pairs import AlignedPairs, Codes
 from loop.labels.agreement import POOLED
 from loop.labels.ballots import VOTE_CODES, Votes
 from loop.labels.taxonomy import Taxonomy
@@ -29,7 +29,7 @@ _SIDES = ("reader", "model", "difference")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ReaderModelMeasure:
     """One measure of the mean reader and of the model, over the same comparisons."""
 
     reader: Estimate
@@ -64,8 +64,8 @@ class CeilingRow:
     unanswered: int
     """Reader and panel decided, and the model did not answer present or absent."""
 
-    accuracy: Beside
-    kappa: Beside
+    accuracy: ReaderModelMeasure
+    kappa: ReaderModelMeasure
 
     @property
     def above(self) -> bool:
@@ -112,7 +112,7 @@ class Ceiling:
 
 
 def measure_ceiling(
-    pairs: Pairs,
+    pairs: AlignedPairs,
     votes: Votes,
     taxonomy: Taxonomy,
     *,
@@ -160,8 +160,12 @@ def measure_ceiling(
             comparisons=int(table.cells[:, at, :, 0].sum(dtype=np.int64)),
             ties=int(table.ties[at]),
             unanswered=int(table.unanswered[at]),
-            accuracy=Beside(**dict(zip(_SIDES, estimates[at][:3], strict=True))),
-            kappa=Beside(**dict(zip(_SIDES, estimates[at][3:], strict=True))),
+            accuracy=ReaderModelMeasure(
+                **dict(zip(_SIDES, estimates[at][:3], strict=True))
+            ),
+            kappa=ReaderModelMeasure(
+                **dict(zip(_SIDES, estimates[at][3:], strict=True))
+            ),
         )
         for at, label in enumerate(names)
     ]
@@ -177,7 +181,7 @@ def measure_ceiling(
     )
 
 
-class _Table(NamedTuple):
+class _ComparisonTable(NamedTuple):
     """Comparisons of each case; the last label is all labels together."""
 
     cells: NDArray[np.int16]
@@ -196,7 +200,7 @@ def _require_readers(votes: Votes) -> None:
         )
 
 
-def _shared_cases(pairs: Pairs, votes: Votes) -> NDArray[np.intp]:
+def _shared_cases(pairs: AlignedPairs, votes: Votes) -> NDArray[np.intp]:
     """Return rows of `pairs` and of `votes` that are the same case, ``(n, 2)``."""
     where = {case_id: row for row, case_id in enumerate(votes.case_ids)}
     shared = [(row, where[c]) for row, c in enumerate(pairs.case_ids) if c in where]
@@ -208,7 +212,9 @@ def _shared_cases(pairs: Pairs, votes: Votes) -> NDArray[np.intp]:
     return np.array(shared, dtype=np.intp)
 
 
-def _compare(pairs: Pairs, votes: Votes, rows: NDArray[np.intp]) -> _Table:
+def _compare(
+    pairs: AlignedPairs, votes: Votes, rows: NDArray[np.intp]
+) -> _ComparisonTable:
     values = votes.values[rows[:, 1]]
     uncertain = values == VOTE_CODES[Value.UNCERTAIN]
     ratings = np.where(uncertain, EXCLUDED, values).astype(np.int8)
@@ -223,7 +229,7 @@ def _compare(pairs: Pairs, votes: Votes, rows: NDArray[np.intp]) -> _Table:
         for side in (ratings, answers)
     ]
     cells = np.stack(sides, axis=3)
-    return _Table(
+    return _ComparisonTable(
         np.concatenate([cells, cells.sum(axis=1, keepdims=True)], axis=1),
         _with_total((decided & (panels == EXCLUDED)).sum(axis=(0, 2))),
         _with_total((settled & ~used).sum(axis=(0, 2))),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from loop.evaluate.gates import Verdict, judge_all
+from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.stats.paired import holm
@@ -53,7 +53,7 @@ class Claim:
     """Chance of a false claim that is accepted: per label for ``"all"``, for any label
     of the family for ``"subset"``."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     """Of ``"all"``: every label passes. Of ``"subset"``: some label is certified."""
 
     labels: tuple[LabelClaim, ...]
@@ -68,10 +68,10 @@ class Claim:
         return tuple(one for one in self.labels if one.certified)
 
 
-class Decision(NamedTuple):
+class ClaimDecision(NamedTuple):
     """How a claim is decided from gates and p-values."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     p_holm: tuple[float, ...]
     """Adjusted p-values, in the order of the labels."""
 
@@ -79,12 +79,12 @@ class Decision(NamedTuple):
 
 
 def decide_claim(
-    gates: Sequence[Verdict],
+    gates: Sequence[GateVerdict],
     p_values: Sequence[float],
     protocol: Protocol,
     *,
     whole: bool = True,
-) -> Decision:
+) -> ClaimDecision:
     """Return what labels certify whose gates and exact p-values are known.
 
     A claim on all labels is an intersection-union test: every label is judged at
@@ -106,16 +106,16 @@ def decide_claim(
     adjusted, certifies = holm(p_values), whole and protocol.rule == "lower"
     if protocol.claim == "subset":
         kept = [
-            certifies and gate is Verdict.PASS and p <= protocol.alpha
+            certifies and gate is GateVerdict.PASS and p <= protocol.alpha
             for gate, p in zip(gates, adjusted, strict=True)
         ]
         verdict = _any_kept(kept, gates)
     else:
         verdict = judge_all(gates)
-        kept = [certifies and verdict is Verdict.PASS] * len(gates)
-    if verdict is Verdict.PASS and not whole:
-        verdict = Verdict.INSUFFICIENT
-    return Decision(verdict, tuple(adjusted), tuple(kept))
+        kept = [certifies and verdict is GateVerdict.PASS] * len(gates)
+    if verdict is GateVerdict.PASS and not whole:
+        verdict = GateVerdict.INSUFFICIENT
+    return ClaimDecision(verdict, tuple(adjusted), tuple(kept))
 
 
 def certify(
@@ -156,11 +156,15 @@ def _p_value(result: LabelResult, protocol: Protocol) -> float:
     return exact_p(counts.correct, counts.n, protocol.accuracy)
 
 
-def _any_kept(kept: Sequence[bool], gates: Sequence[Verdict]) -> Verdict:
+def _any_kept(kept: Sequence[bool], gates: Sequence[GateVerdict]) -> GateVerdict:
     """Return the verdict on a subset: it fails only where every label does."""
     if any(kept):
-        return Verdict.PASS
-    return Verdict.FAIL if set(gates) == {Verdict.FAIL} else Verdict.INSUFFICIENT
+        return GateVerdict.PASS
+    return (
+        GateVerdict.FAIL
+        if set(gates) == {GateVerdict.FAIL}
+        else GateVerdict.INSUFFICIENT
+    )
 
 
 def claim_level(protocol: Protocol) -> float:

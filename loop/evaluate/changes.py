@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loop.evaluate.gates import Verdict, judge_all
+from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.regression import Regression
 from loop.evaluate.results import CohortFacts, Method, RunFacts
@@ -57,7 +57,7 @@ class LabelChange:
     """False when the reference leaves the label open, or neither run asks for it."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """Whether neither accuracy nor sensitivity got worse by its margin."""
         return judge_all((self.accuracy.verdict, self.sensitivity.tolerable))
 
@@ -99,14 +99,14 @@ class Comparison:
         )
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """Whether no label's accuracy or sensitivity got worse by its margin.
 
         A label is left out only if the reference leaves it open or neither run asks
         for it. ``INSUFFICIENT`` when too many answers are missing on either side.
         """
         if self.reasons:
-            return Verdict.INSUFFICIENT
+            return GateVerdict.INSUFFICIENT
         return judge_all(change.verdict for change in self.labels if change.judged)
 
     @property

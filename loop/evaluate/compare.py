@@ -14,7 +14,7 @@ from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import Clusters, resampling_units
 from loop.evaluate.pairs import Answer, Codes
 from loop.evaluate.protocol import Protocol
-from loop.evaluate.regression import Difference, judge_regression
+from loop.evaluate.regression import ShareDifference, judge_regression
 from loop.evaluate.results import Method
 from loop.stats.bootstrap import bootstrap_f1_difference
 from loop.stats.confusion import Confusion, average_f1, count_confusions
@@ -227,7 +227,9 @@ def _change(
     )
 
 
-def _difference(shared: _Shared, column: int, *, positives: bool = False) -> Difference:
+def _difference(
+    shared: _Shared, column: int, *, positives: bool = False
+) -> ShareDifference:
     """Count right answers lost and gained; one that is no longer given is lost."""
     truth = shared.reference[:, column]
     compared = shared.compared[:, column]
@@ -235,7 +237,7 @@ def _difference(shared: _Shared, column: int, *, positives: bool = False) -> Dif
         compared = compared & (truth == 1)
     was = compared & (shared.before[:, column] == truth)
     now = compared & (shared.after[:, column] == truth)
-    return Difference(
+    return ShareDifference(
         lost=int((was & ~now).sum()),
         gained=int((now & ~was).sum()),
         n=int(compared.sum()),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Field, Mark, Outcome, Span, Status, Value
-from loop.labels.cohort import Cohort, Role, iter_items, read_cohort
+from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
 from loop.labels.reference import MARKS, Reference, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.run.manifest import find_run
@@ -19,7 +19,7 @@ ALL_LABELS = ""
 """Label of a row that concerns every label of its case."""
 
 
-class Kind(StrEnum):
+class FailureKind(StrEnum):
     """How a case fails."""
 
     FALSE_POSITIVE = "false_positive"
@@ -38,7 +38,7 @@ class Failure(NamedTuple):
     label: str
     """Label id, or `ALL_LABELS` when the case has no answer at all."""
 
-    kind: Kind
+    kind: FailureKind
     predicted: Value | None
     reference: Mark | None
     spans: tuple[Span, ...]
@@ -62,7 +62,7 @@ def failing_cases(
     run_ref: str,
     *,
     labels: Collection[str] | None = None,
-    kinds: Collection[Kind] | None = None,
+    kinds: Collection[FailureKind] | None = None,
     reference: int | None = None,
 ) -> Failures:
     """Return the failing cases of a run, filtered by label and kind.
@@ -108,7 +108,7 @@ def open_for_review(workspace: Workspace, name: str) -> Cohort:
         There is no such cohort, or it is a holdout: its cases must stay unseen.
     """
     cohort = read_cohort(workspace, name)
-    if cohort.role is Role.HOLDOUT:
+    if cohort.role is CohortRole.HOLDOUT:
         raise DataError(
             f"cohort {cohort.name} is a holdout: its failing cases stay unseen, or it "
             "can no longer decide anything. Review a cohort with role dev."
@@ -181,16 +181,16 @@ def read_texts(workspace: Workspace, found: Failures) -> Mapping[str, str]:
     }
 
 
-def count_kinds(rows: Sequence[Failure]) -> Mapping[Kind, int]:
+def count_kinds(rows: Sequence[Failure]) -> Mapping[FailureKind, int]:
     """Return how many rows there are of each kind."""
-    return {kind: sum(row.kind is kind for row in rows) for kind in Kind}
+    return {kind: sum(row.kind is kind for row in rows) for kind in FailureKind}
 
 
 def _unanswered(outcome: Outcome) -> Failure:
     return Failure(
         case_id=outcome.item_id,
         label=ALL_LABELS,
-        kind=Kind(outcome.status.value),
+        kind=FailureKind(outcome.status.value),
         predicted=None,
         reference=None,
         spans=(),
@@ -225,16 +225,16 @@ def _values(answers: Mapping[str, Field]) -> Mapping[str, Value]:
     return {label: Value(str(answer.value)) for label, answer in answers.items()}
 
 
-def _kind(value: Value, mark: Mark) -> Kind | None:
+def _kind(value: Value, mark: Mark) -> FailureKind | None:
     """Return how `value` fails against `mark`; None when it does not."""
     absent = mark in (Mark.ABSENT, Mark.NOT_CODED)
     if not absent and mark is not Mark.PRESENT:
         return None
     if value is Value.UNCERTAIN:
-        return Kind.UNCERTAIN
+        return FailureKind.UNCERTAIN
     if absent:
-        return Kind.FALSE_POSITIVE if value is Value.PRESENT else None
-    return Kind.FALSE_NEGATIVE if value is Value.ABSENT else None
+        return FailureKind.FALSE_POSITIVE if value is Value.PRESENT else None
+    return FailureKind.FALSE_NEGATIVE if value is Value.ABSENT else None
 
 
 def _excerpt(text: str, span: Span, around: int) -> str:

@@ -25,7 +25,7 @@ _UNTOLD = "how many more cases it needs cannot be told"
 _PATIENTS = "needs more patients; how many cannot be told from repeated cases"
 
 
-class Verdict(StrEnum):
+class GateVerdict(StrEnum):
     """What a gate says."""
 
     PASS = "PASS"
@@ -45,7 +45,7 @@ class PatientLimit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class LabelEvidence:
     """What is known of one label when its gate is decided."""
 
     confusion: Confusion
@@ -77,7 +77,7 @@ class Evidence:
 class Gate:
     """The verdict on one label, and why."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     reasons: tuple[str, ...] = ()
     """What kept the label from passing; empty for `PASS`."""
 
@@ -85,7 +85,7 @@ class Gate:
     """For `INSUFFICIENT`: how many more cases, as far as it can be said."""
 
 
-def judge_label(evidence: Evidence, protocol: Protocol) -> Gate:
+def judge_label(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     """Return the verdict on one label.
 
     In this order: readable answers, minimum evidence, then accuracy, kappa and, with
@@ -104,12 +104,12 @@ def judge_label(evidence: Evidence, protocol: Protocol) -> Gate:
         verdict=verdict,
         reasons=tuple(reason for part in parts for reason in part.reasons),
         needs=_join(part.needs for part in parts)
-        if verdict is Verdict.INSUFFICIENT
+        if verdict is GateVerdict.INSUFFICIENT
         else "",
     )
 
 
-def judge_all(verdicts: Iterable[Verdict]) -> Verdict:
+def judge_all(verdicts: Iterable[GateVerdict]) -> GateVerdict:
     """Return the verdict of the claim that every part passes.
 
     An intersection-union test: no correction for the number of parts is needed.
@@ -121,12 +121,12 @@ def judge_all(verdicts: Iterable[Verdict]) -> Verdict:
     Berger RL. Technometrics 1982;24:295-300.
     """
     found = set(verdicts)
-    if Verdict.FAIL in found:
-        return Verdict.FAIL
-    return Verdict.PASS if found == {Verdict.PASS} else Verdict.INSUFFICIENT
+    if GateVerdict.FAIL in found:
+        return GateVerdict.FAIL
+    return GateVerdict.PASS if found == {GateVerdict.PASS} else GateVerdict.INSUFFICIENT
 
 
-def _judge_outcomes(evidence: Evidence, protocol: Protocol) -> Gate | None:
+def _judge_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     if not evidence.asked:
         return _insufficient("this prompt version does not ask for the label")
     if not evidence.usable:
@@ -141,7 +141,7 @@ def _judge_outcomes(evidence: Evidence, protocol: Protocol) -> Gate | None:
     )
 
 
-def _judge_amount(evidence: Evidence, protocol: Protocol) -> Gate | None:
+def _judge_amount(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     counts = evidence.confusion
     short = {
         "cases": (counts.n, protocol.min_cases),
@@ -174,7 +174,7 @@ def _amount_needed(counts: Confusion, protocol: Protocol) -> str:
     return _needs(cases, positives or _expected_positives(cases, counts))
 
 
-def _judge_accuracy(evidence: Evidence, protocol: Protocol) -> Gate:
+def _judge_accuracy(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     counts, target = evidence.confusion, protocol.accuracy
     if protocol.rule == "point":
         share = counts.correct / counts.n
@@ -196,7 +196,7 @@ def _judge_accuracy(evidence: Evidence, protocol: Protocol) -> Gate:
     return _insufficient(reason, _more_cases(more, counts))
 
 
-def _judge_kappa(evidence: Evidence, protocol: Protocol) -> Gate:
+def _judge_kappa(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     kappa, target = evidence.kappa.value, protocol.kappa
     if kappa is None:
         return _insufficient(f"kappa {evidence.kappa.note or 'not estimable'}", _UNTOLD)
@@ -206,7 +206,7 @@ def _judge_kappa(evidence: Evidence, protocol: Protocol) -> Gate:
     if low is None or high is None:
         return _insufficient("kappa: its bootstrap interval is not estimable", _UNTOLD)
     if kappa >= target and low >= protocol.kappa_floor:
-        return Gate(verdict=Verdict.PASS)
+        return Gate(verdict=GateVerdict.PASS)
     if high < target:
         return _failed(f"kappa is below {target:g} (upper limit {high:.3f})")
     return _insufficient(
@@ -216,7 +216,7 @@ def _judge_kappa(evidence: Evidence, protocol: Protocol) -> Gate:
     )
 
 
-def _kappa_needed(evidence: Evidence, low: float, protocol: Protocol) -> str:
+def _kappa_needed(evidence: LabelEvidence, low: float, protocol: Protocol) -> str:
     """Say how many more cases bring kappa's lower limit to its floor.
 
     Supposes that the observed kappa continues and that the distance to its lower limit
@@ -233,7 +233,7 @@ def _kappa_needed(evidence: Evidence, low: float, protocol: Protocol) -> str:
     return _needs(more, _expected_positives(more, counts))
 
 
-def _judge_sensitivity(evidence: Evidence, protocol: Protocol) -> Gate:
+def _judge_sensitivity(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     counts, floor = evidence.confusion, protocol.sensitivity_floor
     level = protocol.confidence
     low = lower_limit(counts.tp, counts.positives, confidence=level)
@@ -253,7 +253,7 @@ def _judge_sensitivity(evidence: Evidence, protocol: Protocol) -> Gate:
 def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
     """Judge a share that has reached `target` by the limit over patients as well."""
     if limit is None or (limit.low is not None and limit.low >= target):
-        return Gate(verdict=Verdict.PASS)
+        return Gate(verdict=GateVerdict.PASS)
     over = f"{limit.patients} patient{'' if limit.patients == 1 else 's'}"
     if limit.low is None:
         return _insufficient(
@@ -268,7 +268,7 @@ def _by_patient(what: str, limit: PatientLimit | None, target: float) -> Gate:
 
 def _reached(what: str, value: float, target: float) -> Gate:
     if value >= target:
-        return Gate(verdict=Verdict.PASS)
+        return Gate(verdict=GateVerdict.PASS)
     return _failed(f"{what} {_below(value, target)} < {target:g}")
 
 
@@ -297,11 +297,11 @@ def _needs(cases: int, positives: int) -> str:
 
 
 def _insufficient(reason: str, needs: str = "") -> Gate:
-    return Gate(verdict=Verdict.INSUFFICIENT, reasons=(reason,), needs=needs)
+    return Gate(verdict=GateVerdict.INSUFFICIENT, reasons=(reason,), needs=needs)
 
 
 def _failed(reason: str) -> Gate:
-    return Gate(verdict=Verdict.FAIL, reasons=(reason,))
+    return Gate(verdict=GateVerdict.FAIL, reasons=(reason,))
 
 
 def _join(parts: Iterable[str]) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from loop.core.errors import DataError
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.evaluate.gates import Verdict
-from loop.evaluate.tried import Standing
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.tried import WordingStatus
 from loop.prompts.catalog import (
     inspect_version,
     list_drafts,
@@ -42,7 +42,7 @@ class VersionScore:
     verdicts: int
     """Verdicts of clinicians that it addresses."""
 
-    status: Standing
+    status: WordingStatus
     objections: tuple[str, ...] = ()
     """Why a draft was rejected."""
 
@@ -164,26 +164,26 @@ def read_versions(workspace: Workspace, prompt: str) -> tuple[VersionScore, ...]
 
 
 def _committed(
-    workspace: Workspace, prompt: str, entries: Iterable[Entry]
+    workspace: Workspace, prompt: str, entries: Iterable[LedgerEntry]
 ) -> list[VersionScore]:
     """Return the committed versions in order, whether or not their files are there."""
     rows: dict[int, VersionScore] = {}
     for entry in entries:
         name, _, tag = entry.subject.partition("@v")
         if entry.action == "draft_committed" and name == prompt and tag.isdecimal():
-            rows[int(tag)] = _from_entry(entry, int(tag), Standing.COMMITTED)
+            rows[int(tag)] = _from_entry(entry, int(tag), WordingStatus.COMMITTED)
     for number in list_versions(workspace, prompt):
         if number not in rows:
             try:
                 version, _ = inspect_version(workspace, prompt, number)
             except DataError:
                 continue
-            rows[number] = _from_version(version, Standing.COMMITTED)
+            rows[number] = _from_version(version, WordingStatus.COMMITTED)
     return [rows[number] for number in sorted(rows)]
 
 
 def _drafts(
-    workspace: Workspace, prompt: str, entries: Iterable[Entry]
+    workspace: Workspace, prompt: str, entries: Iterable[LedgerEntry]
 ) -> list[VersionScore]:
     """Return the drafts in the ledger, and those that wait for a decision."""
     rows: dict[str, VersionScore] = {}
@@ -191,7 +191,7 @@ def _drafts(
         name = entry.subject.partition("@")[0]
         if entry.action == "draft_rejected" and name == prompt:
             objections = entry.payload.get("objections")
-            standing = Standing.REJECTED if objections else Standing.DRAFT
+            standing = WordingStatus.REJECTED if objections else WordingStatus.DRAFT
             rows[entry.subject] = _from_entry(entry, 0, standing)
     for draft in list_drafts(workspace, prompt):
         ref = f"{prompt}@draft:{draft}"
@@ -200,11 +200,11 @@ def _drafts(
                 version = read_version(workspace, ref)
             except DataError:
                 continue
-            rows[ref] = _from_version(version, Standing.DRAFT)
+            rows[ref] = _from_version(version, WordingStatus.DRAFT)
     return list(rows.values())
 
 
-def _from_entry(entry: Entry, number: int, status: Standing) -> VersionScore:
+def _from_entry(entry: LedgerEntry, number: int, status: WordingStatus) -> VersionScore:
     payload = entry.payload
     parent = payload.get("parent")
     return VersionScore(
@@ -221,7 +221,7 @@ def _from_entry(entry: Entry, number: int, status: Standing) -> VersionScore:
     )
 
 
-def _from_version(version: PromptVersion, status: Standing) -> VersionScore:
+def _from_version(version: PromptVersion, status: WordingStatus) -> VersionScore:
     return VersionScore(
         number=version.number,
         ref=version.ref,
@@ -235,9 +235,11 @@ def _from_version(version: PromptVersion, status: Standing) -> VersionScore:
     )
 
 
-def _scored(row: VersionScore, entries: Iterable[Entry], cohort: str) -> VersionScore:
+def _scored(
+    row: VersionScore, entries: Iterable[LedgerEntry], cohort: str
+) -> VersionScore:
     """Return `row` with what the ledger last said of it on `cohort`."""
-    found: dict[str, Entry] = {}
+    found: dict[str, LedgerEntry] = {}
     for entry in entries:
         payload = entry.payload
         # A draft that became a version was scored under its draft's name.
@@ -268,12 +270,12 @@ def _tally(gate: Mapping[str, object]) -> list[int | None]:
     """Return how many labels passed, failed and lack evidence, where it is known."""
     labels = gate.get("labels")
     if not isinstance(labels, Mapping):
-        return [None] * len(Verdict)
+        return [None] * len(GateVerdict)
     verdicts = Counter(labels.values())
-    return [verdicts[verdict.value] for verdict in Verdict]
+    return [verdicts[verdict.value] for verdict in GateVerdict]
 
 
-def _is_score(entry: Entry, prompt: str, cohort: str) -> bool:
+def _is_score(entry: LedgerEntry, prompt: str, cohort: str) -> bool:
     return (
         entry.action == "evaluated"
         and entry.subject.partition("@")[0] == prompt

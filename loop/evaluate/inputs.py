@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.evaluate.pairs import Pairs, align
+from loop.evaluate.pairs import AlignedPairs, align
 from loop.evaluate.protocol import Protocol, protocol_digest, read_protocol
 from loop.evaluate.results import CohortFacts, RunFacts
 from loop.labels.cohort import Cohort, read_cohort
@@ -24,7 +24,7 @@ class Inputs:
 
     run: RunFacts
     cohort: CohortFacts
-    pairs: Pairs
+    pairs: AlignedPairs
     patients: tuple[str, ...]
     """Pseudonym of the patient of each case of the run; empty when unknown."""
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from loop.core.errors import LedgerError
-from loop.core.ledger import GENESIS, Entry, entry_hash, read_ledger
+from loop.core.ledger import GENESIS, LedgerEntry, entry_hash, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.history import VersionScore, read_versions
-from loop.evaluate.tried import Standing
+from loop.evaluate.tried import WordingStatus
 from loop.prompts.catalog import read_aliases
 
 
@@ -26,7 +26,7 @@ class Node:
     number: int
     """Version number; 0 for a draft."""
 
-    status: Standing
+    status: WordingStatus
     when: str
     """UTC, ISO 8601 with seconds."""
 
@@ -107,7 +107,7 @@ def _edge(row: VersionScore, rows: Sequence[VersionScore]) -> Edge | None:
 class LedgerState:
     """The ledger as it stands, broken or not."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     """All entries, or those before the break."""
 
     intact: bool
@@ -143,18 +143,18 @@ def ledger_state(workspace: Workspace) -> LedgerState:
     )
 
 
-def _before_the_break(workspace: Workspace) -> tuple[Entry, ...]:
+def _before_the_break(workspace: Workspace) -> tuple[LedgerEntry, ...]:
     """Return the longest beginning of the ledger whose chain holds."""
     try:
         lines = workspace.ledger.read_bytes().splitlines()
     except OSError:
         return ()
-    entries: list[Entry] = []
+    entries: list[LedgerEntry] = []
     head = GENESIS
     for line in lines:
         try:
             data = json.loads(line)
-            entry = Entry(**data)
+            entry = LedgerEntry(**data)
             expected = entry_hash(data)
         except (ValueError, TypeError):
             break

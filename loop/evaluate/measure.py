@@ -8,8 +8,8 @@ from typing import NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.gates import Evidence, PatientLimit, judge_label
-from loop.evaluate.pairs import Answer, Codes, Pairs
+from loop.evaluate.gates import LabelEvidence, PatientLimit, judge_label
+from loop.evaluate.pairs import AlignedPairs, Answer, Codes
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Average, Exclusions, LabelResult, Method, View
 from loop.labels.reference import MISSING, NO_MAJORITY, NOT_CODED, UNCERTAIN
@@ -37,7 +37,11 @@ Counts = NDArray[np.int64]
 
 
 def measure_labels(
-    pairs: Pairs, taxonomy: Taxonomy, protocol: Protocol, method: Method, units: Units
+    pairs: AlignedPairs,
+    taxonomy: Taxonomy,
+    protocol: Protocol,
+    method: Method,
+    units: Units,
 ) -> tuple[LabelResult, ...]:
     """Return the result of every label, in published order."""
     tables = _tables(pairs)
@@ -63,7 +67,7 @@ def measure_labels(
 
 
 def _patient_limits(
-    pairs: Pairs, protocol: Protocol, method: Method, units: Units
+    pairs: AlignedPairs, protocol: Protocol, method: Method, units: Units
 ) -> list[tuple[PatientLimit | None, PatientLimit | None]]:
     """Return per label the limits of accuracy and sensitivity over patients."""
     if protocol.rule != "lower" or method.units == len(units):
@@ -122,7 +126,7 @@ class _Tables(NamedTuple):
     as_present: Counts
 
 
-def _tables(pairs: Pairs) -> _Tables:
+def _tables(pairs: AlignedPairs) -> _Tables:
     reference = pairs.binary_reference
     return _Tables(
         count_confusions(reference, pairs.binary_predicted),
@@ -133,7 +137,7 @@ def _tables(pairs: Pairs) -> _Tables:
 
 def _label_result(
     name: str,
-    pairs: Pairs,
+    pairs: AlignedPairs,
     protocol: Protocol,
     column: int,
     measured: _Measured,
@@ -143,7 +147,7 @@ def _label_result(
     counts = _confusion(tables.scored[column])
     kappa = cohen_kappa(counts, confidence=protocol.confidence)
     excluded = count_exclusions(pairs, column)
-    evidence = Evidence(
+    evidence = LabelEvidence(
         confusion=counts,
         kappa=kappa,
         kappa_bootstrap=measured.kappa_bootstrap,
@@ -170,7 +174,7 @@ def _label_result(
     )
 
 
-def count_exclusions(pairs: Pairs, column: int) -> Exclusions:
+def count_exclusions(pairs: AlignedPairs, column: int) -> Exclusions:
     """Count why cases of the label in `column` are not scored, each case once."""
     reference, predicted = pairs.reference[:, column], pairs.predicted[:, column]
     usable = pairs.usable[:, column]
@@ -192,13 +196,13 @@ def count_exclusions(pairs: Pairs, column: int) -> Exclusions:
     )
 
 
-def _count_not_coded(pairs: Pairs, column: int) -> int:
+def _count_not_coded(pairs: AlignedPairs, column: int) -> int:
     not_coded = pairs.reference[:, column] == NOT_CODED
     return int(np.count_nonzero(not_coded & (pairs.predicted[:, column] >= 0)))
 
 
 def measure_averages(
-    pairs: Pairs, protocol: Protocol, method: Method, units: Units
+    pairs: AlignedPairs, protocol: Protocol, method: Method, units: Units
 ) -> tuple[Average, Average, Average]:
     """Return macro-F1, macro-F1 over supported labels, and micro-F1."""
     reference, predicted = pairs.binary_reference, pairs.binary_predicted
@@ -259,7 +263,7 @@ def measure_f1(
     return bootstrap_f1(reference, predicted, average=average, **given)
 
 
-def measure_views(pairs: Pairs) -> tuple[View, ...]:
+def measure_views(pairs: AlignedPairs) -> tuple[View, ...]:
     """Return the averages with uncertain answers left out, read as absent, as present.
 
     A prompt can hide its errors behind "uncertain"; it cannot in all three.

@@ -46,7 +46,7 @@ _UNANSWERED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
+class AlignedPairs:
     """Reference and predicted codes of the cases of one run."""
 
     case_ids: tuple[str, ...]
@@ -99,7 +99,7 @@ class Pairs:
 
 def align(
     outcomes: Iterable[Outcome], reference: Reference, taxonomy: Taxonomy
-) -> Pairs:
+) -> AlignedPairs:
     """Join `outcomes` with `reference` by case id, never by position.
 
     "No Finding" is derived from the other answers by the taxonomy's policy; it
@@ -119,7 +119,7 @@ def align(
         rows.append(_answers(outcome, labels, taxonomy))
         statuses[outcome.status] += 1
     _refuse_repeated(ids)
-    return Pairs(
+    return AlignedPairs(
         case_ids=tuple(ids),
         labels=labels,
         reference=_reference_rows(ids, labels, reference),

@@ -20,7 +20,7 @@ from loop.evaluate.needs import (
 )
 from loop.evaluate.pairs import Codes
 from loop.evaluate.protocol import Protocol, read_protocol
-from loop.labels.cohort import Cohort, Role, read_cohort, read_cohort_file
+from loop.labels.cohort import Cohort, CohortRole, read_cohort, read_cohort_file
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
@@ -36,7 +36,7 @@ _HIGHEST = nextafter(1.0, 0.0)
 """No level is certainty, however small alpha is."""
 
 
-class Level(NamedTuple):
+class PlanLevel(NamedTuple):
     """One way to ask for the limits, and what it needs of any label."""
 
     name: str
@@ -54,7 +54,7 @@ class Level(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SampleSizePlan:
     """What a protocol's claim needs on a cohort."""
 
     cohort: str
@@ -70,7 +70,7 @@ class Plan:
     """Version that run asked; empty without one."""
 
     protocol: Protocol
-    levels: tuple[Level, ...]
+    levels: tuple[PlanLevel, ...]
     """One-sided, two-sided, and one-sided with Bonferroni's correction, which is the
     first step of Holm's."""
 
@@ -82,7 +82,7 @@ class Plan:
         return self.protocol.rule == "lower"
 
     @property
-    def used(self) -> Level:
+    def used(self) -> PlanLevel:
         """The level that the protocol's claim asks for."""
         return next(level for level in self.levels if level.used)
 
@@ -93,7 +93,7 @@ def plan_cohort(
     run: RunRecord | None = None,
     *,
     candidates: Sequence[float] = CANDIDATES,
-) -> Plan:
+) -> SampleSizePlan:
     """Return what each label needs so that the protocol's claim can be certified.
 
     Nothing is recorded. The newest reference version gives the prevalences.
@@ -125,7 +125,7 @@ def plan_cohort(
     levels = plan_levels(protocol, len(taxonomy.ids), candidates)
     goal = next(level.goal for level in levels if level.used)
     counted = _count(taxonomy, truth, _observe(workspace, run, pinned, truth, taxonomy))
-    return Plan(
+    return SampleSizePlan(
         cohort=cohort,
         cohort_digest=pinned.digest,
         cases=len(pinned.case_ids),
@@ -164,7 +164,7 @@ def find_planned_run(workspace: Workspace, wanted: str, cohort: str = "") -> Run
 
 def plan_levels(
     protocol: Protocol, labels: int, candidates: Sequence[float]
-) -> tuple[Level, ...]:
+) -> tuple[PlanLevel, ...]:
     """Return the ways to ask for the limits of a claim on so many labels.
 
     The sensitivity is judged by every gate at the protocol's confidence: a correction
@@ -192,15 +192,17 @@ def plan_levels(
     )
 
 
-def _level(name: str, goal: Goal, candidates: Sequence[float], *, used: bool) -> Level:
+def _level(
+    name: str, goal: Goal, candidates: Sequence[float], *, used: bool
+) -> PlanLevel:
     cases, positives = map(flawless_cases, goal)
     supposed = tuple(need_alone(one, goal) for one in candidates)
-    return Level(name, goal, used, cases, positives, supposed)
+    return PlanLevel(name, goal, used, cases, positives, supposed)
 
 
 def _read_open(workspace: Workspace, cohort: str) -> Cohort:
     """Return the cohort unless its labels are to stay unseen."""
-    if read_cohort_file(workspace, cohort).role is Role.HOLDOUT:
+    if read_cohort_file(workspace, cohort).role is CohortRole.HOLDOUT:
         raise DataError(
             f"cohort {cohort} is a holdout: how frequent its labels are stays sealed. "
             "Plan with a development cohort; the sizes hold wherever labels are as "

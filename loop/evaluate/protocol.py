@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from loop.core.digests import digest_text
 from loop.core.files import read_text
-from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
+from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.core.yaml_files import read_model
 
@@ -115,7 +115,7 @@ def protocol_digest(workspace: Workspace) -> str:
     return digest_text(read_text(workspace.protocol))
 
 
-def find_registration(workspace: Workspace, digest: str) -> Entry | None:
+def find_registration(workspace: Workspace, digest: str) -> LedgerEntry | None:
     """Return the ledger entry that first set the protocol `digest`, if any.
 
     Raises
@@ -134,7 +134,7 @@ def register_protocol(
     actor: Actor,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Entry:
+) -> LedgerEntry:
     """Write the protocol into the ledger on its first use; return its entry.
 
     Raises

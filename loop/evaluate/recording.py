@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from loop.core.digests import digest_json
-from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
+from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.protocol import register_protocol
@@ -114,7 +114,7 @@ def digest_counts(rows: Iterable[tuple[str, Confusion, Exclusions]]) -> str:
 
 
 def _is_recorded(
-    entries: tuple[Entry, ...], action: str, payload: Mapping[str, Any]
+    entries: tuple[LedgerEntry, ...], action: str, payload: Mapping[str, Any]
 ) -> bool:
     return any(
         entry.action == action and dict(entry.payload) == payload for entry in entries

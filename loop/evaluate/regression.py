@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.stats.intervals import Interval
 from loop.stats.paired import tango_interval
 
 
-class Difference(NamedTuple):
+class ShareDifference(NamedTuple):
     """After minus before of a share, over the same cases."""
 
     lost: int
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
 class Regression:
     """Whether a share got worse by less than its margin."""
 
-    difference: Difference
+    difference: ShareDifference
     interval: Interval | None
     """Tango score interval at the protocol's confidence."""
 
@@ -39,27 +39,27 @@ class Regression:
     """One-sided lower limit of the difference at the same confidence."""
 
     margin: float
-    verdict: Verdict
+    verdict: GateVerdict
     """PASS: not worse by the margin. FAIL: worse by more than it."""
 
     reachable: bool = True
     """Whether so many cases could pass at all if nothing had changed."""
 
     @property
-    def tolerable(self) -> Verdict:
+    def tolerable(self) -> GateVerdict:
         """`verdict`; over too few cases to pass, PASS if no more was lost than gained.
 
         For the share that stands beside another: 30 positives can never show that
         sensitivity fell by less than 0.05, but a loss among them must not be passed.
         """
-        if self.reachable or self.verdict is Verdict.FAIL:
+        if self.reachable or self.verdict is GateVerdict.FAIL:
             return self.verdict
         lost, gained, _ = self.difference
-        return Verdict.PASS if lost <= gained else Verdict.INSUFFICIENT
+        return GateVerdict.PASS if lost <= gained else GateVerdict.INSUFFICIENT
 
 
 def judge_regression(
-    difference: Difference, margin: float, confidence: float = 0.95
+    difference: ShareDifference, margin: float, confidence: float = 0.95
 ) -> Regression:
     """Return whether a share got worse by less than `margin`.
 
@@ -77,17 +77,17 @@ def judge_regression(
             interval=None,
             bound=None,
             margin=margin,
-            verdict=Verdict.INSUFFICIENT,
+            verdict=GateVerdict.INSUFFICIENT,
             reachable=False,
         )
     lost, gained, n = difference
     level = 2 * confidence - 1
     one_sided = tango_interval(lost, gained, n, confidence=level)
-    verdict = Verdict.INSUFFICIENT
+    verdict = GateVerdict.INSUFFICIENT
     if one_sided.low > -margin:
-        verdict = Verdict.PASS
+        verdict = GateVerdict.PASS
     elif one_sided.high < -margin:
-        verdict = Verdict.FAIL
+        verdict = GateVerdict.FAIL
     return Regression(
         difference=difference,
         interval=tango_interval(lost, gained, n, confidence=confidence),

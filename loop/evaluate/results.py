@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loop.core.records import Status
 from loop.evaluate.flips import Flips, Stability
-from loop.evaluate.gates import Gate, Verdict, judge_all
+from loop.evaluate.gates import Gate, GateVerdict, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.stats.bootstrap import Bootstrap
 from loop.stats.confusion import Confusion
@@ -97,7 +97,7 @@ class LabelResult:
     def rests_on_uncertain(self, threshold: float) -> bool:
         """Whether a pass would be lost by reading uncertain answers one way."""
         readings = (self.as_absent.accuracy, self.as_present.accuracy)
-        return self.gate.verdict is Verdict.PASS and any(
+        return self.gate.verdict is GateVerdict.PASS and any(
             share is not None and share < threshold for share in readings
         )
 
@@ -230,17 +230,17 @@ class Evaluation:
         return unset or self.registered > began
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """The verdict on the claim that every label passes.
 
         Some of the cases cannot pass for all of them.
         """
         verdict = judge_all(result.gate.verdict for result in self.labels)
-        if verdict is Verdict.PASS and self.not_run:
-            return Verdict.INSUFFICIENT
+        if verdict is GateVerdict.PASS and self.not_run:
+            return GateVerdict.INSUFFICIENT
         return verdict
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: GateVerdict) -> int:
         """Labels with `verdict`."""
         return sum(result.gate.verdict is verdict for result in self.labels)
 

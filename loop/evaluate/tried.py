@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import read_cohort
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, Store
 
 
-class Standing(StrEnum):
+class WordingStatus(StrEnum):
     """What became of a wording."""
 
     COMMITTED = "committed"
@@ -35,7 +35,7 @@ class Attempt:
     ref: str
     """For example ``"extractor@v3"`` or ``"extractor@draft:d2026..."``."""
 
-    standing: Standing
+    standing: WordingStatus
     run: RunRecord | None
     """Its newest run; None when only the ledger knows of it, so that it cannot be
     scored again."""
@@ -77,7 +77,7 @@ class Tried:
     @property
     def uncommitted(self) -> int:
         """Attempts that never became a version."""
-        return sum(one.standing is not Standing.COMMITTED for one in self.attempts)
+        return sum(one.standing is not WordingStatus.COMMITTED for one in self.attempts)
 
 
 def versions_tried(
@@ -153,7 +153,7 @@ def versions_tried(
 def _scorable(
     found: Sequence[RunRecord],
     like: RunRecord | None,
-    standings: Mapping[str, Standing],
+    standings: Mapping[str, WordingStatus],
 ) -> dict[str, Attempt]:
     """Return digest to attempt for the runs comparable with `like`, oldest first."""
     if like is None:
@@ -188,26 +188,26 @@ def _same_work(one: RunSpec, other: RunSpec) -> bool:
     )
 
 
-def _standings(entries: Iterable[Entry]) -> dict[str, Standing]:
+def _standings(entries: Iterable[LedgerEntry]) -> dict[str, WordingStatus]:
     """Return digest to what became of it; a commit outlasts an earlier rejection."""
-    standings: dict[str, Standing] = {}
+    standings: dict[str, WordingStatus] = {}
     for entry in entries:
         digest = str(entry.payload.get("digest"))
         if entry.action == "draft_committed":
-            standings[digest] = Standing.COMMITTED
+            standings[digest] = WordingStatus.COMMITTED
         elif entry.action == "draft_rejected":
             objections = entry.payload.get("objections")
-            standing = Standing.REJECTED if objections else Standing.DRAFT
-            if standings.get(digest) is not Standing.COMMITTED:
+            standing = WordingStatus.REJECTED if objections else WordingStatus.DRAFT
+            if standings.get(digest) is not WordingStatus.COMMITTED:
                 standings[digest] = standing
     return standings
 
 
-def _unrecorded(ref: str) -> Standing:
-    return Standing.DRAFT if "@draft" in ref else Standing.COMMITTED
+def _unrecorded(ref: str) -> WordingStatus:
+    return WordingStatus.DRAFT if "@draft" in ref else WordingStatus.COMMITTED
 
 
-class _Claim(NamedTuple):
+class _TriedWording(NamedTuple):
     """What an entry of the ledger says was tried."""
 
     cohort: str
@@ -219,7 +219,9 @@ class _Claim(NamedTuple):
     runs: frozenset[str]
 
 
-def _claims(entries: Iterable[Entry], cohort: str, digest: str) -> Iterator[_Claim]:
+def _claims(
+    entries: Iterable[LedgerEntry], cohort: str, digest: str
+) -> Iterator[_TriedWording]:
     """Yield what was tried on all cases with that digest, by the ledger.
 
     They may have been imported under another name than `cohort` then.
@@ -237,7 +239,7 @@ def _claims(entries: Iterable[Entry], cohort: str, digest: str) -> Iterator[_Cla
             yield claim
 
 
-def _checked(entry: Entry) -> _Claim | None:
+def _checked(entry: LedgerEntry) -> _TriedWording | None:
     """Return the draft that was run for a check; None when lint stopped it before."""
     check = entry.payload.get("check") or {}
     runs = frozenset(map(str, check.get("runs", ())))
@@ -245,14 +247,14 @@ def _checked(entry: Entry) -> _Claim | None:
         return None
     digest, engine = entry.payload.get("digest"), check.get("engine", "")
     cohort = str(check.get("cohort"))
-    return _Claim(cohort, str(digest), entry.subject, str(engine), runs)
+    return _TriedWording(cohort, str(digest), entry.subject, str(engine), runs)
 
 
-def _evaluated(entry: Entry) -> _Claim | None:
+def _evaluated(entry: LedgerEntry) -> _TriedWording | None:
     payload = entry.payload
     if payload.get("not_run"):
         return None
-    return _Claim(
+    return _TriedWording(
         str(payload.get("cohort")),
         str(payload.get("prompt_digest")),
         entry.subject,

@@ -13,13 +13,13 @@ from loop.core.errors import DataError
 from loop.core.spreadsheets import unshielded
 from loop.experts.ratings import Ratings
 from loop.labels.importing.encodings import find_encoding
-from loop.labels.importing.table import Row, iter_csv, read_header
+from loop.labels.importing.table import CsvRow, iter_csv, read_header
 
 _COLUMNS: Final = ("id", "system", "rater", "score")
 _OPTIONAL: Final = frozenset({"system"})
 
 
-class _Cell(NamedTuple):
+class _RatingCell(NamedTuple):
     """Where and how many points."""
 
     line: int
@@ -53,7 +53,7 @@ def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Rat
     """
     encoding = find_encoding(path).name
     named = _find_columns(read_header(path, encoding), path)
-    cells: dict[tuple[str, str], dict[str, _Cell]] = {}
+    cells: dict[tuple[str, str], dict[str, _RatingCell]] = {}
     repeated = 0
     for row in iter_csv(path, encoding):
         key, rater, cell = _read(row, named, path, scale)
@@ -88,11 +88,11 @@ def _find_columns(header: list[str], path: Path) -> dict[str, str]:
 
 
 def _read(
-    row: Row,
+    row: CsvRow,
     named: Mapping[str, str],
     path: Path,
     scale: tuple[float, float] | None,
-) -> tuple[tuple[str, str], str, _Cell]:
+) -> tuple[tuple[str, str], str, _RatingCell]:
     where = f"{path.name}, line {row.line}"
     given = {name: row.cells[column].strip() for name, column in named.items()}
     for name in ("id", "rater"):
@@ -100,7 +100,7 @@ def _read(
             raise DataError(f"{where}: column {name} is empty. Fill it in.")
     points = _points(given["score"], where, scale)
     key = (unshielded(given["id"]), unshielded(given.get("system", "")))
-    return key, given["rater"], _Cell(row.line, points)
+    return key, given["rater"], _RatingCell(row.line, points)
 
 
 def _points(text: str, where: str, scale: tuple[float, float] | None) -> float:
@@ -129,14 +129,14 @@ def _same(one: float, other: float) -> bool:
 
 
 def _assemble(
-    cells: Mapping[tuple[str, str], Mapping[str, _Cell]],
+    cells: Mapping[tuple[str, str], Mapping[str, _RatingCell]],
     path: Path,
     scale: tuple[float, float] | None,
     repeated: int,
 ) -> Ratings:
     raters = tuple(sorted({rater for given in cells.values() for rater in given}))
     keys = sorted(cells)
-    blank = _Cell(0, np.nan)
+    blank = _RatingCell(0, np.nan)
     scores = np.array(
         [[cells[key].get(rater, blank).points for rater in raters] for key in keys]
     ).reshape(len(keys), len(raters))

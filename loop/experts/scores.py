@@ -70,12 +70,12 @@ class ScoreTable:
         return directed
 
 
-class _Cell(NamedTuple):
+class _ScoreCell(NamedTuple):
     where: str
     value: float
 
 
-_Cells = dict[str, dict[Key, _Cell]]
+_Cells = dict[str, dict[Key, _ScoreCell]]
 """Cells by metric and candidate."""
 
 
@@ -123,7 +123,9 @@ def read_scores(
     return _assemble(cells, known or {})
 
 
-def _read_file(path: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Key, _Cell]]:
+def _read_file(
+    path: Path, wanted: Sequence[str]
+) -> Iterator[tuple[str, Key, _ScoreCell]]:
     encoding = find_encoding(path).name
     header = read_header(path, encoding)
     names = [name for name in header if name.casefold() not in _KEYS]
@@ -140,7 +142,7 @@ def _read_file(path: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Key, _C
         for name in names:
             if not wanted or name in wanted:
                 value = _number(row.cells[name].strip(), f"{where}, column {name}")
-                yield name, (key[0], key[1]), _Cell(where, value)
+                yield name, (key[0], key[1]), _ScoreCell(where, value)
 
 
 def _check_header(header: list[str], names: list[str], path: Path) -> None:
@@ -188,7 +190,7 @@ def _check_wanted(wanted: Sequence[str], cells: _Cells, paths: Sequence[Path]) -
 
 def _assemble(cells: _Cells, known: Mapping[str, ScoredMetric]) -> ScoreTable:
     keys = sorted({key for given in cells.values() for key in given})
-    nothing = _Cell("", np.nan)
+    nothing = _ScoreCell("", np.nan)
     values = [
         [given.get(key, nothing).value for given in cells.values()] for key in keys
     ]

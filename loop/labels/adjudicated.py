@@ -38,7 +38,7 @@ class Adjudications:
     """``(case id, label id)`` that the votes decide again."""
 
 
-class Kept(NamedTuple):
+class AdjudicatedMarks(NamedTuple):
     """Marks with the earlier decisions that still stand."""
 
     marks: Marks
@@ -109,7 +109,7 @@ def keep_decisions(
     marks: Marks,
     taxonomy: Taxonomy,
     cohort_name: str,
-) -> Kept:
+) -> AdjudicatedMarks:
     """Return `marks` of new votes with the decisions over the votes before that stand.
 
     Parameters
@@ -134,7 +134,7 @@ def keep_decisions(
         if before is not None and _untouched(before, after, disputed, pair)
     }
     named = (after.case_ids, after.labels)
-    return Kept(
+    return AdjudicatedMarks(
         decide_marks(named, marks, standing, taxonomy) if standing else marks,
         standing,
         Adjudications(

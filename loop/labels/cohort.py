@@ -29,7 +29,7 @@ CASE_COLUMNS = ("case_id", "patient", "sha256")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
-class Role(StrEnum):
+class CohortRole(StrEnum):
     """What a cohort may be used for."""
 
     TAXONOMY = "taxonomy"
@@ -73,7 +73,7 @@ class CohortFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str
-    role: Role
+    role: CohortRole
     source: str
     licence: str
     citation: str = ""
@@ -94,7 +94,7 @@ class Cohort:
     """A cohort as it is pinned on disk."""
 
     name: str
-    role: Role
+    role: CohortRole
     source: str
     """Where the texts come from, in words."""
 
@@ -254,7 +254,7 @@ def require_recorded(about: CohortFile, path: Path, record: CohortRecord) -> Non
     DataError
         A field differs; names the file and the field.
     """
-    if record.retired and about.role is Role.HOLDOUT:
+    if record.retired and about.role is CohortRole.HOLDOUT:
         raise DataError(
             f"{path}: holdout {record.name!r} was retired, and that was interrupted. "
             f"Run `ranloop cohort retire {record.name} --why REASON` again."

@@ -15,7 +15,7 @@ from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.core.yaml_files import dump_yaml
-from loop.labels.cohort import Role, cohort_folder, read_cohort_file
+from loop.labels.cohort import CohortRole, cohort_folder, read_cohort_file
 from loop.labels.kept_votes import votes_lock, votes_path
 from loop.labels.recorded import RETIRED, CohortRecord, read_record
 from loop.labels.reference import list_references, reference_path, version_lock
@@ -116,7 +116,7 @@ def retire_holdout(
         sealed = [p for p in label_files(workspace, name) if sealed_path(p).is_file()]
         about = read_cohort_file(workspace, name)
         if not record.is_holdout and not (
-            record.retired and (sealed or about.role is Role.HOLDOUT)
+            record.retired and (sealed or about.role is CohortRole.HOLDOUT)
         ):
             raise _no_holdout(record)
         opened = {path: unseal(workspace, path) for path in sealed}
@@ -127,7 +127,7 @@ def retire_holdout(
         for path, raw in opened.items():
             write_atomic(path, raw, mode=_mode(workspace, path))
             remove_file(sealed_path(path))
-        changed = about.model_copy(update={"role": Role(RETIRED)})
+        changed = about.model_copy(update={"role": CohortRole(RETIRED)})
         write_atomic(
             cohort_folder(workspace, name) / "cohort.yaml",
             dump_yaml(changed.model_dump(mode="json")),

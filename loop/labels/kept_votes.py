@@ -16,7 +16,7 @@ from loop.labels.ballots import (
     parse_turnout,
     parse_votes,
 )
-from loop.labels.cohort import Cohort, Role, cohort_folder
+from loop.labels.cohort import Cohort, CohortRole, cohort_folder
 from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import Marks, add_version, format_reference
 from loop.labels.sealing import (
@@ -111,7 +111,7 @@ def _read_bytes(workspace: Workspace, cohort: Cohort, record: CohortRecord) -> b
     return raw
 
 
-class Found(NamedTuple):
+class StoredVotes(NamedTuple):
     """Votes that new ones are added to."""
 
     votes: Votes | None
@@ -121,22 +121,22 @@ class Found(NamedTuple):
 
 def find_kept(
     workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, new: Votes
-) -> Found:
+) -> StoredVotes:
     """Return the recorded votes of `cohort`.
 
     An earlier try that was killed may have moved them away, or left those of `new`.
     """
-    path, sealed = votes_path(workspace, cohort.name), cohort.role is Role.HOLDOUT
+    path, sealed = votes_path(workspace, cohort.name), cohort.role is CohortRole.HOLDOUT
     refuse_plain(path, sealed=sealed)
     recorded = read_record(workspace, cohort.name).votes
     if recorded is None:
         left = read_stored(workspace, path, sealed=sealed)
-        return Found(None, left in (None, format_votes(new)))
+        return StoredVotes(None, left in (None, format_votes(new)))
     for place in (path, _replaced_path(workspace, cohort.name, recorded)):
         raw = read_stored(workspace, place, sealed=sealed)
         if raw is not None and is_digest_of(workspace, recorded, raw):
-            return Found(parse_votes(raw, cohort, taxonomy, place), True)
-    return Found(None, False)
+            return StoredVotes(parse_votes(raw, cohort, taxonomy, place), True)
+    return StoredVotes(None, False)
 
 
 def _replaced_path(workspace: Workspace, name: str, digest: str) -> Path:
@@ -149,7 +149,7 @@ def not_as_recorded(workspace: Workspace, cohort: Cohort) -> str:
     path = votes_path(workspace, name)
     recorded = read_record(workspace, name).votes
     what = f"recorded with {recorded[:12]}" if recorded else "never recorded"
-    sealed = cohort.role is Role.HOLDOUT
+    sealed = cohort.role is CohortRole.HOLDOUT
     raw = read_stored(workspace, path, sealed=sealed)
     found = "is gone"
     if raw is not None:
@@ -178,7 +178,7 @@ def write_votes(
     """
     votes, marks = made
     raw, target = format_votes(votes), votes_path(workspace, cohort.name)
-    sealed = cohort.role is Role.HOLDOUT
+    sealed = cohort.role is CohortRole.HOLDOUT
     before = read_stored(workspace, target, sealed=sealed)
     if before is not None and before != raw:
         place = _replaced_path(workspace, cohort.name, _name(workspace, cohort, before))
@@ -206,4 +206,4 @@ def _name(workspace: Workspace, cohort: Cohort, raw: bytes) -> str:
     recorded = read_record(workspace, cohort.name).votes
     if recorded is not None and is_digest_of(workspace, recorded, raw):
         return recorded
-    return label_digest(workspace, raw, sealed=cohort.role is Role.HOLDOUT)
+    return label_digest(workspace, raw, sealed=cohort.role is CohortRole.HOLDOUT)

@@ -30,7 +30,7 @@ class Replaced(NamedTuple):
     """Labels that this reader had voted on and no longer has."""
 
 
-class Merged(NamedTuple):
+class MergedVotes(NamedTuple):
     """All votes of a cohort after some were added."""
 
     votes: Votes
@@ -45,7 +45,7 @@ def merge_votes(
     *,
     replace: bool = False,
     sealed: bool = False,
-) -> Merged:
+) -> MergedVotes:
     """Return the votes of `new` and those of all other readers in `kept`.
 
     The same votes of the same reader once more change nothing.
@@ -66,7 +66,7 @@ def merge_votes(
         `replace` is not set.
     """
     if kept is None:
-        return Merged(new, ())
+        return MergedVotes(new, ())
     # A replaced reader may have been the only one to vote on a label.
     labels = tuple(n for n in taxonomy.ids if n in {*kept.labels, *new.labels})
     old, young = _spread(kept, labels), _spread(new, labels)
@@ -85,7 +85,7 @@ def merge_votes(
         values=np.stack(layers, axis=2),
     )
     replaced = tuple(_compare(old, young, reader) for reader in changed)
-    return Merged(_without_empty_labels(merged), replaced)
+    return MergedVotes(_without_empty_labels(merged), replaced)
 
 
 def _already_voted(readers: Sequence[str], *, sealed: bool) -> str:

@@ -35,7 +35,7 @@ class Condition(BaseModel):
     """Whether the tag must have, or must not have, any qualifier."""
 
 
-class Rule(Condition):
+class MeshRule(Condition):
     """One line of the crosswalk."""
 
     id: int
@@ -54,7 +54,7 @@ class _CrosswalkFile(BaseModel):
 
     version: int
     sites: dict[str, tuple[str, ...]]
-    rules: tuple[Rule, ...]
+    rules: tuple[MeshRule, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class MeshCrosswalk:
     sites: Mapping[str, tuple[str, ...]]
     """Site name to the qualifiers it stands for."""
 
-    rules: Mapping[str, tuple[Rule, ...]]
+    rules: Mapping[str, tuple[MeshRule, ...]]
     """Heading to the rules that look at it."""
 
     def marks(self, mesh: str) -> Mapping[str, Mark]:
@@ -85,7 +85,7 @@ class MeshCrosswalk:
                 found[label] = Mark.PRESENT
         return found
 
-    def fired(self, mesh: str) -> tuple[Rule, ...]:
+    def fired(self, mesh: str) -> tuple[MeshRule, ...]:
         """Return the rules that fire, tag by tag: why a mark is what it is."""
         tags = [[part.strip() for part in tag.split("/")] for tag in mesh.split(";")]
         return tuple(
@@ -95,7 +95,7 @@ class MeshCrosswalk:
             if self._fires(rule, qualifiers)
         )
 
-    def _fires(self, rule: Rule, qualifiers: Sequence[str]) -> bool:
+    def _fires(self, rule: MeshRule, qualifiers: Sequence[str]) -> bool:
         return any(self._holds(c, qualifiers) for c in rule.when or (rule,))
 
     def _holds(self, condition: Condition, qualifiers: Sequence[str]) -> bool:
@@ -122,7 +122,7 @@ def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswal
     """
     path = labels_folder / "crosswalks" / "openi_mesh.yaml"
     model = read_model(path, _CrosswalkFile)
-    by_heading: dict[str, list[Rule]] = {}
+    by_heading: dict[str, list[MeshRule]] = {}
     for rule in model.rules:
         _check_rule(rule, taxonomy, path)
         for heading in rule.headings:
@@ -134,7 +134,7 @@ def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswal
     )
 
 
-def _check_rule(rule: Rule, taxonomy: Taxonomy, path: Path) -> None:
+def _check_rule(rule: MeshRule, taxonomy: Taxonomy, path: Path) -> None:
     unknown = {*rule.present, *rule.uncertain} - set(taxonomy.ids)
     if unknown:
         raise DataError(

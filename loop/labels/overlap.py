@@ -27,7 +27,7 @@ NEAR = _NUMERATOR / _DENOMINATOR
 """Jaccard similarity of 5-word shingles from which texts are near-duplicates."""
 
 
-class Kind(StrEnum):
+class OverlapKind(StrEnum):
     """What two cohorts share."""
 
     CASE = "case"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 class Shared(NamedTuple):
     """One thing that two cohorts share."""
 
-    kind: Kind
+    kind: OverlapKind
     number: int
     """Pairs of cases that share it; for patients, patients."""
 
@@ -180,14 +180,14 @@ def near_duplicates(
 
 def _compare(workspace: Workspace, first: Cohort, second: Cohort) -> PairReport:
     found = [
-        _share(Kind.CASE, _by_case(first), _by_case(second)),
-        _share(Kind.PATIENT, _by_patient(first), _by_patient(second)),
+        _share(OverlapKind.CASE, _by_case(first), _by_case(second)),
+        _share(OverlapKind.PATIENT, _by_patient(first), _by_patient(second)),
     ]
     skipped = list(_unknown_patients(first, second))
     absent = [c.name for c in (first, second) if not has_texts(workspace, c.name)]
     if absent:
         # Digests still tell equal texts without having them.
-        found.append(_share(Kind.TEXT, _by_digest(first), _by_digest(second)))
+        found.append(_share(OverlapKind.TEXT, _by_digest(first), _by_digest(second)))
         skipped.append(
             f"similar texts: the texts of {' and '.join(absent)} are not on this "
             "machine (equal ones were compared by digest)"
@@ -217,7 +217,7 @@ def _by_digest(cohort: Cohort) -> dict[Hashable, str]:
 
 
 def _share(
-    kind: Kind, first: Mapping[Hashable, str], second: Mapping[Hashable, str]
+    kind: OverlapKind, first: Mapping[Hashable, str], second: Mapping[Hashable, str]
 ) -> Shared:
     both = [(first[key], second[key]) for key in first if key in second]
     return Shared(kind, len(both), tuple(both[:EXAMPLES]))
@@ -252,11 +252,13 @@ def _compare_texts(
 
     near = set(near_duplicates(sets, different())) - set(equal)
     return (
-        _ordered(Kind.TEXT, equal, swapped),
-        _ordered(Kind.NEAR_TEXT, sorted(near), swapped),
+        _ordered(OverlapKind.TEXT, equal, swapped),
+        _ordered(OverlapKind.NEAR_TEXT, sorted(near), swapped),
     )
 
 
-def _ordered(kind: Kind, pairs: Sequence[tuple[str, str]], swapped: bool) -> Shared:
+def _ordered(
+    kind: OverlapKind, pairs: Sequence[tuple[str, str]], swapped: bool
+) -> Shared:
     examples = [pair[::-1] if swapped else pair for pair in pairs[:EXAMPLES]]
     return Shared(kind, len(pairs), tuple((a, b) for a, b in examples))

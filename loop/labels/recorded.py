@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loop.core.errors import DataError
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 
 HOLDOUT = "holdout"
@@ -60,7 +60,7 @@ class CohortRecord:
         return self.added.get("retired") is True
 
 
-def find_record(entries: Sequence[Entry], name: str) -> CohortRecord | None:
+def find_record(entries: Sequence[LedgerEntry], name: str) -> CohortRecord | None:
     """Return what `entries` hold of cohort `name`, or None when it was never added.
 
     What was recorded before the last import belongs to a cohort that it replaced.

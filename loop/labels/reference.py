@@ -20,7 +20,7 @@ from loop.core.files import locked
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.core.records import Mark
-from loop.labels.cohort import Cohort, Role, cohort_folder, read_cohort
+from loop.labels.cohort import Cohort, CohortRole, cohort_folder, read_cohort
 from loop.labels.marks import (
     ABSENT,
     CODES,
@@ -277,7 +277,7 @@ def next_number(workspace: Workspace, cohort: Cohort, raw: bytes) -> int:
     record = read_record(workspace, cohort.name)
     newest = max(record.newest, *list_references(workspace, cohort.name), 0)
     path = reference_path(workspace, cohort.name, newest)
-    sealed = cohort.role is Role.HOLDOUT
+    sealed = cohort.role is CohortRole.HOLDOUT
     same = read_stored(workspace, path, sealed=sealed) == raw
     return newest if same else newest + 1
 
@@ -371,7 +371,7 @@ def commit_version(
     """
     reason, actor, facts = why
     path = reference_path(workspace, cohort.name, number)
-    there, sealed = is_stored(path), cohort.role is Role.HOLDOUT
+    there, sealed = is_stored(path), cohort.role is CohortRole.HOLDOUT
     write_labels(workspace, path, raw, sealed=sealed)
     digest = label_digest(workspace, raw, sealed=sealed)
     event = version_event((cohort.name, cohort.digest), number, digest, reason, facts)

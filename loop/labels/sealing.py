@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, SealedError
 from loop.core.files import sync_folder, write_atomic, write_error
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.recorded import CohortRecord
 from loop.labels.vault_key import open_key, read_key, vault_key
@@ -282,7 +282,7 @@ def require_opening(
     return payload
 
 
-def find_closing(entries: tuple[Entry, ...], seq: int) -> Entry | None:
+def find_closing(entries: tuple[LedgerEntry, ...], seq: int) -> LedgerEntry | None:
     """Return the entry that recorded the result of opening `seq`, if there is one."""
     closings = (
         entry
@@ -293,8 +293,8 @@ def find_closing(entries: tuple[Entry, ...], seq: int) -> Entry | None:
 
 
 def list_openings(
-    entries: tuple[Entry, ...], name: str, digest: str
-) -> tuple[Entry, ...]:
+    entries: tuple[LedgerEntry, ...], name: str, digest: str
+) -> tuple[LedgerEntry, ...]:
     """Return every opening of cohort `name`, or of the same cases under any name."""
     return tuple(
         entry
@@ -308,7 +308,7 @@ def list_openings(
 
 
 def _find_payload(
-    entries: tuple[Entry, ...], opening: Opening
+    entries: tuple[LedgerEntry, ...], opening: Opening
 ) -> Mapping[str, Any] | None:
     if not 1 <= opening.seq <= len(entries):
         return None

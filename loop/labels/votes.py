@@ -28,7 +28,7 @@ from loop.labels.ballots import (
     format_votes,
     read_votes,
 )
-from loop.labels.cohort import Cohort, Role
+from loop.labels.cohort import Cohort, CohortRole
 from loop.labels.kept_votes import (
     find_kept,
     not_as_recorded,
@@ -312,7 +312,7 @@ def _count(
     if not kept.sound and not how.discard:
         raise DataError(not_as_recorded(workspace, cohort))
     _refuse_second_name(kept.votes, how)
-    sealed = cohort.role is Role.HOLDOUT
+    sealed = cohort.role is CohortRole.HOLDOUT
     votes, replaced = merge_votes(
         kept.votes, new, taxonomy, replace=how.replace, sealed=sealed
     )
@@ -400,7 +400,7 @@ def _digest(
         *said,
         *(f"{name}={how.other_names[name]}" for name in sorted(how.other_names)),
     ]
-    sealed = cohort.role is Role.HOLDOUT
+    sealed = cohort.role is CohortRole.HOLDOUT
     return label_digest(workspace, framed(parts), sealed=sealed)
 
 

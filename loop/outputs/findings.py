@@ -24,7 +24,7 @@ from pydantic_core import from_json
 from loop.core.records import Field, Item, Reading, Value
 from loop.outputs.evidence import MAX_QUOTE
 from loop.outputs.label_values import MAX_CHARS
-from loop.outputs.loose_json import Loose, Pairs
+from loop.outputs.loose_json import JsonPairs, Loose
 from loop.outputs.strict import read_field, repeats_keys
 from loop.outputs.tolerant import (
     Labels,
@@ -145,7 +145,7 @@ def read_loosely(text: str, fields: Sequence[str], source: str) -> Reading:
     return read_tolerantly(text, read_body)
 
 
-def _find_list(answer: Pairs, repairs: list[str]) -> tuple[Loose, ...]:
+def _find_list(answer: JsonPairs, repairs: list[str]) -> tuple[Loose, ...]:
     """Return the one list of an answer; anything beside it makes it unreadable."""
     named = [(key, raw) for key, raw in answer.pairs if fold_name(key) == _LIST]
     if not named:
@@ -173,13 +173,13 @@ def _read_list(
     found: dict[str, Field] = {}
     unknown = 0
     for number, raw in enumerate(listed, 1):
-        if not isinstance(raw, Pairs):
+        if not isinstance(raw, JsonPairs):
             raise UnreadableError(f"finding {number} is not an object")
         name = labels.find(_written_label(raw, number), repairs)
         if name is None:
             unknown += 1
             continue
-        rest = Pairs(tuple(pair for pair in raw.pairs if not _is_label(pair[0])))
+        rest = JsonPairs(tuple(pair for pair in raw.pairs if not _is_label(pair[0])))
         answered = read_entry(name, rest, source, repairs)
         if answered.value == Value.ABSENT:
             repairs.append(f"{name}: absent although listed")
@@ -193,7 +193,7 @@ def _is_label(key: str) -> bool:
     return fold_name(key) == "label"
 
 
-def _written_label(raw: Pairs, number: int) -> str:
+def _written_label(raw: JsonPairs, number: int) -> str:
     """Return what a finding gives as its label."""
     written = {value for key, value in raw.pairs if _is_label(key)}
     if len(written) > 1:

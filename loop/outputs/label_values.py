@@ -20,7 +20,7 @@ from pydantic_core import from_json
 
 from loop.core.records import Field, Item, Reading, Value
 from loop.outputs.evidence import MAX_QUOTE
-from loop.outputs.loose_json import Loose, Pairs
+from loop.outputs.loose_json import JsonPairs, Loose
 from loop.outputs.strict import ENTRY_KEYS, read_field, repeats_keys
 from loop.outputs.tolerant import (
     Labels,
@@ -144,7 +144,7 @@ def read_loosely(text: str, fields: Sequence[str], source: str) -> Reading:
 
 
 def _read_pairs(
-    answer: Pairs, fields: Sequence[str], source: str, repairs: list[str]
+    answer: JsonPairs, fields: Sequence[str], source: str, repairs: list[str]
 ) -> dict[str, Field]:
     """Return exactly `fields` from the pairs of an answer."""
     pairs = answer.pairs
@@ -164,7 +164,7 @@ def _read_pairs(
     return {name: found[name] for name in fields}
 
 
-def _is_entry(answer: Pairs, wanted: str) -> bool:
+def _is_entry(answer: JsonPairs, wanted: str) -> bool:
     keys = {fold_name(key) for key, _ in answer.pairs}
     return "value" in keys and keys <= ENTRY_KEYS and fold_name(wanted) not in keys
 
@@ -182,7 +182,7 @@ def _check_complete(
 
 def _read_value(name: str, raw: Loose, source: str, repairs: list[str]) -> Field:
     """Return the field that `raw` answers: an entry, or a bare value."""
-    if isinstance(raw, Pairs):
+    if isinstance(raw, JsonPairs):
         return read_entry(name, raw, source, repairs)
     value = read_word(name, raw, repairs)
     if raw != Value.ABSENT:

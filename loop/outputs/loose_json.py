@@ -30,13 +30,13 @@ _PYTHON_WORDS: Mapping[str, bool | None] = {"True": True, "False": False, "None"
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class JsonPairs:
     """A JSON object as its pairs, repeated keys included."""
 
     pairs: tuple[tuple[str, Loose], ...]
 
 
-Loose: TypeAlias = "str | int | float | Pairs | tuple[Loose, ...] | None"
+Loose: TypeAlias = "str | int | float | JsonPairs | tuple[Loose, ...] | None"
 
 
 class NotJsonError(ValueError):
@@ -54,7 +54,7 @@ class ObjectReader:
     text: str
     repairs: set[str] = field(default_factory=set)
 
-    def read_object(self, start: int) -> tuple[Pairs, int]:
+    def read_object(self, start: int) -> tuple[JsonPairs, int]:
         """Return the object that opens at `start`, and where it ends.
 
         Raises
@@ -64,7 +64,7 @@ class ObjectReader:
         """
         return self._object(start, 1)
 
-    def _object(self, start: int, depth: int) -> tuple[Pairs, int]:
+    def _object(self, start: int, depth: int) -> tuple[JsonPairs, int]:
         pairs: list[tuple[str, Loose]] = []
         at = self._skip(start + 1)
         while self.text[at : at + 1] != "}":
@@ -75,7 +75,7 @@ class ObjectReader:
             value, at = self._value(self._skip(at + 1), depth)
             pairs.append((key, value))
             at = self._comma(at, "}")
-        return Pairs(tuple(pairs)), at + 1
+        return JsonPairs(tuple(pairs)), at + 1
 
     def _array(self, start: int, depth: int) -> tuple[tuple[Loose, ...], int]:
         values: list[Loose] = []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from loop.core.records import Field, Reading, Value
 from loop.outputs.evidence import locate
-from loop.outputs.loose_json import Loose, NotJsonError, ObjectReader, Pairs
+from loop.outputs.loose_json import JsonPairs, Loose, NotJsonError, ObjectReader
 from loop.outputs.strict import ENTRY_KEYS
 from loop.outputs.stripping import strip_fences, strip_thinking
 from loop.outputs.words import BARE, fold_name, read_value
@@ -71,7 +71,7 @@ def read_bare(body: str, name: str, repairs: list[str]) -> Field:
     return BARE[value.value]
 
 
-def find_object(body: str, repairs: list[str], *, alone: bool = False) -> Pairs:
+def find_object(body: str, repairs: list[str], *, alone: bool = False) -> JsonPairs:
     """Return the one object in `body`; copies of it are allowed, others are not.
 
     Parameters
@@ -87,7 +87,7 @@ def find_object(body: str, repairs: list[str], *, alone: bool = False) -> Pairs:
         alone and does not.
     """
     reader = ObjectReader(body)
-    objects: list[Pairs] = []
+    objects: list[JsonPairs] = []
     outside, at = "", 0
     while (start := body.find("{", at)) >= 0:
         outside += body[at:start]
@@ -151,7 +151,7 @@ def add_field(
         repairs.append(f"{name}: given more than once")
 
 
-def read_entry(name: str, raw: Pairs, source: str, repairs: list[str]) -> Field:
+def read_entry(name: str, raw: JsonPairs, source: str, repairs: list[str]) -> Field:
     """Return the field of an entry with a value and perhaps evidence.
 
     Raises
@@ -169,7 +169,7 @@ def read_entry(name: str, raw: Pairs, source: str, repairs: list[str]) -> Field:
     return Field(value, located.spans) if located.spans else BARE[value.value]
 
 
-def _entry_keys(name: str, raw: Pairs, repairs: list[str]) -> dict[str, Loose]:
+def _entry_keys(name: str, raw: JsonPairs, repairs: list[str]) -> dict[str, Loose]:
     """Return an entry's pairs by folded key; a repeated key must repeat its value."""
     entry: dict[str, Loose] = {}
     for key, value in raw.pairs:

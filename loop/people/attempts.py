@@ -18,7 +18,7 @@ Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class SignInThrottle:
     """How many failures are borne, and how long one waits after more."""
 
     by_name: int = 5
@@ -77,7 +77,7 @@ class Attempts:
 
     def __init__(
         self,
-        patience: Patience = Patience(),
+        patience: SignInThrottle = SignInThrottle(),
         *,
         now: Clock = lambda: datetime.now(UTC),
     ) -> None:

@@ -19,7 +19,7 @@ from loop.core.paths import Workspace
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 from loop.people.names import check_name, name_key
 from loop.people.passwords import check_password, hash_password, is_hash, outgrown
-from loop.people.users import Role, User
+from loop.people.users import User, UserRole
 
 Clock = Callable[[], datetime]
 
@@ -44,7 +44,7 @@ class _UserRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     name: Annotated[str, AfterValidator(check_name)]
-    roles: Annotated[tuple[Role, ...], Field(min_length=1)]
+    roles: Annotated[tuple[UserRole, ...], Field(min_length=1)]
     password: Annotated[str, AfterValidator(_check_hash)]
     disabled: bool = False
     created: str = ""
@@ -108,7 +108,7 @@ def find_user(users: Sequence[User], name: str) -> User | None:
 def add_user(
     workspace: Workspace,
     name: str,
-    roles: Sequence[Role],
+    roles: Sequence[UserRole],
     password: str,
     *,
     now: Clock = lambda: datetime.now(UTC),
@@ -143,7 +143,7 @@ def add_user(
     return user
 
 
-def set_roles(workspace: Workspace, name: str, roles: Sequence[Role]) -> User:
+def set_roles(workspace: Workspace, name: str, roles: Sequence[UserRole]) -> User:
     """Give a user these roles instead of theirs, and return it.
 
     Raises
@@ -321,13 +321,15 @@ def _write(workspace: Workspace, users: Sequence[User]) -> None:
 
 
 def _admins(users: Sequence[User]) -> bool:
-    return any(Role.ADMIN in user.roles and not user.disabled for user in users)
+    return any(UserRole.ADMIN in user.roles and not user.disabled for user in users)
 
 
-def _some_roles(roles: Sequence[Role]) -> tuple[Role, ...]:
+def _some_roles(roles: Sequence[UserRole]) -> tuple[UserRole, ...]:
     if not roles:
-        raise DataError(f"a user needs a role: {', '.join(Role)}. Give at least one.")
-    return tuple(role for role in Role if role in roles)
+        raise DataError(
+            f"a user needs a role: {', '.join(UserRole)}. Give at least one."
+        )
+    return tuple(role for role in UserRole if role in roles)
 
 
 def _clean_name(name: str) -> str:

@@ -19,7 +19,7 @@ LONGEST = 2**20
 """Size at which the log becomes ``sign-ins.jsonl.1`` and a new one begins, bytes."""
 
 
-class Result(StrEnum):
+class SignInResult(StrEnum):
     """How a try to sign in ended."""
 
     SIGNED_IN = "signed in"
@@ -38,7 +38,7 @@ class SignIn:
     address: str
     """Where it came from."""
 
-    result: Result
+    result: SignInResult
 
 
 def sign_ins_path(workspace: Workspace) -> Path:

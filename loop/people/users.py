@@ -48,7 +48,7 @@ class Right(StrEnum):
     """Add users and set their roles."""
 
 
-class Role(StrEnum):
+class UserRole(StrEnum):
     """What a person is here; one may be several."""
 
     READER = "reader"
@@ -62,11 +62,11 @@ _REVIEWING = frozenset({Right.SEE, Right.JUDGE, Right.ADJUDICATE, Right.EXPORT})
 
 GRANTS = {
     # Nothing else: who labels blind must not reach a model's answers.
-    Role.READER: frozenset({Right.READ}),
-    Role.REVIEWER: _REVIEWING,
-    Role.EDITOR: _REVIEWING | {Right.REVISE, Right.IMPORT},
-    Role.APPROVER: frozenset({Right.SEE, Right.EXPORT, Right.APPROVE}),
-    Role.ADMIN: frozenset({Right.SEE, Right.EXPORT, Right.IMPORT, Right.MANAGE}),
+    UserRole.READER: frozenset({Right.READ}),
+    UserRole.REVIEWER: _REVIEWING,
+    UserRole.EDITOR: _REVIEWING | {Right.REVISE, Right.IMPORT},
+    UserRole.APPROVER: frozenset({Right.SEE, Right.EXPORT, Right.APPROVE}),
+    UserRole.ADMIN: frozenset({Right.SEE, Right.EXPORT, Right.IMPORT, Right.MANAGE}),
 }
 """The rights that each role grants."""
 
@@ -78,8 +78,8 @@ class User:
     name: str
     """As it stands in the history, for example ``"Dr. Ayşe Kaya"``."""
 
-    roles: tuple[Role, ...]
-    """At least one, each once, in the order of `Role`."""
+    roles: tuple[UserRole, ...]
+    """At least one, each once, in the order of `UserRole`."""
 
     password_hash: str = field(default="", repr=False)
     """``scrypt$...``; empty for the person at this machine, who cannot sign in."""
@@ -94,7 +94,7 @@ class User:
         if not self.roles:
             raise ValueError(f"user {self.name!r} needs a role")
         object.__setattr__(
-            self, "roles", tuple(role for role in Role if role in self.roles)
+            self, "roles", tuple(role for role in UserRole if role in self.roles)
         )
 
     def may(self, right: Right) -> bool:
@@ -114,7 +114,7 @@ class User:
         for role in self.roles:
             if right in GRANTS[role]:
                 return Actor(name=self.name, role=role.value)
-        able = " or ".join(role.value for role in Role if right in GRANTS[role])
+        able = " or ".join(role.value for role in UserRole if right in GRANTS[role])
         have = ", ".join(self.roles)
         raise PermissionRefused(
             f"{self.name} may not do this: it takes the role {able}, and theirs is "
@@ -124,4 +124,4 @@ class User:
 
 def local_person(name: str) -> User:
     """Return the person who works alone at this machine: every role, no password."""
-    return User(name=name, roles=tuple(Role))
+    return User(name=name, roles=tuple(UserRole))

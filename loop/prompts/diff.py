@@ -12,7 +12,7 @@ from loop.prompts.version import PromptVersion
 _ADDED, _REMOVED = "+", "-"
 
 
-class Change(NamedTuple):
+class PromptChange(NamedTuple):
     """One thing that is in only one of the two versions."""
 
     sign: str
@@ -28,7 +28,7 @@ class GuideDiff(NamedTuple):
     """Changes of one label's guide."""
 
     label: str
-    changes: tuple[Change, ...]
+    changes: tuple[PromptChange, ...]
 
 
 class TemplateDiff(NamedTuple):
@@ -44,7 +44,7 @@ class VersionDiff(NamedTuple):
 
     before: str
     after: str
-    settings: tuple[Change, ...]
+    settings: tuple[PromptChange, ...]
     guides: tuple[GuideDiff, ...]
     templates: tuple[TemplateDiff, ...]
 
@@ -79,7 +79,9 @@ def diff_versions(before: PromptVersion, after: PromptVersion) -> VersionDiff:
     )
 
 
-def _setting_changes(before: PromptVersion, after: PromptVersion) -> Iterator[Change]:
+def _setting_changes(
+    before: PromptVersion, after: PromptVersion
+) -> Iterator[PromptChange]:
     rows = (
         ("plan", before.plan.value, after.plan.value),
         ("contract", before.contract, after.contract),
@@ -89,21 +91,21 @@ def _setting_changes(before: PromptVersion, after: PromptVersion) -> Iterator[Ch
     for kind, old, new in rows:
         same_labels = kind != "order" or set(before.labels) == set(after.labels)
         if old != new and same_labels:
-            yield Change(_REMOVED, kind, old)
-            yield Change(_ADDED, kind, new)
+            yield PromptChange(_REMOVED, kind, old)
+            yield PromptChange(_ADDED, kind, new)
 
 
-def _guide_changes(before: Guide | None, after: Guide | None) -> Iterator[Change]:
+def _guide_changes(before: Guide | None, after: Guide | None) -> Iterator[PromptChange]:
     old, new = list(_facts(before)), list(_facts(after))
     gone, come = set(old) - set(new), set(new) - set(old)
     for kind, text in old:
         if (kind, text) in gone:
-            yield Change(_REMOVED, kind, text)
+            yield PromptChange(_REMOVED, kind, text)
     for kind, text in new:
         if (kind, text) in come:
-            yield Change(_ADDED, kind, text)
+            yield PromptChange(_ADDED, kind, text)
     if not gone and not come and old != new:
-        yield Change(_ADDED, "order", "same content in another order")
+        yield PromptChange(_ADDED, "order", "same content in another order")
 
 
 def _facts(guide: Guide | None) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.git import commit_paths
-from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
+from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.catalog import (
     inspect_version,
@@ -38,11 +38,11 @@ class VersionHistory(NamedTuple):
     """Changes against the version before, ``{"+term": 12}``."""
 
     aliases: tuple[str, ...]
-    events: tuple[Entry, ...]
+    events: tuple[LedgerEntry, ...]
     """Ledger entries about it and about drafts that stayed drafts of it, in order."""
 
     @property
-    def marking(self) -> tuple[Entry, ...]:
+    def marking(self) -> tuple[LedgerEntry, ...]:
         """The entries nobody may miss: overridden, frozen, withdrawn."""
         return tuple(one for one in self.events if one.action in _MARKING)
 
@@ -81,7 +81,7 @@ def read_history(workspace: Workspace, name: str) -> tuple[VersionHistory, ...]:
     return tuple(rows)
 
 
-def _concerns(entry: Entry, ref: str) -> bool:
+def _concerns(entry: LedgerEntry, ref: str) -> bool:
     """Whether an entry is about a version or about a draft revised from it."""
     if entry.action == "draft_rejected":
         return bool(entry.payload.get("parent_ref") == ref)
@@ -95,7 +95,7 @@ def _changes(
 
 
 def _trusted(
-    workspace: Workspace, name: str, number: int, events: Sequence[Entry]
+    workspace: Workspace, name: str, number: int, events: Sequence[LedgerEntry]
 ) -> tuple[PromptVersion | None, str]:
     """Read a version, and say why it cannot be trusted if so."""
     try:
@@ -119,7 +119,7 @@ def move_alias(
     actor: Actor,
     reason: str,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Entry:
+) -> LedgerEntry:
     """Point `alias` at the version `ref` names, in the ledger, and return the entry.
 
     In a git repository the ledger is committed too.

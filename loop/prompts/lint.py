@@ -12,7 +12,7 @@ from jinja2 import TemplateError, meta
 from loop.core.errors import DataError
 from loop.core.records import Guide
 from loop.prompts.frozen import frozen_blocks
-from loop.prompts.render import Plan, environment, plan_prompts
+from loop.prompts.render import PromptPlan, environment, plan_prompts
 from loop.prompts.version import PromptVersion
 
 MAX_SUFFIX = 200
@@ -27,7 +27,7 @@ CHARS_PER_TOKEN = 4
 _VARIABLES = frozenset({"guides", "fields", "name"})
 
 
-class Level(StrEnum):
+class LintLevel(StrEnum):
     """How bad a finding is."""
 
     ERROR = "error"
@@ -40,7 +40,7 @@ class Level(StrEnum):
 class LintFinding(NamedTuple):
     """One thing lint has to say."""
 
-    level: Level
+    level: LintLevel
     where: str
     """File or guide, for example ``"user.jinja"`` or ``"guide edema"``."""
 
@@ -70,15 +70,15 @@ def lint_version(
         *(found for guide in version.guides for found in lint_guide(guide)),
         *_lint_shared_terms(version.guides),
     ]
-    return sorted(findings, key=lambda found: found.level is not Level.ERROR)
+    return sorted(findings, key=lambda found: found.level is not LintLevel.ERROR)
 
 
 def _error(where: str, message: str) -> LintFinding:
-    return LintFinding(Level.ERROR, where, message)
+    return LintFinding(LintLevel.ERROR, where, message)
 
 
 def _warning(where: str, message: str) -> LintFinding:
-    return LintFinding(Level.WARNING, where, message)
+    return LintFinding(LintLevel.WARNING, where, message)
 
 
 def _lint_variables(version: PromptVersion) -> Iterator[LintFinding]:
@@ -125,7 +125,7 @@ def _lint_rendering(version: PromptVersion) -> Iterator[LintFinding]:
         )
 
 
-def prompt_length(plan: Plan) -> int:
+def prompt_length(plan: PromptPlan) -> int:
     """Characters of the longest call of a plan, without the case text."""
     return max(
         sum(len(message.content) for message in call.frame.messages)

@@ -64,7 +64,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PromptPlan:
     """All calls of one prompt version; calling it with an item gives its prompts."""
 
     calls: tuple[Call, ...]
@@ -84,7 +84,7 @@ class Plan:
         return tuple([call.prompt(item) for call in self.calls])
 
 
-def plan_prompts(version: PromptVersion, schema: SchemaOf) -> Plan:
+def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
     """Return the calls of `version`, with everything static rendered.
 
     Templates see ``guides`` (records of the call), ``fields`` (label ids), ``name``
@@ -110,8 +110,8 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> Plan:
             "guides.yaml."
         )
     if version.plan is CallPlan.JOINT:
-        return Plan(calls=(_call(version, "joint", version.guides, schema),))
-    return Plan(
+        return PromptPlan(calls=(_call(version, "joint", version.guides, schema),))
+    return PromptPlan(
         calls=tuple(
             _call(version, guide.label, (guide,), schema) for guide in version.guides
         )

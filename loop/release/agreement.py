@@ -9,7 +9,7 @@ from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.prompts.version import PromptVersion
 from loop.release.apart import render_apart
-from loop.release.finding import Finding, held, judged
+from loop.release.finding import ReleaseCheck, held, judged
 from loop.release.folder import SCHEMA
 from loop.release.rendering import read_prompt, render_files
 from loop.release.statement import ENVELOPE, Statement, predicate_of
@@ -17,10 +17,10 @@ from loop.release.statement import ENVELOPE, Statement, predicate_of
 Facts = Mapping[str, Any]
 
 
-def check_agreement(statement: Statement | None, facts: Facts) -> Finding:
+def check_agreement(statement: Statement | None, facts: Facts) -> ReleaseCheck:
     """Return whether the statement is one about these facts."""
     if statement is None:
-        return Finding("agreement", False, "not checked: there is no statement")
+        return ReleaseCheck("agreement", False, "not checked: there is no statement")
     expected = predicate_of(facts)
     found = statement.predicate
     problems = [
@@ -38,7 +38,7 @@ def check_agreement(statement: Statement | None, facts: Facts) -> Finding:
     return judged("agreement", problems, f"{ENVELOPE} and release.json agree")
 
 
-def check_facts(facts: Facts) -> Finding:
+def check_facts(facts: Facts) -> ReleaseCheck:
     """Return whether the parts of ``release.json`` agree with each other."""
     return judged("release.json", list(_fact_problems(facts)), "its parts agree")
 
@@ -79,7 +79,7 @@ def _opening_problems(facts: Facts) -> Iterator[str]:
 
 def check_prompt(
     files: Mapping[str, bytes], facts: Facts, *, vouched: bool
-) -> tuple[Finding, Finding]:
+) -> tuple[ReleaseCheck, ReleaseCheck]:
     """Return whether the prompt shipped is the one named, and renders as shipped.
 
     Parameters
@@ -92,14 +92,14 @@ def check_prompt(
         version = read_prompt(files)
     except DataError as error:
         return (
-            Finding("prompt", False, str(error)),
-            Finding("rendered", False, "not checked: the prompt cannot be read"),
+            ReleaseCheck("prompt", False, str(error)),
+            ReleaseCheck("rendered", False, "not checked: the prompt cannot be read"),
         )
     problems = list(_prompt_problems(version, facts["release"]))
     prompt = judged("prompt", problems, f"digest {version.digest[:16]}, as named")
     if problems:
         unsure = "not checked: it is another prompt than release.json names"
-        return prompt, Finding("rendered", False, unsure)
+        return prompt, ReleaseCheck("rendered", False, unsure)
     return prompt, _check_rendered(version, files, vouched=vouched)
 
 
@@ -124,11 +124,11 @@ def _prompt_problems(version: PromptVersion, release: Facts) -> Iterator[str]:
 
 def _check_rendered(
     version: PromptVersion, files: Mapping[str, bytes], *, vouched: bool
-) -> Finding:
+) -> ReleaseCheck:
     try:
         made = render_files(version) if vouched else render_apart(version)
     except DataError as error:
-        return Finding("rendered", False, str(error))
+        return ReleaseCheck("rendered", False, str(error))
     shipped = {
         name: raw
         for name, raw in files.items()

@@ -8,19 +8,19 @@ from typing import Any
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
-from loop.core.ledger import Actor, Entry, read_ledger
+from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.certify import Claim, certify_evaluation
 from loop.evaluate.evaluation import evaluate_run
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import find_registration, protocol_digest, register_protocol
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation
-from loop.labels.cohort import Role, read_cohort
+from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
-from loop.run.asking import Asking, HeldEngine
+from loop.run.asking import EngineOptions, HeldEngine
 from loop.run.manifest import read_manifest
 from loop.run.spec import RunSpec
 from loop.run.store import open_store
@@ -48,7 +48,7 @@ class FreezeRequest:
     """Holdout that is opened for it; empty: the release rests on development data."""
 
     engine: str = "rules"
-    asking: Asking | None = None
+    asking: EngineOptions | None = None
     meaning: str = "approval"
     """What the actor's act means: authorship, review, approval or responsibility."""
 
@@ -125,7 +125,7 @@ def read_candidate(
             "Commit it with `ranloop draft commit` or `ranloop revise`."
         )
     cohort = read_cohort(workspace, request.cohort)
-    if cohort.role is not Role.DEV:
+    if cohort.role is not CohortRole.DEV:
         raise DataError(
             f"cohort {cohort.name} has the role {cohort.role}. Name the dev cohort "
             "with --cohort, and a holdout with --holdout."
@@ -204,7 +204,7 @@ def _registered_late(workspace: Workspace, version: PromptVersion, cohort: str) 
     return first.seq < registered.seq
 
 
-def _is_measured(entry: Entry, digest: str, cohort: str) -> bool:
+def _is_measured(entry: LedgerEntry, digest: str, cohort: str) -> bool:
     payload = entry.payload
     return (
         entry.action == "evaluated"
@@ -214,8 +214,8 @@ def _is_measured(entry: Entry, digest: str, cohort: str) -> bool:
 
 
 def _gate_objections(evaluation: Evaluation, claim: Claim) -> Iterator[str]:
-    if claim.verdict is not Verdict.PASS:
-        tally = ", ".join(f"{evaluation.count(one)} {one.value}" for one in Verdict)
+    if claim.verdict is not GateVerdict.PASS:
+        tally = ", ".join(f"{evaluation.count(one)} {one.value}" for one in GateVerdict)
         yield (
             f"the gate on {evaluation.cohort.name} says {claim.verdict.value} ({tally})"
         )

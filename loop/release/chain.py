@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from loop.core.digests import digest_bytes
 from loop.core.entries import signed_bytes
 from loop.core.errors import LedgerError
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.signing import is_signed
 from loop.labels.sealing import list_openings
-from loop.release.finding import Finding, judged
+from loop.release.finding import ReleaseCheck, judged
 from loop.release.folder import LEDGER, PROMPT, shown, unpacked
 
 if TYPE_CHECKING:
@@ -24,18 +24,18 @@ Facts = Mapping[str, Any]
 
 def check_chain(
     files: Mapping[str, bytes], facts: Facts, trusted: Mapping[str, PublicKey]
-) -> tuple[Finding, ...]:
+) -> tuple[ReleaseCheck, ...]:
     """Return whether the chain is unbroken up to the head named, and what it holds.
 
     Entries that name a trusted key must carry its signature.
     """
     raw = files.get(LEDGER, b"")
-    unsure = Finding("history", False, "not checked: the ledger cannot be read")
+    unsure = ReleaseCheck("history", False, "not checked: the ledger cannot be read")
     try:
         with unpacked(files, LEDGER) as folder:
             entries = _read(folder)
     except LedgerError as error:
-        return Finding("ledger", False, str(error)), unsure
+        return ReleaseCheck("ledger", False, str(error)), unsure
     problems = []
     if not entries or not raw.endswith(b"\n"):
         problems.append("it is missing, empty or cut off")
@@ -54,7 +54,7 @@ def check_chain(
     )
 
 
-def _read(folder: Path) -> tuple[Entry, ...]:
+def _read(folder: Path) -> tuple[LedgerEntry, ...]:
     """Read the ledger of an unpacked release; errors name it without the folder."""
     try:
         return read_ledger(folder / LEDGER)
@@ -63,7 +63,7 @@ def _read(folder: Path) -> tuple[Entry, ...]:
 
 
 def _unsigned(
-    entries: Sequence[Entry], trusted: Mapping[str, PublicKey]
+    entries: Sequence[LedgerEntry], trusted: Mapping[str, PublicKey]
 ) -> Iterator[str]:
     """Say which entries were not signed with the key they name."""
     for entry in entries:
@@ -75,7 +75,7 @@ def _unsigned(
 
 
 def _history_problems(
-    entries: Sequence[Entry], facts: Facts, files: Mapping[str, bytes]
+    entries: Sequence[LedgerEntry], facts: Facts, files: Mapping[str, bytes]
 ) -> Iterator[str]:
     yield from _protocol_problems(entries, facts["protocol"])
     yield from _commit_problems(entries, facts, files)
@@ -91,7 +91,9 @@ def _history_problems(
         yield "the release it supersedes is not in the ledger"
 
 
-def _protocol_problems(entries: Sequence[Entry], protocol: Facts) -> Iterator[str]:
+def _protocol_problems(
+    entries: Sequence[LedgerEntry], protocol: Facts
+) -> Iterator[str]:
     """Compare when and with what the protocol was registered."""
     first = next(
         (
@@ -114,7 +116,7 @@ def _protocol_problems(entries: Sequence[Entry], protocol: Facts) -> Iterator[st
 
 
 def _commit_problems(
-    entries: Sequence[Entry], facts: Facts, files: Mapping[str, bytes]
+    entries: Sequence[LedgerEntry], facts: Facts, files: Mapping[str, bytes]
 ) -> Iterator[str]:
     """Compare what was committed with what is released, and with the history told."""
     commits = {
@@ -135,7 +137,7 @@ def _commit_problems(
             yield f"{shown(past['ref'])} was committed with another digest"
 
 
-def _evaluation_problems(entries: Sequence[Entry], facts: Facts) -> Iterator[str]:
+def _evaluation_problems(entries: Sequence[LedgerEntry], facts: Facts) -> Iterator[str]:
     """Compare each evaluation with the gate the ledger recorded for its run."""
     for one in facts["evaluations"]:
         gates = [
@@ -154,7 +156,7 @@ def _evaluation_problems(entries: Sequence[Entry], facts: Facts) -> Iterator[str
             yield f"{where} has other counts or another verdict in the ledger"
 
 
-def _opening_problems(entries: Sequence[Entry], facts: Facts) -> Iterator[str]:
+def _opening_problems(entries: Sequence[LedgerEntry], facts: Facts) -> Iterator[str]:
     """Compare the openings listed with those of the holdouts in the ledger."""
     recorded = [
         (entry.time, entry.actor, entry.reason)

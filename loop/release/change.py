@@ -13,9 +13,9 @@ from loop.core.digests import digest_json
 from loop.core.paths import Workspace
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.compare import compare_runs
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.prompts.catalog import find_parent, read_version
-from loop.prompts.diff import Change, VersionDiff, diff_data, diff_versions
+from loop.prompts.diff import PromptChange, VersionDiff, diff_data, diff_versions
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import Candidate, Watching, ask_or_find
 from loop.release.released import Released, current_release
@@ -70,7 +70,7 @@ class Compared(NamedTuple):
         worse = [
             row.name
             for row in self.comparison.labels
-            if row.judged and _balance(row) < 0 and row.verdict is not Verdict.PASS
+            if row.judged and _balance(row) < 0 and row.verdict is not GateVerdict.PASS
         ]
         if not worse:
             return ()
@@ -145,7 +145,7 @@ def _labels(diff: VersionDiff) -> list[dict[str, Any]]:
     ]
 
 
-def _signed(changes: Sequence[Change], sign: str) -> list[str]:
+def _signed(changes: Sequence[PromptChange], sign: str) -> list[str]:
     return [f"{one.kind}: {one.text}" for one in changes if one.sign == sign]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
 from loop.evaluate.certify import claim_level, decide_claim
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import Protocol
-from loop.release.finding import Finding, judged
+from loop.release.finding import ReleaseCheck, judged
 from loop.release.folder import shown
 from loop.release.recompute import differs, read_confusion
 from loop.stats.power import exact_p
@@ -18,7 +18,7 @@ from loop.stats.power import exact_p
 Facts = Mapping[str, Any]
 
 
-def check_claim(facts: Facts) -> Finding:
+def check_claim(facts: Facts) -> ReleaseCheck:
     """Return whether the claim is the protocol's, and follows from the counts.
 
     The p-values, their adjustment by Holm, and which labels are certified are made
@@ -30,7 +30,7 @@ def check_claim(facts: Facts) -> Finding:
             facts["protocol"]["content"], Protocol, "protocol.content of release.json"
         )
     except DataError as error:
-        return Finding("claim", False, str(error))
+        return ReleaseCheck("claim", False, str(error))
     good = f"{claim['kind']} on {shown(claim['cohort'])}: {claim['verdict']}"
     problems = [*_form_problems(facts, claim, protocol)]
     tested = [one for one in facts["evaluations"] if one["cohort"] == claim["cohort"]]
@@ -47,7 +47,7 @@ def _form_problems(facts: Facts, claim: Facts, protocol: Protocol) -> Iterator[s
         yield "it is another claim than the protocol's"
     if differs(claim["alpha"], claim_level(protocol)):
         yield "its level is not the protocol's"
-    if claim["verdict"] != Verdict.PASS and not facts["frozen"]["override"].strip():
+    if claim["verdict"] != GateVerdict.PASS and not facts["frozen"]["override"].strip():
         yield "its gate does not pass, and no override says why it was released"
     if facts["frozen"]["objections"] and not facts["frozen"]["override"].strip():
         yield "something stood against it, and no override says why it was released"
@@ -69,7 +69,7 @@ def _number_problems(
         return
     counts = [read_confusion(label) for label in labels]
     p_values = [exact_p(one.correct, one.n, protocol.accuracy) for one in counts]
-    gates = [Verdict(label["gate"]["verdict"]) for label in labels]
+    gates = [GateVerdict(label["gate"]["verdict"]) for label in labels]
     whole = not evaluation["not_run"]
     made = decide_claim(gates, p_values, protocol, whole=whole)
     for one, p, p_holm, certified in zip(

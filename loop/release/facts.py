@@ -32,7 +32,7 @@ from loop.run.store import open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class ReleaseEvidence:
     """What a release rests on."""
 
     request: FreezeRequest
@@ -50,7 +50,7 @@ class Evidence:
 
 
 def release_facts(
-    workspace: Workspace, evidence: Evidence, actor: Actor, time: datetime
+    workspace: Workspace, evidence: ReleaseEvidence, actor: Actor, time: datetime
 ) -> dict[str, Any]:
     """Return the content of ``release.json``: numbers, digests and words, no case.
 
@@ -125,7 +125,7 @@ def _release(workspace: Workspace, candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _frozen(evidence: Evidence, actor: Actor, time: datetime) -> dict[str, Any]:
+def _frozen(evidence: ReleaseEvidence, actor: Actor, time: datetime) -> dict[str, Any]:
     override = ""
     if evidence.objections:
         override = evidence.request.override.strip()

@@ -22,11 +22,11 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Slug = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 
 
-class _Form(BaseModel):
+class _ReleaseModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class _Release(_Form):
+class _Release(_ReleaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]*$")]
     prompt: Slug
     version: OneOrMore
@@ -43,7 +43,7 @@ class _Release(_Form):
     languages: list[str]
 
 
-class _Frozen(_Form):
+class _Frozen(_ReleaseModel):
     time: Time
     actor: str
     role: str
@@ -53,27 +53,27 @@ class _Frozen(_Form):
     override: str
 
 
-class _Supersedes(_Form):
+class _Supersedes(_ReleaseModel):
     name: str
     statement_sha256: Hex
     ref: str
 
 
-class _Engine(_Form):
+class _Engine(_ReleaseModel):
     name: str
     parameters: dict[str, Any]
     identity: dict[str, Any]
     digest: Hex
 
 
-class _Protocol(_Form):
+class _Protocol(_ReleaseModel):
     digest: Hex
     registered: str
     late: bool
     content: dict[str, Any]
 
 
-class _Cohort(_Form):
+class _Cohort(_ReleaseModel):
     name: str
     role: str
     source: str
@@ -91,20 +91,20 @@ class _Cohort(_Form):
     not_coded: bool | Count | None
 
 
-class _Rate(_Form):
+class _ReleaseRate(_ReleaseModel):
     value: Share | None
     low: Share | None
     high: Share | None
 
 
-class _Kappa(_Form):
+class _Kappa(_ReleaseModel):
     value: float | None
     low: float | None
     high: float | None
     note: str
 
 
-class _Average(_Form):
+class _Average(_ReleaseModel):
     name: str
     value: Share | None
     low: Share | None
@@ -112,7 +112,7 @@ class _Average(_Form):
     labels: Count
 
 
-class _Excluded(_Form):
+class _Excluded(_ReleaseModel):
     uncertain_reference: Count
     no_majority: Count
     missing: Count
@@ -122,13 +122,13 @@ class _Excluded(_Form):
     not_asked: Count
 
 
-class _Gate(_Form):
+class _Gate(_ReleaseModel):
     verdict: Verdict
     reasons: list[str]
     needs: str
 
 
-class _Label(_Form):
+class _Label(_ReleaseModel):
     label: str
     name: str
     tp: Count
@@ -138,16 +138,16 @@ class _Label(_Form):
     n: Count
     excluded: _Excluded
     not_coded: Count
-    accuracy: _Rate
-    sensitivity: _Rate
-    specificity: _Rate
+    accuracy: _ReleaseRate
+    sensitivity: _ReleaseRate
+    specificity: _ReleaseRate
     kappa: _Kappa
     kappa_bootstrap: _Kappa
     f1: Share | None
     gate: _Gate
 
 
-class _Method(_Form):
+class _Method(_ReleaseModel):
     unit: str
     units: Count
     known: Count
@@ -155,7 +155,7 @@ class _Method(_Form):
     seed: int
 
 
-class _Evaluation(_Form):
+class _Evaluation(_ReleaseModel):
     cohort: str
     role: str
     run: str
@@ -176,14 +176,14 @@ class _Evaluation(_Form):
     notes: list[str]
 
 
-class _Claimed(_Form):
+class _Claimed(_ReleaseModel):
     label: str
     p: Share | None
     p_holm: Share | None
     certified: bool | None
 
 
-class _Claim(_Form):
+class _ReleaseClaim(_ReleaseModel):
     kind: Literal["all", "subset"]
     alpha: Share
     verdict: Verdict
@@ -191,7 +191,7 @@ class _Claim(_Form):
     labels: list[_Claimed]
 
 
-class _Selection(_Form):
+class _Selection(_ReleaseModel):
     tried: Count
     apparent: float | None
     corrected: float | None
@@ -201,7 +201,7 @@ class _Selection(_Form):
     note: str
 
 
-class _CeilingLabel(_Form):
+class _CeilingLabel(_ReleaseModel):
     label: str
     readers: float | None
     model: float | None
@@ -210,13 +210,13 @@ class _CeilingLabel(_Form):
     high: float | None
 
 
-class _Ceiling(_Form):
+class _Ceiling(_ReleaseModel):
     readers: Count | None
     labels: list[_CeilingLabel]
     note: str
 
 
-class _Opening(_Form):
+class _Opening(_ReleaseModel):
     number: OneOrMore
     budget: Count
     time: Time
@@ -225,19 +225,19 @@ class _Opening(_Form):
     prompt: str
 
 
-class _Separation(_Form):
+class _Separation(_ReleaseModel):
     checked: list[str]
     remarks: list[str]
 
 
-class _ChangedLabel(_Form):
+class _ChangedLabel(_ReleaseModel):
     label: str
     added: Count | list[str]
     removed: Count | list[str]
     changed: Count | list[str]
 
 
-class _Worse(_Form):
+class _Worse(_ReleaseModel):
     label: str
     before: float | None
     after: float | None
@@ -247,7 +247,7 @@ class _Worse(_Form):
     high: float | None
 
 
-class _Change(_Form):
+class _Change(_ReleaseModel):
     previous: str
     from_ref: str
     classes: list[str]
@@ -259,7 +259,7 @@ class _Change(_Form):
     rollback: str
 
 
-class _Past(_Form):
+class _Past(_ReleaseModel):
     ref: str
     digest: str
     time: str
@@ -270,14 +270,14 @@ class _Past(_Form):
     macro_f1: float | None
 
 
-class _Reading(_Form):
+class _Reading(_ReleaseModel):
     readers: Count | None
     blind: Count | None
     votes: Count | None
     kappa: dict[str, Any] | None
 
 
-class _Compute(_Form):
+class _Compute(_ReleaseModel):
     seconds: float | None
     tokens: Count | None
     platform: str
@@ -285,16 +285,16 @@ class _Compute(_Form):
     packages: dict[str, str]
 
 
-class _Head(_Form):
+class _Head(_ReleaseModel):
     seq: OneOrMore
     head: Hex
 
 
-class _Tool(_Form):
+class _Tool(_ReleaseModel):
     ranloop: str
 
 
-class _Facts(_Form):
+class _Facts(_ReleaseModel):
     format: Literal["ranloop-release/1"]
     release: _Release
     frozen: _Frozen
@@ -303,7 +303,7 @@ class _Facts(_Form):
     protocol: _Protocol
     cohorts: list[_Cohort]
     evaluations: list[_Evaluation]
-    claim: _Claim
+    claim: _ReleaseClaim
     selection: _Selection | None
     ceiling: _Ceiling | None
     openings: list[_Opening]

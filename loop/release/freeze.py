@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.heads import find_rollback
-from loop.core.ledger import Actor, Entry, read_ledger
+from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.evaluate.gates import Verdict
-from loop.labels.cohort import Role, read_cohort
+from loop.evaluate.gates import GateVerdict
+from loop.labels.cohort import CohortRole, read_cohort
 from loop.prompts.catalog import read_version, version_folder
 from loop.prompts.folder import FILES
 from loop.prompts.version import PromptVersion
@@ -31,7 +31,7 @@ from loop.release.candidate import (
     read_candidate,
 )
 from loop.release.change import compare_with_base
-from loop.release.facts import Evidence, format_time, release_facts
+from loop.release.facts import ReleaseEvidence, format_time, release_facts
 from loop.release.form import FACTS, format_facts
 from loop.release.keys import PublicKey
 from loop.release.looks import find_earlier_looks
@@ -84,13 +84,13 @@ class Frozen:
     cohort."""
 
     facts: Mapping[str, Any] | None = None
-    entry: Entry | None = None
+    entry: LedgerEntry | None = None
     completed: bool = False
     """Whether a freeze that was killed before was only brought to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class FreezeContext:
     """Where and how a freeze is done."""
 
     workspace: Workspace
@@ -102,7 +102,7 @@ class Desk:
     watching: Watching = lambda task: None
 
 
-def freeze(desk: Desk, request: FreezeRequest) -> Frozen:
+def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
     """Freeze a version for release, or say what stands against it.
 
     Stopped by a gate, nothing is released, and the holdout stays closed unless the
@@ -135,7 +135,9 @@ def freeze(desk: Desk, request: FreezeRequest) -> Frozen:
         return _freeze(desk, request, staging, name)
 
 
-def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Frozen:
+def _freeze(
+    desk: FreezeContext, request: FreezeRequest, staging: Path, name: str
+) -> Frozen:
     workspace, actor = desk.workspace, desk.actor
     # What no engine is needed for comes first: asking one may take hours.
     opens = bool(request.holdout)
@@ -167,7 +169,7 @@ def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Fro
     news = bool(failed) and holdout is not None and holdout.fresh
     if news or (objections and not request.override.strip()):
         return Frozen(name=name, folder=None, objections=objections, claim=claim)
-    evidence = Evidence(
+    evidence = ReleaseEvidence(
         request=request,
         candidate=candidate,
         compared=comparison,
@@ -179,7 +181,7 @@ def _freeze(desk: Desk, request: FreezeRequest, staging: Path, name: str) -> Fro
     return _release(desk, staging, evidence)
 
 
-def _release(desk: Desk, staging: Path, evidence: Evidence) -> Frozen:
+def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> Frozen:
     """Sign and write what was decided, and give the ledger the last word."""
     workspace, version = desk.workspace, evidence.candidate.version
     name = release_name(version.ref)
@@ -200,7 +202,7 @@ def _release(desk: Desk, staging: Path, evidence: Evidence) -> Frozen:
     )
 
 
-def _complete(desk: Desk, facts: Mapping[str, Any]) -> Frozen:
+def _complete(desk: FreezeContext, facts: Mapping[str, Any]) -> Frozen:
     """Record a release whose folder a kill left behind, as who froze it meant it."""
     name = facts["release"]["name"]
     frozen = facts["frozen"]
@@ -223,7 +225,7 @@ def _complete(desk: Desk, facts: Mapping[str, Any]) -> Frozen:
     )
 
 
-def _require_approver(desk: Desk, request: FreezeRequest) -> None:
+def _require_approver(desk: FreezeContext, request: FreezeRequest) -> None:
     """Refuse a freeze that nobody who may approve signs."""
     actor = desk.actor
     if actor.role not in APPROVERS:
@@ -246,7 +248,7 @@ def _require_approver(desk: Desk, request: FreezeRequest) -> None:
     _require_keys(desk)
 
 
-def _require_keys(desk: Desk) -> None:
+def _require_keys(desk: FreezeContext) -> None:
     """Refuse keys whose signatures nobody could accept."""
     actor = desk.actor
     own = [
@@ -295,7 +297,7 @@ def _require_separate(workspace: Workspace, request: FreezeRequest) -> Separatio
     if not holdout:
         return Separation(checked=(), objections=(), remarks=())
     cohort = read_cohort(workspace, holdout)
-    if cohort.role is not Role.HOLDOUT:
+    if cohort.role is not CohortRole.HOLDOUT:
         raise DataError(
             f"cohort {holdout} has the role {cohort.role}: there is nothing to open. "
             "Name a holdout with --holdout."
@@ -323,16 +325,16 @@ def _rolled_back(workspace: Workspace) -> tuple[str, ...]:
 
 
 def _holdout_objections(holdout: Holdout | None) -> tuple[str, ...]:
-    if holdout is None or holdout.claim["verdict"] == Verdict.PASS:
+    if holdout is None or holdout.claim["verdict"] == GateVerdict.PASS:
         return ()
     verdicts = [one["gate"]["verdict"] for one in holdout.evaluation["labels"]]
-    tally = ", ".join(f"{verdicts.count(one)} {one}" for one in Verdict)
+    tally = ", ".join(f"{verdicts.count(one)} {one}" for one in GateVerdict)
     cohort, verdict = holdout.evaluation["cohort"], holdout.claim["verdict"]
     return (f"the gate on {cohort} says {verdict} ({tally})",)
 
 
 def _make_files(
-    desk: Desk, version: PromptVersion, facts: Mapping[str, Any]
+    desk: FreezeContext, version: PromptVersion, facts: Mapping[str, Any]
 ) -> dict[str, bytes]:
     """Return every file of the release but the envelope."""
     source = version_folder(desk.workspace, version)
@@ -359,7 +361,7 @@ def _ledger_until(workspace: Workspace, seq: int) -> bytes:
 
 
 def _sign(
-    desk: Desk, files: Mapping[str, bytes], facts: Mapping[str, Any]
+    desk: FreezeContext, files: Mapping[str, bytes], facts: Mapping[str, Any]
 ) -> Mapping[str, bytes]:
     time = facts["frozen"]["time"]
     signers = [

@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.serialization import (
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LedgerError
 from loop.core.files import locked, make_folder, write_atomic
-from loop.core.ledger import Actor, Entry, Event, Signer, append_event
+from loop.core.ledger import Actor, Event, LedgerEntry, Signer, append_event
 from loop.core.paths import Workspace
 from loop.core.signing import key_id, public_of, sign
-from loop.people.users import Role
+from loop.people.users import UserRole
 from loop.release.public_keys import (
     PublicKey,
     format_public_key,
@@ -66,7 +66,7 @@ __all__ = [
 PASSPHRASE = "RANLOOP_KEY_PASSPHRASE"
 """Environment variable with the passphrase of a private key."""
 
-_ROLES = ("author", *(role.value for role in Role))
+_ROLES = ("author", *(role.value for role in UserRole))
 """In which role people sign."""
 
 _PROTECTED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
@@ -147,7 +147,7 @@ def revoke_key(
     actor: Actor,
     why: str,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Entry:
+) -> LedgerEntry:
     """Record that a key must not be trusted any more, and return the entry.
 
     What it signed before stays signed. The private file stays too: deleting it is for

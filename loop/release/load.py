@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.version import PromptVersion
-from loop.release.finding import Finding, judged
+from loop.release.finding import ReleaseCheck, judged
 from loop.release.keys import keys_when, read_public_keys
 from loop.release.released import (
     Released,
@@ -95,23 +95,23 @@ def verify_release(workspace: Workspace, name: str) -> Verification:
 
 
 def _check_recorded(
-    entries: Sequence[Entry], released: Released | None, found: Verification
-) -> tuple[Finding, ...]:
+    entries: Sequence[LedgerEntry], released: Released | None, found: Verification
+) -> tuple[ReleaseCheck, ...]:
     """Return whether the workspace's ledger knows the release, and as it is."""
     if released is None:
         unknown = "the workspace's ledger knows of no such release"
-        return (Finding("recorded", False, unknown),)
+        return (ReleaseCheck("recorded", False, unknown),)
     ended = released.withdrawal
     why = f"withdrawn at {ended.time} by {ended.actor}: {ended.reason}" if ended else ""
     problems = _record_problems(entries, released, found)
     return (
         judged("recorded", problems, "as it was frozen"),
-        Finding("in force", ended is None, why or "not withdrawn"),
+        ReleaseCheck("in force", ended is None, why or "not withdrawn"),
     )
 
 
 def _record_problems(
-    entries: Sequence[Entry], released: Released, found: Verification
+    entries: Sequence[LedgerEntry], released: Released, found: Verification
 ) -> list[str]:
     problems = []
     if digest_bytes(found.files.get(ENVELOPE, b"")) != released.statement:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.labels.cohort import Role, list_cohorts, read_cohort, read_cohort_file
+from loop.labels.cohort import CohortRole, list_cohorts, read_cohort, read_cohort_file
 
 
 def find_earlier_looks(workspace: Workspace, holdout: str) -> tuple[str, ...]:
@@ -30,17 +30,22 @@ def find_earlier_looks(workspace: Workspace, holdout: str) -> tuple[str, ...]:
     )
 
 
-def was_open(entry: Entry, digest: str) -> bool:
+def was_open(entry: LedgerEntry, digest: str) -> bool:
     """Whether an entry says that the cases with that digest were no holdout then."""
     return entry.payload.get("cohort_digest") == digest and _tells_of_open(entry)
 
 
-def _tells_of_open(entry: Entry) -> bool:
-    added = entry.action == "cohort_added" and entry.payload.get("role") != Role.HOLDOUT
+def _tells_of_open(entry: LedgerEntry) -> bool:
+    added = (
+        entry.action == "cohort_added"
+        and entry.payload.get("role") != CohortRole.HOLDOUT
+    )
     return added or entry.action == "holdout_retired"
 
 
-def _same_cases(entries: Sequence[Entry], holdout: str, digest: str) -> Iterator[str]:
+def _same_cases(
+    entries: Sequence[LedgerEntry], holdout: str, digest: str
+) -> Iterator[str]:
     """Yield that exactly these cases were an open cohort, and how often measured on."""
     added = [entry for entry in entries if was_open(entry, digest)]
     if not added:
@@ -62,7 +67,7 @@ def _same_cases(entries: Sequence[Entry], holdout: str, digest: str) -> Iterator
 
 
 def _same_source(
-    workspace: Workspace, entries: Sequence[Entry], holdout: str, digest: str
+    workspace: Workspace, entries: Sequence[LedgerEntry], holdout: str, digest: str
 ) -> Iterator[str]:
     """Yield that an open cohort of the same file is gone: some cases may be both's."""
     here = {
@@ -81,10 +86,10 @@ def _same_source(
             )
 
 
-def _newest_import(entries: Sequence[Entry], name: str) -> Entry:
+def _newest_import(entries: Sequence[LedgerEntry], name: str) -> LedgerEntry:
     ours = [e for e in entries if e.action == "cohort_added" and e.subject == name]
     return ours[-1]
 
 
-def _files(entry: Entry) -> set[str]:
+def _files(entry: LedgerEntry) -> set[str]:
     return set(map(str, dict(entry.payload.get("files", {})).values()))

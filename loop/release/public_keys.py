@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from loop.core.digests import canonical_json
 from loop.core.errors import DataError
-from loop.core.ledger import Entry, read_ledger, signed_bytes
+from loop.core.ledger import LedgerEntry, read_ledger, signed_bytes
 from loop.core.paths import Workspace
 from loop.core.printable import printable
 from loop.core.signing import is_signed, key_id
@@ -171,7 +171,7 @@ def read_public_keys(workspace: Workspace) -> Mapping[str, PublicKey]:
     return keys
 
 
-def recorded_key(entry: Entry) -> PublicKey:
+def recorded_key(entry: LedgerEntry) -> PublicKey:
     """Return the public key that a ``key_added`` entry holds.
 
     Raises
@@ -189,7 +189,7 @@ def recorded_key(entry: Entry) -> PublicKey:
     return key
 
 
-def learn_key(keys: dict[str, PublicKey], entry: Entry) -> None:
+def learn_key(keys: dict[str, PublicKey], entry: LedgerEntry) -> None:
     """Bring `keys` up to date with `entry`: a key added or revoked, else nothing.
 
     An entry that holds no key adds none, and nothing brings a revoked key back.
@@ -205,7 +205,7 @@ def learn_key(keys: dict[str, PublicKey], entry: Entry) -> None:
 
 
 def keys_when(
-    entries: Iterable[Entry], keys: Mapping[str, PublicKey], seq: int
+    entries: Iterable[LedgerEntry], keys: Mapping[str, PublicKey], seq: int
 ) -> dict[str, PublicKey]:
     """Return `keys` as they stood at entry `seq`: later revocations do not count.
 
@@ -222,7 +222,7 @@ def keys_when(
     }
 
 
-def signature_problem(entry: Entry, keys: Mapping[str, PublicKey]) -> str:
+def signature_problem(entry: LedgerEntry, keys: Mapping[str, PublicKey]) -> str:
     """Return what is wrong with the signature of `entry`; empty if nothing is.
 
     Parameters

@@ -24,7 +24,7 @@ from loop.core.files import (
     write_error,
 )
 from loop.core.git import commit_paths, tag
-from loop.core.ledger import Actor, Entry, Event, append_events, read_ledger
+from loop.core.ledger import Actor, Event, LedgerEntry, append_events, read_ledger
 from loop.core.paths import Workspace
 from loop.release.keys import read_public_keys
 from loop.release.released import (
@@ -130,7 +130,7 @@ def record_release(
     *,
     now: Callable[[], datetime],
     reached: Step = unwatched,
-) -> Entry:
+) -> LedgerEntry:
     """Write a release whose folder stands there into the ledger, and into git.
 
     An override is an entry of its own, in the same write.

@@ -10,11 +10,11 @@ import numpy as np
 
 from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
-from loop.evaluate.gates import Evidence, Gate, Verdict, judge_all, judge_label
+from loop.evaluate.gates import Gate, GateVerdict, LabelEvidence, judge_all, judge_label
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import digest_counts
 from loop.evaluate.results import Exclusions
-from loop.release.finding import Finding, judged
+from loop.release.finding import ReleaseCheck, judged
 from loop.release.folder import shown
 from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
@@ -26,7 +26,7 @@ TOLERANCE = 1e-9
 Facts = Mapping[str, Any]
 
 
-def check_numbers(facts: Facts) -> tuple[Finding, ...]:
+def check_numbers(facts: Facts) -> tuple[ReleaseCheck, ...]:
     """Return whether each evaluation says what its own counts say.
 
     Made again: accuracy, sensitivity and specificity with their exact intervals, F1,
@@ -39,7 +39,7 @@ def check_numbers(facts: Facts) -> tuple[Finding, ...]:
             facts["protocol"]["content"], Protocol, "protocol.content of release.json"
         )
     except DataError as error:
-        return (Finding("numbers", False, str(error)),)
+        return (ReleaseCheck("numbers", False, str(error)),)
     return tuple(_check_evaluation(one, protocol) for one in facts["evaluations"])
 
 
@@ -61,7 +61,7 @@ def differs(recorded: float | None, made: float | None) -> bool:
     return not isclose(recorded, made, rel_tol=0.0, abs_tol=TOLERANCE)
 
 
-def _check_evaluation(evaluation: Facts, protocol: Protocol) -> Finding:
+def _check_evaluation(evaluation: Facts, protocol: Protocol) -> ReleaseCheck:
     problems = [
         f"{shown(label['label'])}: {problem}"
         for label in evaluation["labels"]
@@ -117,14 +117,14 @@ def _share_problems(
 def _gate_problems(
     label: Facts, evaluation: Facts, protocol: Protocol, kappa: Estimate
 ) -> Iterator[str]:
-    recorded = Verdict(label["gate"]["verdict"])
+    recorded = GateVerdict(label["gate"]["verdict"])
     made = judge_again(label, protocol, kappa).verdict
     if recorded is made:
         return
     # A limit over patients who repeat can only take a pass away, and needs the cases.
     repeated = evaluation["method"]["units"] != evaluation["cases"]
     by_patient = protocol.rule == "lower" and repeated
-    if made is Verdict.PASS and recorded is Verdict.INSUFFICIENT and by_patient:
+    if made is GateVerdict.PASS and recorded is GateVerdict.INSUFFICIENT and by_patient:
         return
     yield f"its gate says {recorded}, its counts give {made}"
 
@@ -134,7 +134,7 @@ def judge_again(label: Facts, protocol: Protocol, kappa: Estimate) -> Gate:
     counts, excluded = read_confusion(label), label["excluded"]
     unanswered = sum(excluded[name] for name in ("unparsed", "failed", "not_asked"))
     boot = label["kappa_bootstrap"]
-    evidence = Evidence(
+    evidence = LabelEvidence(
         confusion=counts,
         kappa=kappa,
         kappa_bootstrap=Estimate(boot["value"], boot["low"], boot["high"]),
@@ -152,9 +152,9 @@ def _whole_problems(evaluation: Facts) -> Iterator[str]:
         yield "a label stands there twice"
     if sum(evaluation["statuses"].values()) != evaluation["cases"]:
         yield "the outcomes do not add up to the cases"
-    verdict = judge_all(Verdict(label["gate"]["verdict"]) for label in labels)
-    if verdict is Verdict.PASS and evaluation["not_run"]:
-        verdict = Verdict.INSUFFICIENT
+    verdict = judge_all(GateVerdict(label["gate"]["verdict"]) for label in labels)
+    if verdict is GateVerdict.PASS and evaluation["not_run"]:
+        verdict = GateVerdict.INSUFFICIENT
     if evaluation["verdict"] != verdict:
         yield f"the verdict is {evaluation['verdict']}, its gates give {verdict}"
     if evaluation["counts_digest"] != shipped_digest(labels):

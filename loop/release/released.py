@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loop.core.errors import DataError
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 
 RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
@@ -23,10 +23,10 @@ class Released:
     name: str
     """For example ``"extractor-v7"``."""
 
-    entry: Entry
+    entry: LedgerEntry
     """The one that froze it; a release is frozen once, and of two the first counts."""
 
-    withdrawal: Entry | None = None
+    withdrawal: LedgerEntry | None = None
     """The one that withdrew it; None while it may be used."""
 
     superseded_by: str = ""
@@ -59,7 +59,7 @@ def release_name(ref: str) -> str:
     return ref.replace("@", "-")
 
 
-def name_in(entry: Entry) -> str:
+def name_in(entry: LedgerEntry) -> str:
     """Return the name of the release that an entry is about."""
     return str(entry.payload.get("release", release_name(entry.subject)))
 
@@ -113,7 +113,7 @@ def list_releases(workspace: Workspace) -> tuple[Released, ...]:
     return replay_releases(read_ledger(workspace.ledger))
 
 
-def replay_releases(entries: Iterable[Entry]) -> tuple[Released, ...]:
+def replay_releases(entries: Iterable[LedgerEntry]) -> tuple[Released, ...]:
     """Return the releases that `entries` tell of, oldest first.
 
     They may be of a broken ledger: what withdraws no release is passed over.
@@ -157,7 +157,7 @@ def unknown_release(name: str, releases: Sequence[Released]) -> DataError:
     )
 
 
-def holds_head(entries: Sequence[Entry], facts: Mapping[str, Any]) -> bool:
+def holds_head(entries: Sequence[LedgerEntry], facts: Mapping[str, Any]) -> bool:
     """Whether `entries` hold the head of the ledger that a release names."""
     seq, head = facts["ledger"]["seq"], facts["ledger"]["head"]
     return [entry.hash for entry in entries[seq - 1 : seq]] == [head]

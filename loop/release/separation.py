@@ -15,7 +15,7 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import (
     Cohort,
-    Role,
+    CohortRole,
     has_texts,
     iter_items,
     list_cohorts,
@@ -26,7 +26,7 @@ from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
 from loop.labels.texts import SHINGLE, fold_text, shingles, words
 from loop.prompts.version import PromptVersion
 from loop.release.looks import was_open
-from loop.review.copied import REFUSED_RUN, Copy, Wording, find_copies, find_windows
+from loop.review.copied import REFUSED_RUN, Copy, NewWording, find_copies, find_windows
 
 _PATIENTS = "patients:"
 """How `check_cohorts` begins what it says of patients that are not known."""
@@ -93,7 +93,9 @@ def measure_separation(
     return Separation(tuple(checked), tuple(objections), tuple(remarks))
 
 
-def _describe(version: PromptVersion, wording: Sequence[Wording], holdout: str) -> str:
+def _describe(
+    version: PromptVersion, wording: Sequence[NewWording], holdout: str
+) -> str:
     exemplars = sum(len(guide.exemplars) for guide in version.guides)
     return (
         f"{exemplars} exemplars and {len(wording)} wordings of {version.ref} were "
@@ -102,7 +104,7 @@ def _describe(version: PromptVersion, wording: Sequence[Wording], holdout: str) 
     )
 
 
-def _wording(version: PromptVersion) -> Iterator[Wording]:
+def _wording(version: PromptVersion) -> Iterator[NewWording]:
     """Yield whatever of a version may have been copied from a case."""
     for guide in version.guides:
         for where, texts in (
@@ -116,16 +118,16 @@ def _wording(version: PromptVersion) -> Iterator[Wording]:
             ("exemplar", [one.why for one in guide.exemplars]),
         ):
             for text in texts:
-                yield Wording(f"{guide.label}, {where}", text)
+                yield NewWording(f"{guide.label}, {where}", text)
     for file, source in (
         ("system.jinja", version.system),
         ("user.jinja", version.user),
     ):
-        yield Wording(file, source)
+        yield NewWording(file, source)
 
 
 def _copied(
-    workspace: Workspace, cohort: Cohort, wording: Sequence[Wording]
+    workspace: Workspace, cohort: Cohort, wording: Sequence[NewWording]
 ) -> Iterator[str]:
     long = [one for one in wording if find_windows(one.text, REFUSED_RUN)]
     texts = (
@@ -227,7 +229,7 @@ def _once_open(workspace: Workspace, cohort: Cohort) -> Iterator[str]:
     """
     for entry in read_ledger(workspace.ledger):
         role = entry.payload.get("role")
-        if was_open(entry, cohort.digest) and role != Role.EXTERNAL:
+        if was_open(entry, cohort.digest) and role != CohortRole.EXTERNAL:
             yield (
                 f"the cases of holdout {cohort.name} were open before: entry "
                 f"{entry.seq} of the ledger has them as {entry.subject}, {role}"

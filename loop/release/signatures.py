@@ -9,7 +9,7 @@ from loop.core.digests import digest_bytes
 from loop.core.dsse import Envelope, parse_envelope
 from loop.core.errors import DataError
 from loop.core.signing import is_signed, key_id
-from loop.release.finding import Finding, held, judged
+from loop.release.finding import ReleaseCheck, held, judged
 from loop.release.folder import shown
 from loop.release.statement import ENVELOPE, Approval, Statement, parse_statement
 
@@ -24,28 +24,31 @@ class Signed(NamedTuple):
     statement: Statement | None
 
 
-def read_signed(files: Mapping[str, bytes]) -> tuple[Signed, list[Finding]]:
+def read_signed(files: Mapping[str, bytes]) -> tuple[Signed, list[ReleaseCheck]]:
     """Return envelope and statement, and whether each is spelled as it must be."""
     if ENVELOPE not in files:
         return Signed(None, None), [
-            Finding("envelope", False, f"{ENVELOPE} is missing: nothing is signed")
+            ReleaseCheck("envelope", False, f"{ENVELOPE} is missing: nothing is signed")
         ]
     try:
         envelope = parse_envelope(files[ENVELOPE], ENVELOPE)
     except DataError as error:
-        return Signed(None, None), [Finding("envelope", False, str(error))]
+        return Signed(None, None), [ReleaseCheck("envelope", False, str(error))]
     good = held("envelope", f"signatures: {len(envelope.signatures)}")
     try:
         statement = parse_statement(envelope)
     except DataError as error:
-        return Signed(envelope, None), [good, Finding("statement", False, str(error))]
+        return Signed(envelope, None), [
+            good,
+            ReleaseCheck("statement", False, str(error)),
+        ]
     named = f"names {len(statement.subjects)} files"
     return Signed(envelope, statement), [good, held("statement", named)]
 
 
 def check_signatures(
     signed: Signed, trusted: Mapping[str, PublicKey]
-) -> tuple[Finding, ...]:
+) -> tuple[ReleaseCheck, ...]:
     """Return whether the signatures are those listed, and each by a trusted key.
 
     Parameters
@@ -56,8 +59,8 @@ def check_signatures(
     envelope, statement = signed
     if envelope is None or statement is None:
         return (
-            Finding("signatures", False, "not checked: there is no statement"),
-            Finding("vouched for", False, "by nobody"),
+            ReleaseCheck("signatures", False, "not checked: there is no statement"),
+            ReleaseCheck("vouched for", False, "by nobody"),
         )
     listed = [approval.keyid for approval in statement.approvals]
     found = [signature.keyid for signature in envelope.signatures]
@@ -71,26 +74,26 @@ def check_signatures(
     )
 
 
-def _check_vouched(listed: list[str], trusted: Mapping[str, PublicKey]) -> Finding:
+def _check_vouched(listed: list[str], trusted: Mapping[str, PublicKey]) -> ReleaseCheck:
     """Return whether the reader trusts any of those who are said to have signed."""
     known = [keyid for keyid in listed if keyid in trusted]
     if known:
         return held("vouched for", f"{len(known)} of {len(listed)} keys are trusted")
     ids = ", ".join(keyid[:16] for keyid in listed)
     detail = f"by nobody you trust; name a public key with --key (it says {ids})"
-    return Finding("vouched for", False, detail)
+    return ReleaseCheck("vouched for", False, detail)
 
 
 def _check_approval(
     approval: Approval, envelope: Envelope, trusted: Mapping[str, PublicKey]
-) -> Finding:
+) -> ReleaseCheck:
     """Return whether the person listed signed, with a key that was good then."""
     check = f"approval {shown(approval.keyid[:16])}"
     key = trusted.get(approval.keyid)
     who = f"{shown(approval.name)} ({shown(approval.role)})"
     if key is None:
         detail = f"{who}: the key {approval.keyid[:16]} is not one that you trust"
-        return Finding(check, False, detail)
+        return ReleaseCheck(check, False, detail)
     signatures = [one.sig for one in envelope.signatures if one.keyid == approval.keyid]
     problems = _key_problems(key, approval)
     if not any(is_signed(key.public, envelope.signed, sig) for sig in signatures):
@@ -119,10 +122,14 @@ def _key_problems(key: PublicKey, approval: Approval) -> list[str]:
     return problems
 
 
-def check_files(statement: Statement | None, files: Mapping[str, bytes]) -> Finding:
+def check_files(
+    statement: Statement | None, files: Mapping[str, bytes]
+) -> ReleaseCheck:
     """Return whether the files are those of the statement, byte by byte."""
     if statement is None:
-        return Finding("files", False, "not checked: there is no statement to go by")
+        return ReleaseCheck(
+            "files", False, "not checked: there is no statement to go by"
+        )
     present = {name: raw for name, raw in files.items() if name != ENVELOPE}
     problems = [
         f"{shown(name)} is named in the statement and missing"

@@ -67,20 +67,20 @@ class Statement(NamedTuple):
     approvals: tuple[Approval, ...]
 
 
-class _Form(BaseModel):
+class _StatementModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _Digest(_Form):
+class _Digest(_StatementModel):
     sha256: Hex
 
 
-class _Subject(_Form):
+class _Subject(_StatementModel):
     name: str
     digest: _Digest
 
 
-class _Approval(_Form):
+class _Approval(_StatementModel):
     keyid: Hex
     name: Annotated[str, Field(min_length=1)]
     role: Annotated[str, Field(min_length=1)]
@@ -94,7 +94,7 @@ class _Predicate(BaseModel):
     approvals: Annotated[list[_Approval], Field(min_length=1)]
 
 
-class _Statement(_Form):
+class _Statement(_StatementModel):
     type: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
     subject: Annotated[list[_Subject], Field(min_length=1)]
     predicateType: Literal["https://ranloop.org/release/v1"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loop.core.printable import printable
-from loop.release.finding import Finding, judged
+from loop.release.finding import ReleaseCheck, judged
 from loop.release.folder import TABLE, shown
 from loop.release.recompute import differs
 
@@ -19,14 +19,14 @@ _OF_EVALUATION = ("cohort", "role", "run", "created", "signature", "counts_diges
 _OF_LABEL = ("label", "name", "n", "tp", "fp", "fn", "tn", "f1", "not_coded")
 
 
-def check_table(raw: bytes | None, facts: Facts) -> Finding:
+def check_table(raw: bytes | None, facts: Facts) -> ReleaseCheck:
     """Return whether each cell of the table equals the fact it is named after."""
     if raw is None:
-        return Finding(TABLE, False, "not checked: it is missing")
+        return ReleaseCheck(TABLE, False, "not checked: it is missing")
     try:
         rows = list(csv.reader(io.StringIO(raw.decode("utf-8"), newline="")))
     except (UnicodeDecodeError, csv.Error):
-        return Finding(TABLE, False, "it is not a table in UTF-8")
+        return ReleaseCheck(TABLE, False, "it is not a table in UTF-8")
     header, body = (rows[0], rows[1:]) if rows else ([], [])
     expected = list(_expected(facts))
     problems = [f"the column {name} is missing" for name in ("cohort", "label")]

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from loop.core.digests import canonical_json, digest_bytes, digest_json
 from loop.core.errors import DataError, SealedError
 from loop.core.files import locked, write_atomic
-from loop.core.ledger import Actor, Entry, Event, append_event, read_ledger
+from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import find_registration, protocol_digest, read_protocol
-from loop.labels.cohort import Role, read_cohort
+from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.holdout import label_files
 from loop.labels.recorded import read_record
 from loop.labels.reference import reference_path
@@ -248,7 +248,7 @@ def _require_candidate(workspace: Workspace, candidate: Claimant) -> None:
             "version only. Commit it with `ranloop draft commit`."
         )
     cohort = read_cohort(workspace, candidate.cohort)
-    if cohort.role is not Role.HOLDOUT:
+    if cohort.role is not CohortRole.HOLDOUT:
         raise DataError(
             f"cohort {cohort.name!r} has the role {cohort.role}: there is nothing to "
             "open. Name a holdout."
@@ -314,7 +314,7 @@ def _refuse_once_open(workspace: Workspace, candidate: Claimant, *, seen: bool) 
     for entry in read_ledger(workspace.ledger):
         if not was_open(entry, candidate.cohort_digest):
             continue
-        if seen and entry.payload.get("role") == Role.EXTERNAL:
+        if seen and entry.payload.get("role") == CohortRole.EXTERNAL:
             continue
         raise SealedError(
             f"the cases of holdout {candidate.cohort!r} were open before: see entry "
@@ -322,7 +322,7 @@ def _refuse_once_open(workspace: Workspace, candidate: Claimant, *, seen: bool) 
         )
 
 
-def _facts(entry: Entry, entries: tuple[Entry, ...]) -> OpeningFacts:
+def _facts(entry: LedgerEntry, entries: tuple[LedgerEntry, ...]) -> OpeningFacts:
     closing = find_closing(entries, entry.seq)
     return OpeningFacts(
         seq=entry.seq,

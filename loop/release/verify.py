@@ -10,7 +10,7 @@ from loop.core.errors import DataError
 from loop.release.agreement import check_agreement, check_facts, check_prompt
 from loop.release.chain import check_chain
 from loop.release.claims import check_claim
-from loop.release.finding import Finding as Finding
+from loop.release.finding import ReleaseCheck as ReleaseCheck
 from loop.release.finding import judged
 from loop.release.folder import TABLE, Contents, read_contents
 from loop.release.form import FACTS, parse_facts
@@ -29,7 +29,7 @@ _OF_FACTS = ("agreement", "prompt", "rendered", "ledger", "history", "numbers", 
 class Verification(NamedTuple):
     """What was checked of a release folder, and how it came out."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ReleaseCheck, ...]
     approvals: tuple[Approval, ...]
     """As listed; trust only those whose finding holds."""
 
@@ -46,7 +46,7 @@ class Verification(NamedTuple):
         return bool(self.findings) and all(one.holds for one in self.findings)
 
     @property
-    def broken(self) -> tuple[Finding, ...]:
+    def broken(self) -> tuple[ReleaseCheck, ...]:
         """The findings that do not hold."""
         return tuple(one for one in self.findings if not one.holds)
 
@@ -104,14 +104,14 @@ def _check_content(
     trusted: Mapping[str, PublicKey],
     *,
     vouched: bool,
-) -> tuple[Mapping[str, Any] | None, tuple[Finding, ...]]:
+) -> tuple[Mapping[str, Any] | None, tuple[ReleaseCheck, ...]]:
     """Return the facts and every check that rests on them."""
     try:
         facts = parse_facts(files.get(FACTS, b""))
     except DataError as error:
         unsure = "not checked: release.json cannot be read"
-        rest = (Finding(check, False, unsure) for check in _OF_FACTS)
-        return None, (Finding(FACTS, False, str(error)), *rest)
+        rest = (ReleaseCheck(check, False, unsure) for check in _OF_FACTS)
+        return None, (ReleaseCheck(FACTS, False, str(error)), *rest)
     return facts, (
         check_facts(facts),
         check_agreement(statement, facts),

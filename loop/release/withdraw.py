@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.git import commit_paths
-from loop.core.ledger import Actor, Entry, Event, append_event
+from loop.core.ledger import Actor, Event, LedgerEntry, append_event
 from loop.core.paths import Workspace
 from loop.release.candidate import APPROVERS
 from loop.release.released import find_in, list_releases, unknown_release
@@ -20,7 +20,7 @@ def withdraw_release(
     why: str,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Entry:
+) -> LedgerEntry:
     """Record that release `name` must not be used any more, and return the entry.
 
     The folder is not touched: who has a copy of it can still check what it was.

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from loop.core.ledger import Entry
-from loop.release.audit.audit import Audit
-from loop.release.audit.findings import Finding, Severity
+from loop.core.ledger import LedgerEntry
+from loop.release.audit.audit import LedgerAudit
+from loop.release.audit.findings import AuditFinding, FindingSeverity
 from loop.report.evaluation_text import neutralise
 
 _COLUMNS = (
@@ -21,7 +21,7 @@ _COLUMNS = (
 )
 
 
-def audit_data(audit: Audit) -> dict[str, Any]:
+def audit_data(audit: LedgerAudit) -> dict[str, Any]:
     """Return the audit as JSON data, its numbers plain and its entries whole."""
     first = audit.first_break
     return {
@@ -35,7 +35,7 @@ def audit_data(audit: Audit) -> dict[str, Any]:
     }
 
 
-def render_audit_csv(audit: Audit) -> str:
+def render_audit_csv(audit: LedgerAudit) -> str:
     """Return one row per entry, then one per finding, as CSV that no spreadsheet runs.
 
     An entry that something is broken about says so in its own row too.
@@ -43,7 +43,7 @@ def render_audit_csv(audit: Audit) -> str:
     doubts = {
         one.seq: one
         for one in reversed(audit.findings)
-        if one.seq and one.severity in (Severity.BROKEN, Severity.WARNING)
+        if one.seq and one.severity in (FindingSeverity.BROKEN, FindingSeverity.WARNING)
     }
     stream = io.StringIO()
     writer = csv.DictWriter(stream, _COLUMNS, lineterminator="\r\n")
@@ -55,7 +55,7 @@ def render_audit_csv(audit: Audit) -> str:
     return stream.getvalue()
 
 
-def _entry(entry: Entry, doubt: Finding | None) -> Iterator[tuple[str, str]]:
+def _entry(entry: LedgerEntry, doubt: AuditFinding | None) -> Iterator[tuple[str, str]]:
     yield "row", "entry"
     for name in _COLUMNS[1:11]:
         yield name, neutralise(getattr(entry, name))
@@ -66,7 +66,7 @@ def _entry(entry: Entry, doubt: Finding | None) -> Iterator[tuple[str, str]]:
         yield "what", neutralise(doubt.what)
 
 
-def _finding(one: Finding) -> Iterator[tuple[str, str]]:
+def _finding(one: AuditFinding) -> Iterator[tuple[str, str]]:
     yield "row", "finding"
     yield "seq", str(one.seq) if one.seq else ""
     yield "severity", one.severity.value

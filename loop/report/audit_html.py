@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loop import __version__
-from loop.release.audit.audit import Audit
+from loop.release.audit.audit import LedgerAudit
 from loop.release.audit.changes import PromptChanges
-from loop.release.audit.findings import Severity
+from loop.release.audit.findings import FindingSeverity
 from loop.report.templates import render_template, shipped_templates
 
 
 def render_audit_html(
-    audit: Audit, histories: Sequence[PromptChanges], *, templates: Path | None = None
+    audit: LedgerAudit,
+    histories: Sequence[PromptChanges],
+    *,
+    templates: Path | None = None,
 ) -> str:
     """Return who changed what, when and why, and what of the record holds.
 
@@ -31,13 +34,18 @@ def render_audit_html(
     DataError
         The template is missing or wrong.
     """
-    weights = [Severity.BROKEN, Severity.WARNING, Severity.NOTE, Severity.OK]
+    weights = [
+        FindingSeverity.BROKEN,
+        FindingSeverity.WARNING,
+        FindingSeverity.NOTE,
+        FindingSeverity.OK,
+    ]
     findings = sorted(audit.findings, key=lambda one: weights.index(one.severity))
     variables = {
         "audit": audit,
         "findings": findings,
-        "wrong": [one for one in findings if one.severity is Severity.BROKEN],
-        "odd": [one for one in findings if one.severity is Severity.WARNING],
+        "wrong": [one for one in findings if one.severity is FindingSeverity.BROKEN],
+        "odd": [one for one in findings if one.severity is FindingSeverity.WARNING],
         "counts": {str(key): count for key, count in audit.counts.items()},
         "histories": histories,
         "title": ", ".join(one.prompt for one in histories) or "no prompt",

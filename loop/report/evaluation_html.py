@@ -9,7 +9,7 @@ from typing import NamedTuple
 from loop import __version__
 from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.changes import Comparison, LabelChange
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.evaluate.selection import Selection
 from loop.report.evaluation_claim import claim_lines
@@ -17,7 +17,7 @@ from loop.report.evaluation_selection import selection_note, selection_remarks
 from loop.report.exclusions import shown_exclusions
 from loop.report.forest import (
     Axis,
-    Mark,
+    ForestMark,
     accuracy_axis,
     accuracy_mark,
     change_axis,
@@ -27,21 +27,21 @@ from loop.report.forest import (
 from loop.report.templates import render_template, shipped_templates
 
 
-class LabelRow(NamedTuple):
+class EvaluationRow(NamedTuple):
     """One label with its place in the forest plot."""
 
     result: LabelResult
-    mark: Mark
+    mark: ForestMark
 
 
 class ChangeRow(NamedTuple):
     """One label's change with its place in the plot of changes."""
 
     change: LabelChange
-    mark: Mark | None
+    mark: ForestMark | None
 
 
-class Plot(NamedTuple):
+class ForestPlot(NamedTuple):
     """An axis ready to be drawn: positions in percent."""
 
     axis: Axis
@@ -81,7 +81,7 @@ def render_html(
         "evaluation": evaluation,
         "plot": _plot(axis, evaluation.protocol.accuracy),
         "rows": _label_rows(evaluation, axis),
-        "verdicts": list(Verdict),
+        "verdicts": list(GateVerdict),
         "prevalence_top": _prevalence_top(evaluation),
         "exclusions": shown_exclusions(evaluation),
         "manifest": _manifest_lines(evaluation),
@@ -99,10 +99,10 @@ def render_html(
     return render_template(folder, "evaluation.html.jinja", variables)
 
 
-def _label_rows(evaluation: Evaluation, axis: Axis) -> list[LabelRow]:
+def _label_rows(evaluation: Evaluation, axis: Axis) -> list[EvaluationRow]:
     confidence = evaluation.protocol.confidence
     return [
-        LabelRow(result, accuracy_mark(result, axis, confidence))
+        EvaluationRow(result, accuracy_mark(result, axis, confidence))
         for result in evaluation.labels
     ]
 
@@ -119,12 +119,12 @@ def _change_variables(comparison: Comparison | None) -> dict[str, object]:
     }
 
 
-def _plot(axis: Axis, line: float, *, sign: bool = False) -> Plot:
+def _plot(axis: Axis, line: float, *, sign: bool = False) -> ForestPlot:
     texts = tick_labels(axis.ticks, sign=sign)
     ticks = tuple(
         (axis.x(tick), text) for tick, text in zip(axis.ticks, texts, strict=True)
     )
-    return Plot(axis, ticks, axis.x(line))
+    return ForestPlot(axis, ticks, axis.x(line))
 
 
 def _prevalence_top(evaluation: Evaluation) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from loop.evaluate.changes import Comparison, LabelChange
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.results import Evaluation, LabelResult
 
 _EDGE = 6.0
@@ -38,10 +38,10 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class ForestMark:
     """One row of a forest plot."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     point: float | None
     """Position of the estimate; None draws no mark."""
 
@@ -78,7 +78,7 @@ def accuracy_axis(evaluation: Evaluation) -> Axis:
     return Axis(low, 1.0, _ticks(low, 1.0))
 
 
-def accuracy_mark(result: LabelResult, axis: Axis, confidence: float) -> Mark:
+def accuracy_mark(result: LabelResult, axis: Axis, confidence: float) -> ForestMark:
     """Return the row of one label: its accuracy and exact interval.
 
     What lies left of the axis is said in the title, and has an arrow at its end.
@@ -87,7 +87,7 @@ def accuracy_mark(result: LabelResult, axis: Axis, confidence: float) -> Mark:
     verdict = result.gate.verdict
     said = f"accuracy {share:.3f}" if share is not None else "accuracy not estimable"
     off = share is not None and axis.cuts(share)
-    return Mark(
+    return ForestMark(
         verdict=verdict,
         point=None if share is None else axis.x(share),
         low=axis.x(limits.low),
@@ -130,12 +130,12 @@ def _likely(change: LabelChange) -> Iterable[float]:
         yield from (abs(limits.low), abs(limits.high))
 
 
-def change_mark(change: LabelChange, axis: Axis) -> Mark | None:
+def change_mark(change: LabelChange, axis: Axis) -> ForestMark | None:
     """Return the row of one label: its change of accuracy; None without cases."""
     limits, value = change.accuracy.interval, change.accuracy.difference.value
     if limits is None or value is None:
         return None
-    return Mark(
+    return ForestMark(
         verdict=change.verdict,
         point=axis.x(value),
         low=axis.x(limits.low),

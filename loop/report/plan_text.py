@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from loop.evaluate.needs import POWERS, Collect, LabelPlan, Needed
-from loop.evaluate.plan import Level, Plan
+from loop.evaluate.plan import PlanLevel, SampleSizePlan
 from loop.report.evaluation_text import neutralise
 from loop.report.numbers import NOT_ESTIMABLE, count, percent, share
 from loop.stats.power import MOST, Bar, Size
@@ -24,7 +24,7 @@ WEIGHT = (
 )
 
 
-class Table(NamedTuple):
+class PlanTable(NamedTuple):
     """A table ready to be printed."""
 
     title: str
@@ -32,7 +32,7 @@ class Table(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
-def level_tables(plan: Plan) -> tuple[Table, Table]:
+def level_tables(plan: SampleSizePlan) -> tuple[PlanTable, PlanTable]:
     """Return what the claim needs of any label: cases, then positives."""
     powers = " / ".join(f"{100 * power:g} %" for power in POWERS)
     supposed = [f"true {one.accuracy:g}" for one in plan.used.candidates]
@@ -40,7 +40,7 @@ def level_tables(plan: Plan) -> tuple[Table, Table]:
     beside = f"at {powers} power: first number with it (from where it never falls)"
     protocol = plan.protocol
     return (
-        Table(
+        PlanTable(
             f"cases to certify accuracy {protocol.accuracy:g} {beside}",
             header,
             tuple(
@@ -48,7 +48,7 @@ def level_tables(plan: Plan) -> tuple[Table, Table]:
                 for level in plan.levels
             ),
         ),
-        Table(
+        PlanTable(
             f"positives to certify sensitivity {protocol.sensitivity_floor:g} {beside}",
             header,
             tuple(
@@ -59,12 +59,12 @@ def level_tables(plan: Plan) -> tuple[Table, Table]:
     )
 
 
-def label_table(plan: Plan) -> Table:
+def label_table(plan: SampleSizePlan) -> PlanTable:
     """Return how many random cases each label needs for accuracy and sensitivity."""
     powers = " / ".join(f"{100 * power:g} %" for power in POWERS)
     supposed = [f"true {one.accuracy:g}" for one in plan.used.candidates]
     observed = ("observed", "needs") if plan.run else ()
-    return Table(
+    return PlanTable(
         f"random cases to certify accuracy and sensitivity together, {powers} power, "
         f"{plan.used.name}",
         ("label", "cases", "positives", "share", *supposed, *observed, "kappa asks"),
@@ -72,7 +72,7 @@ def label_table(plan: Plan) -> Table:
     )
 
 
-def never_lines(plan: Plan) -> tuple[str, ...]:
+def never_lines(plan: SampleSizePlan) -> tuple[str, ...]:
     """Return the labels that the cohort cannot certify even without an error."""
     return tuple(
         f"{one.counted.name}: {'; '.join(one.obstacles)}. Collect {one.remedy}."
@@ -81,13 +81,13 @@ def never_lines(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def collect_lines(plan: Plan) -> tuple[str, ...]:
+def collect_lines(plan: SampleSizePlan) -> tuple[str, ...]:
     """Return what to collect for each label so that the first power is reached."""
     told = ((one.counted.name, collect_line(one, plan)) for one in plan.labels)
     return tuple(f"{name}: {line}" for name, line in told if line)
 
 
-def collect_line(one: LabelPlan, plan: Plan) -> str:
+def collect_line(one: LabelPlan, plan: SampleSizePlan) -> str:
     """Return what to collect for one label, in words; empty where it has enough.
 
     Random cases bring positives as often as the cohort has them. Chosen ones are
@@ -105,7 +105,7 @@ def collect_line(one: LabelPlan, plan: Plan) -> str:
     return f"{first}; {told}" if first else told
 
 
-def _too_low(one: LabelPlan, plan: Plan) -> str:
+def _too_low(one: LabelPlan, plan: SampleSizePlan) -> str:
     """Say that the run itself does not reach what is to be certified."""
     seen, goal = one.observed, plan.used.goal
     if seen is None:
@@ -130,7 +130,7 @@ def _unknown(one: LabelPlan) -> str:
     return f"no {side} has been seen, so how many random cases it needs is unknown"
 
 
-def plan_notes(plan: Plan) -> tuple[str, ...]:
+def plan_notes(plan: SampleSizePlan) -> tuple[str, ...]:
     """Return what a reader of the numbers must know, as sentences."""
     protocol = plan.protocol
     notes = [] if plan.certifies else [POINT_RULE]
@@ -152,7 +152,7 @@ def plan_notes(plan: Plan) -> tuple[str, ...]:
     return (*notes, WEIGHT)
 
 
-def plan_data(plan: Plan) -> dict[str, Any]:
+def plan_data(plan: SampleSizePlan) -> dict[str, Any]:
     """Return `plan` as JSON data; a size that does not exist is null."""
     return {
         "cohort": plan.cohort,
@@ -171,7 +171,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
     }
 
 
-def render_plan_csv(plan: Plan) -> str:
+def render_plan_csv(plan: SampleSizePlan) -> str:
     """Return one row per label and supposed accuracy, safe to open in a spreadsheet."""
     rows = [
         dict(_row(one, needed, source, plan))
@@ -186,16 +186,16 @@ def render_plan_csv(plan: Plan) -> str:
     return stream.getvalue()
 
 
-def _named(level: Level) -> str:
+def _named(level: PlanLevel) -> str:
     return f"{level.name} (used)" if level.used else level.name
 
 
-def _cases(level: Level) -> Iterator[str]:
+def _cases(level: PlanLevel) -> Iterator[str]:
     for one in level.candidates:
         yield _sizes(one.cases, one.accuracy > level.goal.accuracy.threshold)
 
 
-def _positives(level: Level) -> Iterator[str]:
+def _positives(level: PlanLevel) -> Iterator[str]:
     for one in level.candidates:
         yield _sizes(one.positives, one.sensitivity > level.goal.sensitivity.threshold)
 
@@ -212,7 +212,7 @@ def _sizes(sizes: Sequence[Size], reachable: bool) -> str:
     )
 
 
-def _label_row(one: LabelPlan, plan: Plan) -> tuple[str, ...]:
+def _label_row(one: LabelPlan, plan: SampleSizePlan) -> tuple[str, ...]:
     counted = one.counted
     goal = plan.used.goal
     cells = [_both(needed, *goal) for needed in one.candidates]
@@ -254,7 +254,7 @@ def _chosen(add: Collect) -> str:
     return told
 
 
-def _level_data(level: Level) -> dict[str, Any]:
+def _level_data(level: PlanLevel) -> dict[str, Any]:
     return {
         "name": level.name,
         "used": level.used,
@@ -266,7 +266,7 @@ def _level_data(level: Level) -> dict[str, Any]:
     }
 
 
-def _label_data(one: LabelPlan, plan: Plan) -> dict[str, Any]:
+def _label_data(one: LabelPlan, plan: SampleSizePlan) -> dict[str, Any]:
     counted = one.counted
     return {
         "label": counted.label,
@@ -303,7 +303,7 @@ def _supposed(one: LabelPlan) -> Iterator[tuple[Needed, str]]:
 
 
 def _row(
-    one: LabelPlan, needed: Needed, source: str, plan: Plan
+    one: LabelPlan, needed: Needed, source: str, plan: SampleSizePlan
 ) -> Iterator[tuple[str, object]]:
     """Yield the cells of one label under one accuracy, with their column names."""
     counted = one.counted

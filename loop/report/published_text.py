@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loop import __version__
-from loop.evaluate.published.audit import Audit
-from loop.evaluate.published.finding import Finding, Standing
-from loop.evaluate.published.table import Table
+from loop.evaluate.published.audit import TableAudit
+from loop.evaluate.published.finding import Consistency, TableFinding
+from loop.evaluate.published.table import PublishedTable
 from loop.report.templates import render_template, shipped_templates
 
-ORDER = (Standing.FAILS, Standing.OPEN, Standing.HOLDS)
+ORDER = (Consistency.FAILS, Consistency.OPEN, Consistency.HOLDS)
 """What does not hold comes first."""
 
 
-class Section(NamedTuple):
+class TableSection(NamedTuple):
     """One table with its findings, the worst first."""
 
-    table: Table
+    table: PublishedTable
     read: str
     """How the table was understood, as a sentence."""
-    findings: tuple[Finding, ...]
+    findings: tuple[TableFinding, ...]
 
     @property
     def title(self) -> str:
@@ -34,7 +34,7 @@ class Section(NamedTuple):
 
 
 def render_markdown(
-    audit: Audit, sources: Sequence[str], *, templates: Path | None = None
+    audit: TableAudit, sources: Sequence[str], *, templates: Path | None = None
 ) -> str:
     """Return the audit as Markdown.
 
@@ -54,7 +54,7 @@ def render_markdown(
 
 
 def render_html(
-    audit: Audit, sources: Sequence[str], *, templates: Path | None = None
+    audit: TableAudit, sources: Sequence[str], *, templates: Path | None = None
 ) -> str:
     """Return the audit as one self-contained page: no network, no script.
 
@@ -66,7 +66,7 @@ def render_html(
     return _render("published.html.jinja", audit, sources, templates)
 
 
-def published_data(audit: Audit, sources: Sequence[str]) -> dict[str, Any]:
+def published_data(audit: TableAudit, sources: Sequence[str]) -> dict[str, Any]:
     """Return the audit as the object of ``--json``."""
     return {
         "files": list(sources),
@@ -86,10 +86,10 @@ def published_data(audit: Audit, sources: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def sections(audit: Audit) -> list[Section]:
+def sections(audit: TableAudit) -> list[TableSection]:
     """Return the findings by table, what does not hold first."""
     return [
-        Section(
+        TableSection(
             table,
             read_as(table),
             tuple(
@@ -103,7 +103,7 @@ def sections(audit: Audit) -> list[Section]:
     ]
 
 
-def read_as(table: Table) -> str:
+def read_as(table: PublishedTable) -> str:
     """Return how a table was understood, so that a misreading is seen."""
     measures = dict.fromkeys(c.measure for c in table.values() if c.measure)
     cases = f"n = {table.n}" if table.n else "n not stated for the whole table"
@@ -113,7 +113,7 @@ def read_as(table: Table) -> str:
 
 
 def _render(
-    name: str, audit: Audit, sources: Sequence[str], folder: Path | None
+    name: str, audit: TableAudit, sources: Sequence[str], folder: Path | None
 ) -> str:
     variables = {
         "sections": sections(audit),
@@ -124,7 +124,7 @@ def _render(
     return render_template(folder or shipped_templates(), name, variables)
 
 
-def _table_data(table: Table) -> dict[str, Any]:
+def _table_data(table: PublishedTable) -> dict[str, Any]:
     return {
         "name": table.name,
         "caption": table.caption,

@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"[^\W\d_\u3400-\u9fff]+|\d+|[\u3400-\u9fff]")
 _CJK = re.compile(r"[\u3400-\u9fff]")
 
 
-class Wording(NamedTuple):
+class NewWording(NamedTuple):
     """New wording and where it stands."""
 
     where: str
@@ -36,7 +36,10 @@ class Copy(NamedTuple):
 
 
 def find_copies(
-    wording: Iterable[Wording], texts: Iterable[tuple[str, str]], run: int, cohort: str
+    wording: Iterable[NewWording],
+    texts: Iterable[tuple[str, str]],
+    run: int,
+    cohort: str,
 ) -> list[Copy]:
     """Return each wording that shares `run` consecutive words with a text.
 
@@ -81,7 +84,7 @@ def warn_of_copy(wording: str, text: str) -> str:
     >>> warn_of_copy("a b c d e f g h", "A B C, D E F G H I")
     '8 words in a row are copied from the case. Say it in your own words.'
     """
-    copies = find_copies([Wording("", wording)], [("", text)], LONG_RUN, "")
+    copies = find_copies([NewWording("", wording)], [("", text)], LONG_RUN, "")
     if not copies:
         return ""
     return (

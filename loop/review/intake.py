@@ -12,13 +12,13 @@ from loop.core.paths import Workspace
 from loop.evaluate.failures import open_for_review
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.files import check_verdicts, read_verdicts
-from loop.review.record import Circumstances
+from loop.review.record import VerdictContext
 from loop.review.submit import submit_verdicts
 from loop.run.manifest import find_run
 from loop.run.store import Store
 
 
-class Occasion(NamedTuple):
+class ImportDefaults(NamedTuple):
     """What the verdicts of a file are about, where the file does not say it."""
 
     reviewer: str
@@ -31,7 +31,7 @@ class Occasion(NamedTuple):
     """Run that was judged; by default what the file says, or none."""
 
 
-class Taken(NamedTuple):
+class ImportedVerdicts(NamedTuple):
     """What was taken from a file."""
 
     cohort: str
@@ -46,9 +46,9 @@ def take_file(
     workspace: Workspace,
     store: Store,
     path: Path,
-    occasion: Occasion,
+    occasion: ImportDefaults,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Taken:
+) -> ImportedVerdicts:
     """Keep the verdicts of a file, all or none, and return their ids.
 
     Raises
@@ -78,10 +78,12 @@ def take_file(
     cohort = open_for_review(workspace, name)
     taxonomy = read_taxonomy(workspace.labels)
     verdicts = check_verdicts(file.verdicts, taxonomy, frozenset(cohort.case_ids))
-    made_on = Circumstances(
+    made_on = VerdictContext(
         cohort=name,
         prompt=record.spec.prompt if record else file.prompt,
         source=path.name,
         run=record.id if record else "",
     )
-    return Taken(name, made_on.run, submit_verdicts(store, verdicts, made_on, now))
+    return ImportedVerdicts(
+        name, made_on.run, submit_verdicts(store, verdicts, made_on, now)
+    )

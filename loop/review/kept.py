@@ -8,12 +8,18 @@ from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
 
-from loop.core.ledger import Entry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.recorded import find_record
 from loop.labels.reference import MARKS, Reference, read_reference
-from loop.review.record import Circumstances, decode
-from loop.review.standing import Given, Pair, Standing, find_conflicts, find_standing
+from loop.review.record import VerdictContext, decode
+from loop.review.standing import (
+    Pair,
+    RemainingPairs,
+    SubmittedVerdict,
+    find_conflicts,
+    find_standing,
+)
 from loop.review.verdict import Judgement, Verdict
 from loop.run.store import Store
 
@@ -51,7 +57,7 @@ class KeptVerdict:
     """Unique in its cohort: the verdict's id, with ``-2`` when it was given again."""
 
     verdict: Verdict
-    circumstances: Circumstances
+    circumstances: VerdictContext
     created: str
     """UTC, ISO 8601."""
 
@@ -147,18 +153,18 @@ class _Shelf:
 
     def __init__(self, cohort: str) -> None:
         self._cohort = cohort
-        self._given: dict[str, Given] = {}
+        self._given: dict[str, SubmittedVerdict] = {}
         self._kept: dict[str, KeptVerdict] = {}
         self._all: tuple[KeptVerdict, ...] = ()
         self._by_pair: dict[Pair, set[str]] = {}
         self._withdrawn: dict[str, Withdrawal] = {}
         self._seen: tuple[int, int] = (0, 0)
-        self._entries: Sequence[Entry] | None = None
+        self._entries: Sequence[LedgerEntry] | None = None
         self._answers: Mapping[str, list[Answered]] = {}
         self._marks: _Marks | None = None
 
     def read(
-        self, store: Store, entries: Sequence[Entry], workspace: Workspace | None
+        self, store: Store, entries: Sequence[LedgerEntry], workspace: Workspace | None
     ) -> tuple[KeptVerdict, ...]:
         """Return all, deriving anew only when verdicts or the ledger changed."""
         # Rows are only ever added, so that their number tells whether any is new.
@@ -196,7 +202,7 @@ class _Shelf:
                 f"SELECT id, created, payload FROM verdicts WHERE id IN ({marks})", part
             ):
                 short = key.partition(":")[2]
-                self._given[key] = Given(short, created, *decode(key, text))
+                self._given[key] = SubmittedVerdict(short, created, *decode(key, text))
                 for pair in self._given[key].pairs:
                     self._by_pair.setdefault(pair, set()).add(key)
         if new:
@@ -220,7 +226,10 @@ class _Shelf:
         return new & self._given.keys()
 
     def _derive(
-        self, changed: set[str], entries: Sequence[Entry], workspace: Workspace | None
+        self,
+        changed: set[str],
+        entries: Sequence[LedgerEntry],
+        workspace: Workspace | None,
     ) -> None:
         """Work out what became of these verdicts and of those they may have changed.
 
@@ -262,8 +271,8 @@ class _Shelf:
 
     def _correct(
         self,
-        given: Iterable[Given],
-        entries: Sequence[Entry],
+        given: Iterable[SubmittedVerdict],
+        entries: Sequence[LedgerEntry],
         workspace: Workspace | None,
     ) -> Callable[[Verdict], str]:
         """Return what names the reference that says what a verdict asks for."""
@@ -277,7 +286,7 @@ class _Shelf:
             self._marks = _Marks(read_reference(workspace, self._cohort, number))
         return self._marks.name_if_right
 
-    def _answer(self, one: Given, correct: Callable[[Verdict], str]) -> str:
+    def _answer(self, one: SubmittedVerdict, correct: Callable[[Verdict], str]) -> str:
         """Return what addressed a verdict, or nothing."""
         if one.verdict.judgement is Judgement.REFERENCE_WRONG:
             return correct(one.verdict)
@@ -311,7 +320,7 @@ class _Marks:
 
 
 class _Fate(NamedTuple):
-    standing: Standing
+    standing: RemainingPairs
     addressed_by: str
     conflicts: tuple[str, ...]
     withdrawal: Withdrawal | None
@@ -327,10 +336,12 @@ class _Fate(NamedTuple):
         return VerdictState.SUPERSEDED if superseded else VerdictState.OPEN
 
 
-def _unchanged(known: KeptVerdict | None, given: Given, fate: _Fate) -> KeptVerdict:
+def _unchanged(
+    known: KeptVerdict | None, given: SubmittedVerdict, fate: _Fate
+) -> KeptVerdict:
     """Return the record already made, if it would be made again."""
     if known is not None and fate == (
-        Standing(known.pairs, known.superseded_by),
+        RemainingPairs(known.pairs, known.superseded_by),
         known.addressed_by,
         known.conflicts,
         known.withdrawal,
@@ -350,7 +361,7 @@ def _unchanged(known: KeptVerdict | None, given: Given, fate: _Fate) -> KeptVerd
     )
 
 
-def _find_answers(entries: Iterable[Entry]) -> Mapping[str, list[Answered]]:
+def _find_answers(entries: Iterable[LedgerEntry]) -> Mapping[str, list[Answered]]:
     """Return verdict id to the versions that name it, oldest first.
 
     Versions of a prompt are one line: each is committed on the newest before it.

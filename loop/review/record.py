@@ -29,7 +29,7 @@ class Anchor(NamedTuple):
     """What is right; None leaves it to the reference."""
 
 
-class Circumstances(NamedTuple):
+class VerdictContext(NamedTuple):
     """What verdicts were made on, kept with each of them."""
 
     cohort: str
@@ -46,7 +46,7 @@ class Circumstances(NamedTuple):
 def save_verdicts(
     store: runs.Store,
     verdicts: Iterable[Verdict],
-    circumstances: Circumstances,
+    circumstances: VerdictContext,
     when: datetime,
 ) -> None:
     """Keep verdicts in the store; doing it twice changes nothing.
@@ -58,7 +58,7 @@ def save_verdicts(
     """
     created = stamp(when)
     store.add_verdicts(
-        runs.Verdict(
+        runs.StoredVerdict(
             id=f"{circumstances.cohort}:{verdict.id}",
             created=created,
             actor=verdict.reviewer,
@@ -79,7 +79,7 @@ def stamp(when: datetime) -> str:
     return f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def payload(verdict: Verdict, circumstances: Circumstances) -> dict[str, Any]:
+def payload(verdict: Verdict, circumstances: VerdictContext) -> dict[str, Any]:
     """Return what the store keeps of a verdict, as JSON data."""
     return circumstances._asdict() | {"verdict": asdict(verdict)}
 
@@ -107,7 +107,7 @@ def load_verdicts(
     return tuple(decode(key, text)[0] for _, key, text in sorted(rows))
 
 
-def decode(key: str, text: str) -> tuple[Verdict, Circumstances]:
+def decode(key: str, text: str) -> tuple[Verdict, VerdictContext]:
     """Return a kept verdict and what it was made on.
 
     Parameters
@@ -125,13 +125,13 @@ def decode(key: str, text: str) -> tuple[Verdict, Circumstances]:
     try:
         data = json.loads(text)
         verdict = _adapter().validate_python(data.get("verdict"))
-        names = {name: str(data.get(name, "")) for name in Circumstances._fields}
+        names = {name: str(data.get(name, "")) for name in VerdictContext._fields}
     except (ValidationError, ValueError, AttributeError) as error:
         raise StoreError(
             f"the kept verdict {key} cannot be read; something other than ranloop "
             "changed it. Restore the store from a backup."
         ) from error
-    return verdict, Circumstances(**names)
+    return verdict, VerdictContext(**names)
 
 
 @cache

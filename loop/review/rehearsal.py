@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from loop.core.paths import Workspace
 from loop.labels.trial import trial
-from loop.review.intake import Occasion, take_file
+from loop.review.intake import ImportDefaults, take_file
 from loop.review.record import load_verdicts
 from loop.run.store import Store, open_store
 
@@ -38,7 +38,7 @@ def rehearse_file(
     workspace: Workspace,
     store: Store,
     path: Path,
-    occasion: Occasion,
+    occasion: ImportDefaults,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FileRehearsal:
     """Return what `take_file` would keep; `store` is only read.

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from loop.review.record import Circumstances
+from loop.review.record import VerdictContext
 from loop.review.verdict import Verdict
 
 Pair = tuple[str, str]
 """Case id and label."""
 
 
-class Given(NamedTuple):
+class SubmittedVerdict(NamedTuple):
     """One verdict as it was given."""
 
     id: str
@@ -21,7 +21,7 @@ class Given(NamedTuple):
     """UTC, ISO 8601."""
 
     verdict: Verdict
-    circumstances: Circumstances
+    circumstances: VerdictContext
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -34,7 +34,7 @@ class Given(NamedTuple):
         return self.created, self.circumstances.source
 
 
-class Standing(NamedTuple):
+class RemainingPairs(NamedTuple):
     """What is left of a verdict after the later ones of the same reviewer."""
 
     pairs: tuple[Pair, ...]
@@ -45,8 +45,8 @@ class Standing(NamedTuple):
 
 
 def find_standing(
-    given: Sequence[Given], withdrawn: Collection[str]
-) -> Mapping[str, Standing]:
+    given: Sequence[SubmittedVerdict], withdrawn: Collection[str]
+) -> Mapping[str, RemainingPairs]:
     """Return what each verdict still speaks for, by id.
 
     A later verdict of the same reviewer on a pair takes it over, unless both came in
@@ -61,8 +61,8 @@ def find_standing(
     withdrawn
         Ids of those that were withdrawn.
     """
-    latest: dict[tuple[str, Pair], Given] = {}
-    found: dict[str, Standing] = {}
+    latest: dict[tuple[str, Pair], SubmittedVerdict] = {}
+    found: dict[str, RemainingPairs] = {}
     for one in reversed(given):
         reviewer, left, by = one.verdict.reviewer, [], ""
         for pair in one.pairs:
@@ -71,7 +71,7 @@ def find_standing(
                 left.append(pair)
             else:
                 by = later.id
-        found[one.id] = Standing(tuple(left), "" if left else by)
+        found[one.id] = RemainingPairs(tuple(left), "" if left else by)
         if one.id not in withdrawn:
             for pair in left:
                 latest.setdefault((reviewer, pair), one)
@@ -79,14 +79,14 @@ def find_standing(
 
 
 def find_conflicts(
-    open_: Sequence[tuple[Given, Standing]],
+    open_: Sequence[tuple[SubmittedVerdict, RemainingPairs]],
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the ids of verdicts of other reviewers that disagree with each, by id.
 
     Two verdicts on one pair disagree when their judgements differ, or both name a
     correct value and the values differ.
     """
-    by_pair: dict[Pair, list[Given]] = defaultdict(list)
+    by_pair: dict[Pair, list[SubmittedVerdict]] = defaultdict(list)
     for one, standing in open_:
         for pair in standing.pairs:
             by_pair[pair].append(one)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.review.record import Circumstances, payload, stamp
+from loop.review.record import VerdictContext, payload, stamp
 from loop.review.verdict import Verdict
 from loop.run.store import Store
 
@@ -22,7 +22,7 @@ WITHDRAWS = frozenset({"editor", "approver", "admin"})
 def submit_verdict(
     store: Store,
     verdict: Verdict,
-    circumstances: Circumstances,
+    circumstances: VerdictContext,
     now: Clock = lambda: datetime.now(UTC),
     *,
     finishing: str = "",
@@ -51,7 +51,7 @@ def submit_verdict(
 def submit_verdicts(
     store: Store,
     verdicts: Sequence[Verdict],
-    circumstances: Circumstances,
+    circumstances: VerdictContext,
     now: Clock = lambda: datetime.now(UTC),
     *,
     finishing: str = "",
@@ -161,7 +161,7 @@ def _next_stamp(
 def _add(
     connection: sqlite3.Connection,
     verdict: Verdict,
-    circumstances: Circumstances,
+    circumstances: VerdictContext,
     created: str,
 ) -> str:
     """Insert a verdict unless it stands already; return its id within the cohort."""
@@ -185,7 +185,7 @@ def _stands(
     connection: sqlite3.Connection,
     row: tuple[str, str, str],
     verdict: Verdict,
-    circumstances: Circumstances,
+    circumstances: VerdictContext,
 ) -> bool:
     """Whether the same verdict, kept before, still says this of the same run."""
     created, key, text = row

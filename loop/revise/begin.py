@@ -11,16 +11,16 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Guide
-from loop.labels.cohort import Cohort, Role, read_cohort
+from loop.labels.cohort import Cohort, CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.version import PromptVersion
 from loop.review.copied import Copy
 from loop.review.files import check_verdicts
-from loop.review.record import Circumstances, save_verdicts
+from loop.review.record import VerdictContext, save_verdicts
 from loop.review.verdict import Judgement, Verdict
 from loop.revise.answers import answered_in
-from loop.revise.beside import About, Origin, write_draft
+from loop.revise.beside import DraftMetadata, DraftOrigin, write_draft
 from loop.revise.copies import check_copies, new_wording
 from loop.revise.corrections import correct_from_verdicts
 from loop.revise.draft import Authorship, build_draft
@@ -62,7 +62,7 @@ class DraftRequest:
     engine: str = "rules"
     """Engine whose tokens are counted."""
 
-    origin: Origin | None = None
+    origin: DraftOrigin | None = None
     """Where the wording comes from; None to tell by the verdicts."""
 
 
@@ -89,7 +89,7 @@ class Outline(NamedTuple):
     """Of the rounds that made the draft this one began with."""
 
     copies: tuple[Copy, ...]
-    skipped: tuple[tuple[str, Role], ...]
+    skipped: tuple[tuple[str, CohortRole], ...]
     notes: tuple[str, ...]
 
     @property
@@ -217,7 +217,7 @@ def require_dev(workspace: Workspace, name: str) -> Cohort:
             "--cohort, or write `cohort: NAME` at the top of the verdict file."
         )
     cohort = read_cohort(workspace, name)
-    if cohort.role is not Role.DEV:
+    if cohort.role is not CohortRole.DEV:
         raise DataError(
             f"cohort {name} has the role {cohort.role}: prompts are revised on a dev "
             "cohort only. Name one with --cohort."
@@ -241,10 +241,10 @@ def with_guides(version: PromptVersion, guides: Mapping[str, Guide]) -> PromptVe
     return replace(version, guides=(*kept, *added))
 
 
-def tell_about(request: DraftRequest, outline: Outline) -> About:
+def tell_about(request: DraftRequest, outline: Outline) -> DraftMetadata:
     """Return what is kept of how a draft began."""
-    origin = Origin.VERDICTS if outline.draft.verdicts else Origin.HAND
-    return About(
+    origin = DraftOrigin.VERDICTS if outline.draft.verdicts else DraftOrigin.HAND
+    return DraftMetadata(
         cohort=outline.cohort.name,
         origin=request.origin or origin,
         begun_by=outline.draft.author,
@@ -285,13 +285,13 @@ def _keep(
 ) -> None:
     """Store verdicts before anything is tried with them; known ones stay."""
     if verdicts:
-        circumstances = Circumstances(
+        circumstances = VerdictContext(
             cohort=outline.cohort.name, prompt=outline.start.base.ref, source=""
         )
         save_verdicts(store, verdicts, circumstances, when)
 
 
-class Corrected(NamedTuple):
+class CorrectedReference(NamedTuple):
     """What correcting a reference from verdicts did."""
 
     reference: int | None
@@ -307,7 +307,7 @@ def correct_reference_from(
     cohort: str,
     verdicts: Sequence[str],
     actor: Actor,
-) -> Corrected:
+) -> CorrectedReference:
     """Make the reference version that kept verdicts ask for; never a prompt.
 
     Verdicts that do not call the reference wrong are left aside.
@@ -327,4 +327,4 @@ def correct_reference_from(
         frozenset(members.case_ids),
     )
     require_corrigible(workspace, members, found)
-    return Corrected(*correct_from_verdicts(workspace, members, found, actor))
+    return CorrectedReference(*correct_from_verdicts(workspace, members, found, actor))

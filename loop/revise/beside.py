@@ -23,7 +23,7 @@ from loop.prompts.catalog import drafts_folder, parse_ref, write_version
 from loop.prompts.version import PromptVersion
 
 
-class Origin(StrEnum):
+class DraftOrigin(StrEnum):
     """Where the wording of a draft came from."""
 
     VERDICTS = "verdicts"
@@ -32,37 +32,37 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class DraftMetadata:
     """What a draft is about, besides its wording."""
 
     cohort: str
     """Dev cohort it is to be checked on; empty when nobody said."""
 
-    origin: Origin
+    origin: DraftOrigin
     begun_by: str
     begun: str
     """UTC, ISO 8601."""
 
 
-class Beside(NamedTuple):
+class DraftFiles(NamedTuple):
     """The files beside one draft."""
 
     about: Path
     check: Path
 
 
-def beside(workspace: Workspace, draft: PromptVersion) -> Beside:
+def beside(workspace: Workspace, draft: PromptVersion) -> DraftFiles:
     """Return where the files beside `draft` are or will be."""
     return _find(workspace, draft.name, draft.draft)
 
 
-def _find(workspace: Workspace, name: str, draft: str) -> Beside:
+def _find(workspace: Workspace, name: str, draft: str) -> DraftFiles:
     folder = workspace.private / "revising" / name
-    return Beside(folder / f"{draft}.about.json", folder / f"{draft}.check.json")
+    return DraftFiles(folder / f"{draft}.about.json", folder / f"{draft}.check.json")
 
 
 def write_draft(
-    workspace: Workspace, draft: PromptVersion, about: About
+    workspace: Workspace, draft: PromptVersion, about: DraftMetadata
 ) -> PromptVersion:
     """Write a new draft and what it is about, and return the draft.
 
@@ -74,23 +74,23 @@ def write_draft(
         The workspace cannot be written; there is no draft.
     """
     workspace.open_private()
-    text = TypeAdapter(About).dump_json(about, indent=2)
+    text = TypeAdapter(DraftMetadata).dump_json(about, indent=2)
     write_atomic(beside(workspace, draft).about, text, mode=0o600)
     return write_version(workspace, draft)
 
 
-def read_about(workspace: Workspace, draft: PromptVersion) -> About:
+def read_about(workspace: Workspace, draft: PromptVersion) -> DraftMetadata:
     """Return what `draft` is about; derived from the draft where nothing says so.
 
     A draft that names verdicts comes from them; any other was written by hand.
     """
     try:
         text = read_text(beside(workspace, draft).about)
-        return TypeAdapter(About).validate_json(text)
+        return TypeAdapter(DraftMetadata).validate_json(text)
     except (DataError, ValidationError):
-        return About(
+        return DraftMetadata(
             cohort="",
-            origin=Origin.VERDICTS if draft.verdicts else Origin.HAND,
+            origin=DraftOrigin.VERDICTS if draft.verdicts else DraftOrigin.HAND,
             begun_by=draft.author,
             begun=draft.time,
         )

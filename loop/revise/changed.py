@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.evaluate.pairs import Answer
-from loop.revise.shares import Measured, answered
+from loop.revise.shares import PairedAnswers, answered
 
 WORDS = {
     Answer.PRESENT: "present",
@@ -58,7 +58,7 @@ class Changes:
     """Pairs the engine failed on before or after: nothing can be said of them."""
 
 
-def list_changes(measured: Measured) -> Changes:
+def list_changes(measured: PairedAnswers) -> Changes:
     """Return what became of every answer.
 
     Uncertain and unreadable answers are not right, as in the check itself.
@@ -79,7 +79,7 @@ def list_changes(measured: Measured) -> Changes:
     )
 
 
-def _rows(measured: Measured, where: NDArray[np.bool_]) -> Iterator[CaseChange]:
+def _rows(measured: PairedAnswers, where: NDArray[np.bool_]) -> Iterator[CaseChange]:
     before, after = measured
     truth = before.binary_reference
     for row, column in np.argwhere(where):

@@ -16,18 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.records import Value
-from loop.evaluate.pairs import Answer, Pairs
+from loop.evaluate.pairs import AlignedPairs, Answer
 from loop.review.record import Anchor
 from loop.review.verdict import Verdict
 from loop.revise.changed import WORDS
-from loop.revise.shares import Basis, LabelCheck, Measured, Rule, check_labels
+from loop.revise.shares import (
+    LabelCheck,
+    NonInferiorityRule,
+    PairedAnswers,
+    ShareCriterion,
+    check_labels,
+)
 
 # Steps from right: uncertain lies between present and absent, no answer beyond both.
 _RANK = {Answer.ABSENT: 0, Answer.UNCERTAIN: 1, Answer.PRESENT: 2}
 _NO_ANSWER = 3
 
 
-class Progress(StrEnum):
+class TargetOutcome(StrEnum):
     """What became of one targeted case."""
 
     FIXED = "fixed"
@@ -50,18 +56,18 @@ class Progress(StrEnum):
 
 
 _OPEN = {
-    Progress.WORSE: "targeted cases got worse",
-    Progress.UNCHANGED: "targeted cases did not change",
-    Progress.UNDECIDED: (
+    TargetOutcome.WORSE: "targeted cases got worse",
+    TargetOutcome.UNCHANGED: "targeted cases did not change",
+    TargetOutcome.UNDECIDED: (
         "nothing says what is right in targeted cases (give correct_value)"
     ),
-    Progress.UNANSWERED: "the engine failed on targeted cases (run it again)",
+    TargetOutcome.UNANSWERED: "the engine failed on targeted cases (run it again)",
 }
 """What stands against a commit, as an objection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class CheckTarget:
     """One case and label that a verdict wants put right."""
 
     case_id: str
@@ -71,7 +77,7 @@ class Target:
 
     before: str
     after: str
-    progress: Progress
+    progress: TargetOutcome
 
 
 class Unanswered(NamedTuple):
@@ -88,7 +94,7 @@ class Check:
     """A draft measured against its parent."""
 
     cases: int
-    targets: tuple[Target, ...]
+    targets: tuple[CheckTarget, ...]
     broken_anchors: tuple[Anchor, ...]
     unanswered_anchors: tuple[Anchor, ...]
     """Pinned cases that the engine failed on: whether they held is not known."""
@@ -110,7 +116,7 @@ class Check:
         """Whether the draft may be committed."""
         return not self.reasons
 
-    def judged_by(self, basis: Basis) -> dict[str, list[str]]:
+    def judged_by(self, basis: ShareCriterion) -> dict[str, list[str]]:
         """Return the labels that were judged by `basis`, for each share."""
         found: dict[str, list[str]] = {"accuracy": [], "sensitivity": []}
         for label in self.labels:
@@ -119,7 +125,7 @@ class Check:
                     found[name].append(label.label)
         return found
 
-    def count(self, progress: Progress) -> int:
+    def count(self, progress: TargetOutcome) -> int:
         """Return how many targets ended as `progress`."""
         return sum(target.progress is progress for target in self.targets)
 
@@ -149,15 +155,15 @@ class Check:
         )
 
     def _no_gain(self) -> str:
-        if self.count(Progress.FIXED) + self.count(Progress.IMPROVED):
+        if self.count(TargetOutcome.FIXED) + self.count(TargetOutcome.IMPROVED):
             return ""
-        if self.targets and self.count(Progress.ALREADY_RIGHT) < len(self.targets):
+        if self.targets and self.count(TargetOutcome.ALREADY_RIGHT) < len(self.targets):
             return "no targeted case was fixed or improved"
         if not (self.targets or self.gain_required):
             return ""
         return "" if self.gained else "no answer changed to a right one"
 
-    def _open(self, progress: Progress) -> str:
+    def _open(self, progress: TargetOutcome) -> str:
         names = [_name(one) for one in self.targets if one.progress is progress]
         return _listing(_OPEN[progress], names)
 
@@ -190,7 +196,7 @@ class Check:
         )
 
 
-def _name(pair: Target | Anchor) -> str:
+def _name(pair: CheckTarget | Anchor) -> str:
     return f"{pair.case_id} {pair.label}"
 
 
@@ -203,10 +209,10 @@ def _listing(what: str, found: Iterable[str]) -> str:
 
 
 def check_draft(
-    measured: Measured,
+    measured: PairedAnswers,
     verdicts: Sequence[Verdict],
     anchors: Sequence[Anchor],
-    rule: Rule,
+    rule: NonInferiorityRule,
 ) -> Check:
     """Return how the draft did against its parent.
 
@@ -223,14 +229,14 @@ def check_draft(
         raise ValueError("the two runs do not hold the same cases and labels")
     if not np.array_equal(before.reference, after.reference):
         raise ValueError("the two runs are not scored against the same reference")
-    table = _Table(measured)
+    table = _AnswerTable(measured)
     fates = [(one, table.judge_anchor(one)) for one in anchors]
     return Check(
         cases=len(before.case_ids),
         targets=tuple(_targets(table, verdicts)),
-        broken_anchors=_with_fate(fates, Progress.WORSE),
-        unanswered_anchors=_with_fate(fates, Progress.UNANSWERED),
-        missing_anchors=_with_fate(fates, Progress.GONE),
+        broken_anchors=_with_fate(fates, TargetOutcome.WORSE),
+        unanswered_anchors=_with_fate(fates, TargetOutcome.UNANSWERED),
+        missing_anchors=_with_fate(fates, TargetOutcome.GONE),
         labels=check_labels(measured, rule),
         unanswered=Unanswered(
             _unanswered(before), _unanswered(after), rule.max_unanswered
@@ -239,12 +245,12 @@ def check_draft(
 
 
 def _with_fate(
-    fates: Sequence[tuple[Anchor, Progress]], wanted: Progress
+    fates: Sequence[tuple[Anchor, TargetOutcome]], wanted: TargetOutcome
 ) -> tuple[Anchor, ...]:
     return tuple(anchor for anchor, fate in fates if fate is wanted)
 
 
-def _unanswered(pairs: Pairs) -> float:
+def _unanswered(pairs: AlignedPairs) -> float:
     """Return the share of cases with an answer that is missing or unreadable."""
     if not pairs.case_ids:
         return 0.0
@@ -252,10 +258,10 @@ def _unanswered(pairs: Pairs) -> float:
     return float(without.any(axis=1).mean())
 
 
-class _Table:
+class _AnswerTable:
     """Answers and reference of both runs, looked up by case and label."""
 
-    def __init__(self, measured: Measured) -> None:
+    def __init__(self, measured: PairedAnswers) -> None:
         self._before, self._after = measured
         self._rows = {case: row for row, case in enumerate(self._before.case_ids)}
         self._columns = {label: c for c, label in enumerate(self._before.labels)}
@@ -278,20 +284,20 @@ class _Table:
         """Whether both runs hold this case and label."""
         return case_id in self._rows and label in self._columns
 
-    def judge_anchor(self, anchor: Anchor) -> Progress:
+    def judge_anchor(self, anchor: Anchor) -> TargetOutcome:
         """Return `WORSE` for an anchored case that was right and is not any more."""
         case_id, label, value = anchor
         if not self.holds(case_id, label):
-            return Progress.GONE
+            return TargetOutcome.GONE
         expected = self.expected(case_id, label, value)
         before, after = self.answers(case_id, label)
         if after == expected or Answer.FAILED not in (before, after):
             broke = before == expected != after
-            return Progress.WORSE if broke else Progress.UNCHANGED
-        return Progress.UNANSWERED
+            return TargetOutcome.WORSE if broke else TargetOutcome.UNCHANGED
+        return TargetOutcome.UNANSWERED
 
 
-def _targets(table: _Table, verdicts: Sequence[Verdict]) -> list[Target]:
+def _targets(table: _AnswerTable, verdicts: Sequence[Verdict]) -> list[CheckTarget]:
     wanted: dict[tuple[str, str], Value | None] = {}
     for verdict in verdicts:
         for pair in verdict.targets:
@@ -299,19 +305,21 @@ def _targets(table: _Table, verdicts: Sequence[Verdict]) -> list[Target]:
     return [_target(table, *pair, value) for pair, value in wanted.items()]
 
 
-def _target(table: _Table, case_id: str, label: str, value: Value | None) -> Target:
+def _target(
+    table: _AnswerTable, case_id: str, label: str, value: Value | None
+) -> CheckTarget:
     if not table.holds(case_id, label):
-        return Target(
+        return CheckTarget(
             case_id=case_id,
             label=label,
             expected=value.value if value else "",
             before="",
             after="",
-            progress=Progress.GONE,
+            progress=TargetOutcome.GONE,
         )
     expected = table.expected(case_id, label, value)
     before, after = table.answers(case_id, label)
-    return Target(
+    return CheckTarget(
         case_id=case_id,
         label=label,
         expected="" if expected is None else WORDS[expected],
@@ -321,7 +329,9 @@ def _target(table: _Table, case_id: str, label: str, value: Value | None) -> Tar
     )
 
 
-def judge_progress(expected: Answer | None, before: Answer, after: Answer) -> Progress:
+def judge_progress(
+    expected: Answer | None, before: Answer, after: Answer
+) -> TargetOutcome:
     """Return whether `after` is nearer to `expected` than `before` was.
 
     Examples
@@ -330,15 +340,15 @@ def judge_progress(expected: Answer | None, before: Answer, after: Answer) -> Pr
     'improved'
     """
     if Answer.FAILED in (before, after):
-        return Progress.UNANSWERED
+        return TargetOutcome.UNANSWERED
     if expected is None:
-        return Progress.UNDECIDED
+        return TargetOutcome.UNDECIDED
     far, near = _distance(expected, before), _distance(expected, after)
     if near == 0:
-        return Progress.FIXED if far else Progress.ALREADY_RIGHT
+        return TargetOutcome.FIXED if far else TargetOutcome.ALREADY_RIGHT
     if near < far:
-        return Progress.IMPROVED
-    return Progress.UNCHANGED if near == far else Progress.WORSE
+        return TargetOutcome.IMPROVED
+    return TargetOutcome.UNCHANGED if near == far else TargetOutcome.WORSE
 
 
 def _distance(expected: Answer, answer: Answer) -> int:
@@ -351,15 +361,15 @@ def summarise(check: Check) -> dict[str, object]:
     """Return the counts of a check for the ledger: no case ids, no text."""
     return {
         "cases": check.cases,
-        "targets": {p.value: check.count(p) for p in Progress if check.count(p)},
+        "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
         "anchors_broken": len(check.broken_anchors),
         "anchors_unanswered": len(check.unanswered_anchors),
         "anchors_missing": len(check.missing_anchors),
         "lost": check.lost,
         "gained": check.gained,
         "labels_worse": [one.label for one in check.labels if not one.passed],
-        "judged_by_counts": check.judged_by(Basis.COUNTS),
-        "not_judged": check.judged_by(Basis.NOTHING),
+        "judged_by_counts": check.judged_by(ShareCriterion.COUNTS),
+        "not_judged": check.judged_by(ShareCriterion.NOTHING),
         "unanswered": {
             "before": f"{check.unanswered.before:.4f}",
             "after": f"{check.unanswered.after:.4f}",

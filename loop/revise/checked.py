@@ -17,8 +17,14 @@ from loop.prompts.version import PromptVersion
 from loop.revise.beside import beside
 from loop.revise.changed import Changes
 from loop.revise.check import Check, summarise
-from loop.revise.ground import Ground, Line, name_changes, read_ground, read_line
-from loop.run.asking import Asking
+from loop.revise.ground import (
+    CheckInputs,
+    DraftLineage,
+    name_changes,
+    read_ground,
+    read_line,
+)
+from loop.run.asking import EngineOptions
 from loop.run.store import Store
 
 
@@ -32,10 +38,10 @@ class Checked:
     parent: str
     """Reference of its parent."""
 
-    ground: Ground
+    ground: CheckInputs
     engine: str
     asking: Mapping[str, Any]
-    """How the engine was asked: the fields of `Asking` that are data."""
+    """How the engine was asked: the fields of `EngineOptions` that are data."""
 
     lint: tuple[LintFinding, ...]
     check: Check | None
@@ -72,14 +78,14 @@ class Recalled(NamedTuple):
 _ASKING = ("temperature", "max_tokens", "seed", "allow_unconstrained", "batch")
 
 
-def asking_data(asking: Asking) -> dict[str, Any]:
+def asking_data(asking: EngineOptions) -> dict[str, Any]:
     """Return the fields of `asking` that are data; `read_asking` is its inverse."""
     return {name: getattr(asking, name) for name in _ASKING}
 
 
-def read_asking(checked: Checked) -> Asking:
+def read_asking(checked: Checked) -> EngineOptions:
     """Return how the engine of a check was asked."""
-    return Asking(**checked.asking)
+    return EngineOptions(**checked.asking)
 
 
 def keep_check(workspace: Workspace, draft: PromptVersion, checked: Checked) -> None:
@@ -132,7 +138,11 @@ def recall_check(
 
 
 def name_stale(
-    workspace: Workspace, store: Store, line: Line, checked: Checked, engine: str = ""
+    workspace: Workspace,
+    store: Store,
+    line: DraftLineage,
+    checked: Checked,
+    engine: str = "",
 ) -> tuple[str, ...]:
     """Return what has changed since `checked`, in words; empty while it holds."""
     stale: list[str] = []
@@ -142,22 +152,6 @@ def name_stale(
         stale.append(f"it asked {checked.engine}, not {engine}")
     now = read_ground(workspace, store, line.draft, checked.ground.cohort)
     return (*stale, *name_changes(checked.ground, now))
-
-
-def read_check(
-    workspace: Workspace, store: Store, ref: str, engine: str = ""
-) -> Checked | None:
-    """Return the check of the draft `ref` that holds now; None without one.
-
-    Raises
-    ------
-    DataError
-        There is no such draft, or what it was checked on cannot be read.
-    StoreError
-        The store cannot be read.
-    """
-    recalled = recall_check(workspace, store, ref, engine)
-    return recalled.checked if recalled and not recalled.stale else None
 
 
 def evidence(checked: Checked) -> dict[str, object]:

@@ -12,8 +12,8 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.inputs import Inputs, read_inputs
-from loop.labels.cohort import Role
-from loop.prompts.lint import Level
+from loop.labels.cohort import CohortRole
+from loop.prompts.lint import LintLevel
 from loop.prompts.version import PromptVersion
 from loop.review.record import load_verdicts, read_anchors
 from loop.review.verdict import Verdict
@@ -24,17 +24,17 @@ from loop.revise.check import Check, check_draft
 from loop.revise.checked import Checked, asking_data, keep_check
 from loop.revise.copies import check_copies, new_wording
 from loop.revise.drafted import lint_draft
-from loop.revise.ground import Line, read_ground, read_line, require_current
+from loop.revise.ground import DraftLineage, read_ground, read_line, require_current
 from loop.revise.ready import object_to_unseen, require_measurable
-from loop.revise.shares import Measured, Rule
-from loop.run.asking import Asking, HeldEngine, hold_engine
+from loop.revise.shares import NonInferiorityRule, PairedAnswers
+from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.store import Store
 from loop.run.task import Watch, run_prompt
 
 Clock = Callable[[], datetime]
 
 
-class Side(StrEnum):
+class CheckSide(StrEnum):
     """Which of the two runs of a check is under way."""
 
     PARENT = "parent"
@@ -46,10 +46,10 @@ class Examination:
     """How a draft is to be checked."""
 
     engine: str = "rules"
-    asking: Asking = field(default_factory=Asking)
+    asking: EngineOptions = field(default_factory=EngineOptions)
     """How the engine is asked, both for the parent and for the draft."""
 
-    watch: Callable[[Side], Watch] | None = None
+    watch: Callable[[CheckSide], Watch] | None = None
     """Gives what wraps the items of each run, to show progress; None for none."""
 
     cohort: str = ""
@@ -65,7 +65,7 @@ class Subject(NamedTuple):
     verdicts: Sequence[Verdict]
     """Whose cases are to be put right."""
 
-    skipped: Sequence[tuple[str, Role]]
+    skipped: Sequence[tuple[str, CohortRole]]
     """Cohorts that could not be looked at for copies."""
 
 
@@ -78,7 +78,11 @@ class Ask(NamedTuple):
     now: Clock
 
     def run(
-        self, workspace: Workspace, prompt: str, cohort: str, side: Side | None = None
+        self,
+        workspace: Workspace,
+        prompt: str,
+        cohort: str,
+        side: CheckSide | None = None,
     ) -> str:
         """Run `prompt` and return the run's id; only a side of a check is watched."""
         watch = self.how.watch(side) if self.how.watch and side else None
@@ -128,7 +132,7 @@ def check_draft_ref(
         return examine(workspace, store, subject, Ask(engine, how, actor, now))
 
 
-def _require_changed(line: Line) -> None:
+def _require_changed(line: DraftLineage) -> None:
     if line.draft.digest == line.parent.digest:
         raise DataError(
             f"{line.draft.ref} says what {line.parent.ref} says: there is nothing to "
@@ -160,7 +164,7 @@ def examine(workspace: Workspace, store: Store, subject: Subject, ask: Ask) -> C
         by=ask.actor.name,
         time="",
     )
-    if not any(found.level is Level.ERROR for found in checked.lint):
+    if not any(found.level is LintLevel.ERROR for found in checked.lint):
         checked = _measure(workspace, store, subject, ask, checked)
     time = ask.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     checked = replace(checked, time=time)
@@ -178,8 +182,8 @@ def _measure(
     """Return `checked` with both runs and what they showed."""
     parent, draft, cohort, verdicts, skipped = subject
     runs = (
-        ask.run(workspace, parent.ref, cohort, Side.PARENT),
-        ask.run(workspace, draft.ref, cohort, Side.DRAFT),
+        ask.run(workspace, parent.ref, cohort, CheckSide.PARENT),
+        ask.run(workspace, draft.ref, cohort, CheckSide.DRAFT),
     )
     before, after = _read_both(workspace, runs)
     _require_same(draft, after)
@@ -196,7 +200,7 @@ def _measure(
         checked,
         ground=ground,
         check=check,
-        changes=list_changes(Measured(before.pairs, after.pairs)),
+        changes=list_changes(PairedAnswers(before.pairs, after.pairs)),
         runs=runs,
         objections=(*check.reasons, *object_to_unseen(skipped)),
     )
@@ -229,11 +233,13 @@ def measure_draft(
         The pinned cases cannot be read.
     """
     protocol = before.protocol
-    rule = Rule(
+    rule = NonInferiorityRule(
         accuracy=protocol.margins.accuracy,
         sensitivity=protocol.margins.sensitivity,
         confidence=protocol.confidence,
         max_unanswered=protocol.max_unanswered,
     )
     anchors = read_anchors(store, before.cohort.name)
-    return check_draft(Measured(before.pairs, after.pairs), verdicts, anchors, rule)
+    return check_draft(
+        PairedAnswers(before.pairs, after.pairs), verdicts, anchors, rule
+    )

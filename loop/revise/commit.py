@@ -14,8 +14,8 @@ from loop.core.files import locked
 from loop.core.git import commit_paths
 from loop.core.ledger import (
     Actor,
-    Entry,
     Event,
+    LedgerEntry,
     append_event,
     append_events,
     read_ledger,
@@ -106,7 +106,7 @@ def is_recorded(workspace: Workspace, version: PromptVersion) -> bool:
     return _find_entry(workspace, version) is not None
 
 
-def _find_entry(workspace: Workspace, version: PromptVersion) -> Entry | None:
+def _find_entry(workspace: Workspace, version: PromptVersion) -> LedgerEntry | None:
     """Return the ledger entry of a version's commit, if it has one."""
     for entry in reversed(read_ledger(workspace.ledger)):
         if entry.action == "draft_committed" and entry.subject == version.ref:
@@ -217,7 +217,7 @@ def reject_draft(
     commitment: Commitment,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Entry:
+) -> LedgerEntry:
     """Record that `draft` was checked and stays a draft, and return the entry.
 
     Without objections it was kept on request. What was tried and did not hold belongs

@@ -15,7 +15,7 @@ from loop.core.paths import Workspace
 from loop.core.records import Guide
 from loop.labels.cohort import (
     Cohort,
-    Role,
+    CohortRole,
     has_texts,
     iter_items,
     list_cohorts,
@@ -26,7 +26,7 @@ from loop.review.copied import (
     LONG_RUN,
     REFUSED_RUN,
     Copy,
-    Wording,
+    NewWording,
     find_copies,
     find_windows,
 )
@@ -38,11 +38,11 @@ class CopyCheck(NamedTuple):
     copies: tuple[Copy, ...]
     """Long copies from cases of the cohort and its role: a warning."""
 
-    skipped: tuple[tuple[str, Role], ...]
+    skipped: tuple[tuple[str, CohortRole], ...]
     """Name and role of cohorts whose texts are not on this machine."""
 
 
-def new_wording(parent: PromptVersion, draft: PromptVersion) -> Iterator[Wording]:
+def new_wording(parent: PromptVersion, draft: PromptVersion) -> Iterator[NewWording]:
     """Yield everything that `draft` says and `parent` does not.
 
     It does not matter how it came in, by a verdict or by an edit of the files.
@@ -52,13 +52,13 @@ def new_wording(parent: PromptVersion, draft: PromptVersion) -> Iterator[Wording
         known = set(_passages(old)) if old else set()
         for kind, text in _passages(guide):
             if (kind, text) not in known:
-                yield Wording(f"{guide.label}, {kind}", text)
+                yield NewWording(f"{guide.label}, {kind}", text)
     for file, before, after in (
         ("system.jinja", parent.system, draft.system),
         ("user.jinja", parent.user, draft.user),
     ):
         for text in _new_lines(before, after):
-            yield Wording(file, text)
+            yield NewWording(file, text)
 
 
 def _passages(guide: Guide) -> Iterator[tuple[str, str]]:
@@ -88,7 +88,7 @@ def _new_lines(before: str, after: str) -> Iterator[str]:
 
 
 def check_copies(
-    workspace: Workspace, wording: Iterable[Wording], cohort: Cohort
+    workspace: Workspace, wording: Iterable[NewWording], cohort: Cohort
 ) -> CopyCheck:
     """Return long copies from cases of `cohort` and its role, after refusing others.
 
@@ -103,13 +103,13 @@ def check_copies(
     if not long:
         return CopyCheck((), ())
     warned: list[Copy] = []
-    skipped: list[tuple[str, Role]] = []
+    skipped: list[tuple[str, CohortRole]] = []
     for name in list_cohorts(workspace):
         other = read_cohort(workspace, name)
         if not has_texts(workspace, name):
             skipped.append((name, other.role))
             continue
-        allowed = other.role is Role.DEV or name == cohort.name
+        allowed = other.role is CohortRole.DEV or name == cohort.name
         run = LONG_RUN if allowed else REFUSED_RUN
         texts = (
             (item.id, item.variables["text"]) for item in iter_items(workspace, other)

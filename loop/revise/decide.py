@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from loop.core.errors import ConflictError, DataError, LedgerError
-from loop.core.ledger import Actor, Entry, read_ledger
+from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import list_drafts, parse_ref
@@ -23,7 +23,7 @@ from loop.revise.checked import (
 )
 from loop.revise.commit import Commitment, commit_draft, reject_draft
 from loop.revise.copies import check_copies, new_wording
-from loop.revise.ground import Line, read_line, require_current
+from loop.revise.ground import DraftLineage, read_line, require_current
 from loop.run.asking import hold_engine
 from loop.run.store import Store
 from loop.run.task import run_prompt
@@ -31,7 +31,7 @@ from loop.run.task import run_prompt
 Clock = Callable[[], datetime]
 
 
-class Decision(NamedTuple):
+class CommitDecision(NamedTuple):
     """Why a draft is committed, and against which odds."""
 
     why: str = ""
@@ -46,7 +46,7 @@ def commit_checked(
     store: Store,
     ref: str,
     actor: Actor,
-    decision: Decision,
+    decision: CommitDecision,
     *,
     now: Clock = lambda: datetime.now(UTC),
 ) -> PromptVersion:
@@ -87,7 +87,7 @@ def commit_checked(
     return version
 
 
-def _require_check(workspace: Workspace, store: Store, line: Line) -> Checked:
+def _require_check(workspace: Workspace, store: Store, line: DraftLineage) -> Checked:
     """Return the check of a draft if it holds."""
     draft = line.draft
     checked = find_check(workspace, draft)
@@ -106,7 +106,7 @@ def _require_check(workspace: Workspace, store: Store, line: Line) -> Checked:
     return checked
 
 
-def _require_accepted(checked: Checked, decision: Decision) -> None:
+def _require_accepted(checked: Checked, decision: CommitDecision) -> None:
     """Refuse what the check objects to, unless somebody overrides it by name."""
     if checked.check is None:
         raise DataError(
@@ -120,7 +120,9 @@ def _require_accepted(checked: Checked, decision: Decision) -> None:
         )
 
 
-def _require_own_words(workspace: Workspace, line: Line, checked: Checked) -> None:
+def _require_own_words(
+    workspace: Workspace, line: DraftLineage, checked: Checked
+) -> None:
     """Look for copied wording again: a holdout may have been imported since."""
     wording = new_wording(line.parent, line.draft)
     check_copies(workspace, wording, read_cohort(workspace, checked.ground.cohort))
@@ -131,7 +133,7 @@ def _commit(
     draft: PromptVersion,
     checked: Checked,
     actor: Actor,
-    decision: Decision,
+    decision: CommitDecision,
     now: Clock,
 ) -> PromptVersion:
     why = decision.why.strip() or draft.why.strip()
@@ -171,7 +173,7 @@ def keep_draft(
     why: str,
     *,
     now: Clock = lambda: datetime.now(UTC),
-) -> Entry:
+) -> LedgerEntry:
     """Record that the draft `ref` stays a draft, and return the ledger's entry.
 
     Raises
@@ -197,7 +199,7 @@ def discard_draft(
     why: str,
     *,
     now: Clock = lambda: datetime.now(UTC),
-) -> Entry | None:
+) -> LedgerEntry | None:
     """Remove the draft `ref`; return the ledger's entry if it had been checked.
 
     One that was never checked was private work and leaves no trace. One that is
@@ -237,8 +239,8 @@ def _discard_damaged(workspace: Workspace, ref: str) -> bool:
 
 
 def record_attempt(
-    workspace: Workspace, line: Line, actor: Actor, why: str, now: Clock
-) -> Entry | None:
+    workspace: Workspace, line: DraftLineage, actor: Actor, why: str, now: Clock
+) -> LedgerEntry | None:
     """Record wording that was measured and is given up; None if it never was.
 
     What was tried on a cohort counts for what is claimed on it, so it stands in the

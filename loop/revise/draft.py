@@ -25,7 +25,7 @@ class Authorship(NamedTuple):
     why: str
 
 
-class Built(NamedTuple):
+class BuiltDraft(NamedTuple):
     """A draft and what its verdicts asked for in vain."""
 
     draft: PromptVersion
@@ -76,7 +76,7 @@ class _Wording:
 
 def build_draft(
     base: PromptVersion, verdicts: Sequence[Verdict], by: Authorship
-) -> Built:
+) -> BuiltDraft:
     """Return a draft with the wording of `base` and every edit applied.
 
     `base` is a committed version, which becomes the parent, or an earlier draft,
@@ -123,7 +123,7 @@ def build_draft(
             )
         ),
     )
-    return Built(draft, tuple(notes))
+    return BuiltDraft(draft, tuple(notes))
 
 
 def draft_id(when: datetime) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from loop.core.errors import OverlapError
 from loop.core.paths import Workspace
-from loop.labels.cohort import Role, read_cohort
+from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.diff import VersionDiff, diff_versions
-from loop.prompts.lint import Level, LintFinding, lint_version
+from loop.prompts.lint import LintFinding, LintLevel, lint_version
 from loop.prompts.version import PromptVersion
 from loop.review.copied import Copy
 from loop.revise.answers import comparable_parent
@@ -34,7 +34,7 @@ class Drafted:
     copies: tuple[Copy, ...] = ()
     """Long copies from cases of the cohort: a warning."""
 
-    skipped: tuple[tuple[str, Role], ...] = ()
+    skipped: tuple[tuple[str, CohortRole], ...] = ()
     """Cohorts that could not be looked at for copies: their texts are elsewhere."""
 
     notes: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Drafted:
     @property
     def sound(self) -> bool:
         """Whether lint found no error, so that it can be checked."""
-        return not any(found.level is Level.ERROR for found in self.lint)
+        return not any(found.level is LintLevel.ERROR for found in self.lint)
 
 
 def describe(

@@ -9,14 +9,14 @@ from loop.core.errors import DataError, LedgerError
 from loop.core.paths import Workspace
 from loop.prompts.catalog import list_drafts
 from loop.prompts.version import PromptVersion
-from loop.revise.beside import Origin, read_about
+from loop.revise.beside import DraftOrigin, read_about
 from loop.revise.checked import find_check, name_stale
 from loop.revise.commit import find_commit, is_recorded
-from loop.revise.ground import Line, read_line
+from loop.revise.ground import DraftLineage, read_line
 from loop.run.store import Store
 
 
-class Standing(StrEnum):
+class DraftCheckStatus(StrEnum):
     """What the last check of a draft says."""
 
     PASSED = "passed"
@@ -50,8 +50,8 @@ class DraftInfo:
     behind: bool
     """Whether another version was committed since."""
 
-    checked: Standing
-    origin: Origin
+    checked: DraftCheckStatus
+    origin: DraftOrigin
     problem: str = ""
     """Why the draft cannot be used; empty when it can."""
 
@@ -92,16 +92,20 @@ def _look(workspace: Workspace, store: Store, ref: str) -> DraftInfo | None:
         return _broken(ref, str(error))
 
 
-def _standing(workspace: Workspace, store: Store, line: Line) -> Standing:
+def _standing(
+    workspace: Workspace, store: Store, line: DraftLineage
+) -> DraftCheckStatus:
     checked = find_check(workspace, line.draft)
     if checked is None:
-        return Standing.NEVER
+        return DraftCheckStatus.NEVER
     if line.behind or name_stale(workspace, store, line, checked):
-        return Standing.STALE
-    return Standing.PASSED if checked.passed else Standing.OBJECTIONS
+        return DraftCheckStatus.STALE
+    return DraftCheckStatus.PASSED if checked.passed else DraftCheckStatus.OBJECTIONS
 
 
-def _tell(workspace: Workspace, line: Line, standing: Standing) -> DraftInfo:
+def _tell(
+    workspace: Workspace, line: DraftLineage, standing: DraftCheckStatus
+) -> DraftInfo:
     draft: PromptVersion = line.draft
     about = read_about(workspace, draft)
     return DraftInfo(
@@ -130,7 +134,7 @@ def _broken(ref: str, problem: str) -> DraftInfo:
         cohort="",
         parent_ref="",
         behind=False,
-        checked=Standing.NEVER,
-        origin=Origin.HAND,
+        checked=DraftCheckStatus.NEVER,
+        origin=DraftOrigin.HAND,
         problem=problem,
     )

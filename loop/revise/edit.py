@@ -29,7 +29,7 @@ from loop.revise.beside import drafts_locked, read_about
 from loop.revise.copies import check_copies, new_wording
 from loop.revise.decide import record_attempt
 from loop.revise.drafted import Drafted, describe
-from loop.revise.ground import Line, read_line
+from loop.revise.ground import DraftLineage, read_line
 from loop.revise.ready import name_unseen
 
 Clock = Callable[[], datetime]
@@ -160,7 +160,9 @@ def _require_seen(draft: PromptVersion, edit: GuideEdit) -> None:
         )
 
 
-def _describe(workspace: Workspace, line: Line, edited: PromptVersion) -> Drafted:
+def _describe(
+    workspace: Workspace, line: DraftLineage, edited: PromptVersion
+) -> Drafted:
     made = replace(describe(workspace, line.parent, edited), behind=line.behind)
     name = read_about(workspace, line.draft).cohort
     if not name:

@@ -8,7 +8,7 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 
 
-class Fate(NamedTuple):
+class DraftOutcome(NamedTuple):
     """The last thing that was decided on a draft."""
 
     version: str
@@ -21,7 +21,7 @@ class Fate(NamedTuple):
     reason: str
 
 
-def find_fate(workspace: Workspace, ref: str) -> Fate | None:
+def find_fate(workspace: Workspace, ref: str) -> DraftOutcome | None:
     """Return what was decided last on the draft `ref`; None where nothing was.
 
     A draft that was given up before it was measured leaves no entry.
@@ -33,7 +33,7 @@ def find_fate(workspace: Workspace, ref: str) -> Fate | None:
     """
     for entry in reversed(read_ledger(workspace.ledger)):
         if entry.action == "draft_committed" and entry.payload.get("draft") == ref:
-            return Fate(entry.subject, entry.actor, entry.time, entry.reason)
+            return DraftOutcome(entry.subject, entry.actor, entry.time, entry.reason)
         if entry.action == "draft_rejected" and entry.subject == ref:
-            return Fate("", entry.actor, entry.time, entry.reason)
+            return DraftOutcome("", entry.actor, entry.time, entry.reason)
     return None

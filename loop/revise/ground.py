@@ -20,7 +20,7 @@ from loop.run.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class CheckInputs:
     """Everything that decides the outcome of a check, besides the engine."""
 
     draft_digest: str
@@ -41,7 +41,7 @@ class Ground:
 
 def read_ground(
     workspace: Workspace, store: Store, draft: PromptVersion, cohort: str
-) -> Ground:
+) -> CheckInputs:
     """Return what a check of `draft` on `cohort` would rest on now.
 
     Raises
@@ -52,7 +52,7 @@ def read_ground(
         The store cannot be read.
     """
     reference = read_reference(workspace, cohort)
-    return Ground(
+    return CheckInputs(
         draft_digest=draft.digest,
         parent_digest=draft.parent or "",
         cohort=cohort,
@@ -70,7 +70,7 @@ def digest_anchors(anchors: tuple[Anchor, ...]) -> str:
     return digest_json(sorted((a.case_id, a.label, a.value or "") for a in anchors))
 
 
-def name_changes(then: Ground, now: Ground) -> Iterator[str]:
+def name_changes(then: CheckInputs, now: CheckInputs) -> Iterator[str]:
     """Yield what has changed since a check, in words; nothing while it holds."""
     if then.draft_digest != now.draft_digest:
         yield "the draft was edited since"
@@ -91,7 +91,7 @@ def name_changes(then: Ground, now: Ground) -> Iterator[str]:
         yield "other cases are pinned now"
 
 
-class Line(NamedTuple):
+class DraftLineage(NamedTuple):
     """A draft and the versions around it."""
 
     draft: PromptVersion
@@ -107,7 +107,7 @@ class Line(NamedTuple):
         return self.parent.digest != self.newest.digest
 
 
-def read_line(workspace: Workspace, ref: str) -> Line:
+def read_line(workspace: Workspace, ref: str) -> DraftLineage:
     """Return the draft that `ref` names, its parent and the newest version.
 
     A version that a killed commit made of this very draft does not count as newer.
@@ -131,11 +131,11 @@ def read_line(workspace: Workspace, ref: str) -> Line:
             f"discard the draft with `ranloop draft discard {draft.ref}`."
         )
     if find_commit(workspace, draft) is not None:
-        return Line(draft, parent, parent)
-    return Line(draft, parent, latest_version(workspace, draft.name))
+        return DraftLineage(draft, parent, parent)
+    return DraftLineage(draft, parent, latest_version(workspace, draft.name))
 
 
-def require_current(line: Line) -> None:
+def require_current(line: DraftLineage) -> None:
     """Refuse a draft whose parent is not the newest version any more.
 
     Raises

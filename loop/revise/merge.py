@@ -22,7 +22,7 @@ from loop.prompts.version import PromptVersion
 Row = TypeVar("Row")
 
 
-class Choice(StrEnum):
+class ConflictChoice(StrEnum):
     """Whose wording is taken where both changed the same thing."""
 
     OURS = "ours"
@@ -53,7 +53,7 @@ class Conflict(NamedTuple):
     theirs: str
 
 
-class Merged(NamedTuple):
+class MergedPrompt(NamedTuple):
     """The merged version, and what it took a decision for or still needs one."""
 
     version: PromptVersion
@@ -96,8 +96,8 @@ def merge_versions(
     base: PromptVersion,
     ours: PromptVersion,
     theirs: PromptVersion,
-    choices: Mapping[str, Choice],
-) -> Merged:
+    choices: Mapping[str, ConflictChoice],
+) -> MergedPrompt:
     """Return `theirs` with everything that `ours` changed against `base`.
 
     Parameters
@@ -120,7 +120,7 @@ def merge_versions(
         fields[name] = merge.pick(("", file, ""), sides, _shown_against(old))
     fields["guides"] = tuple(merge.guides(base, ours, theirs))
     known = {conflict.id for conflict in merge.met}
-    return Merged(
+    return MergedPrompt(
         version=replace(theirs, **fields),
         conflicts=tuple(one for one in merge.met if one.id not in choices),
         unknown=tuple(one for one in choices if one not in known),
@@ -145,7 +145,7 @@ _Place = tuple[str, str, str]
 class _Merge:
     """Decides between two sides and remembers where it could not."""
 
-    choices: Mapping[str, Choice]
+    choices: Mapping[str, ConflictChoice]
     met: list[Conflict] = field(default_factory=list)
 
     def pick(
@@ -159,7 +159,7 @@ class _Merge:
             return ours
         conflict = _conflict(place, _show(ours, show), _show(theirs, show))
         self.met.append(conflict)
-        return ours if self.choices.get(conflict.id) is Choice.OURS else theirs
+        return ours if self.choices.get(conflict.id) is ConflictChoice.OURS else theirs
 
     def guides(
         self, base: PromptVersion, ours: PromptVersion, theirs: PromptVersion

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import read_protocol
-from loop.labels.cohort import Cohort, Role, iter_items
+from loop.labels.cohort import Cohort, CohortRole, iter_items
 from loop.labels.reference import locate, read_reference
 from loop.prompts.version import PromptVersion
 from loop.review.record import load_verdicts
@@ -58,7 +58,7 @@ def name_forgotten(base: PromptVersion, earlier: Sequence[Verdict]) -> tuple[str
     )
 
 
-def name_unseen(skipped: Sequence[tuple[str, Role]]) -> tuple[str, ...]:
+def name_unseen(skipped: Sequence[tuple[str, CohortRole]]) -> tuple[str, ...]:
     """Name the cohorts that were not looked at for copied wording."""
     return tuple(
         f"cohort {name} ({role}) was not looked at for copied wording: its texts are "
@@ -67,9 +67,9 @@ def name_unseen(skipped: Sequence[tuple[str, Role]]) -> tuple[str, ...]:
     )
 
 
-def object_to_unseen(skipped: Sequence[tuple[str, Role]]) -> tuple[str, ...]:
+def object_to_unseen(skipped: Sequence[tuple[str, CohortRole]]) -> tuple[str, ...]:
     """Return the objection to a holdout that was not looked at, if there is one."""
-    names = [name for name, role in skipped if role is Role.HOLDOUT]
+    names = [name for name, role in skipped if role is CohortRole.HOLDOUT]
     if not names:
         return ()
     return (

@@ -20,12 +20,12 @@ from loop.revise.beside import (
 from loop.revise.decide import record_attempt
 from loop.revise.draft import draft_id
 from loop.revise.drafted import Drafted, show_draft
-from loop.revise.ground import Line, read_line
-from loop.revise.merge import Choice, Conflict, Merged, merge_versions
+from loop.revise.ground import DraftLineage, read_line
+from loop.revise.merge import Conflict, ConflictChoice, MergedPrompt, merge_versions
 
 Clock = Callable[[], datetime]
 
-_NONE: Mapping[str, Choice] = MappingProxyType({})
+_NONE: Mapping[str, ConflictChoice] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def rebase_draft(
     workspace: Workspace,
     ref: str,
     actor: Actor,
-    resolve: Mapping[str, Choice] = _NONE,
+    resolve: Mapping[str, ConflictChoice] = _NONE,
     *,
     now: Clock = lambda: datetime.now(UTC),
 ) -> Rebased:
@@ -87,7 +87,7 @@ def rebase_draft(
         return _told(workspace, line, draft)
 
 
-def _require_known(line: Line, merged: Merged) -> None:
+def _require_known(line: DraftLineage, merged: MergedPrompt) -> None:
     if merged.unknown:
         raise ConflictError(
             f"{line.draft.ref} and {line.newest.ref} have no conflict "
@@ -97,7 +97,11 @@ def _require_known(line: Line, merged: Merged) -> None:
 
 
 def _write(
-    workspace: Workspace, line: Line, merged: Merged, actor: Actor, when: datetime
+    workspace: Workspace,
+    line: DraftLineage,
+    merged: MergedPrompt,
+    actor: Actor,
+    when: datetime,
 ) -> PromptVersion:
     old = line.draft
     draft = replace(
@@ -115,7 +119,7 @@ def _write(
     return made
 
 
-def _told(workspace: Workspace, line: Line, draft: PromptVersion) -> Rebased:
+def _told(workspace: Workspace, line: DraftLineage, draft: PromptVersion) -> Rebased:
     return Rebased(
         draft=draft,
         conflicts=(),

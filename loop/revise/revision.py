@@ -11,13 +11,13 @@ from typing import NamedTuple
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
-from loop.labels.cohort import Role
+from loop.labels.cohort import CohortRole
 from loop.prompts.diff import VersionDiff, diff_versions
 from loop.prompts.lint import LintFinding
 from loop.prompts.version import PromptVersion
 from loop.review.copied import Copy
 from loop.review.files import VerdictFile, read_verdicts
-from loop.review.record import Circumstances, save_verdicts
+from loop.review.record import VerdictContext, save_verdicts
 from loop.review.verdict import Verdict
 from loop.revise.begin import (
     DraftRequest,
@@ -36,7 +36,7 @@ from loop.revise.decide import weigh
 from loop.revise.draft import Authorship
 from loop.revise.kept import find_kept
 from loop.revise.ready import require_corrigible, require_measurable
-from loop.run.asking import Asking, hold_engine
+from loop.run.asking import EngineOptions, hold_engine
 from loop.run.store import Store, open_store
 from loop.run.task import Watch
 
@@ -44,7 +44,7 @@ Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RevisionRequest:
     """What one round of revision works on."""
 
     prompt: str
@@ -63,7 +63,7 @@ class Request:
     """Output contract to answer in from now on; empty to keep the version's."""
 
     engine: str = "rules"
-    asking: Asking = field(default_factory=Asking)
+    asking: EngineOptions = field(default_factory=EngineOptions)
     """How the engine is asked, both for the parent and for the draft."""
 
     why: str = ""
@@ -102,7 +102,7 @@ class Revision:
     copies: tuple[Copy, ...] = ()
     """Long copies from cases of the cohort: a warning."""
 
-    skipped: tuple[tuple[str, Role], ...] = ()
+    skipped: tuple[tuple[str, CohortRole], ...] = ()
     """Cohorts that could not be looked at for copies: their texts are elsewhere."""
 
     earlier: tuple[Verdict, ...] = ()
@@ -126,7 +126,7 @@ class Revision:
 
 def revise(
     workspace: Workspace,
-    request: Request,
+    request: RevisionRequest,
     actor: Actor,
     *,
     watch: Watch | None = None,
@@ -168,7 +168,7 @@ def revise(
             return turn.settle(start, Ask(engine, how, actor, now))
 
 
-def _require_task(workspace: Workspace, request: Request) -> None:
+def _require_task(workspace: Workspace, request: RevisionRequest) -> None:
     """Refuse an old version, and a round that would change nothing."""
     base, _ = find_start(workspace, request.prompt)
     if not (base.draft or request.verdicts or request.kept or request.contract):
@@ -179,7 +179,7 @@ def _require_task(workspace: Workspace, request: Request) -> None:
         )
 
 
-def _read(request: Request, actor: Actor) -> VerdictFile:
+def _read(request: RevisionRequest, actor: Actor) -> VerdictFile:
     if request.verdicts is None:
         return VerdictFile((), "", "", "")
     return read_verdicts(request.verdicts, reviewer=actor.name)
@@ -198,7 +198,7 @@ class _Round(NamedTuple):
 
     workspace: Workspace
     store: Store
-    request: Request
+    request: RevisionRequest
     actor: Actor
     now: Clock
 
@@ -252,7 +252,7 @@ class _Round(NamedTuple):
         """Store the verdicts before anything is tried with them."""
         if outline.verdicts:
             file = self.request.verdicts
-            circumstances = Circumstances(
+            circumstances = VerdictContext(
                 cohort=outline.cohort.name,
                 prompt=outline.start.base.ref,
                 source=file.name if file else "",

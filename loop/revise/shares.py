@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.pairs import Answer, Pairs
-from loop.evaluate.regression import Difference, judge_regression
+from loop.evaluate.pairs import AlignedPairs, Answer
+from loop.evaluate.regression import ShareDifference, judge_regression
 
 
-class Rule(NamedTuple):
+class NonInferiorityRule(NamedTuple):
     """What the protocol says of a new version against its parent."""
 
     accuracy: float
@@ -28,14 +28,14 @@ class Rule(NamedTuple):
     """Largest share of cases without a readable answer, in either run."""
 
 
-class Measured(NamedTuple):
+class PairedAnswers(NamedTuple):
     """Both versions on the same cases in the same order."""
 
-    before: Pairs
-    after: Pairs
+    before: AlignedPairs
+    after: AlignedPairs
 
 
-class Basis(StrEnum):
+class ShareCriterion(StrEnum):
     """What a share is judged by."""
 
     MARGIN = "margin"
@@ -52,19 +52,19 @@ class Basis(StrEnum):
 class ShareCheck:
     """Whether one share of right answers got worse."""
 
-    difference: Difference
+    difference: ShareDifference
     """Right answers lost and gained."""
 
     bound: float | None
     """One-sided lower limit of the change; None without cases."""
 
     margin: float
-    basis: Basis
+    basis: ShareCriterion
 
     @property
     def passed(self) -> bool:
         """Whether it did not get worse; true also if there was nothing to judge."""
-        if self.basis is Basis.MARGIN:
+        if self.basis is ShareCriterion.MARGIN:
             return self.bound is not None and self.bound > -self.margin
         return self.difference.lost <= self.difference.gained
 
@@ -91,7 +91,9 @@ class LabelCheck:
         yield "sensitivity", self.sensitivity
 
 
-def check_labels(measured: Measured, rule: Rule) -> tuple[LabelCheck, ...]:
+def check_labels(
+    measured: PairedAnswers, rule: NonInferiorityRule
+) -> tuple[LabelCheck, ...]:
     """Return the check of every label.
 
     A pair that the engine failed on before or after is left out: it says nothing of
@@ -124,7 +126,7 @@ def check_labels(measured: Measured, rule: Rule) -> tuple[LabelCheck, ...]:
     )
 
 
-def answered(measured: Measured) -> NDArray[np.bool_]:
+def answered(measured: PairedAnswers) -> NDArray[np.bool_]:
     """Where the engine did not fail in either run, shape (cases, labels)."""
     before, after = measured
     failed = (before.predicted == Answer.FAILED) | (after.predicted == Answer.FAILED)
@@ -133,15 +135,17 @@ def answered(measured: Measured) -> NDArray[np.bool_]:
 
 def _difference(
     cases: NDArray[np.bool_], was: NDArray[np.bool_], now: NDArray[np.bool_]
-) -> Difference:
-    return Difference(
+) -> ShareDifference:
+    return ShareDifference(
         lost=int((cases & was & ~now).sum()),
         gained=int((cases & now & ~was).sum()),
         n=int(cases.sum()),
     )
 
 
-def judge_share(difference: Difference, margin: float, confidence: float) -> ShareCheck:
+def judge_share(
+    difference: ShareDifference, margin: float, confidence: float
+) -> ShareCheck:
     """Judge a share by its margin, or by counts where no limit could ever pass.
 
     Examples
@@ -154,10 +158,10 @@ def judge_share(difference: Difference, margin: float, confidence: float) -> Sha
     Tango T. Stat Med 1998;17:891-908.
     """
     judged = judge_regression(difference, margin, confidence)
-    basis = Basis.MARGIN if judged.reachable else Basis.COUNTS
+    basis = ShareCriterion.MARGIN if judged.reachable else ShareCriterion.COUNTS
     return ShareCheck(
         difference=difference,
         bound=judged.bound,
         margin=margin,
-        basis=basis if difference.n else Basis.NOTHING,
+        basis=basis if difference.n else ShareCriterion.NOTHING,
     )

@@ -35,7 +35,7 @@ _ENGINES: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class EngineOptions:
     """How an engine is asked, besides which one."""
 
     temperature: float = 0.0
@@ -55,7 +55,7 @@ class Asking:
     """Takes remarks a person should see while the engine works."""
 
 
-class Chosen(NamedTuple):
+class ChosenEngine(NamedTuple):
     """An engine, its full name, and what it is asked with."""
 
     name: str
@@ -64,8 +64,11 @@ class Chosen(NamedTuple):
 
 
 def choose_engine(
-    workspace: Workspace, name: str, asking: Asking, archive: Archive | None = None
-) -> Chosen:
+    workspace: Workspace,
+    name: str,
+    asking: EngineOptions,
+    archive: Archive | None = None,
+) -> ChosenEngine:
     """Return the engine called `name`, made and not opened.
 
     Parameters
@@ -97,7 +100,7 @@ def choose_engine(
         "max_tokens": asking.max_tokens,
         "seed": asking.seed,
     }
-    return Chosen(name, load_engine(name, settings), parameters)
+    return ChosenEngine(name, load_engine(name, settings), parameters)
 
 
 def load_engine(name: str, settings: Settings) -> Engine:
@@ -139,7 +142,7 @@ def opened(engine: Engine) -> Iterator[Engine]:
 class HeldEngine:
     """An engine that several runs ask: opened by the first, closed by its holder."""
 
-    def __init__(self, chosen: Chosen, stack: ExitStack) -> None:
+    def __init__(self, chosen: ChosenEngine, stack: ExitStack) -> None:
         self.name = chosen.name
         self.parameters = chosen.parameters
         self._engine = chosen.engine
@@ -163,7 +166,7 @@ class HeldEngine:
 
 @contextmanager
 def hold_engine(
-    workspace: Workspace, name: str, asking: Asking | None = None
+    workspace: Workspace, name: str, asking: EngineOptions | None = None
 ) -> Iterator[HeldEngine]:
     """Hold one engine for all runs of the block: a server takes minutes to start.
 
@@ -178,4 +181,6 @@ def hold_engine(
             "else. Name an engine that answers anew."
         )
     with ExitStack() as stack:
-        yield HeldEngine(choose_engine(workspace, name, asking or Asking()), stack)
+        yield HeldEngine(
+            choose_engine(workspace, name, asking or EngineOptions()), stack
+        )

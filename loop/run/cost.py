@@ -16,7 +16,7 @@ from loop.labels.cohort import iter_items, read_cohort
 from loop.outputs.base import CONTRACTS, get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.contracts import can_exchange, with_contract
-from loop.prompts.render import Plan, plan_prompts
+from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.run.asking import check_engine
 from loop.run.expected import Expectation, count_answer, expect_findings
@@ -27,7 +27,7 @@ from loop.run.tokens import Count, TokenCounter, find_counter
 _MILLION = 1_000_000
 
 
-class Layout(StrEnum):
+class PromptLayout(StrEnum):
     """How the same clinical content is asked."""
 
     JOINT = "joint"
@@ -40,7 +40,7 @@ class Layout(StrEnum):
 class Shape:
     """What one way of asking takes for the whole cohort."""
 
-    layout: Layout
+    layout: PromptLayout
     contract: str
     """Output contract; ``"one digit"`` for the published layout."""
 
@@ -112,12 +112,12 @@ class DryRun:
         return self.published.uncached_tokens / shape.uncached_tokens
 
 
-class Way(NamedTuple):
+class LayoutPlan(NamedTuple):
     """One way to ask, before anything is counted."""
 
-    layout: Layout
+    layout: PromptLayout
     contract: str
-    plan: Plan
+    plan: PromptPlan
 
 
 class _Read(NamedTuple):
@@ -192,7 +192,7 @@ def _revision(engine: str, config: Config) -> str | None:
     return serving.revision
 
 
-def list_ways(version: PromptVersion) -> Iterator[Way]:
+def list_ways(version: PromptVersion) -> Iterator[LayoutPlan]:
     """Yield the version's own way first, then the others, the published one last."""
     chosen = (version.plan, version.contract)
     names = CONTRACTS if can_exchange(version) else (version.contract,)
@@ -203,12 +203,12 @@ def list_ways(version: PromptVersion) -> Iterator[Way]:
         if name != version.contract:
             asked = with_contract(version, name, contract.instruction)
         calls = plan_prompts(replace(asked, plan=plan), contract.schema)
-        yield Way(Layout(plan), name, calls)
+        yield LayoutPlan(PromptLayout(plan), name, calls)
     published = plan_prompts(in_published_layout(version), lambda fields: {})
-    yield Way(Layout.REFERENCE, "one digit", published)
+    yield LayoutPlan(PromptLayout.REFERENCE, "one digit", published)
 
 
-def _read_cohort(items: Iterator[Item], plan: Plan, count: Count) -> _Read:
+def _read_cohort(items: Iterator[Item], plan: PromptPlan, count: Count) -> _Read:
     """Count the case texts once: every way of asking inserts the same ones."""
     cases = characters = tokens = 0
     call = plan.calls[0]
@@ -221,7 +221,7 @@ def _read_cohort(items: Iterator[Item], plan: Plan, count: Count) -> _Read:
     return _Read(cases, characters, tokens)
 
 
-def _shape(way: Way, read: _Read, expected: Expectation, count: Count) -> Shape:
+def _shape(way: LayoutPlan, read: _Read, expected: Expectation, count: Count) -> Shape:
     frames = rest = 0
     output = 0.0
     for call in way.plan.calls:
@@ -244,9 +244,9 @@ def _shape(way: Way, read: _Read, expected: Expectation, count: Count) -> Shape:
 
 
 def _count_output(
-    way: Way, fields: tuple[str, ...], expected: Expectation, count: Count
+    way: LayoutPlan, fields: tuple[str, ...], expected: Expectation, count: Count
 ) -> float:
-    if way.layout is Layout.REFERENCE:
+    if way.layout is PromptLayout.REFERENCE:
         return count(ANSWER) + 1
     return count_answer(way.contract, fields, expected, count)
 

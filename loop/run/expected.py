@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from loop.core.paths import Workspace
 from loop.core.records import Mark
-from loop.labels.cohort import Role, read_cohort_file
+from loop.labels.cohort import CohortRole, read_cohort_file
 from loop.labels.reference import Reference, list_references, read_reference
 from loop.run.tokens import Count
 
@@ -47,7 +47,7 @@ def expect_findings(
     """
     negated = _NEGATED / len(labels)
     assumed = f"{len(EVIDENCE.split())} words of evidence, {_NEGATED} negated labels"
-    sealed = read_cohort_file(workspace, cohort).role is Role.HOLDOUT
+    sealed = read_cohort_file(workspace, cohort).role is CohortRole.HOLDOUT
     if not sealed and list_references(workspace, cohort):
         reference = read_reference(workspace, cohort)
         found = {

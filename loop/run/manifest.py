@@ -14,7 +14,7 @@ from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
 from loop.core.git import GitState, read_git
 from loop.core.paths import Workspace
-from loop.labels.cohort import Role, list_cohorts, read_cohort_file
+from loop.labels.cohort import CohortRole, list_cohorts, read_cohort_file
 from loop.run.spec import spec_data
 from loop.run.store import RunRecord, open_store
 
@@ -179,7 +179,9 @@ def _holdouts(workspace: Workspace, runs: list[RunRecord]) -> set[str]:
     """Return which cohorts of `runs` are holdouts: nobody goes on from their runs."""
     here = set(list_cohorts(workspace)) & {run.spec.cohort for run in runs}
     return {
-        name for name in here if read_cohort_file(workspace, name).role is Role.HOLDOUT
+        name
+        for name in here
+        if read_cohort_file(workspace, name).role is CohortRole.HOLDOUT
     }
 
 

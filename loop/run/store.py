@@ -41,7 +41,7 @@ OutcomeRow: TypeAlias = tuple[int, int, str, str, str, str, str, bytes]
 """run, seq, item_id, status, fields, repairs, problem, keys"""
 
 
-class Verdict(NamedTuple):
+class StoredVerdict(NamedTuple):
     """A clinician's verdict as kept in the store; its payload belongs to review."""
 
     id: str
@@ -227,20 +227,12 @@ class Store:
             "changed it. Run the same `ranloop run` again to make it anew."
         )
 
-    def count_outcomes(self, number: int) -> dict[str, int]:
-        """Return how many items of run `number` ended in each status."""
-        rows = self.read(
-            "SELECT status, count(*) FROM outcomes WHERE run = ? GROUP BY status",
-            [number],
-        )
-        return {status.value: dict(rows).get(status.value, 0) for status in Status}
-
     def count_completions(self) -> int:
         """Return how many completions are stored."""
         (row,) = self.read("SELECT count(*) FROM completions")
         return int(row[0])
 
-    def add_verdicts(self, verdicts: Iterable[Verdict]) -> None:
+    def add_verdicts(self, verdicts: Iterable[StoredVerdict]) -> None:
         """Store verdicts; one with a known id is left as it was first stored."""
         rows = [
             (v.id, v.created, v.actor, json.dumps(dict(v.payload), ensure_ascii=False))
@@ -251,13 +243,13 @@ class Store:
                 "INSERT OR IGNORE INTO verdicts VALUES (?,?,?,?)", rows
             )
 
-    def list_verdicts(self) -> list[Verdict]:
+    def list_verdicts(self) -> list[StoredVerdict]:
         """Return all stored verdicts, oldest first."""
         rows = self.read(
             "SELECT id, created, actor, payload FROM verdicts ORDER BY created, id"
         )
         return [
-            Verdict(name, created, actor, json.loads(payload))
+            StoredVerdict(name, created, actor, json.loads(payload))
             for name, created, actor, payload in rows
         ]
 

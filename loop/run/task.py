@@ -12,7 +12,7 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item
 from loop.engines.base import Accounting, Engine, Redrawing
-from loop.labels.cohort import Cohort, Role, iter_items, read_cohort
+from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
 from loop.labels.recorded import read_record
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
@@ -21,7 +21,13 @@ from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
 from loop.run.archive import find_archive
-from loop.run.asking import Asking, Chosen, HeldEngine, choose_engine, opened
+from loop.run.asking import (
+    ChosenEngine,
+    EngineOptions,
+    HeldEngine,
+    choose_engine,
+    opened,
+)
 from loop.run.execute import RunSummary, Work, execute
 from loop.run.manifest import Environment, read_environment, write_manifest
 from loop.run.spec import RunSpec
@@ -60,7 +66,7 @@ def prepare_run(
     *,
     engine: str | HeldEngine = "rules",
     limit: int | None = None,
-    asking: Asking | None = None,
+    asking: EngineOptions | None = None,
 ) -> Task:
     """Return the run of prompt version `prompt` over `cohort`, not yet started.
 
@@ -92,7 +98,7 @@ def prepare_run(
     version = read_version(workspace, prompt) if isinstance(prompt, str) else prompt
     members = _find_cohort(workspace, cohort, version)
     contract = get_contract(version.contract)
-    chosen = _choose(workspace, engine, asking or Asking(), version, members)
+    chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)
     reference, reference_digest = _newest_reference(workspace, members.name)
     spec = RunSpec(
         prompt=version.ref,
@@ -226,7 +232,7 @@ def check_open(cohort: Cohort) -> None:
     DataError
         It is a holdout, or holds no cases.
     """
-    if cohort.role is Role.HOLDOUT:
+    if cohort.role is CohortRole.HOLDOUT:
         raise DataError(
             f"cohort {cohort.name} has the role holdout, and holdout cohorts open only "
             "for a frozen version. Use a dev or external cohort."
@@ -279,13 +285,13 @@ def _protocol_digest(workspace: Workspace) -> str | None:
 def _choose(
     workspace: Workspace,
     engine: str | HeldEngine,
-    asking: Asking,
+    asking: EngineOptions,
     version: PromptVersion,
     cohort: Cohort,
-) -> Chosen:
+) -> ChosenEngine:
     """Return the engine to ask; a replay with what its run was asked with."""
     if isinstance(engine, HeldEngine):
-        return Chosen(engine.name, engine, engine.parameters)
+        return ChosenEngine(engine.name, engine, engine.parameters)
     scheme, _, rest = engine.partition(":")
     if scheme != "replay":
         return choose_engine(workspace, engine, asking)

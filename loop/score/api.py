@@ -155,7 +155,7 @@ def ran_score(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options:
+class _ScoreOptions:
     """The same options with their defaults."""
 
     engine: str = "rules"
@@ -203,7 +203,7 @@ class _Options:
         )
 
 
-def check_options(options: ScoreOptions) -> _Options:
+def check_options(options: ScoreOptions) -> _ScoreOptions:
     """Return `options` with their defaults.
 
     Raises
@@ -213,13 +213,13 @@ def check_options(options: ScoreOptions) -> _Options:
     ValueError
         One is out of range.
     """
-    known = [each.name for each in fields(_Options)]
+    known = [each.name for each in fields(_ScoreOptions)]
     unknown = next((name for name in options if name not in known), None)
     if unknown is not None:
         raise TypeError(
             f"there is no option {unknown!r}; there are {', '.join(sorted(known))}"
         )
-    return _Options(**options)
+    return _ScoreOptions(**options)
 
 
 def choose(kind: type[_Choice], name: str, value: str) -> _Choice:
@@ -257,7 +257,7 @@ def _grade(
     joined: Joined,
     taxonomy: Taxonomy,
     extractor: str | PromptVersion | Extractor,
-    options: _Options,
+    options: _ScoreOptions,
 ) -> Graded:
     """Return both sides as codes, with an extractor only where there are texts."""
     no_finding = NoFinding(options.no_finding)

@@ -8,7 +8,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.score.result import Difference
+from loop.score.result import SystemDifference
 from loop.stats.confusion import ZeroDivision
 from loop.stats.intervals import Estimate
 from loop.stats.resampling import Resampling, to_estimate
@@ -22,7 +22,7 @@ def compare(
     permutations: int = 10_000,
     zero_division: ZeroDivision = "skip",
     **resampling: Unpack[Resampling],
-) -> tuple[Difference, ...]:
+) -> tuple[SystemDifference, ...]:
     """Return the difference in Ran Score of every pair of systems.
 
     Parameters
@@ -53,12 +53,12 @@ def compare(
     return tuple(_to_difference(test, systems) for test in tests)
 
 
-def _to_difference(test: PairedTest, systems: Sequence[str]) -> Difference:
+def _to_difference(test: PairedTest, systems: Sequence[str]) -> SystemDifference:
     found = to_estimate(test.difference)
     better, worse = systems[test.first], systems[test.second]
     if found.value is not None and found.value < 0:
         found, better, worse = _negate(found), worse, better
-    return Difference(
+    return SystemDifference(
         better=better,
         worse=worse,
         difference=found,

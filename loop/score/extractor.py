@@ -23,7 +23,7 @@ from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
-from loop.run.asking import Asking, HeldEngine, hold_engine
+from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.execute import RunSummary, Work, execute
 from loop.run.spec import RunSpec
 from loop.run.store import Store
@@ -132,7 +132,7 @@ class Extractor:
         workspace: Workspace | None,
         version: str | PromptVersion,
         engine: str = "rules",
-        asking: Asking | None = None,
+        asking: EngineOptions | None = None,
         *,
         release: str = "",
         store: bool = True,

@@ -20,11 +20,11 @@ from loop.score.records import (
     PRESENT,
     UNANSWERED,
     Codes,
-    Column,
     ExtractorFacts,
     Graded,
     Joined,
     NoFinding,
+    PairSide,
 )
 
 _LATIN: Final = frozenset({"en", "de", "fr", "es", "it", "pt", "nl"})
@@ -138,7 +138,7 @@ def derive_no_finding(codes: Codes, taxonomy: Taxonomy, policy: NoFinding) -> Co
 
 
 def _check(
-    written: Sequence[Column], extractor: Extractor | None, no_finding: NoFinding
+    written: Sequence[PairSide], extractor: Extractor | None, no_finding: NoFinding
 ) -> None:
     """Refuse texts that nothing can read, or to read "No Finding" from texts."""
     names = ", ".join(column.name for column in written)
@@ -155,7 +155,7 @@ def _check(
 
 
 def _read(
-    written: Sequence[Column],
+    written: Sequence[PairSide],
     joined: Joined,
     extractor: Extractor | None,
     watch: Watch | None,
@@ -208,7 +208,7 @@ def _language(text: str, case: str, look: str) -> str:
 
 
 def _table(
-    column: Column, read: Iterator[Codes], taxonomy: Taxonomy, no_finding: NoFinding
+    column: PairSide, read: Iterator[Codes], taxonomy: Taxonomy, no_finding: NoFinding
 ) -> Codes:
     """Return the codes of one column, those of texts taken from `read`."""
     if column.codes is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loop.core.errors import DataError
 from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.score.reading.assembly import Sides, assemble, quote_ids
-from loop.score.reading.entries import Entry, read_entries, unite
+from loop.score.reading.entries import SideRow, read_entries, unite
 from loop.score.reading.options import DEFAULTS, ReadingOptions, read_language
 from loop.score.reading.roles import (
     SideColumns,
@@ -21,8 +21,8 @@ from loop.score.reading.roles import (
     find_side,
     require_named,
 )
-from loop.score.reading.systems import Part, group_systems
-from loop.score.reading.tables import Table, open_table
+from loop.score.reading.systems import CandidateTable, group_systems
+from loop.score.reading.tables import SourceTable, open_table
 from loop.score.records import Joined
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def join_files(
     names = _tell_apart((references, *(each.path for each in candidates)))
     reference = open_table(references, options.encoding, names[references])
     parts = [
-        Part(open_table(path, options.encoding, names[path]), system.strip(), path.stem)
+        CandidateTable(
+            open_table(path, options.encoding, names[path]), system.strip(), path.stem
+        )
         for path, system in candidates
     ]
     return _join_tables(reference, parts, taxonomy, options)
@@ -94,7 +96,7 @@ def join_pairs(
         read_entries(table, reference, taxonomy, options),
         [
             (
-                Part(table, "", path.stem),
+                CandidateTable(table, "", path.stem),
                 read_entries(table, candidate, taxonomy, options),
             )
         ],
@@ -161,8 +163,8 @@ def join_texts(
 
 
 def _join_tables(
-    reference: Table,
-    parts: Sequence[Part],
+    reference: SourceTable,
+    parts: Sequence[CandidateTable],
     taxonomy: Taxonomy,
     options: ReadingOptions,
     patients: Mapping[str, str] | None = None,
@@ -190,8 +192,8 @@ def _join_tables(
 
 
 def _with_patients(
-    entries: Sequence[Entry], patients: Mapping[str, str]
-) -> list[Entry]:
+    entries: Sequence[SideRow], patients: Mapping[str, str]
+) -> list[SideRow]:
     """Return the references with their patients; refuse those of other cases."""
     own = [each.case_id for each in entries]
     if not patients.keys() & set(own):
@@ -204,8 +206,8 @@ def _with_patients(
 
 
 def _assemble(
-    references: Sequence[Entry],
-    candidates: Sequence[tuple[Part, Sequence[Entry]]],
+    references: Sequence[SideRow],
+    candidates: Sequence[tuple[CandidateTable, Sequence[SideRow]]],
     notes: Sequence[str],
     taxonomy: Taxonomy,
     options: ReadingOptions,
@@ -223,7 +225,7 @@ def _assemble(
 
 
 def _say_ids(
-    tables: Sequence[Table], options: ReadingOptions, agreed: str | None
+    tables: Sequence[SourceTable], options: ReadingOptions, agreed: str | None
 ) -> list[str]:
     """Say by which ids files are joined where some would be joined by others."""
     if options.id_column is not None or agreed is None:
@@ -242,7 +244,9 @@ def _say_ids(
     ]
 
 
-def _say_parts(candidates: Sequence[tuple[Part, Sequence[Entry]]]) -> list[str]:
+def _say_parts(
+    candidates: Sequence[tuple[CandidateTable, Sequence[SideRow]]],
+) -> list[str]:
     """Say which systems are made of the rows of several files."""
     rows: dict[str, Counter[str]] = {}
     for part, entries in candidates:
@@ -258,7 +262,7 @@ def _say_parts(candidates: Sequence[tuple[Part, Sequence[Entry]]]) -> list[str]:
 
 
 def _require_two_texts(
-    table: Table, reference: SideColumns, candidate: SideColumns
+    table: SourceTable, reference: SideColumns, candidate: SideColumns
 ) -> None:
     """Refuse pairs that lack one side, or have one column for both."""
     texts = (reference.texts, candidate.texts)
@@ -269,7 +273,7 @@ def _require_two_texts(
         )
 
 
-def _files(tables: Sequence[Table]) -> tuple[tuple[str, str], ...]:
+def _files(tables: Sequence[SourceTable]) -> tuple[tuple[str, str], ...]:
     return tuple((table.name, table.sha256) for table in tables if table.sha256)
 
 

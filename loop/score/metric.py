@@ -27,7 +27,7 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class MetricInput:
     """What a metric is given of one system: pairs that have a candidate."""
 
     system: str
@@ -125,6 +125,6 @@ class Metric:
     reference: str
     """Where it was published."""
 
-    score: Callable[[Side, MetricOptions], Scores | Unavailable]
+    score: Callable[[MetricInput, MetricOptions], Scores | Unavailable]
     family: str = "text"
     """``"labels"``, ``"text"`` or ``"reading"``."""

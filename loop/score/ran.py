@@ -35,7 +35,7 @@ from loop.stats.resampling import (
     has_no_width,
     to_estimate,
 )
-from loop.stats.systems import Standing, rank_systems
+from loop.stats.systems import SystemRank, rank_systems
 
 _FEW = 10
 """Positives in the references below which the F1 of a label hardly resamples well."""
@@ -130,8 +130,8 @@ def score(
     >>> result.systems[0].signature
     'ran|given|unc:excl|zd:skip|nf:ran|L:2/2|n:3'
     """
-    options = _Options(**sampling)
-    table = _Table.of(graded, conventions, coverage)
+    options = _RanOptions(**sampling)
+    table = _PolicyTable.of(graded, conventions, coverage)
     resampling = options.resampling(graded)
     systems = _score_systems(table, resampling)
     corrections = _correct(table, errors, resampling)
@@ -163,7 +163,7 @@ def score(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options:
+class _RanOptions:
     """The same options with their defaults."""
 
     resamples: int = 10_000
@@ -188,7 +188,7 @@ class _Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
+class _PolicyTable:
     """Both sides after the policy for uncertain values, and what that left out."""
 
     graded: Graded
@@ -205,7 +205,7 @@ class _Table:
     @classmethod
     def of(
         cls, graded: Graded, conventions: Conventions, coverage: Sequence[Coverage]
-    ) -> _Table:
+    ) -> _PolicyTable:
         """Return the table of `graded`."""
         _check(graded, conventions)
         policy = conventions.uncertain
@@ -251,7 +251,7 @@ def _check(graded: Graded, conventions: Conventions) -> None:
         )
 
 
-def _score_systems(table: _Table, resampling: Resampling) -> list[SystemScore]:
+def _score_systems(table: _PolicyTable, resampling: Resampling) -> list[SystemScore]:
     """Return the systems in the order given, ranked."""
     columns = f1_columns(table.reference, table.candidates)
     zero_division = table.conventions.zero_division
@@ -267,7 +267,7 @@ def _score_systems(table: _Table, resampling: Resampling) -> list[SystemScore]:
 
 
 def _score_system(
-    table: _Table, number: int, standing: Standing, micro: Estimate, rank: int
+    table: _PolicyTable, number: int, standing: SystemRank, micro: Estimate, rank: int
 ) -> SystemScore:
     reference, candidate = table.reference, table.candidates[number]
     counts = count_confusions(reference, candidate)
@@ -297,7 +297,7 @@ def _score_system(
 
 
 def _score_labels(
-    table: _Table, number: int, counts: NDArray[np.int64]
+    table: _PolicyTable, number: int, counts: NDArray[np.int64]
 ) -> Iterator[LabelScore]:
     for place, label in enumerate(table.graded.labels):
         confusion = Confusion(*counts[place].tolist())
@@ -310,7 +310,7 @@ def _score_labels(
         )
 
 
-def _perfect(table: _Table, number: int) -> float | None:
+def _perfect(table: _PolicyTable, number: int) -> float | None:
     """Return what the references score against themselves, on a system's cases."""
     reference = table.reference[table.paired[number]]
     counts = count_confusions(reference, reference)
@@ -319,7 +319,7 @@ def _perfect(table: _Table, number: int) -> float | None:
 
 
 def _micro_f1(
-    table: _Table, columns: NDArray[np.int8], resampling: Resampling
+    table: _PolicyTable, columns: NDArray[np.int8], resampling: Resampling
 ) -> list[Estimate]:
     """Return the micro F1 of every system, all on the same resamples."""
     parts = np.split(columns, 2, axis=-1)
@@ -339,7 +339,7 @@ def _rank(scores: Sequence[float | None]) -> list[int]:
 
 
 def _correct(
-    table: _Table, errors: Mapping[str, Confusion] | None, resampling: Resampling
+    table: _PolicyTable, errors: Mapping[str, Confusion] | None, resampling: Resampling
 ) -> Corrections | None:
     if errors is None:
         return None
@@ -353,7 +353,7 @@ def _correct(
     )
 
 
-def _to_estimate(standing: Standing, counts: NDArray[np.int64]) -> Estimate:
+def _to_estimate(standing: SystemRank, counts: NDArray[np.int64]) -> Estimate:
     note = _say_rare(counts)
     if standing.estimate is None:
         note = "not estimable: no label has a positive on either side"

@@ -60,7 +60,7 @@ class Conventions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class PairSide:
     """One side of the pairs: the references, or the candidates of one system."""
 
     name: str
@@ -104,8 +104,8 @@ class Joined:
     """
 
     case_ids: tuple[str, ...]
-    reference: Column
-    systems: tuple[Column, ...]
+    reference: PairSide
+    systems: tuple[PairSide, ...]
     coverage: tuple[Coverage, ...]
     """One per system, in the same order."""
 

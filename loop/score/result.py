@@ -75,7 +75,7 @@ class SystemScore:
     ``"ran|extractor@v7:3f2a|rules|unc:excl|zd:skip|nf:ran|L:19/21|n:3000"``."""
 
 
-class Difference(NamedTuple):
+class SystemDifference(NamedTuple):
     """Two systems on the cells that both and the reference decide."""
 
     better: str
@@ -124,7 +124,7 @@ class RanScore:
     systems: tuple[SystemScore, ...]
     """Best first."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[SystemDifference, ...]
     """Every pair of systems; empty for one system."""
 
     cases: tuple[CaseScore, ...]

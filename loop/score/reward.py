@@ -24,7 +24,7 @@ from loop.score.counting import apply
 from loop.score.extractor import Extractor
 from loop.score.grading import grade
 from loop.score.per_case import case_errors, case_f1
-from loop.score.records import Column, Joined, NoFinding, Uncertain
+from loop.score.records import Joined, NoFinding, PairSide, Uncertain
 
 Completion: TypeAlias = str | Sequence[Mapping[str, Any]] | None
 """A text, or the messages of a conversation, of which the last one is taken."""
@@ -183,11 +183,11 @@ class RanScoreReward:
             )
         joined = Joined(
             case_ids=tuple(map(str, range(len(truths)))),
-            reference=Column(
+            reference=PairSide(
                 name="reference",
                 texts=tuple(one if one and has_words(one) else None for one in truths),
             ),
-            systems=(Column(name="completion", texts=tuple(answers)),),
+            systems=(PairSide(name="completion", texts=tuple(answers)),),
             coverage=(),
         )
         extractor = self._reader.open()

@@ -44,7 +44,7 @@ it says cannot be turned back into what was there."""
 _ROUNDING = 1e-12
 
 
-class Corrected(NamedTuple):
+class CorrectedRates(NamedTuple):
     """The four cells of one label without the labeller's errors."""
 
     shares: tuple[float, float, float, float]
@@ -76,7 +76,7 @@ class CorrectedF1(NamedTuple):
 
 def rogan_gladen_f1(
     counts: Confusion, sensitivity: float, specificity: float
-) -> Corrected | None:
+) -> CorrectedRates | None:
     """Return the cells and the F1 of one label without the labeller's errors.
 
     Parameters
@@ -122,7 +122,7 @@ def rogan_gladen_f1(
     )
     tp, fp, fn, tn = shares.tolist()
     [f1] = _or_none(divide(*_parts(shares[None])))
-    return Corrected((tp, fp, fn, tn), f1, bool(clipped))
+    return CorrectedRates((tp, fp, fn, tn), f1, bool(clipped))
 
 
 def corrected_macro_f1(

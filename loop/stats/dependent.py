@@ -171,7 +171,7 @@ def compare_metrics(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Form:
+class _QuadraticForm:
     """A sum over pairs of candidates, in which units are exchanged.
 
     With s 1 for exchanged units it is ``whole + linear s + s' square s``, once for
@@ -192,9 +192,9 @@ class _Form:
         both = quadratic(self.square, swaps)[:, None]
         return np.asarray(self.whole + swaps @ self.linear + both)
 
-    def only(self, units: NDArray[np.intp]) -> _Form:
+    def only(self, units: NDArray[np.intp]) -> _QuadraticForm:
         """Return the form in which only these units are ever exchanged."""
-        return _Form(
+        return _QuadraticForm(
             whole=self.whole,
             linear=self.linear[units],
             square=self.square[np.ix_(units, units)],
@@ -205,8 +205,8 @@ class _Form:
 class _Exchangeable:
     """What the tau-b of both metrics are made of."""
 
-    ordered: _Form
-    untied: _Form
+    ordered: _QuadraticForm
+    untied: _QuadraticForm
     rating_untied: float
     differing: NDArray[np.intp]
     """Units in which the two metrics have different ranks."""
@@ -241,7 +241,7 @@ def _form(
     two: NDArray[np.float64],
     ratings: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
     position: NDArray[np.intp],
-) -> _Form:
+) -> _QuadraticForm:
     """Return the form, multiplied out from ``e' A e + 2 e' M s + s' B s``, e = 1 - s.
 
     A pair of candidates counts with the ranks of one metric (A), of the other (B), or
@@ -250,7 +250,7 @@ def _form(
     own = sum_signs((one, one), ratings, position).astype(np.float64)
     mixed = sum_signs((one, two), ratings, position).astype(np.float64)
     other = sum_signs((two, two), ratings, position).astype(np.float64)
-    return _Form(
+    return _QuadraticForm(
         whole=np.array([own.sum(), other.sum()]),
         linear=2
         * np.stack([mixed.sum(0) - own.sum(0), mixed.sum(1) - other.sum(0)], 1),

@@ -24,7 +24,7 @@ from loop.stats.resampling import (
 )
 
 
-class Standing(NamedTuple):
+class SystemRank(NamedTuple):
     """The macro F1 of one system among the others."""
 
     estimate: float | None
@@ -65,7 +65,7 @@ def rank_systems(
     *,
     zero_division: ZeroDivision = "skip",
     **resampling: Unpack[Resampling],
-) -> list[Standing]:
+) -> list[SystemRank]:
     """Return the macro F1 of every system, and how often it is the best one.
 
     All systems are scored on the same resamples.
@@ -129,7 +129,7 @@ def rank_systems(
     values = draw_values(compute, estimates, len(table), draw)
     best = _share_best(values if len(values) else estimates[None], estimates, draw)
     return [
-        Standing(*result[:3], best=float(share))
+        SystemRank(*result[:3], best=float(share))
         for result, share in zip(summarise(estimates, values, draw), best, strict=True)
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from loop.core.errors import DataError
-from loop.labels.cohort import Role, list_cohorts, read_cohort
+from loop.labels.cohort import CohortRole, list_cohorts, read_cohort
 from loop.people.users import Right
 from loop.prompts.catalog import list_prompts
 from loop.review.working import keep_working, read_working
@@ -115,7 +115,7 @@ def visible_cohorts(visit: Visit) -> tuple[str, ...]:
 
 def _is_holdout(desk: Desk, name: str) -> bool:
     try:
-        return read_cohort(desk.workspace, name).role is Role.HOLDOUT
+        return read_cohort(desk.workspace, name).role is CohortRole.HOLDOUT
     except DataError:
         return False
 

@@ -13,7 +13,7 @@ from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.results import Evaluation
 from loop.evaluate.selection import Selection, correct_optimism
-from loop.labels.cohort import Role
+from loop.labels.cohort import CohortRole
 from loop.labels.recorded import read_record
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store
@@ -50,7 +50,7 @@ class Desk:
             not see here how a model does on it.
         """
         run = find_run(self.workspace, f"latest:{prompt}:{cohort}")
-        if read_record(self.workspace, cohort).added.get("role") == Role.HOLDOUT:
+        if read_record(self.workspace, cohort).added.get("role") == CohortRole.HOLDOUT:
             raise DataError(
                 f"cohort {cohort} is a holdout: no result on it is shown here. Choose "
                 "another cohort."

@@ -33,7 +33,7 @@ _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 """Without it Excel reads UTF-8 as the code page of the machine; our readers skip it."""
 
 
-class Asked(NamedTuple):
+class ExportRequest(NamedTuple):
     """On what a document is asked for."""
 
     desk: Desk
@@ -41,27 +41,27 @@ class Asked(NamedTuple):
     cohort: str
 
 
-class Document(NamedTuple):
+class ExportKind(NamedTuple):
     """One kind of file."""
 
-    make: Callable[[Asked], str]
+    make: Callable[[ExportRequest], str]
     media: str
 
-    def write(self, asked: Asked) -> bytes:
+    def write(self, asked: ExportRequest) -> bytes:
         """Return the file's bytes: UTF-8, tables with the mark that Excel needs."""
         text = self.make(asked)
         return (_BOM + text if self.media == "text/csv" else text).encode("utf-8")
 
 
-def _run(asked: Asked) -> RunRecord:
+def _run(asked: ExportRequest) -> RunRecord:
     return asked.desk.latest_run(asked.prompt, asked.cohort)
 
 
-def _gates(asked: Asked) -> str:
+def _gates(asked: ExportRequest) -> str:
     return render_csv(asked.desk.evaluation(_run(asked)))
 
 
-def _evaluation(asked: Asked, render: Callable[..., str]) -> str:
+def _evaluation(asked: ExportRequest, render: Callable[..., str]) -> str:
     """Return the newest run's document, with parent and correction as in the CLI."""
     desk, run = asked.desk, _run(asked)
 
@@ -78,20 +78,20 @@ def _evaluation(asked: Asked, render: Callable[..., str]) -> str:
     return desk.memo.get((render.__name__, head, *desk.standing(run)), make)
 
 
-def _html(asked: Asked) -> str:
+def _html(asked: ExportRequest) -> str:
     return _evaluation(asked, render_html)
 
 
-def _markdown(asked: Asked) -> str:
+def _markdown(asked: ExportRequest) -> str:
     return _evaluation(asked, render_markdown)
 
 
-def _failures(asked: Asked) -> str:
+def _failures(asked: ExportRequest) -> str:
     run = _run(asked).id
     return failures_table(failing_cases(asked.desk.workspace, run))
 
 
-def _agreement(asked: Asked) -> str:
+def _agreement(asked: ExportRequest) -> str:
     workspace, name = asked.desk.workspace, asked.cohort
     recorded = read_record(workspace, name).votes
 
@@ -103,7 +103,7 @@ def _agreement(asked: Asked) -> str:
     return asked.desk.memo.get(("agreement.csv", name, recorded), make)
 
 
-def _kept(asked: Asked) -> tuple[KeptVerdict, ...]:
+def _kept(asked: ExportRequest) -> tuple[KeptVerdict, ...]:
     kept = read_kept(asked.desk.store, asked.desk.workspace, asked.cohort)
     if not kept:
         raise DataError(
@@ -112,39 +112,39 @@ def _kept(asked: Asked) -> tuple[KeptVerdict, ...]:
     return kept
 
 
-def _verdicts(asked: Asked, *, notes: bool = False) -> str:
+def _verdicts(asked: ExportRequest, *, notes: bool = False) -> str:
     return verdicts_file(_kept(asked), notes=notes)
 
 
-def _verdict_table(asked: Asked, *, notes: bool = False) -> str:
+def _verdict_table(asked: ExportRequest, *, notes: bool = False) -> str:
     return verdicts_table(_kept(asked), notes=notes)
 
 
-def _history(asked: Asked) -> str:
+def _history(asked: ExportRequest) -> str:
     return history_table(read_scores(asked.desk.workspace, asked.prompt))
 
 
-def _ledger(asked: Asked) -> str:
+def _ledger(asked: ExportRequest) -> str:
     return read_text(asked.desk.workspace.ledger)
 
 
-DOCUMENTS: Mapping[str, Document] = MappingProxyType(
+DOCUMENTS: Mapping[str, ExportKind] = MappingProxyType(
     {
-        "gates.csv": Document(_gates, "text/csv"),
-        "evaluation.html": Document(_html, "text/html"),
-        "evaluation.md": Document(_markdown, "text/markdown"),
-        "failures.csv": Document(_failures, "text/csv"),
-        "agreement.csv": Document(_agreement, "text/csv"),
-        "verdicts.yaml": Document(_verdicts, "application/yaml"),
-        "verdicts-with-notes.yaml": Document(
+        "gates.csv": ExportKind(_gates, "text/csv"),
+        "evaluation.html": ExportKind(_html, "text/html"),
+        "evaluation.md": ExportKind(_markdown, "text/markdown"),
+        "failures.csv": ExportKind(_failures, "text/csv"),
+        "agreement.csv": ExportKind(_agreement, "text/csv"),
+        "verdicts.yaml": ExportKind(_verdicts, "application/yaml"),
+        "verdicts-with-notes.yaml": ExportKind(
             partial(_verdicts, notes=True), "application/yaml"
         ),
-        "verdicts.csv": Document(_verdict_table, "text/csv"),
-        "verdicts-with-notes.csv": Document(
+        "verdicts.csv": ExportKind(_verdict_table, "text/csv"),
+        "verdicts-with-notes.csv": ExportKind(
             partial(_verdict_table, notes=True), "text/csv"
         ),
-        "history.csv": Document(_history, "text/csv"),
-        "ledger.jsonl": Document(_ledger, "application/x-ndjson"),
+        "history.csv": ExportKind(_history, "text/csv"),
+        "ledger.jsonl": ExportKind(_ledger, "application/x-ndjson"),
     }
 )
 """Name to how it is made."""

@@ -13,7 +13,7 @@ from loop.people.users import PermissionRefused, Right, User
 from loop.prompts.catalog import list_prompts
 from loop.ui.chrome import visible_cohorts
 from loop.ui.desk import Desk
-from loop.ui.documents import DOCUMENTS, Asked
+from loop.ui.documents import DOCUMENTS, ExportRequest
 from loop.ui.show import show
 from loop.ui.wiring import Visit
 
@@ -70,10 +70,10 @@ def _file(desk: Desk, user: User, request: Request, name: str) -> Response:
     )
 
 
-def _asked(desk: Desk, user: User, request: Request, name: str) -> Asked:
+def _asked(desk: Desk, user: User, request: Request, name: str) -> ExportRequest:
     """Return what is asked for, after looking up every name that came with it."""
     if name == _LEDGER:
-        return Asked(desk, "", "")
+        return ExportRequest(desk, "", "")
     prompt = request.query_params.get("prompt", "")
     cohort = request.query_params.get("cohort", "")
     visit = Visit(desk=desk, user=user, actor=user.actor(Right.EXPORT), data={})
@@ -81,7 +81,7 @@ def _asked(desk: Desk, user: User, request: Request, name: str) -> Asked:
         raise DataError("there is no such prompt. Choose one at the top of the page.")
     if cohort not in visible_cohorts(visit):
         raise DataError("there is no such cohort. Choose one at the top of the page.")
-    return Asked(desk, prompt, cohort)
+    return ExportRequest(desk, prompt, cohort)
 
 
 def _refusal(text: str, status: int) -> Response:

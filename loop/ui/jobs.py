@@ -17,7 +17,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class JobProgress:
     """How far one piece of work is."""
 
     what: str
@@ -45,7 +45,7 @@ Work = Callable[["Job"], Any]
 class Job:
     """One piece of work, seen from inside it and from outside."""
 
-    progress: Progress
+    progress: JobProgress
     lock: Lock = field(default_factory=Lock)
 
     def step(self, what: str, total: int = 0) -> None:
@@ -93,11 +93,11 @@ class Jobs:
                     f"this is under way already, started by {before.progress.by}. "
                     "Wait for it to finish."
                 )
-            job = Job(Progress(what="starting", by=by))
+            job = Job(JobProgress(what="starting", by=by))
             self._jobs[key] = job
         Thread(target=_run, args=(job, work), name=f"job {key}", daemon=True).start()
 
-    def look(self, key: str) -> Progress | None:
+    def look(self, key: str) -> JobProgress | None:
         """Return how far the work with this key is; None when there is none."""
         with self._lock:
             job = self._jobs.get(key)

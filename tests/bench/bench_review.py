@@ -31,7 +31,7 @@ from loop.core.paths import Workspace
 from loop.core.records import Value
 from loop.labels.taxonomy import NO_FINDING
 from loop.people.roster import add_user
-from loop.people.users import Role
+from loop.people.users import UserRole
 from loop.review.kept import read_kept
 from loop.review.reading.answers import answer_many
 from loop.review.reading.assignment import read_assignment, reading_order
@@ -114,8 +114,8 @@ def prepare(root: Path, cases: int) -> Workspace:
     """Return the workspace with its users, and a reader who is half through."""
     workspace = make_large(root, cases)
     for name in REVIEWERS:
-        add_user(workspace, name, (Role.REVIEWER,), PASSWORD)
-    add_user(workspace, READER, (Role.READER,), PASSWORD)
+        add_user(workspace, name, (UserRole.REVIEWER,), PASSWORD)
+    add_user(workspace, READER, (UserRole.READER,), PASSWORD)
     assignment = read_assignment(workspace, COHORT)
     half = reading_order(assignment.cohort, READER)[: cases // 2]
     given = dict.fromkeys(assignment.labels, Value.ABSENT)

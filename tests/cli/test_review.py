@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.people.roster import add_user
-from loop.people.users import Role
+from loop.people.users import UserRole
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def test_a_certificate_needs_its_key(workspace):
 @pytest.fixture
 def peopled(workspace):
     """Return a workspace in which one person can sign in."""
-    add_user(workspace, "Dr. A", (Role.EDITOR,), "correct horse battery")
+    add_user(workspace, "Dr. A", (UserRole.EDITOR,), "correct horse battery")
     return workspace
 
 
@@ -108,7 +108,7 @@ def test_with_consent_or_a_proxy_other_machines_are_served(peopled, options, war
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_when_told(workspace, how):
     """Ctrl-C ends it, without a traceback and without a process left behind."""
-    add_user(workspace, "Dr. A", (Role.EDITOR,), "correct horse battery")
+    add_user(workspace, "Dr. A", (UserRole.EDITOR,), "correct horse battery")
     process = subprocess.Popen(
         [sys.executable, "-m", "loop", "review", "-w", workspace.root, "--port", "0"],
         stdout=subprocess.PIPE,

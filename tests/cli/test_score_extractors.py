@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.cli.run_release import find_wanted
 from loop.cli.score_bias import read_errors
-from loop.cli.score_labels import Wish, choose, engine_remarks
+from loop.cli.score_labels import ExtractorOptions, choose, engine_remarks
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace
 from loop.release.withdraw import withdraw_release
-from loop.run.asking import Asking
+from loop.run.asking import EngineOptions
 from loop.run.manifest import find_run
 from loop.score.extractor import Extractor
 from tests.cli.test_score import FINDINGS, NORMAL, QUICK, run, write
@@ -96,14 +96,14 @@ def test_a_version_that_is_named_is_asked(workspace, files):
 
 def test_choosing_asks_nothing(workspace):
     """Without a release or an alias it is the newest version, and that is said."""
-    wish = Wish(
+    wish = ExtractorOptions(
         version=None,
         release=None,
         engine=None,
         also=None,
         also_engine="rules",
         bias=None,
-        asking=Asking(),
+        asking=EngineOptions(),
     )
     choice = choose(workspace, wish)
     assert choice.wanted.prompt == "extractor@latest"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from loop.core.errors import EngineError
 from loop.engines.openai.retrying import (
-    Patience,
+    OutageLimit,
     backoff_s,
     is_transient,
     retry_after_s,
@@ -89,7 +89,7 @@ def test_a_very_long_wait_ends_the_run_with_the_way_on():
 
 def test_patience_ends_when_nothing_answers_for_long():
     """The message says how to go on."""
-    patience = Patience("http://127.0.0.1:1/v1", 60.0)
+    patience = OutageLimit("http://127.0.0.1:1/v1", 60.0)
     patience.failed(sent=100.0, now=100.1, reason="connection refused")
     patience.failed(sent=150.0, now=159.9, reason="connection refused")
     with pytest.raises(EngineError, match=r"has not answered for 60 s \(connection"):
@@ -98,7 +98,7 @@ def test_patience_ends_when_nothing_answers_for_long():
 
 def test_any_answer_renews_the_patience():
     """A server that is there is not gone."""
-    patience = Patience("http://127.0.0.1:1/v1", 60.0)
+    patience = OutageLimit("http://127.0.0.1:1/v1", 60.0)
     patience.failed(sent=100.0, now=100.1, reason="connection broken")
     patience.heard()
     patience.failed(sent=159.0, now=161.0, reason="connection broken")

@@ -12,7 +12,7 @@ from loop.engines.base import Settings
 from loop.engines.openai.contradiction import Contradiction
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.vllm.batch_checks import BatchChecks
-from loop.engines.vllm.batch_files import Result
+from loop.engines.vllm.batch_files import BatchResponse
 
 ENDPOINT = Endpoint(url="http://127.0.0.1/v1", model="m", serving=VllmSettings())
 
@@ -28,7 +28,7 @@ def checks():
 
 def result(name, text, finish="stop"):
     """Return one answer of the runner."""
-    return Result(f"check-{name}", Completion(text, finish), 200)
+    return BatchResponse(f"check-{name}", Completion(text, finish), 200)
 
 
 def allowed():

@@ -26,7 +26,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
-from loop.run.asking import Asking, opened
+from loop.run.asking import EngineOptions, opened
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_task
 from tests.servers.answers import follows
@@ -152,7 +152,7 @@ def run(place, cohort, engine=None, **asking):
         "extractor",
         cohort,
         engine=engine or place.engine,
-        asking=Asking(**asking),
+        asking=EngineOptions(**asking),
     )
     summary = run_task(place.workspace, task)
     return summary, outcomes_of(place, summary)
@@ -256,7 +256,7 @@ def test_a_server_killed_in_mid_run_is_restarted_and_nothing_is_lost(place):
         "extractor",
         "small",
         engine=place.own,
-        asking=Asking(seed=1),
+        asking=EngineOptions(seed=1),
     )
     engine = Killing(task.engine, after=10)
     summary = run_task(place.workspace, replace(task, engine=engine))

@@ -8,9 +8,9 @@ import numpy as np
 from loop.core.digests import digest_text
 from loop.core.records import Status
 from loop.evaluate.inputs import Inputs
-from loop.evaluate.matrix.build import Entry, build_matrix
+from loop.evaluate.matrix.build import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
-from loop.evaluate.pairs import Pairs
+from loop.evaluate.pairs import AlignedPairs
 from tests.evaluate.scenes import TAXONOMY, inputs, reference
 
 POSITIVES = 30
@@ -37,7 +37,7 @@ def run_of(
     empty = inputs(
         [], reference({}), run=run or f"run-{digest_text(engine)[:6]}", cases=cases
     )
-    pairs = Pairs(
+    pairs = AlignedPairs(
         case_ids=ids,
         labels=tuple(TAXONOMY.ids),
         reference=truth,
@@ -63,6 +63,8 @@ def answering(run: Inputs, label: str, answers: Mapping[int, int]) -> Inputs:
 
 def matrix_of(*runs: Inputs, failed: Mapping[str, str] | None = None) -> Matrix:
     """Return the matrix of `runs`, and of engines that failed with a reason."""
-    entries = [Entry(run.run.engine, run) for run in runs]
-    entries += [Entry(engine, None, why) for engine, why in (failed or {}).items()]
+    entries = [MatrixEntry(run.run.engine, run) for run in runs]
+    entries += [
+        MatrixEntry(engine, None, why) for engine, why in (failed or {}).items()
+    ]
     return build_matrix(entries, resamples=20)

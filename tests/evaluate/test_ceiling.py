@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from loop.core.errors import DataError
 from loop.evaluate.ceiling import measure_ceiling
-from loop.evaluate.pairs import Answer, Pairs
+from loop.evaluate.pairs import AlignedPairs, Answer
 from loop.labels.agreement import measure_agreement
 from loop.labels.ballots import Votes
 from tests.evaluate.scenes import TAXONOMY
@@ -35,7 +35,7 @@ def run_of(values, labels=("edema",)):
     predicted = np.full((len(table), len(LABELS)), Answer.NOT_ASKED, dtype=np.int8)
     for column, label in enumerate(labels):
         predicted[:, LABELS.index(label)] = table[:, column]
-    return Pairs(
+    return AlignedPairs(
         case_ids=tuple(f"c{n}" for n in range(len(table))),
         labels=LABELS,
         reference=np.zeros_like(predicted),

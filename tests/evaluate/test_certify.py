@@ -14,7 +14,7 @@ from loop.evaluate.certify import (
     certify_evaluation,
 )
 from loop.evaluate.evaluation import evaluate_inputs
-from loop.evaluate.gates import Gate, Verdict
+from loop.evaluate.gates import Gate, GateVerdict
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Exclusions, LabelResult
 from loop.stats.confusion import Confusion
@@ -40,7 +40,7 @@ def result(errors, n=300, verdict="PASS", label="a"):
         not_coded=0,
         as_absent=counts,
         as_present=counts,
-        gate=Gate(verdict=Verdict(verdict)),
+        gate=Gate(verdict=GateVerdict(verdict)),
     )
 
 
@@ -58,7 +58,7 @@ def test_holm_over_exact_p_values_equals_statsmodels():
     assert [one.p for one in claim.labels] == pytest.approx(p)
     assert [one.p_holm for one in claim.labels] == pytest.approx(list(adjusted))
     assert certified(claim) == list(reject)
-    assert claim.verdict is Verdict.PASS and claim.alpha == 0.05
+    assert claim.verdict is GateVerdict.PASS and claim.alpha == 0.05
 
 
 def test_a_label_that_passes_alone_may_not_be_certified_among_many():
@@ -66,7 +66,7 @@ def test_a_label_that_passes_alone_may_not_be_certified_among_many():
     assert certified(certify([result(8)], SUBSET)) == [True]
     among = certify([result(8), *[result(40, verdict="FAIL")] * 20], SUBSET)
     assert certified(among) == [False] * 21
-    assert among.verdict is Verdict.INSUFFICIENT
+    assert among.verdict is GateVerdict.INSUFFICIENT
 
 
 @pytest.mark.parametrize(("errors", "holds"), [(5, True), (6, False)])
@@ -89,7 +89,7 @@ def test_all_labels_need_no_correction_and_stand_or_fall_together():
     assert certified(certify([result(8)] * 21, LOWER)) == [True] * 21
     one_lost = certify([*[result(8)] * 20, result(9, verdict="INSUFFICIENT")], LOWER)
     assert certified(one_lost) == [False] * 21
-    assert one_lost.verdict is Verdict.INSUFFICIENT and one_lost.alpha == 0.05
+    assert one_lost.verdict is GateVerdict.INSUFFICIENT and one_lost.alpha == 0.05
 
 
 @pytest.mark.parametrize("kind", ["all", "subset"])
@@ -98,7 +98,7 @@ def test_the_point_rule_certifies_nothing(kind):
     claim = certify([result(0)] * 3, Protocol(claim=kind))
     assert certified(claim) == [False] * 3
     assert claim.note == POINT_RULE
-    expected = Verdict.PASS if kind == "all" else Verdict.INSUFFICIENT
+    expected = GateVerdict.PASS if kind == "all" else GateVerdict.INSUFFICIENT
     assert claim.verdict is expected
 
 
@@ -112,15 +112,15 @@ def test_a_label_without_cases_counts_in_the_family():
 @pytest.mark.parametrize("protocol", [LOWER, SUBSET])
 def test_nothing_to_judge_is_no_evidence(protocol):
     """An empty evaluation neither passes nor fails."""
-    assert certify([], protocol).verdict is Verdict.INSUFFICIENT
+    assert certify([], protocol).verdict is GateVerdict.INSUFFICIENT
 
 
 def test_a_subset_fails_only_where_every_label_fails():
     """As long as one is undecided more cases may help."""
     lost = result(60, verdict="FAIL")
-    assert certify([lost, lost], SUBSET).verdict is Verdict.FAIL
+    assert certify([lost, lost], SUBSET).verdict is GateVerdict.FAIL
     undecided = result(9, verdict="INSUFFICIENT")
-    assert certify([lost, undecided], SUBSET).verdict is Verdict.INSUFFICIENT
+    assert certify([lost, undecided], SUBSET).verdict is GateVerdict.INSUFFICIENT
 
 
 @pytest.mark.parametrize("n", [118, 200, 300, 1000])
@@ -152,8 +152,8 @@ def test_a_part_of_the_cohort_certifies_nothing(evaluation):
     """Cases that were left out may be the hard ones."""
     whole = certify_evaluation(evaluation)
     part = certify_evaluation(replace(evaluation, not_run=1))
-    assert whole.certified and whole.verdict is Verdict.PASS
-    assert not part.certified and part.verdict is Verdict.INSUFFICIENT
+    assert whole.certified and whole.verdict is GateVerdict.PASS
+    assert not part.certified and part.verdict is GateVerdict.INSUFFICIENT
     assert part.note == NOT_ALL_RUN
 
 

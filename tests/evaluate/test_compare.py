@@ -7,8 +7,8 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.records import Status
 from loop.evaluate.compare import compare_inputs
-from loop.evaluate.gates import Verdict
-from loop.evaluate.regression import Difference, judge_regression
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.regression import ShareDifference, judge_regression
 from loop.stats.confusion import average_f1, count_confusions
 from tests.evaluate.scenes import inputs, outcome, random_run, reference, silent
 
@@ -77,13 +77,13 @@ def test_too_few_changes_cannot_be_significant(gained, testable):
 )
 def test_regression_follows_the_score_interval(counts, verdict):
     """Margin 0.02 against the limits in the domain notes (-0.0089, 0.0087, ...)."""
-    assert judge_regression(Difference(*counts), 0.02).verdict.value == verdict
+    assert judge_regression(ShareDifference(*counts), 0.02).verdict.value == verdict
 
 
 def test_no_change_passes_only_with_enough_cases():
     """With 100 unchanged cases the limit is -0.026: a margin of 0.02 is undecided."""
-    small = judge_regression(Difference(0, 0, 100), 0.02)
-    assert small.verdict is Verdict.INSUFFICIENT
+    small = judge_regression(ShareDifference(0, 0, 100), 0.02)
+    assert small.verdict is GateVerdict.INSUFFICIENT
     assert small.bound == pytest.approx(-0.0263, abs=5e-4)
 
 
@@ -130,8 +130,8 @@ def test_lost_sensitivity_does_not_hide_behind_accuracy():
     """Two of 20 positives lost among 1,000 cases pass on accuracy alone."""
     truth = [1] * 20 + [0] * 980
     comparison = runs(truth, [0, 0] + [1] * 18 + [0] * 980, truth)
-    assert edema(comparison).accuracy.verdict is Verdict.PASS
-    assert edema(comparison).verdict is Verdict.INSUFFICIENT
+    assert edema(comparison).accuracy.verdict is GateVerdict.PASS
+    assert edema(comparison).verdict is GateVerdict.INSUFFICIENT
     assert [row.label for row in comparison.less_sensitive] == ["edema"]
 
 
@@ -159,8 +159,8 @@ def test_five_hedged_positives_of_many_cases_do_not_pass():
     """Too few positives for a limit, too few losses for accuracy: still not passed."""
     truth = [1] * 5 + [0] * 995
     comparison = runs(truth, [-1] * 5 + [0] * 995, truth)
-    assert edema(comparison).accuracy.verdict is Verdict.PASS
-    assert comparison.verdict is not Verdict.PASS
+    assert edema(comparison).accuracy.verdict is GateVerdict.PASS
+    assert comparison.verdict is not GateVerdict.PASS
     assert comparison.less_sensitive == (edema(comparison),)
 
 
@@ -212,12 +212,12 @@ def test_a_label_is_skipped_only_if_nobody_asks_or_the_reference_is_open():
         ("not", "asks"): True,
         ("not", "not"): False,
     }
-    assert found["asks", "not"].verdict is Verdict.FAIL
-    assert found["not", "asks"].verdict is Verdict.INSUFFICIENT
+    assert found["asks", "not"].verdict is GateVerdict.FAIL
+    assert found["not", "asks"].verdict is GateVerdict.INSUFFICIENT
     comparison = compare(full, full, standard)
     assert {row.label for row in comparison.labels if row.judged} == {
         "edema",
         "fracture",
     }
-    assert comparison.verdict is Verdict.PASS
-    assert compare(full, none, standard).verdict is Verdict.FAIL
+    assert comparison.verdict is GateVerdict.PASS
+    assert compare(full, none, standard).verdict is GateVerdict.FAIL

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 from loop.core.errors import DataError
 from loop.core.records import Field, Outcome, Status
 from loop.evaluate.evaluation import evaluate_inputs
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import resampling_units
 from loop.evaluate.pairs import Answer, align
 from loop.evaluate.protocol import Protocol
@@ -151,7 +151,7 @@ def test_hedging_every_hard_case_shows_in_the_other_readings():
     outcomes = [outcome(case, row) for case, row in answers.items()]
     evaluation = evaluate(outcomes, reference(rows))
     row = result_of(evaluation, "edema")
-    assert row.gate.verdict is Verdict.PASS
+    assert row.gate.verdict is GateVerdict.PASS
     assert row.as_absent.fn == 30
     assert row.rests_on_uncertain(0.95)
     assert any("only because uncertain" in text for text in evaluation.notes)
@@ -214,9 +214,9 @@ def edema_gate(n_patients, each, wrong=(), protocol=LOWER, *, known=True):
 
 def test_copies_of_few_patients_certify_nothing():
     """Ten patients thirty times are not 300 cases, however right they all are."""
-    assert edema_gate(10, 30, known=False)[0].verdict is Verdict.PASS
+    assert edema_gate(10, 30, known=False)[0].verdict is GateVerdict.PASS
     gate, evaluation = edema_gate(10, 30)
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     # With no error the limit over ten patients is 0.05 to the power 1/10.
     assert "accuracy: lower limit 0.741 over 10 patients" in gate.reasons[0]
     assert any("sensitivity" in text and "5 patients" in text for text in gate.reasons)
@@ -226,15 +226,15 @@ def test_copies_of_few_patients_certify_nothing():
 
 def test_errors_in_one_patient_widen_the_limit():
     """Eight errors of 300 certify 0.95 as cases, not as one patient of 38."""
-    assert edema_gate(38, 8, {0}, known=False)[0].verdict is Verdict.PASS
+    assert edema_gate(38, 8, {0}, known=False)[0].verdict is GateVerdict.PASS
     gate, _ = edema_gate(38, 8, {0})
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     assert "over 38 patients does not reach 0.95" in gate.reasons[0]
 
 
 def test_many_patients_with_two_cases_each_still_pass():
     """200 patients without an error are enough by themselves."""
-    assert edema_gate(200, 2)[0].verdict is Verdict.PASS
+    assert edema_gate(200, 2)[0].verdict is GateVerdict.PASS
 
 
 def test_patients_that_do_not_repeat_change_nothing():
@@ -247,7 +247,7 @@ def test_patients_that_do_not_repeat_change_nothing():
 def test_the_point_rule_says_that_intervals_assume_independence():
     """The observed value stands; its interval is too narrow, and that is said."""
     gate, evaluation = edema_gate(10, 30, protocol=Protocol())
-    assert gate.verdict is Verdict.PASS
+    assert gate.verdict is GateVerdict.PASS
     assert any("assume independent cases" in text for text in evaluation.notes)
 
 
@@ -275,15 +275,15 @@ def test_a_limited_run_never_passes(in_reference):
         found = evaluate(outcomes[1:], standard)
     else:
         found = evaluate(outcomes, standard, cases=len(outcomes) + 1)
-    assert found.count(Verdict.PASS) == 21
-    assert (found.verdict, found.not_run) == (Verdict.INSUFFICIENT, 1)
+    assert found.count(GateVerdict.PASS) == 21
+    assert (found.verdict, found.not_run) == (GateVerdict.INSUFFICIENT, 1)
     assert found.notes[0].startswith("Not all cases were run")
 
 
 def test_a_limited_run_can_still_fail():
     """What failed on some of the cases is not saved by leaving out others."""
     wrong = [outcome(one.item_id, {}) for one in full_run()[0][1:]]
-    assert evaluate(wrong, full_run()[1]).verdict is Verdict.FAIL
+    assert evaluate(wrong, full_run()[1]).verdict is GateVerdict.FAIL
 
 
 @pytest.mark.parametrize("code", [NOT_CODED, ABSENT])
@@ -309,7 +309,7 @@ def test_the_counts_digest_tells_runs_apart():
 def test_an_empty_run_is_insufficient_not_an_error():
     """No case at all: no rate, no NaN, no pass."""
     evaluation = evaluate([], reference({"a": {}}))
-    assert evaluation.verdict is Verdict.INSUFFICIENT
+    assert evaluation.verdict is GateVerdict.INSUFFICIENT
     assert evaluation.macro.score.estimate is None
     assert evaluation.views[0].macro_f1 is None
 
@@ -317,7 +317,7 @@ def test_an_empty_run_is_insufficient_not_an_error():
 def test_a_perfect_run_passes_every_label():
     """Every label with enough positives, everything right: PASS overall."""
     evaluation = evaluate(*full_run())
-    assert evaluation.verdict is Verdict.PASS
+    assert evaluation.verdict is GateVerdict.PASS
     assert evaluation.macro.score.estimate == 1.0
 
 

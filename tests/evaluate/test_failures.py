@@ -1,7 +1,7 @@
 """Failing cases: what is listed, what is left out, and what is never shown."""
 
 from loop.core.records import Mark, Status, Value
-from loop.evaluate.failures import ALL_LABELS, Kind, find_failures
+from loop.evaluate.failures import ALL_LABELS, FailureKind, find_failures
 from loop.labels.reference import NOT_CODED, UNCERTAIN
 from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
 
@@ -24,11 +24,11 @@ def test_each_kind_is_told_apart():
     rows = {case: {"edema": 0, "no_finding": UNCERTAIN} for case in "abcde"}
     rows["b"] |= {"edema": 1, "fracture": 1}
     assert failures(outcomes, rows) == [
-        ("a", "edema", Kind.FALSE_POSITIVE),
-        ("b", "edema", Kind.FALSE_NEGATIVE),
-        ("c", "edema", Kind.UNCERTAIN),
-        ("d", ALL_LABELS, Kind.UNPARSED),
-        ("e", ALL_LABELS, Kind.ENGINE_FAILED),
+        ("a", "edema", FailureKind.FALSE_POSITIVE),
+        ("b", "edema", FailureKind.FALSE_NEGATIVE),
+        ("c", "edema", FailureKind.UNCERTAIN),
+        ("d", ALL_LABELS, FailureKind.UNPARSED),
+        ("e", ALL_LABELS, FailureKind.ENGINE_FAILED),
     ]
 
 
@@ -44,7 +44,7 @@ def test_not_coded_counts_as_absent_and_stays_visible():
     standard = reference({"a": row})
     found = list(find_failures(iter([outcome("a", {"edema": 1})]), standard, TAXONOMY))
     assert [(f.kind, f.reference) for f in found] == [
-        (Kind.FALSE_POSITIVE, Mark.NOT_CODED)
+        (FailureKind.FALSE_POSITIVE, Mark.NOT_CODED)
     ]
     assert found[0].predicted is Value.PRESENT
     assert found[0].spans == ((0, 4),)
@@ -53,4 +53,4 @@ def test_not_coded_counts_as_absent_and_stays_visible():
 def test_derived_no_finding_fails_too():
     """A false positive elsewhere takes "No Finding" away."""
     found = failures([outcome("a", {"edema": 1})], {"a": {"no_finding": 1}})
-    assert ("a", "no_finding", Kind.FALSE_NEGATIVE) in found
+    assert ("a", "no_finding", FailureKind.FALSE_NEGATIVE) in found

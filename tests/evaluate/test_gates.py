@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.evaluate.gates import Evidence, Verdict, judge_all, judge_label
+from loop.evaluate.gates import GateVerdict, LabelEvidence, judge_all, judge_label
 from loop.evaluate.protocol import Protocol
 from loop.stats.agreement import cohen_kappa
 from loop.stats.bootstrap import bootstrap_kappa
@@ -23,7 +23,7 @@ def evidence(tp, fp, fn, tn, *, unanswered=0, asked=True):
     counts = Confusion(tp, fp, fn, tn)
     truth = np.repeat([[1], [0], [1], [0]], counts, axis=0).astype(np.int8)
     answer = np.repeat([[1], [1], [0], [0]], counts, axis=0).astype(np.int8)
-    return Evidence(
+    return LabelEvidence(
         confusion=counts,
         kappa=cohen_kappa(counts),
         kappa_bootstrap=bootstrap_kappa(truth, answer, resamples=500)[0],
@@ -52,7 +52,7 @@ def test_published_failing_labels_fail_for_the_published_reason(
 ):
     """Rows of the published table with ten or more positives and one gate missed."""
     gate = judge_label(evidence(*counts), POINT)
-    assert gate.verdict is Verdict.FAIL
+    assert gate.verdict is GateVerdict.FAIL
     reasons = " ".join(gate.reasons)
     assert ("accuracy" not in reasons) is accuracy_passes
     assert ("kappa" not in reasons) is kappa_passes
@@ -62,21 +62,21 @@ def test_published_failing_labels_fail_for_the_published_reason(
 def test_few_positives_are_insufficient_whatever_the_accuracy(counts):
     """Published labels with 4 to 8 positives of 300 decide nothing."""
     gate = judge_label(evidence(*counts), POINT)
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     assert f"{counts[0] + counts[2]} of at least 10 positives" in gate.reasons[0]
 
 
 def test_never_saying_present_does_not_pass():
     """At 5 % prevalence always-absent has accuracy 0.95 and kappa 0."""
     gate = judge_label(evidence(0, 0, 15, 285), POINT)
-    assert gate.verdict is Verdict.FAIL
+    assert gate.verdict is GateVerdict.FAIL
     assert gate.reasons == ("kappa 0.000 < 0.8",)
 
 
 def test_a_label_without_positives_is_insufficient_and_says_what_to_add():
     """Without a positive no prevalence is known, so no number of cases is named."""
     gate = judge_label(evidence(0, 0, 0, 300), POINT)
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     assert gate.needs == "needs 10 positives; none has been seen, so add such cases"
 
 
@@ -88,13 +88,13 @@ def test_more_cases_are_counted_at_the_prevalence_seen():
 
 def test_an_observed_value_exactly_at_the_threshold_passes():
     """285 of 300 is 0.95: the comparison must not lose it to rounding."""
-    assert judge_label(evidence(60, 7, 8, 225), POINT).verdict is Verdict.PASS
+    assert judge_label(evidence(60, 7, 8, 225), POINT).verdict is GateVerdict.PASS
 
 
 def test_a_near_miss_is_not_printed_as_reached():
     """0.9497 rounds to 0.950; the reason must still read as below 0.95."""
     gate = judge_label(evidence(300, 25, 25, 645), POINT)
-    assert judge_label(evidence(300, 25, 25, 644), POINT).verdict is Verdict.FAIL
+    assert judge_label(evidence(300, 25, 25, 644), POINT).verdict is GateVerdict.FAIL
     assert "accuracy 0.9497 < 0.95" in gate.reasons[0]
 
 
@@ -107,16 +107,16 @@ def test_lower_rule_allows_eight_errors_of_300(errors, verdict):
 
 def test_lower_rule_fails_only_when_the_upper_limit_is_below():
     """Accuracy 0.90 of 300 is shown to be below 0.95; 0.94 is not."""
-    assert judge_label(evidence(100, 30, 0, 170), LOWER).verdict is Verdict.FAIL
+    assert judge_label(evidence(100, 30, 0, 170), LOWER).verdict is GateVerdict.FAIL
     gate = judge_label(evidence(100, 18, 0, 182), LOWER)
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     assert "more cases alone will not do" in gate.needs
 
 
 def test_lower_rule_asks_for_sensitivity_on_few_positives():
     """14 positives with one miss cannot show a sensitivity above 0.80."""
     gate = judge_label(evidence(13, 0, 1, 286), LOWER)
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     assert any(reason.startswith("sensitivity") for reason in gate.reasons)
     assert "needs about" in gate.needs
 
@@ -126,7 +126,7 @@ def test_a_wide_kappa_says_how_many_more_cases_it_needs():
     wide = Estimate(0.85, 0.5, 0.95)
     given_evidence = evidence(60, 0, 0, 240)
     gate = judge_label(with_kappa(given_evidence, wide), LOWER)
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     assert gate.needs == "needs about 288 more cases (58 positives)"
 
 
@@ -143,7 +143,7 @@ def test_an_undecided_kappa_always_says_what_is_needed(kappa, floor, needs):
     """A number where there is one, else that there is none; never silence."""
     protocol = LOWER.model_copy(update={"kappa_floor": floor})
     gate = judge_label(with_kappa(evidence(60, 0, 0, 240), kappa), protocol)
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     assert needs in gate.needs
 
 
@@ -153,13 +153,13 @@ def test_unanswered_cases_stop_the_gate_before_any_rate():
     assert judge_label(evidence(*good, unanswered=4), POINT).verdict.value == (
         "INSUFFICIENT"
     )
-    assert judge_label(evidence(*good, unanswered=2), POINT).verdict is Verdict.PASS
+    assert judge_label(evidence(*good, unanswered=2), POINT).verdict is GateVerdict.PASS
 
 
 def test_a_label_that_is_not_asked_is_said_to_be_so():
     """A prompt without a guide for the label has not failed at it."""
     gate = judge_label(evidence(0, 0, 0, 0, asked=False), POINT)
-    assert gate.verdict is Verdict.INSUFFICIENT
+    assert gate.verdict is GateVerdict.INSUFFICIENT
     assert "does not ask" in gate.reasons[0]
 
 
@@ -174,7 +174,7 @@ def test_a_label_that_is_not_asked_is_said_to_be_so():
 )
 def test_overall_passes_only_if_every_label_passes(parts, whole):
     """Intersection-union; an empty list is no evidence."""
-    assert judge_all(Verdict(part) for part in parts).value == whole
+    assert judge_all(GateVerdict(part) for part in parts).value == whole
 
 
 @given(st.tuples(*[st.integers(0, 400)] * 4), st.booleans())
@@ -183,7 +183,7 @@ def test_any_counts_give_a_verdict_and_a_reason(counts, lower):
     table = Confusion(*counts)
     kappa = cohen_kappa(table)
     gate = judge_label(
-        Evidence(
+        LabelEvidence(
             confusion=table,
             kappa=kappa,
             kappa_bootstrap=kappa,
@@ -192,5 +192,5 @@ def test_any_counts_give_a_verdict_and_a_reason(counts, lower):
         ),
         LOWER if lower else POINT,
     )
-    assert bool(gate.reasons) is (gate.verdict is not Verdict.PASS)
+    assert bool(gate.reasons) is (gate.verdict is not GateVerdict.PASS)
     assert "nan" not in " ".join((*gate.reasons, gate.needs)).lower()

@@ -9,7 +9,7 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Status
-from loop.evaluate.matrix.records import Standing
+from loop.evaluate.matrix.records import EngineRank
 from loop.evaluate.pairs import Answer
 from loop.evaluate.protocol import Protocol
 from loop.stats.paired import mcnemar_exact
@@ -67,7 +67,7 @@ def test_the_published_tables_give_their_counts_at_the_threshold(table):
 def test_the_published_tables_give_who_is_best_and_the_exact_intervals(table):
     """Best or tied labels, means, and each interval with the table's own cases."""
     matrix = published(table)
-    best = tuple(matrix.count(column, Standing.BEST) for column in matrix.columns)
+    best = tuple(matrix.count(column, EngineRank.BEST) for column in matrix.columns)
     assert best == BEST_OR_TIED[table]
     for column, mean in zip(matrix.columns, MEANS[table], strict=True):
         assert column.evaluation.views[0].accuracy == pytest.approx(mean, abs=2e-4)
@@ -89,15 +89,15 @@ def test_ties_are_all_the_best():
 def test_a_mark_is_no_claim_of_significance():
     """5 discordant cases cannot be significant at 0.05, 6 can: 2 x 0.5^6."""
     level, worse = first_cells(300, 295)[1], first_cells(300, 294)[1]
-    assert (level.standing, level.paired.lost) == (Standing.LEVEL, 5)
-    assert (worse.standing, worse.paired.p) == (Standing.WORSE, 0.03125)
+    assert (level.standing, level.paired.lost) == (EngineRank.LEVEL, 5)
+    assert (worse.standing, worse.paired.p) == (EngineRank.WORSE, 0.03125)
 
 
 def test_the_tests_of_a_label_are_corrected_for_each_other():
     """Two others with p = 0.03125 each: Holm makes both 0.0625."""
     cells = first_cells(300, 294, 294)
     assert [cell.paired.p_holm for cell in cells[1:]] == [0.0625, 0.0625]
-    assert {cell.standing for cell in cells[1:]} == {Standing.LEVEL}
+    assert {cell.standing for cell in cells[1:]} == {EngineRank.LEVEL}
 
 
 def test_with_several_best_the_nearest_one_counts():
@@ -114,13 +114,13 @@ def test_with_several_best_the_nearest_one_counts():
     # Against a: 8 lost, none gained. Against b: 16 lost, 8 gained.
     assert (cells[2].paired.lost, cells[2].paired.gained) == (16, 8)
     assert cells[2].paired.p == mcnemar_exact(16, 8)
-    assert cells[2].standing is Standing.LEVEL
+    assert cells[2].standing is EngineRank.LEVEL
 
 
 def test_a_label_with_too_few_positives_has_no_best():
     """9 positives of at least 10: the highest number is not a result."""
     cells = first_cells(300, 250, positives=9)
-    assert {cell.standing for cell in cells} == {Standing.UNRANKED}
+    assert {cell.standing for cell in cells} == {EngineRank.UNRANKED}
     assert not any(cell.enough for cell in cells)
 
 
@@ -136,7 +136,7 @@ def test_an_engine_that_leaves_cases_unanswered_is_not_ranked():
 
 def test_one_engine_alone_is_best_of_nothing():
     """A mark needs someone to be better than."""
-    assert first_cells(300)[0].standing is Standing.UNRANKED
+    assert first_cells(300)[0].standing is EngineRank.UNRANKED
 
 
 def test_a_best_that_rests_on_uncertain_answers_is_said_to():
@@ -145,7 +145,7 @@ def test_a_best_that_rests_on_uncertain_answers_is_said_to():
     cautious = answering(run_of([300], engine="cautious"), TAXONOMY.ids[0], hedged)
     bold = run_of([295], engine="bold")
     first, second = matrix_of(cautious, bold).rows[0].cells
-    assert first.standing is Standing.BEST and first.rests_on_uncertain
+    assert first.standing is EngineRank.BEST and first.rests_on_uncertain
     assert first.result.confusion.n == 290
     assert not second.rests_on_uncertain
 
@@ -156,11 +156,11 @@ def test_who_wins_the_shared_cases_is_never_called_worse():
     decides_few = dict.fromkeys(range(20, 920), Answer.UNCERTAIN) | {0: 0, 1: 0}
     other = answering(run_of([1000], 1000, engine="o"), TAXONOMY.ids[0], decides_few)
     cells = matrix_of(best, other).rows[0].cells
-    assert cells[0].standing is Standing.BEST
+    assert cells[0].standing is EngineRank.BEST
     paired = cells[1].paired
     assert (paired.lost, paired.gained) == (2, 10)
     assert paired.p_holm < 0.05
-    assert cells[1].standing is Standing.LEVEL
+    assert cells[1].standing is EngineRank.LEVEL
 
 
 def test_an_engine_that_failed_keeps_its_column():

@@ -12,7 +12,7 @@ from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.history import read_scores, score_history
 from loop.evaluate.lineage import Edge, ledger_state, lineage_graph
 from loop.evaluate.rescore import with_intervals
-from loop.evaluate.tried import Standing
+from loop.evaluate.tried import WordingStatus
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
 from loop.prompts.history import move_alias
@@ -39,9 +39,9 @@ def test_versions_stand_in_order_with_their_drafts_behind(told):
     rows = score_history(told.workspace, "tiny", "dev")
     assert [row.ref for row in rows] == ["tiny@v1", "tiny@draft:d1", "tiny@v2"]
     assert [row.status for row in rows] == [
-        Standing.COMMITTED,
-        Standing.REJECTED,
-        Standing.COMMITTED,
+        WordingStatus.COMMITTED,
+        WordingStatus.REJECTED,
+        WordingStatus.COMMITTED,
     ]
     assert rows[1].objections == ("broke anchors",)
     assert [row.verdicts for row in rows] == [2, 1, 2]

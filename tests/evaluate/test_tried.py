@@ -4,7 +4,7 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.evaluate.tried import Standing, versions_tried
+from loop.evaluate.tried import WordingStatus, versions_tried
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.run.store import open_store
@@ -49,7 +49,7 @@ def test_a_rejected_draft_without_its_run_still_counts(trials):
     trials.reject(gone, "broke anchors", check=tried_check("x1", "x2"))
     tried = count(trials)
     assert (tried.count, tried.gone) == (2, ("tiny@draft:d1",))
-    assert tried.attempts[-1].standing is Standing.REJECTED
+    assert tried.attempts[-1].standing is WordingStatus.REJECTED
     assert tried.attempts[0].run.id == run
 
 

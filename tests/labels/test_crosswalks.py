@@ -9,7 +9,6 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Mark
-from loop.labels.crosswalk import read_chexpert
 from loop.labels.openi import MeshCrosswalk, read_mesh_crosswalk
 from loop.labels.reference import MARKS, read_reference
 from loop.labels.taxonomy import Taxonomy
@@ -25,30 +24,6 @@ def crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswalk:
 
 def _coded(crosswalk: MeshCrosswalk, mesh: str) -> dict[str, Mark]:
     return {k: m for k, m in crosswalk.marks(mesh).items() if m is not N}
-
-
-def test_the_chexpert_names_agree_with_the_taxonomy(
-    labels_folder: Path, taxonomy: Taxonomy
-) -> None:
-    """Two files say which labels compare; they must not contradict each other."""
-    chexpert = read_chexpert(labels_folder, taxonomy)
-    assert set(chexpert.ids) == set(taxonomy.comparable)
-    assert chexpert.label("Airspace Opacity") == "lung_opacity"
-    assert chexpert.label("Emphysema") is None
-
-
-def test_chexpert_knows_its_hierarchy(labels_folder: Path, taxonomy: Taxonomy) -> None:
-    """Pneumonia implies consolidation and through it opacity in CheXpert."""
-    chexpert = read_chexpert(labels_folder, taxonomy)
-    assert chexpert.ancestors("pneumonia") == ("consolidation", "lung_opacity")
-    assert chexpert.ancestors("fracture") == ()
-
-
-def test_a_blank_chexpert_cell_is_missing_not_absent(
-    labels_folder: Path, taxonomy: Taxonomy
-) -> None:
-    """Not mentioned says less than absent."""
-    assert read_chexpert(labels_folder, taxonomy).values[""] is Mark.MISSING
 
 
 def test_all_62_rules_are_there(crosswalk: MeshCrosswalk) -> None:

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from loop.core.errors import OverlapError
 from loop.core.paths import Workspace
 from loop.labels.cohort import Cohort, texts_path
-from loop.labels.overlap import Kind, check_cohorts, near_duplicates, require_separate
+from loop.labels.overlap import (
+    OverlapKind,
+    check_cohorts,
+    near_duplicates,
+    require_separate,
+)
 from loop.labels.texts import fold_text, shingles, words
 
 LONG = (
@@ -21,7 +26,7 @@ LONG = (
 Maker = Callable[..., Cohort]
 
 
-def _kinds(workspace: Workspace) -> dict[Kind, int]:
+def _kinds(workspace: Workspace) -> dict[OverlapKind, int]:
     report = check_cohorts(workspace)
     return {s.kind: s.number for pair in report.pairs for s in pair.shared}
 
@@ -39,13 +44,13 @@ def test_separate_cohorts_pass(workspace: Workspace, make_cohort: Maker) -> None
 @pytest.mark.parametrize(
     ("row", "kind"),
     [
-        (("a1", "Something else entirely.", "P9"), Kind.CASE),
-        (("b1", "Something else entirely.", "P1"), Kind.PATIENT),
-        (("b1", "LUNGS ARE -- clear", "P9"), Kind.TEXT),
+        (("a1", "Something else entirely.", "P9"), OverlapKind.CASE),
+        (("b1", "Something else entirely.", "P1"), OverlapKind.PATIENT),
+        (("b1", "LUNGS ARE -- clear", "P9"), OverlapKind.TEXT),
     ],
 )
 def test_sharing_is_refused_and_named(
-    workspace: Workspace, make_cohort: Maker, row: tuple[str, ...], kind: Kind
+    workspace: Workspace, make_cohort: Maker, row: tuple[str, ...], kind: OverlapKind
 ) -> None:
     """Ids are named, texts never are."""
     make_cohort([("a1", "Lungs are clear.", "P1")], "one", role="dev")
@@ -65,7 +70,7 @@ def test_a_near_duplicate_text_is_refused(
     """A changed last word in 35 leaves 5-word shingles almost the same."""
     make_cohort([("a1", LONG)], "one", role="dev")
     make_cohort([("b1", LONG[:-4] + "film")], "two", role="external")
-    assert _kinds(workspace) == {Kind.NEAR_TEXT: 1}
+    assert _kinds(workspace) == {OverlapKind.NEAR_TEXT: 1}
 
 
 def test_a_merely_similar_text_passes(workspace: Workspace, make_cohort: Maker) -> None:
@@ -105,7 +110,7 @@ def test_equal_texts_are_found_without_having_them(
     make_cohort([("a1", LONG)], "one", role="dev")
     make_cohort([("b1", LONG)], "two", role="holdout")
     texts_path(workspace, "two").unlink()
-    assert _kinds(workspace) == {Kind.TEXT: 1}
+    assert _kinds(workspace) == {OverlapKind.TEXT: 1}
     (pair,) = check_cohorts(workspace).pairs
     assert any("texts of two are not on this machine" in n for n in pair.not_checked)
 

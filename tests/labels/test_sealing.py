@@ -10,7 +10,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, SealedError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
-from loop.labels.cohort import Role, read_cohort
+from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.holdout import retire_holdout, seal_holdout
 from loop.labels.intact import edited_references
 from loop.labels.kept_votes import read_turnout
@@ -429,7 +429,9 @@ def test_a_role_edited_by_hand_opens_nothing(workspace, held, vote, taxonomy):
     with pytest.raises(SealedError):
         read_reference(workspace, "held")
     with pytest.raises(SealedError):
-        read_cohort_votes(workspace, dataclasses.replace(held, role=Role.DEV), taxonomy)
+        read_cohort_votes(
+            workspace, dataclasses.replace(held, role=CohortRole.DEV), taxonomy
+        )
 
 
 @pytest.mark.parametrize("act", [seal_holdout, retire_holdout])

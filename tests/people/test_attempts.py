@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loop.people.attempts import Attempts, Patience
+from loop.people.attempts import Attempts, SignInThrottle
 from tests.clock import Clock
 
 
@@ -165,7 +165,7 @@ def test_tries_at_once_get_no_further_than_in_a_row(attempts):
 
 def test_memory_is_bounded(time):
     """A flood of names forgets the oldest, and keeps no name as it was typed."""
-    attempts = Attempts(Patience(most=100), now=time)
+    attempts = Attempts(SignInThrottle(most=100), now=time)
     for n in range(1000):
         attempts.begin(f"name {n}", f"address {n}")
     for n in range(1000):

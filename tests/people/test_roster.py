@@ -24,7 +24,7 @@ from loop.people.roster import (
     set_roles,
     users_path,
 )
-from loop.people.users import Role, User
+from loop.people.users import User, UserRole
 
 GOOD = "correct horse battery"
 CHEAP = Cost(n=2**4, r=1, p=1)
@@ -58,13 +58,13 @@ def test_an_added_user_is_read_back(workspace):
     added = add_user(
         workspace,
         " Zoe\u0308 ",
-        (Role.EDITOR, Role.READER),
+        (UserRole.EDITOR, UserRole.READER),
         GOOD,
         now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
     )
     assert read_users(workspace) == (added,)
     assert added.name == "Zoë"
-    assert added.roles == (Role.READER, Role.EDITOR)
+    assert added.roles == (UserRole.READER, UserRole.EDITOR)
     assert added.created == "2026-01-01T00:00:00Z"
     assert fits(GOOD, added.password_hash)
     assert users_path(workspace).stat().st_mode & 0o777 == 0o600
@@ -79,24 +79,24 @@ def test_any_name_survives_the_file(workspace, text):
         name = check_name(text)
     except ValueError:
         return
-    user = User(name=name, roles=(Role.ADMIN,), password_hash=HASH)
+    user = User(name=name, roles=(UserRole.ADMIN,), password_hash=HASH)
     roster._write(workspace, (user,))
     assert read_users(workspace) == (user,)
 
 
 def test_a_name_is_taken_however_it_is_capitalised(workspace):
     """One person, one history."""
-    add_user(workspace, "Zoë", (Role.READER,), GOOD)
+    add_user(workspace, "Zoë", (UserRole.READER,), GOOD)
     with pytest.raises(DataError, match="there is a user 'Zoë' already"):
-        add_user(workspace, "ZOË", (Role.ADMIN,), GOOD)
+        add_user(workspace, "ZOË", (UserRole.ADMIN,), GOOD)
 
 
 @pytest.mark.parametrize(
     ("name", "roles", "password", "why"),
     [
-        ("a\x00", (Role.READER,), GOOD, "Choose another name"),
+        ("a\x00", (UserRole.READER,), GOOD, "Choose another name"),
         ("ann", (), GOOD, "Give at least one"),
-        ("ann", (Role.READER,), "short", "Choose another password"),
+        ("ann", (UserRole.READER,), "short", "Choose another password"),
     ],
 )
 def test_a_refused_user_leaves_no_file(workspace, name, roles, password, why):
@@ -130,12 +130,12 @@ def test_a_broken_file_is_named_and_left_as_it_is(workspace, text, why):
         read_users(workspace)
     assert "hunter2" not in str(refused.value)
     with pytest.raises(DataError, match=why):
-        add_user(workspace, "ann", (Role.ADMIN,), GOOD)
+        add_user(workspace, "ann", (UserRole.ADMIN,), GOOD)
     assert users_path(workspace).read_text("utf-8") == text
 
 
 @pytest.mark.parametrize(
-    "change", [disable_user, lambda w, n: set_roles(w, n, (Role.READER,))]
+    "change", [disable_user, lambda w, n: set_roles(w, n, (UserRole.READER,))]
 )
 def test_the_last_admin_stays(workspace, change):
     """A disabled admin is none; without any, nobody could be let in again."""
@@ -149,7 +149,7 @@ def test_the_last_admin_stays(workspace, change):
 def test_without_an_admin_everything_may_change(workspace):
     """Whoever owns the files is above roles."""
     write(workspace, row("ann", "[reader]"))
-    assert set_roles(workspace, "ann", (Role.EDITOR,)).roles == (Role.EDITOR,)
+    assert set_roles(workspace, "ann", (UserRole.EDITOR,)).roles == (UserRole.EDITOR,)
     assert disable_user(workspace, "ann").disabled
 
 
@@ -162,7 +162,7 @@ def test_an_unknown_user_is_named(workspace, change):
 
 def test_a_changed_password_replaces_the_old_one(workspace):
     """The old one opens nothing any more."""
-    add_user(workspace, "ann", (Role.READER,), GOOD)
+    add_user(workspace, "ann", (UserRole.READER,), GOOD)
     changed = set_password(workspace, "ANN", "another horse entirely")
     assert changed.name == "ann"
     assert not fits(GOOD, changed.password_hash)
@@ -171,7 +171,7 @@ def test_a_changed_password_replaces_the_old_one(workspace):
 
 def test_a_hash_is_renewed_once_its_password_is_known(workspace, monkeypatch):
     """And only once."""
-    user = add_user(workspace, "ann", (Role.READER,), GOOD)
+    user = add_user(workspace, "ann", (UserRole.READER,), GOOD)
     dearer = Cost(n=2**5, r=1, p=1)
     monkeypatch.setattr(passwords, "COST", dearer)
     renewed = renew_hash(workspace, user, GOOD)
@@ -182,7 +182,7 @@ def test_a_hash_is_renewed_once_its_password_is_known(workspace, monkeypatch):
 
 def test_a_password_set_meanwhile_is_not_renewed_away(workspace, monkeypatch):
     """And whoever knew the old one does not pass for knowing the new one."""
-    user = add_user(workspace, "ann", (Role.READER,), GOOD)
+    user = add_user(workspace, "ann", (UserRole.READER,), GOOD)
     changed = set_password(workspace, "ann", "another horse, please")
     monkeypatch.setattr(passwords, "COST", Cost(n=2**5, r=1, p=1))
     assert renew_hash(workspace, user, GOOD) == user
@@ -194,7 +194,7 @@ def test_people_added_at_once_are_all_there(workspace):
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda n: add_user(workspace, f"user {n}", (Role.READER,), GOOD),
+                lambda n: add_user(workspace, f"user {n}", (UserRole.READER,), GOOD),
                 range(24),
             )
         )
@@ -209,12 +209,12 @@ def test_a_folder_that_cannot_be_written_says_so(workspace):
     users_path(workspace).rename(users_path(workspace).with_name("kept"))
     users_path(workspace).mkdir()
     with pytest.raises((DataError, WriteError)):
-        add_user(workspace, "ben", (Role.READER,), GOOD)
+        add_user(workspace, "ben", (UserRole.READER,), GOOD)
 
 
 def test_a_server_sees_a_change_at_its_next_question(workspace):
     """Disabling must not wait for a restart."""
-    add_user(workspace, "ann", (Role.READER,), GOOD)
+    add_user(workspace, "ann", (UserRole.READER,), GOOD)
     served = Roster(workspace)
     assert served.find("ANN").disabled is False
     disable_user(workspace, "ann")
@@ -225,7 +225,7 @@ def test_a_server_sees_a_change_at_its_next_question(workspace):
 
 def test_a_server_lets_nobody_in_on_a_file_that_broke(workspace):
     """What it used to say does not count; the error comes each time until repaired."""
-    add_user(workspace, "ann", (Role.READER,), GOOD)
+    add_user(workspace, "ann", (UserRole.READER,), GOOD)
     whole = users_path(workspace).read_bytes()
     served = Roster(workspace)
     served.users()
@@ -239,14 +239,14 @@ def test_a_server_lets_nobody_in_on_a_file_that_broke(workspace):
 
 def test_an_unchanged_file_is_not_read_again(workspace):
     """A question per request must cost nothing."""
-    add_user(workspace, "ann", (Role.READER,), GOOD)
+    add_user(workspace, "ann", (UserRole.READER,), GOOD)
     served = Roster(workspace)
     assert served.users()[0] is served.users()[0]
 
 
 def test_users_are_found_however_they_are_written(workspace):
     """As at the sign-in form."""
-    add_user(workspace, "Dr. A", (Role.READER,), GOOD)
+    add_user(workspace, "Dr. A", (UserRole.READER,), GOOD)
     users = read_users(workspace)
     assert find_user(users, "dr. a ") == users[0]
     assert find_user(users, "dr a") is None
@@ -257,6 +257,6 @@ def test_a_file_kept_elsewhere_by_a_link_is_replaced_whole(workspace, tmp_path):
     elsewhere = tmp_path / "users.yaml"
     elsewhere.write_text("version: 1\nusers: []\n", "utf-8")
     os.symlink(elsewhere, users_path(workspace))
-    add_user(workspace, "ann", (Role.READER,), GOOD)
+    add_user(workspace, "ann", (UserRole.READER,), GOOD)
     assert elsewhere.read_text("utf-8") == "version: 1\nusers: []\n"
     assert len(read_users(workspace)) == 1

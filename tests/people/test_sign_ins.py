@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from loop.core.errors import WriteError
-from loop.people.sign_ins import Result, SignIn, record_sign_in, sign_ins_path
+from loop.people.sign_ins import SignIn, SignInResult, record_sign_in, sign_ins_path
 
 
 def noon():
@@ -16,7 +16,7 @@ def noon():
 
 def test_a_line_says_when_who_from_where_and_how_it_ended(workspace):
     """And only its owner may read it."""
-    entry = SignIn(name="ann", address="1.1.1.1", result=Result.WRONG)
+    entry = SignIn(name="ann", address="1.1.1.1", result=SignInResult.WRONG)
     record_sign_in(workspace, entry, now=noon)
     path = sign_ins_path(workspace)
     assert json.loads(path.read_text("utf-8")) == {
@@ -30,7 +30,7 @@ def test_a_line_says_when_who_from_where_and_how_it_ended(workspace):
 
 def test_the_log_turns_over_at_its_limit(workspace):
     """A flood of tries does not fill the disk."""
-    entry = SignIn(name="ann", address="1.1.1.1", result=Result.WRONG)
+    entry = SignIn(name="ann", address="1.1.1.1", result=SignInResult.WRONG)
     for _ in range(30):
         record_sign_in(workspace, entry, now=noon, longest=500)
     path = sign_ins_path(workspace)
@@ -43,6 +43,6 @@ def test_the_log_turns_over_at_its_limit(workspace):
 def test_a_log_that_cannot_be_written_says_so(workspace):
     """The caller decides what that means."""
     sign_ins_path(workspace).mkdir()
-    entry = SignIn(name="ann", address="1.1.1.1", result=Result.WRONG)
+    entry = SignIn(name="ann", address="1.1.1.1", result=SignInResult.WRONG)
     with pytest.raises(WriteError, match=r"cannot write .*sign-ins\.jsonl"):
         record_sign_in(workspace, entry)

@@ -6,15 +6,15 @@ from loop.people.users import (
     GRANTS,
     PermissionRefused,
     Right,
-    Role,
     User,
+    UserRole,
     local_person,
 )
 
 
 def test_a_mere_reader_reaches_no_result():
     """Blinding: a reader who sees the model is no independent standard."""
-    reader = User(name="r", roles=(Role.READER,))
+    reader = User(name="r", roles=(UserRole.READER,))
     assert [right for right in Right if reader.may(right)] == [Right.READ]
 
 
@@ -25,25 +25,25 @@ def test_every_right_is_granted_by_some_role():
 
 def test_an_editor_may_all_that_a_reviewer_may():
     """Roles that people think of as nested are nested."""
-    assert GRANTS[Role.REVIEWER] < GRANTS[Role.EDITOR]
+    assert GRANTS[UserRole.REVIEWER] < GRANTS[UserRole.EDITOR]
 
 
 def test_who_manages_users_neither_judges_nor_revises():
     """Administration gives no say in the science."""
-    admin = User(name="a", roles=(Role.ADMIN,))
+    admin = User(name="a", roles=(UserRole.ADMIN,))
     assert not any(map(admin.may, (Right.JUDGE, Right.REVISE, Right.APPROVE)))
 
 
 def test_the_ledger_names_the_role_that_grants_the_right():
     """A reviewer who is also an approver approves as approver."""
-    user = User(name="a", roles=(Role.APPROVER, Role.REVIEWER))
+    user = User(name="a", roles=(UserRole.APPROVER, UserRole.REVIEWER))
     assert user.actor(Right.APPROVE).role == "approver"
     assert user.actor(Right.JUDGE).role == "reviewer"
 
 
 def test_refusal_says_which_role_it_takes():
     """What to do next: ask for that role."""
-    user = User(name="Dr. A", roles=(Role.READER,))
+    user = User(name="Dr. A", roles=(UserRole.READER,))
     with pytest.raises(PermissionRefused, match=r"takes the role editor, and theirs"):
         user.actor(Right.REVISE)
 
@@ -55,7 +55,7 @@ def test_the_person_at_the_machine_may_everything():
 
 def test_a_user_shows_no_hash():
     """Records end up in logs and tracebacks."""
-    user = User(name="a", roles=(Role.ADMIN,), password_hash="scrypt$secret")
+    user = User(name="a", roles=(UserRole.ADMIN,), password_hash="scrypt$secret")
     assert "secret" not in repr(user)
 
 

@@ -11,7 +11,7 @@ from loop.outputs.base import CONTRACTS, get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.contracts import can_exchange, with_contract
 from loop.prompts.frozen import frozen_blocks
-from loop.prompts.lint import Level, lint_version
+from loop.prompts.lint import LintLevel, lint_version
 from loop.prompts.render import plan_prompts
 
 SHIPPED = Workspace(bundled())
@@ -42,7 +42,7 @@ def test_every_contract_makes_a_prompt_without_lint_errors(name):
     changed = with_contract(version, name, get_contract(name).instruction)
     labels = read_taxonomy(SHIPPED.labels).extracted
     found = lint_version(changed, labels=labels)
-    assert [one for one in found if one.level is Level.ERROR] == []
+    assert [one for one in found if one.level is LintLevel.ERROR] == []
     (call,) = plan_prompts(changed, get_contract(name).schema).calls
     assert ", ".join(version.labels) in call.frame.messages[-1].content
 

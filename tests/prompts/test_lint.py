@@ -6,7 +6,7 @@ import pytest
 
 from loop.core.records import Clarification, Exemplar, Value
 from loop.prompts.frozen import frozen_blocks
-from loop.prompts.lint import MAX_SUFFIX, Level, lint_version
+from loop.prompts.lint import MAX_SUFFIX, LintLevel, lint_version
 
 LABELS = ("edema", "fracture")
 
@@ -116,7 +116,7 @@ def test_errors_come_before_warnings(first):
     """What blocks a commit stands on top."""
     version = with_guide(first, terms=("a", "a"), implies=("x",))
     levels = [found.level for found in lint_version(version, labels=LABELS)]
-    assert levels == [Level.ERROR, Level.WARNING]
+    assert levels == [LintLevel.ERROR, LintLevel.WARNING]
 
 
 def test_frozen_blocks_are_found_by_name(first):

@@ -9,7 +9,7 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import list_prompts, read_version
 from loop.prompts.history import read_history
-from loop.prompts.lint import Level, lint_version
+from loop.prompts.lint import LintLevel, lint_version
 from loop.prompts.render import plan_prompts
 
 SHIPPED = Workspace(bundled())
@@ -32,7 +32,7 @@ def test_every_shipped_version_passes_lint(ref):
     version = read_version(SHIPPED, ref)
     labels = read_taxonomy(SHIPPED.labels).extracted
     found = lint_version(version, labels=labels)
-    assert [one for one in found if one.level is Level.ERROR] == []
+    assert [one for one in found if one.level is LintLevel.ERROR] == []
 
 
 def test_the_first_extractor_is_what_a_newcomer_would_write():

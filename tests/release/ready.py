@@ -11,7 +11,7 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.release.candidate import FreezeRequest
-from loop.release.freeze import Desk, Frozen, Signing, freeze
+from loop.release.freeze import FreezeContext, Frozen, Signing, freeze
 from loop.release.keys import PublicKey, load_private, make_key
 from loop.report.release.documents import render_documents
 from tests.revise import conftest
@@ -68,7 +68,7 @@ class Ready:
         """Return where the approver works."""
         key = key or self.key
         private = load_private(self.workspace, key.keyid)
-        return Desk(
+        return FreezeContext(
             workspace=self.workspace,
             actor=actor,
             signing=(Signing(key=key, private=private, meaning="approval"),),

@@ -6,7 +6,7 @@ import numpy as np
 
 from loop.core.digests import digest_text
 from loop.core.records import Guide
-from loop.evaluate.gates import Verdict, judge_all
+from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.prompts.version import PromptVersion
 from loop.release.recompute import judge_again, shipped_digest
@@ -59,7 +59,7 @@ def evaluation(name: str, role: str) -> dict[str, Any]:
     """Return an evaluation that says what its counts say."""
     pairs = zip(VERSION.guides, COUNTS, strict=True)
     labels = [label_facts(guide, counts) for guide, counts in pairs]
-    verdict = judge_all(Verdict(one["gate"]["verdict"]) for one in labels)
+    verdict = judge_all(GateVerdict(one["gate"]["verdict"]) for one in labels)
     counts = np.array(COUNTS)
     limits = {"low": 0.9, "high": 1.0, "labels": int(effective_labels(counts))}
     macro, micro = float(average_f1(counts)), float(micro_f1(counts))

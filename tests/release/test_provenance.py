@@ -1,7 +1,7 @@
 """A release says how many versions were tried, and never corrects by none of them."""
 
 from loop.evaluate.selection import Selection
-from loop.evaluate.tried import Attempt, Standing, Tried
+from loop.evaluate.tried import Attempt, Tried, WordingStatus
 from loop.release.provenance import selection_facts
 from loop.stats.optimism import Optimism
 
@@ -10,7 +10,7 @@ def selected(*unscored: str, rescored: int) -> Selection:
     """Return a selection of which some versions are known by the ledger alone."""
     refs = [f"tiny@v{number}" for number in range(len(unscored) + rescored)]
     attempts = tuple(
-        Attempt(digest=ref, ref=ref, standing=Standing.COMMITTED, run=None)
+        Attempt(digest=ref, ref=ref, standing=WordingStatus.COMMITTED, run=None)
         for ref in refs
     )
     alone = "nothing was selected: one version" if rescored == 1 else ""

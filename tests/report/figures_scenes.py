@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 from loop.evaluate.history import VersionScore
 from loop.evaluate.lineage import Edge, Lineage, Node
-from loop.evaluate.tried import Standing
+from loop.evaluate.tried import WordingStatus
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,7 +33,7 @@ def score(number, **others):
         "who": "Dr A. Example",
         "why": "a reason",
         "verdicts": 1,
-        "status": Standing.COMMITTED,
+        "status": WordingStatus.COMMITTED,
         "run": "r",
         "macro_f1": number / 100 + 0.3,
         "low": number / 100 + 0.25,
@@ -56,13 +56,13 @@ def lineage(versions, drafts=(), aliases=None, far=()):
         for place, parent in enumerate(drafts):
             if parent == number:
                 ref = f"m@draft:d{place}"
-                status = Standing.DRAFT if place % 2 else Standing.REJECTED
+                status = WordingStatus.DRAFT if place % 2 else WordingStatus.REJECTED
                 nodes.append(node(ref, 0, status=status))
                 edges.append(Edge(f"m@v{number}", ref))
     return Lineage(prompt="m", nodes=tuple(nodes), edges=tuple(edges))
 
 
-def node(ref, number, *, aliases=None, status=Standing.COMMITTED, why="a reason"):
+def node(ref, number, *, aliases=None, status=WordingStatus.COMMITTED, why="a reason"):
     """Return one node."""
     return Node(
         ref=ref,

@@ -6,7 +6,7 @@ import pytest
 
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.selection import LIMITS, Selection
-from loop.evaluate.tried import Attempt, Standing, Tried
+from loop.evaluate.tried import Attempt, Tried, WordingStatus
 from loop.report.data import evaluation_data
 from loop.report.evaluation_html import render_html
 from loop.report.evaluation_selection import (
@@ -21,7 +21,7 @@ from tests.evaluate.scenes import inputs, random_run
 SCORE = Optimism(3, 0.95, 0.93, 0.91, 0.96, 300, 500)
 
 
-def attempt(number, standing=Standing.COMMITTED):
+def attempt(number, standing=WordingStatus.COMMITTED):
     """Return one attempt that only the ledger knows."""
     ref = f"made@v{number}"
     return Attempt(digest=str(number), ref=ref, standing=standing, run=None)
@@ -31,7 +31,7 @@ def chosen(count=3, *, score=SCORE, rescored=None, **tried):
     """Return a selection among `count` versions, the last one rejected."""
     attempts = [attempt(number) for number in range(1, count)]
     attempts.append(
-        attempt(count, Standing.REJECTED if count > 1 else Standing.COMMITTED)
+        attempt(count, WordingStatus.REJECTED if count > 1 else WordingStatus.COMMITTED)
     )
     fields = {"elsewhere": 0, "attempts": tuple(attempts), **tried}
     return Selection(

@@ -5,10 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from loop.evaluate.evaluation import evaluate_inputs
-from loop.evaluate.gates import Verdict
-from loop.evaluate.tried import Standing
-from loop.report.figures.forest import forest_svg
+from loop.evaluate.tried import WordingStatus
 from loop.report.figures.heatmap import STRONGEST, kappa_heatmap
 from loop.report.figures.lineage import lineage_svg
 from loop.report.figures.palette import (
@@ -17,22 +14,14 @@ from loop.report.figures.palette import (
     LIGHT,
     TEXT,
     ink,
-    palette_css,
 )
 from loop.report.figures.svg import SMALL, cut, text_width
 from loop.report.figures.versions import version_chart
 from loop.stats.agreement import PairAgreement
 from loop.stats.intervals import Estimate
-from tests.evaluate.scenes import inputs, random_run, reference
 from tests.report.figures_scenes import SVG, lineage, node, parsed, score, words
 
 NASTY = '"><script>alert(1)</script>&\x1b[31m\u202e\x00'
-
-
-@pytest.fixture(scope="module")
-def evaluation():
-    """Return one evaluation."""
-    return evaluate_inputs(inputs(*random_run(120)), resamples=20)
 
 
 def pair(first, second, kappa):
@@ -40,12 +29,11 @@ def pair(first, second, kappa):
     return PairAgreement(first, second, Estimate(kappa, None, None), 50)
 
 
-def every_figure(evaluation):
+def every_figure():
     """Return one of each figure."""
     return (
         version_chart([score(n) for n in range(1, 8)]),
         lineage_svg(lineage(5, drafts=(1, 1, 3), aliases={5: ("production",)})),
-        forest_svg(evaluation),
         kappa_heatmap(["A", "B", "C"], [pair(0, 1, 0.5), pair(0, 2, None)]),
     )
 
@@ -90,37 +78,33 @@ def test_contrast_is_that_of_the_standard():
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
 
 
-def test_every_colour_is_a_property_with_a_value_to_fall_back_on(evaluation):
+def test_every_colour_is_a_property_with_a_value_to_fall_back_on():
     """A page gives its own colours, light or dark; without them figures still show."""
-    for figure in every_figure(evaluation):
+    for figure in every_figure():
         parsed(figure)
         used = re.findall(r'(?:fill|stroke)="([^"]+)"', figure)
         assert used
         for colour in set(used) - {"none", "transparent"}:
             assert re.fullmatch(r"var\(--[a-z]+,#[0-9a-f]{6}\)", colour)
-    css = palette_css()
-    assert "--pass:" in css and ".dark{" in css
     assert set(LIGHT) == set(DARK)
     assert ink("pass").startswith("var(--pass,")
 
 
-def test_nothing_runs_and_nothing_is_loaded(evaluation):
+def test_nothing_runs_and_nothing_is_loaded():
     """A figure is data: no script, no link, no font from elsewhere, no id to clash."""
-    for figure in every_figure(evaluation):
+    for figure in every_figure():
         assert not re.search(r"<script|href|url\(|@import|\son\w+=|\sid=", figure)
         sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)"', figure)]
         assert min(sizes) >= SMALL == 11
 
 
-def test_hostile_names_are_text(evaluation):
+def test_hostile_names_are_text():
     """Names from files reach the page as words, without control characters."""
-    bad = replace(evaluation.labels[0], name=NASTY)
     graph = lineage(2, aliases={1: (NASTY,)})
     graph = replace(
         graph, prompt=NASTY, nodes=(node(NASTY, 1, why=NASTY), *graph.nodes)
     )
     for figure in (
-        forest_svg(replace(evaluation, labels=(bad,))),
         version_chart([score(1, ref=NASTY)]),
         lineage_svg(graph),
         kappa_heatmap([NASTY, "B"], [pair(0, 1, 0.5)]),
@@ -158,9 +142,13 @@ def test_a_version_without_a_score_keeps_its_place_and_breaks_the_line():
     assert "\N{EN DASH}" in words(root)
 
 
-def test_what_cannot_be_compared_is_hollow_and_said(evaluation):
+def test_what_cannot_be_compared_is_hollow_and_said():
     """Another reference or a draft: outside the line, and in the description."""
-    rows = [score(1), score(2, comparable=False), score(0, status=Standing.REJECTED)]
+    rows = [
+        score(1),
+        score(2, comparable=False),
+        score(0, status=WordingStatus.REJECTED),
+    ]
     figure = version_chart(rows)
     root = parsed(figure)
     points = [one for one in root.iter(f"{SVG}circle") if one.get("class") == "point"]
@@ -217,40 +205,11 @@ def test_a_revision_of_an_older_version_is_a_curve():
     assert not re.search(r'd="M[\d.]+ [\d.]+C', lineage_svg(lineage(4)))
 
 
-def test_every_label_has_a_row_with_a_sign_of_its_verdict(evaluation):
-    """Shape, words and numbers say the same as the colour."""
-    root = parsed(forest_svg(evaluation))
-    rows = list(root.iter(f"{SVG}g"))
-    assert len(rows) == len(evaluation.labels)
-    for row, result in zip(rows, evaluation.labels, strict=True):
-        title = row.find(f"{SVG}title").text
-        assert result.name in title and title.endswith(result.gate.verdict.value)
-        shapes = {
-            Verdict.PASS: "circle",
-            Verdict.FAIL: "rect",
-            Verdict.INSUFFICIENT: "path",
-        }
-        assert row.find(f"{SVG}{shapes[result.gate.verdict]}") is not None
-
-
-def test_a_higher_accuracy_lies_further_right(evaluation):
-    """Marks are in the order of their numbers, as far as the axis reaches."""
-    root = parsed(forest_svg(evaluation))
-    found = []
-    for row, result in zip(root.iter(f"{SVG}g"), evaluation.labels, strict=True):
-        whisker = row.find(f"{SVG}line")
-        found.append((result.accuracy.high, float(whisker.get("x2"))))
-    found.sort()
-    assert [x for _, x in found] == sorted(x for _, x in found)
-
-
 def test_nothing_to_show_is_a_figure_too():
     """An empty page says so instead of failing."""
-    empty = evaluate_inputs(inputs([], reference({})), resamples=20)
     for figure in (
         version_chart([]),
         lineage_svg(lineage(0)),
-        forest_svg(empty),
         kappa_heatmap([], []),
     ):
         parsed(figure)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loop.evaluate.matrix.records import Standing
+from loop.evaluate.matrix.records import EngineRank
 from loop.evaluate.pairs import Answer
 from loop.report.matrix.data import matrix_data
 from loop.report.matrix.html import render_matrix_html
@@ -84,7 +84,7 @@ def test_json_tells_counts_standings_and_failures(matrix):
     assert failed["failure"] == "=cmd() | no server"
     assert failed["run"] is None and first["failure"] is None
     column = matrix.columns[0]
-    assert first["standings"]["best"] == matrix.count(column, Standing.BEST) == 20
+    assert first["standings"]["best"] == matrix.count(column, EngineRank.BEST) == 20
     assert sum(first["gates"].values()) == 21
     cells = data["labels"][0]["cells"]
     assert cells[2] is None

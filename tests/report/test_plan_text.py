@@ -7,7 +7,7 @@ import json
 import pytest
 
 from loop.evaluate.needs import Counted, plan_labels
-from loop.evaluate.plan import Plan, plan_levels
+from loop.evaluate.plan import SampleSizePlan, plan_levels
 from loop.evaluate.protocol import Protocol
 from loop.report.plan_text import (
     POINT_RULE,
@@ -29,7 +29,7 @@ def plan(*labels, protocol=LOWER, run="r", candidates=(0.99, 0.98, 0.97), family
     """Return a plan of made-up labels."""
     levels = plan_levels(protocol, family, candidates)
     goal = next(level.goal for level in levels if level.used)
-    return Plan(
+    return SampleSizePlan(
         cohort="dev",
         cohort_digest="c" * 64,
         cases=300,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from loop.core.records import Mark, Value
-from loop.evaluate.failures import Failure, Failures, Kind
+from loop.evaluate.failures import Failure, FailureKind, Failures
 from loop.evaluate.history import VersionScore
-from loop.evaluate.tried import Standing
+from loop.evaluate.tried import WordingStatus
 from loop.labels.agreement import measure_agreement
 from loop.labels.ballots import Votes
 from loop.labels.taxonomy import read_taxonomy
@@ -24,7 +24,7 @@ SCORE = VersionScore(
     who="@Dr A",
     why='=HYPERLINK("http://evil.example")',
     verdicts=3,
-    status=Standing.COMMITTED,
+    status=WordingStatus.COMMITTED,
 )
 
 
@@ -51,7 +51,7 @@ def test_failures_name_places_and_no_text():
     failure = Failure(
         case_id="+1",
         label="edema",
-        kind=Kind.FALSE_POSITIVE,
+        kind=FailureKind.FALSE_POSITIVE,
         predicted=Value.PRESENT,
         reference=Mark.ABSENT,
         spans=((3, 9), (12, 20)),

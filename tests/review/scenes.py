@@ -10,14 +10,14 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
-from loop.review.record import Circumstances
+from loop.review.record import VerdictContext
 from loop.review.verdict import Judgement, Verdict
 
 WHEN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 EDITOR = Actor(name="Dr E. Example")
 ANN = "Dr A. Example"
 BEN = "Dr B. Example"
-MADE_ON = Circumstances(cohort="dev", prompt="tiny@v1", source="", run="run-1")
+MADE_ON = VerdictContext(cohort="dev", prompt="tiny@v1", source="", run="run-1")
 
 
 def clock(start=WHEN):

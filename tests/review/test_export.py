@@ -11,7 +11,7 @@ from loop.core.records import Clarification, Exemplar, Value
 from loop.review.export import verdicts_file, verdicts_table
 from loop.review.files import read_verdicts
 from loop.review.kept import KeptVerdict, VerdictState
-from loop.review.record import Circumstances
+from loop.review.record import VerdictContext
 from loop.review.verdict import Context, Edits, Judgement, Severity, Verdict
 from tests.review.scenes import MADE_ON, verdict
 
@@ -140,7 +140,7 @@ def test_what_all_verdicts_share_stands_at_the_top(tmp_path):
     """So that `revise` and `verdict add` need not be told."""
     file = back(tmp_path, verdicts_file(keep(verdict())), "v.yaml")
     assert (file.cohort, file.prompt, file.run) == ("dev", "tiny@v1", "run-1")
-    other = Circumstances("dev", "tiny@v2", "", "run-2")
+    other = VerdictContext("dev", "tiny@v2", "", "run-2")
     both = [*keep(verdict()), *keep(verdict("b"), made_on=other)]
     file = back(tmp_path, verdicts_file(both), "v.yaml")
     assert (file.cohort, file.prompt, file.run) == ("dev", "", "")

@@ -3,7 +3,7 @@
 import pytest
 
 from loop.core.errors import DataError
-from loop.review.intake import Occasion, take_file
+from loop.review.intake import ImportDefaults, take_file
 from loop.review.kept import read_kept
 from loop.run.store import open_store
 from loop.run.task import run_prompt
@@ -27,7 +27,7 @@ def take(place, tmp_path, text, **occasion):
     path = tmp_path / "round1.yaml"
     path.write_text(text)
     with open_store(place) as store:
-        taken = take_file(place, store, path, Occasion("Ann", **occasion))
+        taken = take_file(place, store, path, ImportDefaults("Ann", **occasion))
         return taken, read_kept(store, place, taken.cohort)
 
 

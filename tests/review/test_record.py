@@ -10,7 +10,7 @@ from loop.core.ledger import Actor
 from loop.core.records import Clarification, Exemplar, Value
 from loop.review.record import (
     Anchor,
-    Circumstances,
+    VerdictContext,
     load_verdicts,
     read_anchors,
     save_verdicts,
@@ -21,7 +21,7 @@ from loop.run import store as runs
 from loop.run.store import open_store
 
 WHEN = datetime(2026, 1, 5, tzinfo=UTC)
-MADE_ON = Circumstances(cohort="dev", prompt="extractor@v1", source="round1.yaml")
+MADE_ON = VerdictContext(cohort="dev", prompt="extractor@v1", source="round1.yaml")
 
 
 def pin(case_id, value=None):
@@ -114,7 +114,7 @@ def test_a_row_of_before_keeps_its_meaning_and_its_id(workspace):
         "case_ids": ["a"],
         "reviewer": "Dr A. Example",
     }
-    row = runs.Verdict("dev:x", "2026-01-05T09:00:00Z", "", {"verdict": said})
+    row = runs.StoredVerdict("dev:x", "2026-01-05T09:00:00Z", "", {"verdict": said})
     with open_store(workspace) as store:
         store.add_verdicts([row])
         (loaded,) = load_verdicts(store, "dev", ["x"])
@@ -124,7 +124,8 @@ def test_a_row_of_before_keeps_its_meaning_and_its_id(workspace):
 
 def test_a_verdict_changed_in_the_store_is_an_error(workspace):
     """Not a verdict without cases."""
-    row = runs.Verdict("dev:x", "2026-01-05T09:00:00Z", "", {"verdict": {"label": 1}})
+    payload = {"verdict": {"label": 1}}
+    row = runs.StoredVerdict("dev:x", "2026-01-05T09:00:00Z", "", payload)
     with open_store(workspace) as store:
         store.add_verdicts([row])
         with pytest.raises(StoreError, match=r"dev:x cannot be read.*backup"):

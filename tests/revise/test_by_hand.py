@@ -6,8 +6,8 @@ import pytest
 
 from loop.core.errors import OverlapError
 from loop.prompts.catalog import write_version
-from loop.revise.check import Progress
-from loop.revise.revision import Request, revise
+from loop.revise.check import TargetOutcome
+from loop.revise.revision import RevisionRequest, revise
 
 FLUID = """
 judgement: guideline_ambiguous
@@ -18,7 +18,7 @@ verdicts:
 
 def keep(setting):
     """Run one round that stops before the commit and return it."""
-    request = Request(
+    request = RevisionRequest(
         prompt="tiny",
         cohort="dev",
         verdicts=setting.verdicts(FLUID),
@@ -34,7 +34,7 @@ def test_a_kept_draft_can_be_edited_by_hand_and_committed(setting):
     assert not kept.objections
     edited = replace(kept.draft, system="Read it with care.\n", draft="edited")
     write_version(setting.workspace, edited)
-    request = Request(prompt="tiny@draft:edited", cohort="dev", why="more care")
+    request = RevisionRequest(prompt="tiny@draft:edited", cohort="dev", why="more care")
     revision = revise(setting.workspace, request, setting.editor)
     assert revision.version.system == "Read it with care.\n"
     assert revision.version.verdicts == kept.draft.verdicts
@@ -48,10 +48,10 @@ def test_the_cases_of_a_kept_draft_count_when_it_is_edited(setting):
         kept.draft, guides=setting.tiny.guides, system="Read well.\n", draft="spoiled"
     )
     write_version(setting.workspace, spoiled)
-    request = Request(prompt="tiny@draft:spoiled", cohort="dev", why="less")
+    request = RevisionRequest(prompt="tiny@draft:spoiled", cohort="dev", why="less")
     revision = revise(setting.workspace, request, setting.editor)
     assert revision.version is None
-    assert revision.check.count(Progress.UNCHANGED) == 2
+    assert revision.check.count(TargetOutcome.UNCHANGED) == 2
     assert any("f0 pleural_effusion" in one for one in revision.objections)
 
 
@@ -66,7 +66,7 @@ def test_verdicts_that_are_not_kept_here_are_named(setting):
         verdicts=("0123456789ab",),
     )
     write_version(setting.workspace, draft)
-    request = Request(prompt="tiny@draft:foreign", cohort="dev")
+    request = RevisionRequest(prompt="tiny@draft:foreign", cohort="dev")
     revision = revise(setting.workspace, request, setting.editor)
     assert any("0123456789ab" in note for note in revision.notes)
 
@@ -85,7 +85,9 @@ def test_text_of_a_holdout_case_is_refused_in_a_hand_edited_draft(setting, place
     )
     write_version(setting.workspace, replace(kept.draft, draft="edited", **change))
     before = setting.state()
-    request = Request(prompt="tiny@draft:edited", cohort="dev", override="anyway")
+    request = RevisionRequest(
+        prompt="tiny@draft:edited", cohort="dev", override="anyway"
+    )
     with pytest.raises(OverlapError, match=r"h1 of cohort held.*your own words"):
         revise(setting.workspace, request, setting.editor)
     assert setting.state() == before

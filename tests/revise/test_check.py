@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from loop.core.records import Status, Value
-from loop.evaluate.pairs import Answer, Pairs
+from loop.evaluate.pairs import AlignedPairs, Answer
 from loop.review.record import Anchor
 from loop.review.verdict import Judgement, Verdict
-from loop.revise.check import Progress, check_draft, judge_progress, summarise
-from loop.revise.shares import Basis, Measured, Rule
+from loop.revise.check import TargetOutcome, check_draft, judge_progress, summarise
+from loop.revise.shares import NonInferiorityRule, PairedAnswers, ShareCriterion
 
-RULE = Rule(accuracy=0.02, sensitivity=0.05, confidence=0.95, max_unanswered=0.01)
+RULE = NonInferiorityRule(
+    accuracy=0.02, sensitivity=0.05, confidence=0.95, max_unanswered=0.01
+)
 P, A, U = Answer.PRESENT, Answer.ABSENT, Answer.UNCERTAIN
 FAILED = Answer.FAILED
 
@@ -20,7 +22,7 @@ FAILED = Answer.FAILED
 def pairs(reference, predicted):
     """Return the pairs of one label."""
     size = len(reference)
-    return Pairs(
+    return AlignedPairs(
         case_ids=tuple(f"c{n}" for n in range(size)),
         labels=("edema",),
         reference=np.array(reference, dtype=np.int8).reshape(size, 1),
@@ -38,24 +40,24 @@ def check(reference, before, after, targets=("c0",), anchors=()):
         case_ids=targets,
         comment="general",
     )
-    measured = Measured(pairs(reference, before), pairs(reference, after))
+    measured = PairedAnswers(pairs(reference, before), pairs(reference, after))
     return check_draft(measured, [verdict], anchors, RULE)
 
 
 @pytest.mark.parametrize(
     ("expected", "before", "after", "progress"),
     [
-        (P, A, P, Progress.FIXED),
-        (P, A, U, Progress.IMPROVED),
-        (P, U, A, Progress.WORSE),
-        (P, A, A, Progress.UNCHANGED),
-        (P, P, P, Progress.ALREADY_RIGHT),
-        (P, P, U, Progress.WORSE),
-        (A, Answer.UNPARSED, U, Progress.IMPROVED),
-        (U, P, U, Progress.FIXED),
-        (None, A, P, Progress.UNDECIDED),
-        (P, P, FAILED, Progress.UNANSWERED),
-        (P, FAILED, P, Progress.UNANSWERED),
+        (P, A, P, TargetOutcome.FIXED),
+        (P, A, U, TargetOutcome.IMPROVED),
+        (P, U, A, TargetOutcome.WORSE),
+        (P, A, A, TargetOutcome.UNCHANGED),
+        (P, P, P, TargetOutcome.ALREADY_RIGHT),
+        (P, P, U, TargetOutcome.WORSE),
+        (A, Answer.UNPARSED, U, TargetOutcome.IMPROVED),
+        (U, P, U, TargetOutcome.FIXED),
+        (None, A, P, TargetOutcome.UNDECIDED),
+        (P, P, FAILED, TargetOutcome.UNANSWERED),
+        (P, FAILED, P, TargetOutcome.UNANSWERED),
     ],
 )
 def test_progress_is_measured_towards_what_is_right(expected, before, after, progress):
@@ -71,9 +73,9 @@ def test_the_clinicians_value_goes_before_the_reference():
         case_ids=("c0",),
         correct_value=Value.UNCERTAIN,
     )
-    measured = Measured(pairs([1], [P]), pairs([1], [U]))
+    measured = PairedAnswers(pairs([1], [P]), pairs([1], [U]))
     (target,) = check_draft(measured, [verdict], (), RULE).targets
-    assert target.progress is Progress.FIXED
+    assert target.progress is TargetOutcome.FIXED
 
 
 def test_hedging_a_right_answer_counts_as_losing_it():
@@ -86,8 +88,8 @@ def test_hedging_a_right_answer_counts_as_losing_it():
 def test_too_few_cases_for_the_margin_are_judged_by_counts():
     """With 3 cases no limit could ever pass: the point rule applies and is marked."""
     result = check([1, 1, 1], [A, P, P], [P, P, P])
-    assert result.labels[0].accuracy.basis is Basis.COUNTS
-    assert result.labels[0].sensitivity.basis is Basis.COUNTS
+    assert result.labels[0].accuracy.basis is ShareCriterion.COUNTS
+    assert result.labels[0].sensitivity.basis is ShareCriterion.COUNTS
     assert result.passed
     assert summarise(result)["judged_by_counts"] == {
         "accuracy": ["edema"],
@@ -101,7 +103,7 @@ def test_with_enough_cases_the_margin_decides(lost, passed):
     before = [A] + [P] * 299
     after = [P] + [A] * lost + [P] * (299 - lost)
     result = check([1] * 300, before, after)
-    assert result.labels[0].accuracy.basis is Basis.MARGIN
+    assert result.labels[0].accuracy.basis is ShareCriterion.MARGIN
     assert result.passed is passed
     if lost == 3:
         assert result.labels[0].accuracy.bound == pytest.approx(-0.0218, abs=5e-5)
@@ -142,7 +144,7 @@ def test_lost_sensitivity_blocks_where_accuracy_hides_it():
     result = check(truth, before, after, targets=("c60",))
     (label,) = result.labels
     assert label.accuracy.passed
-    assert label.sensitivity.basis is Basis.MARGIN
+    assert label.sensitivity.basis is ShareCriterion.MARGIN
     assert label.sensitivity.difference == (4, 0, 60)
     assert any("lost 4, gained 0 of 60, sensitivity" in one for one in result.reasons)
 
@@ -153,7 +155,7 @@ def test_few_positives_are_judged_by_counts():
     before = [P] * 10 + [P] * 5 + [A] * 485
     lost = check(truth, before, [A] + [P] * 9 + [A] * 490, targets=("c10",))
     assert lost.labels[0].accuracy.passed
-    assert lost.labels[0].sensitivity.basis is Basis.COUNTS
+    assert lost.labels[0].sensitivity.basis is ShareCriterion.COUNTS
     assert not lost.passed
     swapped = [A, *before[1:]]
     assert check(truth, swapped, [P, A, *[P] * 8, *[A] * 490], ("c0",)).passed
@@ -162,7 +164,7 @@ def test_few_positives_are_judged_by_counts():
 def test_a_label_without_cases_is_not_judged_and_says_so():
     """Nothing measured is not the same as nothing lost."""
     result = check([-3, -3], [P, P], [A, A], targets=())
-    assert result.labels[0].accuracy.basis is Basis.NOTHING
+    assert result.labels[0].accuracy.basis is ShareCriterion.NOTHING
     assert summarise(result)["not_judged"] == {
         "accuracy": ["edema"],
         "sensitivity": ["edema"],
@@ -173,7 +175,7 @@ def test_a_failed_answer_is_no_wrong_answer():
     """An engine that was down says nothing of the wording, before or after."""
     result = check([1, 1, 1], [A, P, FAILED], [P, FAILED, P])
     assert result.labels[0].accuracy.difference == (0, 1, 1)
-    assert result.targets[0].progress is Progress.FIXED
+    assert result.targets[0].progress is TargetOutcome.FIXED
 
 
 def test_too_many_unanswered_cases_stand_against_a_commit():
@@ -229,11 +231,11 @@ def test_an_anchor_the_engine_failed_on_is_not_taken_as_held():
 def test_a_targeted_case_that_is_gone_is_named():
     """Verdicts outlive the cohort they were made on."""
     result = check([1, 1], [A, P], [P, P], targets=("c0", "z9"))
-    assert result.targets[1].progress is Progress.GONE
+    assert result.targets[1].progress is TargetOutcome.GONE
 
 
 def test_two_references_are_refused():
     """A difference between two standards is no difference between two prompts."""
-    measured = Measured(pairs([1], [P]), pairs([0], [P]))
+    measured = PairedAnswers(pairs([1], [P]), pairs([0], [P]))
     with pytest.raises(ValueError, match="same reference"):
         check_draft(measured, [], (), RULE)

@@ -8,9 +8,9 @@ from loop.core.errors import ConflictError, DataError
 from loop.prompts.catalog import write_version
 from loop.revise.begin import correct_reference_from
 from loop.revise.beside import beside
-from loop.revise.check import Progress
-from loop.revise.checked import read_check, recall_check
-from loop.revise.checking import Examination, Side
+from loop.revise.check import TargetOutcome
+from loop.revise.checked import recall_check
+from loop.revise.checking import CheckSide, Examination
 from loop.revise.edit import GuideEdit, edit_draft, guide_text
 from tests.revise.stepping import FLUID, WRONG, begin, check, overtake
 
@@ -26,6 +26,12 @@ def stale(setting, store, draft, engine=""):
     return recall_check(setting.workspace, store, draft.ref, engine).stale
 
 
+def holds(setting, store, draft):
+    """Return the check of `draft` if there is one that is not stale."""
+    found = recall_check(setting.workspace, store, draft.ref)
+    return found.checked if found and not found.stale else None
+
+
 def test_a_check_lists_what_was_fixed_and_leaves_the_ledger_alone(
     setting, store, draft
 ):
@@ -33,7 +39,7 @@ def test_a_check_lists_what_was_fixed_and_leaves_the_ledger_alone(
     before = setting.workspace.ledger.read_bytes()
     checked = check(setting, store, draft)
     assert checked.passed
-    assert checked.check.count(Progress.FIXED) == 2
+    assert checked.check.count(TargetOutcome.FIXED) == 2
     fixed = [one for one in checked.changes.fixed if one.label == "pleural_effusion"]
     assert [tuple(one) for one in fixed] == [
         (f"f{n}", "pleural_effusion", "present", "absent", "present") for n in range(4)
@@ -45,9 +51,9 @@ def test_a_check_lists_what_was_fixed_and_leaves_the_ledger_alone(
 
 def test_a_reload_finds_the_check_as_it_was(setting, store, draft):
     """It is kept beside the draft, whose digest does not change."""
-    assert read_check(setting.workspace, store, draft.ref) is None
+    assert not holds(setting, store, draft)
     checked = check(setting, store, draft)
-    assert read_check(setting.workspace, store, draft.ref) == checked
+    assert holds(setting, store, draft) == checked
 
 
 def test_another_engine_makes_a_check_stale(setting, store, draft):
@@ -63,7 +69,7 @@ def test_another_reference_makes_a_check_stale(setting, store, draft):
     check(setting, store, draft)
     correct_reference_from(setting.workspace, store, "dev", (WRONG.id,), setting.editor)
     assert "dev:ref2 is the newest" in stale(setting, store, draft)[0]
-    assert read_check(setting.workspace, store, draft.ref) is None
+    assert not holds(setting, store, draft)
 
 
 def test_another_protocol_makes_a_check_stale(setting, store, draft):
@@ -124,7 +130,7 @@ def test_progress_says_which_run_it_is(setting, store, draft):
         return track
 
     check(setting, store, draft, Examination(watch=watch))
-    assert seen == [Side.PARENT] * 25 + [Side.DRAFT] * 25
+    assert seen == [CheckSide.PARENT] * 25 + [CheckSide.DRAFT] * 25
 
 
 def test_a_check_that_was_interrupted_goes_on_with_its_runs(setting, store, draft):
@@ -133,7 +139,7 @@ def test_a_check_that_was_interrupted_goes_on_with_its_runs(setting, store, draf
     def watch(side):
         def track(items):
             for number, item in enumerate(items):
-                if side is Side.DRAFT and number == 10:
+                if side is CheckSide.DRAFT and number == 10:
                     raise KeyboardInterrupt
                 yield item
 
@@ -142,7 +148,7 @@ def test_a_check_that_was_interrupted_goes_on_with_its_runs(setting, store, draf
     with pytest.raises(KeyboardInterrupt):
         check(setting, store, draft, Examination(watch=watch))
     (begun,) = [run.id for run in store.find_runs("finished IS NULL")]
-    assert read_check(setting.workspace, store, draft.ref) is None
+    assert not holds(setting, store, draft)
     assert check(setting, store, draft).runs[1] == begun
 
 
@@ -154,13 +160,13 @@ def test_a_draft_edited_while_it_is_checked_is_not_taken_for_the_other(
     edit = GuideEdit(label=guide.label, text=guide_text(guide))
 
     def watch(side):
-        if side is Side.PARENT:
+        if side is CheckSide.PARENT:
             edit_draft(setting.workspace, draft.ref, (edit,), setting.editor)
         return iter
 
     with pytest.raises(ConflictError, match="edited while it was checked"):
         check(setting, store, draft, Examination(watch=watch))
-    assert read_check(setting.workspace, store, draft.ref) is None
+    assert not holds(setting, store, draft)
 
 
 def test_lint_errors_stop_before_anything_is_run(setting, store):
@@ -171,7 +177,7 @@ def test_lint_errors_stop_before_anything_is_run(setting, store):
     assert (checked.check, checked.runs) == (None, ())
     assert checked.objections == ("lint found errors",)
     assert store.find_runs() == []
-    assert read_check(setting.workspace, store, draft.ref) == checked
+    assert holds(setting, store, draft) == checked
 
 
 def test_an_unchanged_draft_is_not_checked(setting, store):

@@ -10,7 +10,7 @@ from loop.outputs.base import get_contract
 from loop.outputs.label_values import LabelValues
 from loop.prompts.catalog import latest_version, read_version, write_version
 from loop.prompts.frozen import frozen_blocks
-from loop.revise.revision import Request, revise
+from loop.revise.revision import RevisionRequest, revise
 
 FLUID = """
 judgement: guideline_ambiguous
@@ -42,7 +42,7 @@ def marked(setting):
 
 def request(**changes):
     """Return a round that asks for the contract findings."""
-    return Request(
+    return RevisionRequest(
         **({"prompt": "tiny", "cohort": "dev", "contract": "findings"} | changes)
     )
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from loop.core.records import Clarification, Exemplar, Value
-from loop.labels.cohort import Role, read_cohort, texts_path
-from loop.review.copied import LONG_RUN, Wording, find_copies
+from loop.labels.cohort import CohortRole, read_cohort, texts_path
+from loop.review.copied import LONG_RUN, NewWording, find_copies
 from loop.revise.copies import (
     check_copies,
     new_wording,
@@ -21,7 +21,7 @@ ZH = ("z1", "两肺纹理增粗,右侧肋膈角变钝,考虑少量胸腔积液�
 
 def copies(text, run, case=CASE):
     """Return whether `text` counts as copied from the case."""
-    return bool(find_copies([Wording("here", text)], [case], run, "dev"))
+    return bool(find_copies([NewWording("here", text)], [case], run, "dev"))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_chinese_character_counts_as_half_a_word():
 def test_a_copy_names_place_and_case_but_not_the_text():
     """The report of a copy must not be one."""
     (copy,) = find_copies(
-        [Wording("verdict 1, term", CASE[1])], [CASE], LONG_RUN, "dev"
+        [NewWording("verdict 1, term", CASE[1])], [CASE], LONG_RUN, "dev"
     )
     assert copy == ("verdict 1, term", "dev", "c1", LONG_RUN)
 
@@ -106,7 +106,7 @@ def test_a_cohort_without_texts_is_named_not_passed_over(setting):
     cohort = read_cohort(setting.workspace, "dev")
     wording = new(setting, definition=COPIED)
     assert check_copies(setting.workspace, wording, cohort).skipped == (
-        ("held", Role.HOLDOUT),
+        ("held", CohortRole.HOLDOUT),
     )
     short = new(setting, terms=("big heart",))
     assert check_copies(setting.workspace, short, cohort).skipped == ()

@@ -17,7 +17,7 @@ from loop.prompts.catalog import (
 )
 from loop.revise.begin import correct_reference_from
 from loop.revise.beside import beside
-from loop.revise.decide import Decision, commit_checked, discard_draft, keep_draft
+from loop.revise.decide import CommitDecision, commit_checked, discard_draft, keep_draft
 from loop.revise.drafts import list_open_drafts
 from loop.run.store import open_store
 from tests.revise.stepping import (
@@ -47,7 +47,12 @@ def draft(setting, store):
 def commit(setting, store, draft, why="bases were missed", override=""):
     """Commit a draft as another person than the one who began it."""
     return commit_checked(
-        setting.workspace, store, draft.ref, OTHER, Decision(why, override), now=now
+        setting.workspace,
+        store,
+        draft.ref,
+        OTHER,
+        CommitDecision(why, override),
+        now=now,
     )
 
 
@@ -233,7 +238,7 @@ def commit_and_report(setting, ref, start, results):
         start.wait()
         try:
             done = commit_checked(
-                setting.workspace, store, ref, OTHER, Decision("now"), now=now
+                setting.workspace, store, ref, OTHER, CommitDecision("now"), now=now
             )
             results.put((ref, done.ref))
         except ConflictError as error:

@@ -8,9 +8,9 @@ import pytest
 from loop.core.errors import WriteError
 from loop.prompts.catalog import write_version
 from loop.prompts.version import CallPlan
-from loop.revise.beside import About, Origin, beside, write_draft
+from loop.revise.beside import DraftMetadata, DraftOrigin, beside, write_draft
 from loop.revise.drafted import show_draft
-from loop.revise.drafts import Standing, list_open_drafts
+from loop.revise.drafts import DraftCheckStatus, list_open_drafts
 from loop.revise.edit import GuideEdit, edit_draft, guide_text
 from loop.revise.shown import render_shown
 from tests.revise.conftest import TINY
@@ -31,14 +31,14 @@ def test_a_draft_tells_where_it_stands(setting, store):
     check(setting, store, failed)
     found = listed(setting, store)
     assert [found[one.ref].checked for one in (passed, failed, by_hand)] == [
-        Standing.PASSED,
-        Standing.OBJECTIONS,
-        Standing.NEVER,
+        DraftCheckStatus.PASSED,
+        DraftCheckStatus.OBJECTIONS,
+        DraftCheckStatus.NEVER,
     ]
     assert [one.origin for one in found.values()] == [
-        Origin.VERDICTS,
-        Origin.VERDICTS,
-        Origin.HAND,
+        DraftOrigin.VERDICTS,
+        DraftOrigin.VERDICTS,
+        DraftOrigin.HAND,
     ]
     info = found[passed.ref]
     assert (info.parent_ref, info.behind, info.cohort) == ("tiny@v1", False, "dev")
@@ -48,7 +48,7 @@ def test_a_draft_tells_where_it_stands(setting, store):
     assert (info.parent_ref, info.behind, info.checked) == (
         "tiny@v1",
         True,
-        Standing.STALE,
+        DraftCheckStatus.STALE,
     )
 
 
@@ -57,9 +57,11 @@ def test_an_optimizer_may_lay_down_its_drafts(setting, store):
     draft = replace(
         TINY, number=0, draft="proposal", parent=TINY.digest, system="Read on.\n"
     )
-    about = About(cohort="dev", origin=Origin.OPTIMIZER, begun_by="gepa", begun="")
+    about = DraftMetadata(
+        cohort="dev", origin=DraftOrigin.OPTIMIZER, begun_by="gepa", begun=""
+    )
     write_draft(setting.workspace, draft, about)
-    assert listed(setting, store)[draft.ref].origin is Origin.OPTIMIZER
+    assert listed(setting, store)[draft.ref].origin is DraftOrigin.OPTIMIZER
 
 
 def test_a_damaged_draft_hides_no_other(setting, store):
@@ -135,4 +137,4 @@ def test_a_draft_without_its_notes_tells_its_origin_by_its_verdicts(setting, sto
     )
     write_version(setting.workspace, foreign)
     info = listed(setting, store)[foreign.ref]
-    assert (info.origin, info.cohort) == (Origin.VERDICTS, "")
+    assert (info.origin, info.cohort) == (DraftOrigin.VERDICTS, "")

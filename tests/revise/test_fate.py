@@ -1,6 +1,6 @@
 """A draft that is gone: who decided on it, when, and what came of it."""
 
-from loop.revise.decide import Decision, commit_checked, discard_draft
+from loop.revise.decide import CommitDecision, commit_checked, discard_draft
 from loop.revise.fate import find_fate
 from tests.revise.stepping import FLUID, OTHER, begin, check, now
 
@@ -10,7 +10,7 @@ def test_a_committed_draft_names_its_version(setting, store):
     draft = begin(setting, store, FLUID).draft
     check(setting, store, draft)
     commit_checked(
-        setting.workspace, store, draft.ref, OTHER, Decision("needed"), now=now
+        setting.workspace, store, draft.ref, OTHER, CommitDecision("needed"), now=now
     )
     fate = find_fate(setting.workspace, draft.ref)
     assert fate == ("tiny@v2", OTHER.name, "2026-01-07T10:00:00Z", "needed")

@@ -11,9 +11,9 @@ from loop.core.ledger import read_ledger
 from loop.core.records import Clarification, Exemplar, Value
 from loop.prompts.catalog import list_drafts, read_version
 from loop.revise.beside import read_about
-from loop.revise.decide import Decision, commit_checked
-from loop.revise.drafts import Standing, list_open_drafts
-from loop.revise.merge import Choice, merge_versions
+from loop.revise.decide import CommitDecision, commit_checked
+from loop.revise.drafts import DraftCheckStatus, list_open_drafts
+from loop.revise.merge import ConflictChoice, merge_versions
 from loop.revise.rebase import rebase_draft
 from tests.revise.conftest import TINY
 from tests.revise.stepping import FLUID, OTHER, begin, check, now, overtake
@@ -74,7 +74,7 @@ def test_a_row_changed_differently_is_a_conflict_with_both_wordings():
         "Blunted angle -> present",
         "blunted angle -> uncertain",
     )
-    for choice, row in ((Choice.OURS, ours), (Choice.THEIRS, theirs)):
+    for choice, row in ((ConflictChoice.OURS, ours), (ConflictChoice.THEIRS, theirs)):
         done = merged(*sides, {conflict.id: choice})
         assert (done.conflicts, done.unknown) == ((), ())
         assert done.version.guides[0].clarifications == (row,)
@@ -157,10 +157,10 @@ def test_a_rebased_draft_can_be_checked_and_committed(setting, store, draft):
     assert done.draft.verdicts == draft.verdicts
     assert read_about(setting.workspace, done.draft).cohort == "dev"
     (info,) = list_open_drafts(setting.workspace, store, "tiny")
-    assert (info.behind, info.checked) == (False, Standing.NEVER)
+    assert (info.behind, info.checked) == (False, DraftCheckStatus.NEVER)
     check(setting, store, done.draft)
     version = commit_checked(
-        setting.workspace, store, done.draft.ref, OTHER, Decision("both"), now=now
+        setting.workspace, store, done.draft.ref, OTHER, CommitDecision("both"), now=now
     )
     assert version.ref == "tiny@v3"
 
@@ -185,10 +185,12 @@ def test_with_open_conflicts_nothing_is_written(setting, store):
     assert done.draft is None
     assert (conflict.ours, conflict.theirs) == ("Any fluid.", "Fluid around the lung.")
     with pytest.raises(ConflictError, match="have no conflict other/thing"):
-        rebase_draft(setting.workspace, draft.ref, OTHER, {"other/thing": Choice.OURS})
+        rebase_draft(
+            setting.workspace, draft.ref, OTHER, {"other/thing": ConflictChoice.OURS}
+        )
     assert setting.state() == before
     done = rebase_draft(
-        setting.workspace, draft.ref, OTHER, {conflict.id: Choice.OURS}, now=now
+        setting.workspace, draft.ref, OTHER, {conflict.id: ConflictChoice.OURS}, now=now
     )
     assert done.draft.guides[0].definition == "Any fluid."
 

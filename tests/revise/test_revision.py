@@ -19,9 +19,9 @@ from loop.prompts.catalog import list_drafts, list_versions, read_version, write
 from loop.review.files import read_verdicts
 from loop.review.record import read_anchors
 from loop.revise.begin import DraftRequest, begin_draft
-from loop.revise.check import Progress
+from loop.revise.check import TargetOutcome
 from loop.revise.commit import Commitment, commit_draft
-from loop.revise.revision import Request, revise
+from loop.revise.revision import RevisionRequest, revise
 from loop.run.store import open_store
 
 FLUID = """
@@ -39,7 +39,7 @@ verdicts:
 
 def ask(setting, text=FLUID, **options):
     """Run one round and return it."""
-    request = Request(
+    request = RevisionRequest(
         prompt="tiny", cohort="dev", verdicts=setting.verdicts(text), **options
     )
     return revise(setting.workspace, request, setting.editor)
@@ -50,7 +50,7 @@ def test_a_verdict_that_fixes_its_cases_becomes_the_next_version(setting):
     revision = ask(setting)
     assert revision.version is not None
     assert revision.version.ref == "tiny@v2"
-    assert revision.check.count(Progress.FIXED) == 2
+    assert revision.check.count(TargetOutcome.FIXED) == 2
     assert (revision.check.gained, revision.check.lost) == (4, 0)
     entry = read_ledger(setting.workspace.ledger)[-1]
     assert (entry.action, entry.subject) == ("draft_committed", "tiny@v2")
@@ -181,7 +181,9 @@ def test_only_dev_cohorts_can_be_revised_on(setting):
     """Revising on an external cohort would spend it."""
     rows = [("x1", "Large pleural effusion abroad.", 1, 0)]
     setting.add_cohort("abroad", "external", rows)
-    request = Request(prompt="tiny", cohort="abroad", verdicts=setting.verdicts(FLUID))
+    request = RevisionRequest(
+        prompt="tiny", cohort="abroad", verdicts=setting.verdicts(FLUID)
+    )
     with pytest.raises(DataError, match="dev cohort only"):
         revise(setting.workspace, request, setting.editor)
 
@@ -189,7 +191,9 @@ def test_only_dev_cohorts_can_be_revised_on(setting):
 def test_an_old_version_cannot_be_revised(setting):
     """The history is a line, not a tree."""
     ask(setting)
-    request = Request(prompt="tiny@v1", cohort="dev", verdicts=setting.verdicts(FLUID))
+    request = RevisionRequest(
+        prompt="tiny@v1", cohort="dev", verdicts=setting.verdicts(FLUID)
+    )
     with pytest.raises(ConflictError, match=r"tiny@v2 .* is. Revise that one"):
         revise(setting.workspace, request, setting.editor)
 
@@ -197,7 +201,7 @@ def test_an_old_version_cannot_be_revised(setting):
 def test_the_file_may_name_the_cohort_and_the_version_it_judges(setting):
     """A file that says what it is about needs no options; a stale one is noted."""
     text = "cohort: dev\nprompt: tiny@v7\n" + FLUID
-    request = Request(prompt="tiny", verdicts=setting.verdicts(text))
+    request = RevisionRequest(prompt="tiny", verdicts=setting.verdicts(text))
     revision = revise(setting.workspace, request, setting.editor)
     assert (revision.cohort, revision.version.ref) == ("dev", "tiny@v2")
     assert "made on tiny@v7 and applied to tiny@v1" in revision.notes[0]
@@ -205,7 +209,7 @@ def test_the_file_may_name_the_cohort_and_the_version_it_judges(setting):
 
 def test_a_round_without_a_cohort_says_how_to_name_one(setting):
     """Case ids mean nothing without their cohort."""
-    request = Request(prompt="tiny", verdicts=setting.verdicts(FLUID))
+    request = RevisionRequest(prompt="tiny", verdicts=setting.verdicts(FLUID))
     with pytest.raises(DataError, match=r"--cohort, or write `cohort: NAME`"):
         revise(setting.workspace, request, setting.editor)
 
@@ -324,7 +328,9 @@ def test_a_draft_that_came_second_is_in_the_ledger(setting):
             commit_draft(setting.workspace, other, commitment)
         yield from items
 
-    request = Request(prompt="tiny", cohort="dev", verdicts=setting.verdicts(FLUID))
+    request = RevisionRequest(
+        prompt="tiny", cohort="dev", verdicts=setting.verdicts(FLUID)
+    )
     with pytest.raises(ConflictError, match="Your draft is kept"):
         revise(setting.workspace, request, setting.editor, watch=overtake)
     entry = read_ledger(setting.workspace.ledger)[-1]
@@ -345,8 +351,8 @@ def test_a_verdict_on_a_right_answer_asks_a_draft_for_nothing(setting):
     revision = ask(setting, FLUID + right)
     assert revision.version is not None
     assert len(revision.check.targets) == 3
-    assert revision.check.count(Progress.FIXED) == 2
-    assert revision.check.count(Progress.ALREADY_RIGHT) == 1
+    assert revision.check.count(TargetOutcome.FIXED) == 2
+    assert revision.check.count(TargetOutcome.ALREADY_RIGHT) == 1
 
 
 def test_of_right_answers_alone_a_draft_says_what_its_parent_says(setting):

@@ -15,7 +15,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.render import plan_prompts
-from loop.run.cost import Layout, estimate_run, list_ways
+from loop.run.cost import PromptLayout, estimate_run, list_ways
 from loop.run.expected import (
     EVIDENCE,
     Expectation,
@@ -113,7 +113,7 @@ def test_the_prefix_is_what_stands_before_the_case(dry):
 
 def test_the_published_layout_shares_next_to_nothing(dry):
     """The case comes before the guidance, so the guidance is read anew each time."""
-    assert dry.published.layout is Layout.REFERENCE
+    assert dry.published.layout is PromptLayout.REFERENCE
     assert dry.published.prefix_share < 0.5
     assert dry.times_fewer(dry.published) == 1
 
@@ -135,7 +135,7 @@ def test_the_published_layout_holds_the_same_guides():
 
 def test_the_compact_contract_answers_in_fewer_tokens(dry):
     """What it is there for."""
-    for layout in (Layout.JOINT, Layout.PER_LABEL):
+    for layout in (PromptLayout.JOINT, PromptLayout.PER_LABEL):
         full = find(dry, layout, "label_values").output_tokens
         assert find(dry, layout, "findings").output_tokens < full
 
@@ -241,7 +241,7 @@ def openi(tmp_path_factory, data_folder):
 def test_nearly_all_prompt_tokens_are_shared_on_real_reports(openi):
     """At least 95 % stand before the case, in one request a case."""
     one = openi.chosen
-    assert (one.layout, one.contract) == (Layout.JOINT, "label_values")
+    assert (one.layout, one.contract) == (PromptLayout.JOINT, "label_values")
     assert one.requests == openi.cases == 300
     assert one.prefix_share >= 0.95
 

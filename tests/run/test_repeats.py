@@ -15,7 +15,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.report.data import evaluation_data
 from loop.report.evaluation_html import render_html
 from loop.report.evaluation_text import render_csv, render_markdown
-from loop.run.asking import Asking, hold_engine
+from loop.run.asking import EngineOptions, hold_engine
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_prompt
@@ -92,7 +92,11 @@ def make_cohort(workspace, folder, name):
 def draws(workspace, cohort, count, **asking):
     """Run `count` draws and return their summaries and the engine."""
     task = prepare_run(
-        workspace, "extractor", cohort, engine="fickle:m", asking=Asking(**asking)
+        workspace,
+        "extractor",
+        cohort,
+        engine="fickle:m",
+        asking=EngineOptions(**asking),
     )
     return list(run_draws(workspace, task, count)), task.engine
 
@@ -188,7 +192,7 @@ def test_flips_without_chance_are_said_to_be_the_servers(workspace, cohort):
 
 def test_the_rules_leave_nothing_to_chance(workspace, cohort):
     """Whatever temperature they are asked with."""
-    asking = Asking(temperature=1.0)
+    asking = EngineOptions(temperature=1.0)
     task = prepare_run(workspace, "extractor", cohort, asking=asking)
     repeated = list(run_draws(workspace, task, 2))
     assert "Nothing was left to chance" in note_of(workspace, repeated)
@@ -325,7 +329,7 @@ def test_a_replay_needs_a_run(workspace, cohort):
 
 def test_a_held_engine_is_opened_once_for_several_runs(workspace, cohort):
     """And not at all when nothing is run after all."""
-    with hold_engine(workspace, "fickle:m", Asking(seed=4)) as held:
+    with hold_engine(workspace, "fickle:m", EngineOptions(seed=4)) as held:
         inner = held._engine
         assert inner.entered == 0
         first = run_prompt(workspace, "extractor", cohort, engine=held)

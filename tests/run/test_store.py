@@ -14,7 +14,7 @@ import pytest
 from loop.core.errors import DataError, StoreError, WorkspaceError
 from loop.core.records import Completion
 from loop.run.database import MIGRATIONS, connect
-from loop.run.store import Store, Verdict, open_store, read_outcomes
+from loop.run.store import Store, StoredVerdict, open_store, read_outcomes
 from loop.run.writer import Writer
 
 
@@ -203,9 +203,11 @@ def test_unknown_runs_are_named(store):
 
 def test_verdicts_are_kept_in_order_and_never_overwritten(store):
     """They are the one thing in the store that cannot be made again."""
-    first = Verdict("v1", "2026-11-21T00:00:00Z", "dr. a", {"label": "edema"})
-    store.add_verdicts([first, Verdict("v0", "2026-11-22T00:00:00Z", "dr. b", {})])
-    store.add_verdicts([Verdict("v1", "2026-11-23T00:00:00Z", "dr. c", {"x": 1})])
+    first = StoredVerdict("v1", "2026-11-21T00:00:00Z", "dr. a", {"label": "edema"})
+    store.add_verdicts(
+        [first, StoredVerdict("v0", "2026-11-22T00:00:00Z", "dr. b", {})]
+    )
+    store.add_verdicts([StoredVerdict("v1", "2026-11-23T00:00:00Z", "dr. c", {"x": 1})])
     verdicts = store.list_verdicts()
     assert [verdict.id for verdict in verdicts] == ["v1", "v0"]
     assert verdicts[0] == first

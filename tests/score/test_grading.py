@@ -17,9 +17,9 @@ from loop.score.records import (
     PRESENT,
     UNANSWERED,
     UNCERTAIN,
-    Column,
     Joined,
     NoFinding,
+    PairSide,
 )
 
 TAXONOMY = read_taxonomy(bundled() / "labels")
@@ -38,9 +38,9 @@ def extractor():
 def join(reference, *systems, languages=None):
     """Return one joined table of texts, or of given codes."""
     columns = [
-        Column(name=f"s{number}", texts=None, codes=side)
+        PairSide(name=f"s{number}", texts=None, codes=side)
         if isinstance(side, np.ndarray)
-        else Column(name=f"s{number}", texts=tuple(side))
+        else PairSide(name=f"s{number}", texts=tuple(side))
         for number, side in enumerate((reference, *systems))
     ]
     return Joined(

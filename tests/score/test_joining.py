@@ -16,7 +16,7 @@ from loop.core.errors import DataError
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files, join_pairs
 from loop.score.reading.options import ReadingOptions
-from loop.score.records import MISSING, Column, Joined
+from loop.score.records import MISSING, Joined, PairSide
 
 SECRET = "Unmistakable wording"
 TEXTS = {"a": "No effusion.", "b": "Effusion.", "c": "Nodule.", "d": "Normal."}
@@ -50,7 +50,7 @@ def told(joined: Joined) -> dict[str, object]:
     return kept
 
 
-def _told(column: Column) -> tuple[object, ...]:
+def _told(column: PairSide) -> tuple[object, ...]:
     codes = None if column.codes is None else column.codes.tolist()
     return column.name, column.texts, codes
 

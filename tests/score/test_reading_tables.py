@@ -12,7 +12,7 @@ from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files
 from loop.score.reading.options import ReadingOptions
 from loop.score.reading.roles import SideKind, find_side
-from loop.score.reading.tables import Table, open_table
+from loop.score.reading.tables import SourceTable, open_table
 
 SECRET = "Unmistakable wording"
 
@@ -23,8 +23,8 @@ def taxonomy(labels_folder: Path) -> Taxonomy:
     return read_taxonomy(labels_folder)
 
 
-def _table(*header: str) -> Table:
-    return Table(name="t.csv", header=header, read=lambda columns: iter(()))
+def _table(*header: str) -> SourceTable:
+    return SourceTable(name="t.csv", header=header, read=lambda columns: iter(()))
 
 
 def _refused(path: Path, taxonomy: Taxonomy, message: str, **options: object) -> None:

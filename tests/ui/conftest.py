@@ -14,18 +14,18 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.paths import Workspace
 from loop.people.roster import add_user, users_path
-from loop.people.users import Role
+from loop.people.users import UserRole
 from tests.ui.forked import serving
 
 PASSWORD = "correct horse battery"
 PEOPLE = {
-    "Dr Reader": (Role.READER,),
-    "Dr Second Reader": (Role.READER,),
-    "Dr Reviewer": (Role.REVIEWER,),
-    "Dr Other Reviewer": (Role.REVIEWER,),
-    "Dr Editor": (Role.EDITOR,),
-    "Dr Approver": (Role.APPROVER,),
-    "Admin": (Role.ADMIN,),
+    "Dr Reader": (UserRole.READER,),
+    "Dr Second Reader": (UserRole.READER,),
+    "Dr Reviewer": (UserRole.REVIEWER,),
+    "Dr Other Reviewer": (UserRole.REVIEWER,),
+    "Dr Editor": (UserRole.EDITOR,),
+    "Dr Approver": (UserRole.APPROVER,),
+    "Admin": (UserRole.ADMIN,),
 }
 FLAGS = (
     "--no-sandbox",

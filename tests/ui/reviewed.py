@@ -4,11 +4,11 @@ import json
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from loop.people.users import Right, Role, User
+from loop.people.users import Right, User, UserRole
 from loop.run.task import run_prompt
 from loop.ui.access.access import Access
 from loop.ui.pages.review import answers, moves
-from loop.ui.pages.review.form import Form
+from loop.ui.pages.review.form import ReviewForm
 from loop.ui.pages.review.layout import Panels
 from loop.ui.pages.review.place import Filters, Place
 from loop.ui.pages.review.showing import FILTERS
@@ -27,7 +27,7 @@ ROWS = [
     ("c1", "FINDINGS:\nClear.\n\nIMPRESSION:\nCardiomegaly.", 0, 0),
     ("n1", "Clear lungs.", 0, 0),
 ]
-SHOWN = (*Panels._fields, *Form._fields)
+SHOWN = (*Panels._fields, *ReviewForm._fields)
 
 
 def make_reviewed(workspace, folder):
@@ -89,7 +89,7 @@ class Seat(NamedTuple):
 
     def offered(self, place, form=None, **data):
         """Return what taking an offer of the page shows, by name."""
-        given = (place.token, *Filters(), *(form or Form()))
+        given = (place.token, *Filters(), *(form or ReviewForm()))
         values = answers.take_offer(self.visit(**data), place, *given)
         return dict(zip(SHOWN, values, strict=True))
 
@@ -103,4 +103,4 @@ class Seat(NamedTuple):
 
 def seat(desk, name=ANN, *roles):
     """Return a person at a tab; a reviewer where no role is given."""
-    return Seat(desk, User(name=name, roles=roles or (Role.REVIEWER,)))
+    return Seat(desk, User(name=name, roles=roles or (UserRole.REVIEWER,)))

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.paths import Workspace, bundled
-from loop.review.intake import Occasion, take_file
+from loop.review.intake import ImportDefaults, take_file
 from loop.run.store import open_store
 from tests.ui.conftest import (
     DESKTOP,
@@ -92,7 +92,7 @@ def take_readme(browser: Browser, workspace: Workspace, folder: Path) -> None:
             take(page, folder / "readers.png")
     given = bundled() / "labels" / "demo" / "verdicts_2.yaml"
     with open_store(workspace) as store:
-        take_file(workspace, store, given, Occasion("Dr Reviewer", "demo_dev"))
+        take_file(workspace, store, given, ImportDefaults("Dr Reviewer", "demo_dev"))
     with serving(workspace) as url, seat(browser, url, "Dr Editor") as page:
         check_a_draft(page)
         take(page, folder / "revise.png")

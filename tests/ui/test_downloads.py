@@ -12,9 +12,9 @@ from loop.core.ledger import Actor
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.people.roster import add_user
-from loop.people.users import Right, Role
+from loop.people.users import Right, UserRole
 from loop.review.files import read_verdicts
-from loop.review.intake import Occasion, take_file
+from loop.review.intake import ImportDefaults, take_file
 from loop.run.store import open_store
 from loop.ui.access.rules import find_rule
 from loop.ui.documents import DOCUMENTS
@@ -53,7 +53,7 @@ def test_every_document_comes_as_a_file_that_nobody_keeps(client, demo, name, tm
     path = tmp_path / "round.yaml"
     path.write_text(VERDICTS)
     with open_store(demo) as store:
-        take_file(demo, store, path, Occasion("Dr A"))
+        take_file(demo, store, path, ImportDefaults("Dr A"))
     answer = client.get(f"/download/{name}", params=HERE)
     assert answer.status_code == 200, answer.text
     headers = answer.headers
@@ -92,7 +92,7 @@ def test_verdicts_that_were_taken_out_can_be_brought_in_again(
     path = tmp_path / "round.yaml"
     path.write_text(VERDICTS)
     with open_store(demo) as store:
-        take_file(demo, store, path, Occasion("Dr A"))
+        take_file(demo, store, path, ImportDefaults("Dr A"))
     answer = client.get(f"/download/{name}", params=HERE)
     if name.endswith("csv"):
         assert "'=1+1" in answer.text
@@ -106,7 +106,7 @@ def test_notes_are_taken_out_only_when_asked_for(client, demo, name, tmp_path):
     path = tmp_path / "round.yaml"
     path.write_text(VERDICTS)
     with open_store(demo) as store:
-        take_file(demo, store, path, Occasion("Dr A"))
+        take_file(demo, store, path, ImportDefaults("Dr A"))
     answer = client.get(f"/download/{name}", params=HERE)
     assert answer.status_code == 200
     assert "=1+1" not in answer.text
@@ -145,8 +145,8 @@ def test_a_broken_ledger_can_still_be_taken_out(client, demo):
 @pytest.mark.slow
 def test_rights_are_asked_of_the_session(demo, app):
     """A reader gets nothing, a reviewer no holdout, nobody without a session."""
-    add_user(demo, "Dr Reader", (Role.READER,), PASSWORD)
-    add_user(demo, "Dr Reviewer", (Role.REVIEWER,), PASSWORD)
+    add_user(demo, "Dr Reader", (UserRole.READER,), PASSWORD)
+    add_user(demo, "Dr Reviewer", (UserRole.REVIEWER,), PASSWORD)
     with opened(demo, sign_in=True) as desk:
         add_downloads(app, desk)
         with TestClient(app) as client:

@@ -13,10 +13,10 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.reference import list_references
-from loop.people.users import Right, Role
+from loop.people.users import Right, UserRole
 from loop.review.kept import read_kept
 from loop.ui.pages.files import events
-from loop.ui.pages.files.steps import Kind, Visitor, look
+from loop.ui.pages.files.steps import ImportKind, Visitor, look
 from loop.ui.uploads import open_inbox
 from tests.ui.conftest import barriers, sign_in
 from tests.ui.visits import SESSION, choose_cohort, enter, opened, until, visit
@@ -64,7 +64,7 @@ def upload(desk, name, content):
 
 def editor(desk):
     """Return the visit of an editor."""
-    return visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr E")
+    return visit(desk, UserRole.EDITOR, right=Right.IMPORT, name="Dr E")
 
 
 def cohort_form(file, name="site_b", role="external", **more):
@@ -97,15 +97,15 @@ def test_a_cohort_is_checked_then_imported_then_deleted(desk):
     """Nothing changes before the word, and the file is gone after it."""
     guest, entries = editor(desk), len(read_ledger(desk.workspace.ledger))
     events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
-    checked = said(guest, Kind.COHORT)
+    checked = said(guest, ImportKind.COHORT)
     assert "site.csv was checked" in checked
     assert "Nothing has been changed yet" in checked
     assert "no findings and no impression: 1" in checked
     assert "duplicate texts, kept: 1" in checked
     assert "site_b" not in list_cohorts(desk.workspace)
     assert len(read_ledger(desk.workspace.ledger)) == entries
-    events.import_it(guest, Kind.COHORT)
-    assert "Cohort site_b is there" in said(guest, Kind.COHORT)
+    events.import_it(guest, ImportKind.COHORT)
+    assert "Cohort site_b is there" in said(guest, ImportKind.COHORT)
     assert read_cohort_file(desk.workspace, "site_b").role == "external"
     assert read_ledger(desk.workspace.ledger)[-1].actor == "Dr E"
     assert private_files(desk) == []
@@ -117,7 +117,7 @@ def test_a_wrong_file_is_refused_by_name_and_nothing_stays(desk, name):
     content, message = WRONG[name]
     guest, before = editor(desk), list_cohorts(desk.workspace)
     events.check_cohort(guest, *cohort_form(upload(desk, name, content)))
-    refused = said(guest, Kind.COHORT)
+    refused = said(guest, ImportKind.COHORT)
     assert message in refused
     assert name in refused
     assert "Nothing was changed" in refused
@@ -125,7 +125,7 @@ def test_a_wrong_file_is_refused_by_name_and_nothing_stays(desk, name):
     assert list_cohorts(desk.workspace) == before
     assert private_files(desk) == []
     with pytest.raises(DataError, match="Upload it again"):
-        events.import_it(guest, Kind.COHORT)
+        events.import_it(guest, ImportKind.COHORT)
 
 
 def test_what_is_shared_with_another_cohort_is_said_before(desk):
@@ -135,7 +135,7 @@ def test_what_is_shared_with_another_cohort_is_said_before(desk):
     text = f"case_id,text\n{case_id},Clear lungs.\n"
     guest = editor(desk)
     events.check_cohort(guest, *cohort_form(upload(desk, "a.csv", text), role="dev"))
-    checked = said(guest, Kind.COHORT)
+    checked = said(guest, ImportKind.COHORT)
     assert "demo_holdout: shares" in checked
     assert case_id in checked
 
@@ -145,7 +145,7 @@ def test_hostile_content_of_a_file_is_never_shown_as_markup(desk):
     text = "case_id,text,<script>x</script>\n<b>1</b>,,y\na,Clear <i>x</i>.,z\n"
     guest = editor(desk)
     events.check_cohort(guest, *cohort_form(upload(desk, "a.csv", text)))
-    checked = said(guest, Kind.COHORT)
+    checked = said(guest, ImportKind.COHORT)
     assert "&lt;script&gt;" in checked
     assert "<script>" not in checked
     assert "&lt;b&gt;1&lt;/b&gt;" in checked
@@ -156,9 +156,9 @@ def test_discarding_deletes_the_file(desk):
     """What was checked and is not wanted does not stay."""
     guest = editor(desk)
     events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
-    said(guest, Kind.COHORT)
+    said(guest, ImportKind.COHORT)
     assert private_files(desk) == ["site.csv"]
-    assert events.discard_it(guest, Kind.COHORT)[0] == ""
+    assert events.discard_it(guest, ImportKind.COHORT)[0] == ""
     assert private_files(desk) == []
 
 
@@ -167,30 +167,30 @@ def test_a_new_check_takes_the_place_of_the_last(desk):
     guest = editor(desk)
     for name in ("one.csv", "two.csv"):
         events.check_cohort(guest, *cohort_form(upload(desk, name, SITE)))
-        said(guest, Kind.COHORT)
+        said(guest, ImportKind.COHORT)
     assert private_files(desk) == ["two.csv"]
 
 
 def test_two_people_see_and_import_only_their_own(desk):
     """What one checked is not offered to another."""
     guest = editor(desk)
-    other = visit(desk, Role.ADMIN, right=Right.IMPORT, name="Dr F")
+    other = visit(desk, UserRole.ADMIN, right=Right.IMPORT, name="Dr F")
     events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
-    said(guest, Kind.COHORT)
-    assert events.show_step(other, Kind.COHORT)[0] == ""
+    said(guest, ImportKind.COHORT)
+    assert events.show_step(other, ImportKind.COHORT)[0] == ""
     with pytest.raises(DataError):
-        events.import_it(other, Kind.COHORT)
+        events.import_it(other, ImportKind.COHORT)
 
 
 def test_two_clicks_import_once(desk):
     """A double click does not import a cohort twice."""
     guest = editor(desk)
     events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
-    said(guest, Kind.COHORT)
-    events.import_it(guest, Kind.COHORT)
+    said(guest, ImportKind.COHORT)
+    events.import_it(guest, ImportKind.COHORT)
     with pytest.raises((ConflictError, DataError)):
-        events.import_it(guest, Kind.COHORT)
-    said(guest, Kind.COHORT)
+        events.import_it(guest, ImportKind.COHORT)
+    said(guest, ImportKind.COHORT)
     entries = read_ledger(desk.workspace.ledger)
     assert sum(one.subject == "site_b" for one in entries) == 1
 
@@ -207,7 +207,7 @@ def test_a_wrong_option_can_be_corrected_without_uploading_again(desk):
     with pytest.raises(DataError, match="unknown encoding"):
         events.check_cohort(guest, *cohort_form(file, encoding="klingon"))
     events.check_cohort(guest, *cohort_form(file))
-    assert "site.csv was checked" in said(guest, Kind.COHORT)
+    assert "site.csv was checked" in said(guest, ImportKind.COHORT)
 
 
 def test_a_file_of_another_session_is_not_found(desk):
@@ -227,10 +227,10 @@ def test_votes_make_the_next_reference(desk):
     guest, before = editor(desk), list_references(desk.workspace, "demo_dev")
     file = upload(desk, "votes.csv", "\n".join(mine) + "\n")
     events.check_votes(guest, file, "demo_dev", " 7 ", None)
-    assert "new readers: r9" in said(guest, Kind.VOTES)
+    assert "new readers: r9" in said(guest, ImportKind.VOTES)
     assert list_references(desk.workspace, "demo_dev") == before
-    events.import_it(guest, Kind.VOTES)
-    assert "is reference version 2" in said(guest, Kind.VOTES)
+    events.import_it(guest, ImportKind.VOTES)
+    assert "is reference version 2" in said(guest, ImportKind.VOTES)
     assert len(list_references(desk.workspace, "demo_dev")) == len(before) + 1
 
 
@@ -239,7 +239,7 @@ def test_votes_for_unknown_cases_are_refused_with_their_line(desk):
     guest = editor(desk)
     text = "reader,case_id,label,value\nr1,nope,Pneumothorax,present\n"
     events.check_votes(guest, upload(desk, "v.csv", text), "demo_dev", "", False)
-    refused = said(guest, Kind.VOTES)
+    refused = said(guest, ImportKind.VOTES)
     assert "v.csv, line 2" in refused
     assert "no case" in refused
 
@@ -259,13 +259,13 @@ def test_verdicts_are_kept_as_open_ones_once_confirmed(desk):
     guest = editor(desk)
     file = upload(desk, "round.yaml", VERDICTS.replace("CASE", case_id))
     events.check_verdicts(guest, file, "", None)
-    checked = said(guest, Kind.VERDICTS)
+    checked = said(guest, ImportKind.VERDICTS)
     assert "open verdicts on demo_dev" in checked
     assert "Dr E" in checked
     assert "secret" not in checked
     assert read_kept(desk.store, desk.workspace, "demo_dev") == ()
-    events.import_it(guest, Kind.VERDICTS)
-    assert "Its verdicts wait under Revise" in said(guest, Kind.VERDICTS)
+    events.import_it(guest, ImportKind.VERDICTS)
+    assert "Its verdicts wait under Revise" in said(guest, ImportKind.VERDICTS)
     (kept,) = read_kept(desk.store, desk.workspace, "demo_dev")
     assert kept.verdict.reviewer == "Dr E"
     assert private_files(desk) == []
@@ -286,7 +286,7 @@ def test_what_cannot_be_exported_says_why(desk):
 
 def test_who_may_not_import_sees_no_form(desk):
     """A reviewer exports files and imports none."""
-    reviewer = visit(desk, Role.REVIEWER, right=Right.EXPORT)
+    reviewer = visit(desk, UserRole.REVIEWER, right=Right.EXPORT)
     out, section, *_ = events.refresh(reviewer, "extractor", "demo_dev")
     assert "gates.csv" in out
     assert section.visible is False

@@ -12,12 +12,12 @@ from loop.core.records import Value
 from loop.labels.cohort import texts_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.people.users import Right, Role
+from loop.people.users import Right, UserRole
 from loop.review.reading.answers import answer_many, complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
 from loop.review.reading.plans import CaseOrder, PlanRequest, assign_cases
 from loop.review.reading.publication import publish_readings
-from loop.run.store import Verdict
+from loop.run.store import StoredVerdict
 from loop.run.task import run_prompt
 from loop.ui.app import build_workbench
 from loop.ui.pages.readers import labelling
@@ -42,7 +42,7 @@ def desk(workspace, tmp_path):
 
 def reader(desk, name=NAME, **data):
     """Return the visit of someone who may label and nothing else."""
-    return visit(desk, Role.READER, right=Right.READ, name=name, **data)
+    return visit(desk, UserRole.READER, right=Right.READ, name=name, **data)
 
 
 def asked(desk):
@@ -110,7 +110,9 @@ def test_nothing_but_the_text_and_own_answers_ever_reaches_a_reader(
         publish_readings(other, rich.store, assignment, READ_TWICE, EDITOR)
         run_prompt(other, "extractor", "read")
         payload = {"cohort": "read"}
-        rich.store.add_verdicts([Verdict("v", "2020-01-01T00:00:00Z", "Dr B", payload)])
+        rich.store.add_verdicts(
+            [StoredVerdict("v", "2020-01-01T00:00:00Z", "Dr B", payload)]
+        )
         known = _timeless(journey(rich))
     bare = _timeless(journey(desk))
     assert known == bare
@@ -255,7 +257,7 @@ def test_a_holdout_can_be_read_blind(workspace, tmp_path):
     import_texts(workspace, tmp_path, {"c1": "Made-up."}, role="holdout")
     with opened(workspace) as desk:
         assert "Made-up." in open_(desk)[1]
-        other = visit(desk, Role.REVIEWER, right=Right.SEE)
+        other = visit(desk, UserRole.REVIEWER, right=Right.SEE)
         sheet = labelling.open_(other, "extractor", "read")[1]
         assert "only whoever reads it blind" in sheet
         assert "Made-up." not in sheet

@@ -11,7 +11,7 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Mark, Value
 from loop.evaluate.protocol import register_protocol
 from loop.labels.reference import read_reference
-from loop.people.users import PermissionRefused, Right, Role
+from loop.people.users import PermissionRefused, Right, UserRole
 from loop.review.reading.adjudication import adjudicate
 from loop.review.reading.answers import answer, answer_many, complete_case
 from loop.review.reading.assignment import read_assignment
@@ -26,7 +26,7 @@ from loop.ui.pages.readers import (
     publishing,
 )
 from loop.ui.pages.readers import page as whole
-from loop.ui.pages.readers.section import Section
+from loop.ui.pages.readers.section import ReadersSection
 from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
 from tests.ui.visits import opened, until, visit
 
@@ -63,7 +63,7 @@ def publish(desk, *readers, **options):
     publish_readings(desk.workspace, desk.store, asked_by(desk), wanted, EDITOR)
 
 
-def panel_of(desk, name="Dr Ann", roles=(Role.REVIEWER,), filters=ANY, **data):
+def panel_of(desk, name="Dr Ann", roles=(UserRole.REVIEWER,), filters=ANY, **data):
     """Act on the disputes, or open them; return the panel's HTML."""
     who = visit(desk, *roles, right=Right.ADJUDICATE, name=name, **data)
     handler = adjudicating.act if data else adjudicating.open_
@@ -78,7 +78,7 @@ def decide(desk, case, mark, **options):
 
 def save(desk, why, name="Dr Ann"):
     """Save what was decided."""
-    who = visit(desk, Role.REVIEWER, right=Right.ADJUDICATE, name=name)
+    who = visit(desk, UserRole.REVIEWER, right=Right.ADJUDICATE, name=name)
     return adjudicating.save_all(who, "extractor", "read", *ANY, why)
 
 
@@ -108,7 +108,7 @@ def test_names_are_for_whoever_manages_people(desk):
     publish(desk)
     asking = ("", "open", True)
     assert "Dr B" not in panel_of(desk, filters=asking)
-    manager = (Role.REVIEWER, Role.ADMIN)
+    manager = (UserRole.REVIEWER, UserRole.ADMIN)
     assert "Dr B" in panel_of(desk, roles=manager, filters=asking)
     assert "Dr B" not in panel_of(desk, roles=manager)
 
@@ -164,7 +164,7 @@ def test_what_somebody_else_decided_meanwhile_is_not_run_over(desk):
 def test_the_reason_is_kept_while_it_is_written(desk):
     """A reload loses neither decisions nor reason."""
     publish(desk)
-    who = visit(desk, Role.REVIEWER, right=Right.ADJUDICATE, name="Dr Ann")
+    who = visit(desk, UserRole.REVIEWER, right=Right.ADJUDICATE, name="Dr Ann")
     decide(desk, "c1", "present")
     adjudicating.keep_why(who, "extractor", "read", "because we")
     outputs = adjudicating.open_(who, "extractor", "read", *ANY)
@@ -216,7 +216,7 @@ def test_whatever_else_a_browser_sends_is_refused(desk, data, words):
 
 def agreement(desk, label="all", **options):
     """Return the outputs of the section, once they are worked out."""
-    who = visit(desk, *options.get("roles", (Role.EDITOR,)), right=Right.SEE)
+    who = visit(desk, *options.get("roles", (UserRole.EDITOR,)), right=Right.SEE)
 
     def done():
         outputs = agreeing.open_(who, "extractor", "read", label)
@@ -272,7 +272,7 @@ def test_an_error_of_the_work_is_shown_and_can_be_tried_again(desk):
     assert "could not be worked out" in page
     taken.write_bytes(kept)
     agreeing.look_again(
-        visit(desk, Role.EDITOR, act="again"), "extractor", "read", "all"
+        visit(desk, UserRole.EDITOR, act="again"), "extractor", "read", "all"
     )
     assert "model minus reader" in agreement(desk)[0]
 
@@ -284,29 +284,29 @@ def publishable(desk, *roles):
 
 def test_what_publishing_would_do_is_shown_before(desk):
     """New, replaced and lost cases of each reader; the form is for editors."""
-    table, form, readers, lose, *_ = publishable(desk, Role.EDITOR)
+    table, form, readers, lose, *_ = publishable(desk, UserRole.EDITOR)
     assert "would be replaced" in table
     assert form.visible is True
     assert readers.value == ["Dr B", "Dr C"]
     assert lose.visible is False
-    assert publishable(desk, Role.REVIEWER)[1].visible is False
+    assert publishable(desk, UserRole.REVIEWER)[1].visible is False
     publish(desk)
     answer(desk.store, asked_by(desk), "Dr B", "c1", {"edema": None})
-    assert publishable(desk, Role.EDITOR)[3].visible is True
+    assert publishable(desk, UserRole.EDITOR)[3].visible is True
 
 
 def test_nobody_has_labelled_yet(workspace, tmp_path):
     """The empty state says where labelling happens."""
     import_texts(workspace, tmp_path, {"c1": "Made-up."})
     with opened(workspace) as desk:
-        table, form, *_ = publishable(desk, Role.EDITOR)
+        table, form, *_ = publishable(desk, UserRole.EDITOR)
     assert "Nobody has labelled" in table
     assert form.visible is False
 
 
 def test_publishing_makes_votes_and_a_reference(desk):
     """Votes that would be lost are refused until that is allowed."""
-    who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
+    who = visit(desk, UserRole.EDITOR, right=Right.IMPORT, name="Dr Ed")
 
     def run(*values, why="both are done"):
         asked = publishing.PublicationForm(*values)
@@ -337,7 +337,7 @@ def test_publishing_makes_votes_and_a_reference(desk):
 
 def test_nothing_is_published_that_nobody_looked_at(desk):
     """Neither without a preview nor after an answer that came since."""
-    who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
+    who = visit(desk, UserRole.EDITOR, right=Right.IMPORT, name="Dr Ed")
     asked = publishing.PublicationForm(["Dr B", "Dr C"], "as recorded", False, False)
     shown, confirm, _, digest, button = publishing.show_preview(who, "read", asked)
     assert confirm.visible is True
@@ -356,7 +356,7 @@ def test_nothing_is_published_that_nobody_looked_at(desk):
 def test_a_preview_lists_what_becomes_undecided_first(desk):
     """Case ids and labels; the list is bounded, and the rest is counted."""
     publish(desk, "Dr C")
-    who = visit(desk, Role.EDITOR, right=Right.IMPORT, name="Dr Ed")
+    who = visit(desk, UserRole.EDITOR, right=Right.IMPORT, name="Dr Ed")
     asked = publishing.PublicationForm(["Dr B"], "as recorded", False, False)
     shown = publishing.show_preview(who, "read", asked)[0]
     assert "4 marks would change" in shown
@@ -379,7 +379,7 @@ def test_a_holdout_is_for_whoever_reads_it(workspace, tmp_path):
         publish(desk)
         assert "is a holdout" in panel_of(desk)
         assert "is a holdout" in agreement(desk)[0]
-        both = (Role.READER, Role.REVIEWER)
+        both = (UserRole.READER, UserRole.REVIEWER)
         assert "votes are sealed" in panel_of(desk, roles=both)
         assert "votes are sealed" in agreement(desk, roles=both)[0]
 
@@ -387,7 +387,7 @@ def test_a_holdout_is_for_whoever_reads_it(workspace, tmp_path):
 def parts(*rights):
     """Return made-up sections that say who opened them."""
     return [
-        Section(
+        ReadersSection(
             name=right.value,
             title=right.value,
             right=right,
@@ -402,12 +402,12 @@ def parts(*rights):
 def test_each_visitor_has_the_parts_of_their_roles(desk):
     """A reader gets one, and no way to choose another."""
     refresh = whole._refresh(parts(Right.READ, Right.ADJUDICATE, Right.SEE))
-    reader = visit(desk, Role.READER, right=Right.READ)
+    reader = visit(desk, UserRole.READER, right=Right.READ)
     part, *boxes, first, second, third = refresh(reader, "extractor", "read")
     assert part.visible is False
     assert [box.visible for box in boxes] == [True, False, False]
     assert (first, second, third) == ("read of read", gr.skip(), gr.skip())
-    admin = visit(desk, Role.ADMIN, right=Right.SEE)
+    admin = visit(desk, UserRole.ADMIN, right=Right.SEE)
     *_, third = refresh(admin, "extractor", "read")
     assert third == "see of read"
 
@@ -416,17 +416,17 @@ def test_the_part_chosen_last_is_opened_again(desk):
     """Also after a reload; a part that is not theirs is refused."""
     sections = parts(Right.READ, Right.ADJUDICATE, Right.SEE)
     choose, refresh = whole._choose(sections), whole._refresh(sections)
-    reviewer = visit(desk, Role.REVIEWER)
+    reviewer = visit(desk, UserRole.REVIEWER)
     assert choose(reviewer, "extractor", "read", "see")[-1] == "see of read"
     assert refresh(reviewer, "extractor", "read")[-1] == "see of read"
     for name in ("read", "adjudicate"):
         with pytest.raises(PermissionRefused):
-            choose(visit(desk, Role.ADMIN), "extractor", "read", name)
+            choose(visit(desk, UserRole.ADMIN), "extractor", "read", name)
     with pytest.raises(DataError, match="no such part"):
         choose(reviewer, "extractor", "read", "<b>")
 
 
-def assign(desk, *form, act=assigning.give, roles=(Role.EDITOR,)):
+def assign(desk, *form, act=assigning.give, roles=(UserRole.EDITOR,)):
     """Do what the form that gives cases says."""
     who = visit(desk, *roles, right=Right.IMPORT, name="Dr Ed")
     act(who, "read", assigning.PlanForm(*form))
@@ -436,19 +436,19 @@ def test_an_editor_gives_readers_their_cases(desk):
     """Progress against them is shown to whoever publishes, without an answer."""
     both = ["Dr B", "Dr C"]
     assign(desk, both, "3", "2", "random", "", "")
-    table = publishable(desk, Role.REVIEWER)[0]
+    table = publishable(desk, UserRole.REVIEWER)[0]
     assert table.count("3 of 3") == 2
     assert "(2 shared)" in table
     assign(desk, both, "", "", "listed", "7", "c2\nc1\n")
-    assert "2 of 2" in publishable(desk, Role.ADMIN)[0]
+    assert "2 of 2" in publishable(desk, UserRole.ADMIN)[0]
     assign(desk, both, "", "", "", "", "", act=assigning.clear)
-    assert "shared" not in publishable(desk, Role.EDITOR)[0]
-    box, readers = assigning.show_assigning(visit(desk, Role.EDITOR), "read")
+    assert "shared" not in publishable(desk, UserRole.EDITOR)[0]
+    box, readers = assigning.show_assigning(visit(desk, UserRole.EDITOR), "read")
     assert box.visible is True
     assert {name for name, _ in readers.choices} == set(both)
-    assert assigning.show_assigning(visit(desk, Role.REVIEWER), "read")[0].visible is (
-        False
-    )
+    assert assigning.show_assigning(visit(desk, UserRole.REVIEWER), "read")[
+        0
+    ].visible is (False)
 
 
 @pytest.mark.parametrize(
@@ -467,7 +467,7 @@ def test_whatever_else_the_form_says_gives_nobody_cases(desk, form, words):
     """Each refusal says what to correct."""
     with pytest.raises(DataError, match=words):
         assign(desk, *form)
-    assert "shared" not in publishable(desk, Role.EDITOR)[0]
+    assert "shared" not in publishable(desk, UserRole.EDITOR)[0]
 
 
 def test_comments_stand_beside_a_dispute_under_the_letter_of_the_votes(desk):
@@ -483,6 +483,6 @@ def test_comments_stand_beside_a_dispute_under_the_letter_of_the_votes(desk):
     letter = re.search(r'voter">(\w)</span> cannot', shown)[1]
     votes = shown[shown.index('<th scope="row">present') :]
     assert votes.index(f'voter">{letter}<') < votes.index('<th scope="row">absent')
-    manager = (Role.REVIEWER, Role.ADMIN)
+    manager = (UserRole.REVIEWER, UserRole.ADMIN)
     named = panel_of(desk, roles=manager, filters=("", "open", True))
     assert 'voter">Dr B</span> cannot' in named

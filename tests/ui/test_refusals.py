@@ -9,8 +9,8 @@ import pytest
 
 from loop.core.paths import Workspace, bundled
 from loop.people.roster import set_roles
-from loop.people.users import Role
-from loop.review.intake import Occasion, take_file
+from loop.people.users import UserRole
+from loop.review.intake import ImportDefaults, take_file
 from loop.run.store import open_store
 from tests.ui.conftest import open_tab, sign_in
 from tests.ui.forked import serving
@@ -38,7 +38,9 @@ def judged(peopled, tmp_path_factory):
     with open_store(workspace) as store:
         for number in (1, 2):
             given = bundled() / "labels" / "demo" / f"verdicts_{number}.yaml"
-            take_file(workspace, store, given, Occasion("Dr Reviewer", "demo_dev"))
+            take_file(
+                workspace, store, given, ImportDefaults("Dr Reviewer", "demo_dev")
+            )
     return workspace
 
 
@@ -167,7 +169,7 @@ def test_a_right_that_was_taken_away_is_told_at_the_control(copied, new_page, na
         page = open_page(new_page, url, name, person)
         page.wait_for_selector(ACTING[name][0], state="attached")
         page.evaluate(UNFOLD)
-        set_roles(copied, person, [Role.READER])
+        set_roles(copied, person, [UserRole.READER])
         for control in ACTING[name]:
             refused(page, control, "takes the role")
 

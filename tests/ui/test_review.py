@@ -7,12 +7,12 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.labels.taxonomy import NO_FINDING
-from loop.people.users import PermissionRefused, Right, Role
+from loop.people.users import PermissionRefused, Right, UserRole
 from loop.review.kept import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
 from loop.run.task import run_prompt
 from loop.ui.pages.review import answers, moves
-from loop.ui.pages.review.form import Form
+from loop.ui.pages.review.form import ReviewForm
 from loop.ui.pages.review.layout import Panels
 from loop.ui.pages.review.page import follow
 from loop.ui.pages.review.place import Filters, Place
@@ -20,8 +20,8 @@ from loop.ui.pages.review.showing import FILTERS
 from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
 from tests.ui.reviewed import SHOWN, desk_of, make_reviewed, run_next, seat
 
-NOTHING_WRONG = Form(judgement="answer_right")
-TERM = Form(judgement="model_wrong", action="term", phrase="fluid at the base")
+NOTHING_WRONG = ReviewForm(judgement="answer_right")
+TERM = ReviewForm(judgement="model_wrong", action="term", phrase="fluid at the base")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_verdict_is_kept_with_its_run_and_the_next_pair_opens(ann, desk):
 
 def test_each_action_becomes_its_edit(ann, desk):
     """The form asks for what a verdict file could ask for."""
-    rule = Form(
+    rule = ReviewForm(
         judgement="guideline_ambiguous",
         value="uncertain",
         cause="synonym_or_abbreviation",
@@ -139,7 +139,7 @@ def test_fields_that_do_not_matter_are_not_read(ann, desk):
 def test_what_is_missing_is_said_and_nothing_is_saved(ann, desk):
     """The form says what it needs instead of failing later."""
     place = on(ann, "f1")
-    shown = ann.submit(place, Form(judgement="reference_wrong"))
+    shown = ann.submit(place, ReviewForm(judgement="reference_wrong"))
     assert "still missing the right value" in shown["status"]
     assert 'role="alert"' in shown["status"]
     assert shown["place"].pair == place.pair
@@ -199,7 +199,7 @@ def test_two_reviewers_on_one_pair_are_both_kept(ann, desk):
     ben = seat(desk, BEN)
     theirs = on(ben, "f1")
     ann.submit(on(ann, "f1"), TERM._replace(comment="see the prior"))
-    ben.submit(theirs, Form(judgement="reference_wrong", value="absent"))
+    ben.submit(theirs, ReviewForm(judgement="reference_wrong", value="absent"))
     assert {one.verdict.reviewer for one in kept(desk)} == {ANN, BEN}
     said = ben.open(on(ben, "f1"))["said"]
     assert f"{ANN}</b>: Model wrong" in said
@@ -265,7 +265,7 @@ def test_submitting_goes_round_what_others_reserved_and_have_done(ann, desk):
     """The next pair is one that waits."""
     ben = seat(desk, BEN)
     ben.act(answers.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
-    ben.submit(on(ben, "c1", "cardiomegaly"), Form(judgement="model_wrong"))
+    ben.submit(on(ben, "c1", "cardiomegaly"), ReviewForm(judgement="model_wrong"))
     ben.submit(on_right(ben), NOTHING_WRONG)
     shown = ann.submit(on(ann, "f1"), TERM)
     assert "Nothing in this list waits" in shown["status"]
@@ -352,7 +352,7 @@ def test_what_the_browser_says_is_looked_up(ann):
 
 def test_who_may_only_look_gets_no_form(desk):
     """An approver sees the cases and is told who judges them."""
-    shown = seat(desk, "Dr C", Role.APPROVER).open()
+    shown = seat(desk, "Dr C", UserRole.APPROVER).open()
     assert "data-no-form" in shown["offer"]
     assert "data-no-form" not in seat(desk).open()["offer"]
     assert "given by reviewers and editors" in shown["said"]
@@ -362,7 +362,7 @@ def test_taking_text_keeps_the_form_with_it(ann):
     """The marked words become the phrase; none marked is said."""
     place = on(ann, "f1")
     visit = ann.visit(Right.JUDGE)
-    form = Form(judgement="model_wrong", action="term")
+    form = ReviewForm(judgement="model_wrong", action="term")
     token = place.token
     words, line = answers.take_text(visit, place, token, *form, "Fluid  at\nthe base")
     assert words == "Fluid at the base" and "Kept" in line
@@ -396,7 +396,7 @@ def test_a_holdout_stays_closed(desk, workspace, tmp_path, ann):
 
 def test_a_verdict_without_severity_or_cause_is_kept_without(ann, desk):
     """Nothing is recorded that nobody chose."""
-    ann.submit(on(ann, "f1"), Form(judgement="model_wrong"))
+    ann.submit(on(ann, "f1"), ReviewForm(judgement="model_wrong"))
     said = kept(desk)[0].verdict
     assert (said.severity, said.context) == (None, None)
     shown = ann.open(on(ann, "f1"))["said"]
@@ -410,7 +410,7 @@ def test_the_last_verdict_is_undone_with_its_form(ann, desk):
     assert 'id="review-undo"' in after["status"]
     undone = ann.act(answers.undo, after["place"], right=Right.JUDGE)
     assert undone["place"].pair == ("f1", "pleural_effusion")
-    assert {name: undone[name] for name in Form._fields} == filled._asdict()
+    assert {name: undone[name] for name in ReviewForm._fields} == filled._asdict()
     assert "Undone" in undone["status"] and "review-undo" not in undone["status"]
     (one,) = kept(desk)
     assert one.state is VerdictState.WITHDRAWN
@@ -432,7 +432,7 @@ def test_undoing_gives_back_what_the_verdict_had_replaced(ann, desk):
 def test_what_no_longer_stands_is_not_undone_and_that_is_said(ann, desk):
     """Another tab may have replaced it; another person never can undo it."""
     after = ann.submit(on(ann, "f1"), TERM)
-    ann.submit(on(ann, "f1"), Form(judgement="guideline_ambiguous"))
+    ann.submit(on(ann, "f1"), ReviewForm(judgement="guideline_ambiguous"))
     shown = ann.act(answers.undo, after["place"], right=Right.JUDGE)
     assert "Not undone" in shown["status"] and "superseded" in shown["status"]
     ben = seat(desk, BEN)
@@ -489,7 +489,7 @@ def test_a_session_says_how_far_it_is(ann, desk):
     assert "1 of 3 judged by you</p>" in shown["queue"]
     only = ann.act(moves.narrow, shown["place"], Filters(label="cardiomegaly"))
     assert "0 of 1 judged by you" in only["queue"]
-    assert "judged by you" not in seat(desk, "Dr C", Role.APPROVER).open()["queue"]
+    assert "judged by you" not in seat(desk, "Dr C", UserRole.APPROVER).open()["queue"]
 
 
 def test_the_likely_correction_is_offered_and_filled_in_but_not_submitted(ann, desk):
@@ -499,11 +499,11 @@ def test_the_likely_correction_is_offered_and_filled_in_but_not_submitted(ann, d
     filled = ann.offered(place, act="suggest")
     assert (filled["judgement"], filled["value"]) == ("model_wrong", "absent")
     assert "not submitted" in filled["status"] and kept(desk) == ()
-    begun = ann.offered(place, Form(judgement="reference_wrong"), act="suggest")
+    begun = ann.offered(place, ReviewForm(judgement="reference_wrong"), act="suggest")
     assert begun["judgement"] == gr.skip() and "holds something" in begun["status"]
-    ann.submit(place, Form(judgement="model_wrong"))
+    ann.submit(place, ReviewForm(judgement="model_wrong"))
     assert "Suggested" not in ann.open(on(ann, "c1", "cardiomegaly"))["offer"]
-    looker = seat(desk, "Dr C", Role.APPROVER)
+    looker = seat(desk, "Dr C", UserRole.APPROVER)
     assert "Suggested" not in looker.open()["offer"]
     with pytest.raises(PermissionRefused):
         looker.offered(looker.open()["place"], act="suggest")
@@ -523,7 +523,7 @@ def test_who_judges_blind_sees_what_others_said_only_after(ann, desk):
     for filters in (Filters(reviewer=BEN), Filters(status="reviewed")):
         found = ann.act(moves.narrow, blind["place"], filters)["queue"]
         assert "0</b> of 3 pairs" in found
-    ann.submit(on(ann, "f1"), Form(judgement="model_wrong"))
+    ann.submit(on(ann, "f1"), ReviewForm(judgement="model_wrong"))
     after = ann.open(on(ann, "f1"))
     assert BEN in after["queue"] and "look at the base" in after["said"]
     assert not ben.open()["place"].blind
@@ -552,7 +552,7 @@ def test_one_verdict_is_given_on_all_pairs_with_the_same_phrase(like):
     assert "2 more pairs with the same phrase and label" in shown["alike"]
     listed = answers.list_alike(like.visit(Right.JUDGE), place)
     assert 'value="a2"' in listed and 'value="a3"' in listed and "b1" not in listed
-    form = Form(judgement="model_wrong", value="absent")
+    form = ReviewForm(judgement="model_wrong", value="absent")
     after = like.submit_together(place, form, ["a2", "a3"])
     (one,) = kept(like.desk)
     assert one.verdict.case_ids == ("a1", "a2", "a3")
@@ -564,10 +564,10 @@ def test_one_verdict_is_given_on_all_pairs_with_the_same_phrase(like):
 
 def test_a_verdict_on_several_pairs_takes_only_pairs_that_are_alike(like):
     """Ids come from the browser, and the form is asked for as always."""
-    place, form = on(like, "a1"), Form(judgement="model_wrong")
+    place, form = on(like, "a1"), ReviewForm(judgement="model_wrong")
     with pytest.raises(DataError, match="not like the open one"):
         like.submit_together(place, form, ["a2", "b1"])
-    refused = like.submit_together(place, Form(), ["a2"])
+    refused = like.submit_together(place, ReviewForm(), ["a2"])
     assert "still missing what is wrong" in refused["status"]
     assert kept(like.desk) == ()
     like.submit_together(place, form, [])
@@ -590,9 +590,9 @@ def test_no_finding_offers_the_labels_it_follows_from(demo):
         label = re.search(r'data-label="([^"]*)"', offered)[1]
         opened = ann.offered(place, act="open", case=place.case, label=label)
         assert opened["place"].pair == (place.case, label)
-        refused = ann.submit(place, Form(judgement="model_wrong"))
+        refused = ann.submit(place, ReviewForm(judgement="model_wrong"))
         assert "only the reference can be wrong, or the text" in refused["status"]
-        ann.submit(place, Form(judgement="source_text_defect"))
+        ann.submit(place, ReviewForm(judgement="source_text_defect"))
         (one,) = read_kept(desk.store, desk.workspace, "demo_dev")
         assert one.verdict.judgement is Judgement.SOURCE_TEXT_DEFECT
 
@@ -619,7 +619,10 @@ def test_of_a_right_answer_it_is_suggested_and_kept_that_nothing_is_wrong(ann, d
     """One key and one press; it counts as no judged error."""
     place = on_right(ann)
     assert "Suggested: nothing wrong" in ann.open(place)["offer"]
-    assert Form(*list(ann.offered(place).values())[-len(Form()) :]) == NOTHING_WRONG
+    assert (
+        ReviewForm(*list(ann.offered(place).values())[-len(ReviewForm()) :])
+        == NOTHING_WRONG
+    )
     shown = ann.submit(place, NOTHING_WRONG._replace(value="present", anchor=True))
     (one,) = kept(desk)
     assert one.verdict.judgement is Judgement.ANSWER_RIGHT
@@ -632,10 +635,10 @@ def test_of_a_right_answer_it_is_suggested_and_kept_that_nothing_is_wrong(ann, d
 @pytest.mark.parametrize(
     "form",
     [
-        Form(judgement="reference_wrong", value="uncertain"),
-        Form(judgement="model_wrong", action="term", phrase="a wording"),
-        Form(judgement="guideline_ambiguous"),
-        Form(judgement="source_text_defect"),
+        ReviewForm(judgement="reference_wrong", value="uncertain"),
+        ReviewForm(judgement="model_wrong", action="term", phrase="a wording"),
+        ReviewForm(judgement="guideline_ambiguous"),
+        ReviewForm(judgement="source_text_defect"),
     ],
 )
 def test_something_may_be_wrong_with_a_right_answer(ann, desk, form):

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.core.records import Exemplar, Guide, Mark, Span, Value
-from loop.evaluate.failures import Failure, Kind
+from loop.evaluate.failures import Failure, FailureKind
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.queue.records import Cause, QueueItem, Reasons
 from loop.review.verdict import Context, Edits, Judgement, Verdict
 from loop.ui.pages.review.form import (
     CAUSES,
-    Form,
+    ReviewForm,
     fields_of,
     form_of,
     missing,
@@ -61,21 +61,21 @@ def test_headings_are_those_that_take_a_text_apart(text, headings):
 @pytest.mark.parametrize(
     ("form", "lacks"),
     [
-        (Form(), ("what is wrong",)),
-        (Form(judgement="model_wrong"), ()),
-        (Form(judgement="source_text_defect", action="term"), ()),
-        (Form(judgement="reference_wrong"), ("the right value",)),
-        (Form(judgement="model_wrong", action="term"), ("the phrase",)),
+        (ReviewForm(), ("what is wrong",)),
+        (ReviewForm(judgement="model_wrong"), ()),
+        (ReviewForm(judgement="source_text_defect", action="term"), ()),
+        (ReviewForm(judgement="reference_wrong"), ("the right value",)),
+        (ReviewForm(judgement="model_wrong", action="term"), ("the phrase",)),
         (
-            Form(judgement="model_wrong", action="clarification", phrase="a"),
+            ReviewForm(judgement="model_wrong", action="clarification", phrase="a"),
             ("the right value",),
         ),
         (
-            Form(judgement="model_wrong", action="negative_exemplar", phrase="a"),
+            ReviewForm(judgement="model_wrong", action="negative_exemplar", phrase="a"),
             ("the statement in your own words",),
         ),
         (
-            Form(
+            ReviewForm(
                 judgement="model_wrong",
                 action="positive_exemplar",
                 phrase="fluid",
@@ -92,9 +92,9 @@ def test_what_is_missing_depends_on_what_is_chosen(form, lacks):
 
 def test_a_form_from_outside_holds_only_what_its_fields_may():
     """A changed or old kept form must not break the page."""
-    assert Form.of({"severity": "", "cause": ""}) == Form()
+    assert ReviewForm.of({"severity": "", "cause": ""}) == ReviewForm()
     odd = {"judgement": "hang", "value": 3, "phrase": ["x"], "anchor": "yes", "z": 1}
-    assert Form.of(odd) == Form()
+    assert ReviewForm.of(odd) == ReviewForm()
 
 
 def test_a_verdict_comes_back_as_the_form_it_was_made_with():
@@ -137,7 +137,7 @@ def test_every_cause_can_be_chosen():
 
 def test_nothing_is_chosen_beforehand():
     """A severity or cause that nobody chose would be recorded as theirs."""
-    assert (Form().severity, Form().cause) == (None, None)
+    assert (ReviewForm().severity, ReviewForm().cause) == (None, None)
     said = Verdict(label="edema", judgement=Judgement.MODEL_WRONG, case_ids=("a",))
     assert (form_of(said).severity, form_of(said).cause) == (None, None)
 
@@ -149,7 +149,7 @@ def item(kind, predicted, reference, label="edema", causes=()):
 
 
 GUIDE = Guide(label="edema", name="Edema", definition="Water.", terms=("wet lungs",))
-WRONG = Form(judgement="model_wrong")
+WRONG = ReviewForm(judgement="model_wrong")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_likely_correction_is_that_the_reference_is_right(
 ):
     """A label's own name or term is never suggested as an exclusion from it."""
     one = item(
-        Kind(kind),
+        FailureKind(kind),
         Value(predicted) if predicted else None,
         Mark(reference) if reference else None,
     )
@@ -187,11 +187,11 @@ def test_the_likely_correction_is_that_the_reference_is_right(
 
 def test_no_finding_is_never_suggested_as_the_models_fault():
     """A failing label explains it; without one the reference contradicts itself."""
-    said = (Kind.FALSE_NEGATIVE, Value.ABSENT, Mark.PRESENT, NO_FINDING)
+    said = (FailureKind.FALSE_NEGATIVE, Value.ABSENT, Mark.PRESENT, NO_FINDING)
     failing = Cause("edema", Value.PRESENT, Mark.ABSENT, True)
     assert suggest(item(*said, (failing,)), "", None) is None
     alone = suggest(item(*said, (failing._replace(fails=False),)), "", None)
-    assert alone == Form(judgement="reference_wrong", value="absent")
+    assert alone == ReviewForm(judgement="reference_wrong", value="absent")
 
 
 def test_words_that_were_searched_for_are_marked_beside_the_evidence():
@@ -208,6 +208,6 @@ def test_words_that_were_searched_for_are_marked_beside_the_evidence():
 
 def test_a_text_without_end_is_not_handed_in():
     """A pasted book is a slip; it is said, and the form stays as it is."""
-    form = Form(judgement="model_wrong", comment="x" * 8001)
+    form = ReviewForm(judgement="model_wrong", comment="x" * 8001)
     assert missing(form) == ("a shorter note (at most 8,000 characters)",)
     assert missing(form._replace(comment="x" * 8000)) == ()

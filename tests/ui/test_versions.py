@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
-from loop.people.users import Right, Role
+from loop.people.users import Right, UserRole
 from loop.prompts.catalog import read_aliases, read_version, write_version
 from loop.prompts.history import move_alias
 from loop.ui.pages import overview
@@ -197,7 +197,7 @@ def test_a_run_over_the_first_cases_only_is_no_score(two):
 def test_who_may_not_revise_is_told_who_evaluates(two):
     """What one may not do is not offered as a button."""
     run_version(two, "extractor@v2")
-    unscored = page(two, Role.REVIEWER)[-1]
+    unscored = page(two, UserRole.REVIEWER)[-1]
     assert "data-act" not in unscored and "ranloop evaluate " in unscored
 
 
@@ -214,7 +214,7 @@ def test_a_click_shows_what_one_version_changed(two):
 
 def test_an_alias_moves_with_a_reason_in_the_approvers_name(two):
     """The same entry as `ranloop alias` makes."""
-    approver = visit(two, Role.APPROVER, right=Right.APPROVE, name="Dr P")
+    approver = visit(two, UserRole.APPROVER, right=Right.APPROVE, name="Dr P")
     typed = ("extractor@v2", " production ", "agreed in the meeting", seen(two))
     *_, said = events.point(approver, "extractor", "demo_dev", *typed)
     assert "extractor@production is now v2" in said
@@ -286,8 +286,8 @@ def test_a_page_number_from_the_browser_breaks_nothing(desk, page):
 
 def test_only_approvers_are_offered_to_move_an_alias(desk):
     """What one may not do is not shown."""
-    assert page(desk, Role.REVIEWER)[4].visible is False
-    assert page(desk, Role.APPROVER)[4].visible is True
+    assert page(desk, UserRole.REVIEWER)[4].visible is False
+    assert page(desk, UserRole.APPROVER)[4].visible is True
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from gradio.state_holder import SessionState, StateHolder
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.people.users import Right, Role, User
+from loop.people.users import Right, User, UserRole
 from loop.release.keys import make_key
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
@@ -53,7 +53,7 @@ def desk_for(*roles, workspace=NOWHERE, store=None):
     )
 
 
-def call(handler, *values, roles=(Role.REVIEWER,), right=Right.SEE, data=None):
+def call(handler, *values, roles=(UserRole.REVIEWER,), right=Right.SEE, data=None):
     """Call `handler` as Gradio would."""
     event = SimpleNamespace(_data=data)
     return guard(desk_for(*roles), handler, right)(None, event, *values)
@@ -61,14 +61,14 @@ def call(handler, *values, roles=(Role.REVIEWER,), right=Right.SEE, data=None):
 
 def test_a_handler_learns_who_asks_and_in_which_role():
     """The history names the role that permitted the act."""
-    visit = call(lambda visit: visit, roles=(Role.READER, Role.EDITOR))
+    visit = call(lambda visit: visit, roles=(UserRole.READER, UserRole.EDITOR))
     assert (visit.user.name, visit.actor.role) == ("Dr. A", "editor")
 
 
 def test_whoever_has_a_key_here_signs_what_they_do(workspace):
     """As on the command line: the key is found by the name they signed in with."""
     key = make_key(workspace, "Dr. A", "reviewer", Actor(name="Admin"))
-    desk = desk_for(Role.REVIEWER, workspace=workspace)
+    desk = desk_for(UserRole.REVIEWER, workspace=workspace)
     visit = guard(desk, lambda visit: visit, Right.JUDGE)(
         None, SimpleNamespace(_data=None)
     )
@@ -79,7 +79,7 @@ def test_whoever_lacks_the_right_is_refused_before_anything_happens():
     """A reader who calls the review queue by hand gets nothing."""
     done = []
     with pytest.raises(gr.Error, match="takes the role"):
-        call(lambda visit: done.append(1), roles=(Role.READER,))
+        call(lambda visit: done.append(1), roles=(UserRole.READER,))
     assert not done
 
 
@@ -109,7 +109,7 @@ def test_a_bug_is_logged_by_its_place_and_never_by_its_values(caplog):
     assert "test_wiring.py" in caplog.text
 
 
-def send(values, *, name="take", roles=(Role.REVIEWER,), **sent):
+def send(values, *, name="take", roles=(UserRole.REVIEWER,), **sent):
     """Return what an event answers that takes one text and one choice."""
 
     async def asked():
@@ -152,12 +152,12 @@ def test_the_right_is_asked_before_a_value_is_looked_at():
     with pytest.raises(gr.Error, match="does not offer"):
         send(["no such choice", ""])
     with pytest.raises(gr.Error, match="takes the role"):
-        send(["no such choice", ""], roles=(Role.READER,))
+        send(["no such choice", ""], roles=(UserRole.READER,))
 
 
 def test_an_event_that_was_not_connected_by_the_wire_is_open_to_nobody():
     """Whatever Gradio itself adds to a page."""
-    wire = Wire(desk_for(Role.ADMIN))
+    wire = Wire(desk_for(UserRole.ADMIN))
     with pytest.raises(DataError, match="no such function"):
         wire.admit("load", None)
 
@@ -166,7 +166,7 @@ def test_an_output_that_stays_as_it_is_is_not_made_anew():
     """Gradio would make the component again; what is shown is the same either way."""
 
     async def asked():
-        wire = Wire(desk_for(Role.REVIEWER))
+        wire = Wire(desk_for(UserRole.REVIEWER))
         with GuardedBlocks(wire) as blocks:
             kept, box, where, menu = gr.HTML(), gr.HTML(), gr.State(0), gr.Dropdown()
             wire.on(
@@ -202,7 +202,7 @@ def test_events_of_a_tab_that_read_its_state_come_one_after_the_other():
         return place + 1, ""
 
     async def asked():
-        wire = Wire(desk_for(Role.REVIEWER))
+        wire = Wire(desk_for(UserRole.REVIEWER))
         with GuardedBlocks(wire) as blocks:
             place, box = gr.State(0), gr.HTML()
             wire.on(
@@ -237,7 +237,7 @@ def test_what_gradio_keeps_for_a_tab_goes_when_the_tab_is_given_up():
     holder = StateHolder()
 
     def opened():
-        with GuardedBlocks(Wire(desk_for(Role.REVIEWER))) as blocks:
+        with GuardedBlocks(Wire(desk_for(UserRole.REVIEWER))) as blocks:
             gr.HTML()
         holder.set_blocks(blocks)
         return blocks
@@ -262,7 +262,7 @@ def test_no_message_says_where_the_workspace_lies():
     assert told.value.message == "labels/taxonomy.yaml, line 3: wrong. Correct it."
 
     async def asked():
-        wire = Wire(desk_for(Role.REVIEWER))
+        wire = Wire(desk_for(UserRole.REVIEWER))
         with GuardedBlocks(wire) as blocks:
             box = gr.Textbox()
             wire.on(
@@ -294,7 +294,7 @@ def test_two_connections_cannot_have_one_name():
     """A name stands for one right."""
 
     def connect_twice():
-        wire = Wire(desk_for(Role.ADMIN))
+        wire = Wire(desk_for(UserRole.ADMIN))
         with gr.Blocks():
             button = gr.Button("x")
             wire.on(button.click, print, right=None, name="one")
@@ -306,7 +306,7 @@ def test_two_connections_cannot_have_one_name():
 
 def test_every_event_of_the_workbench_is_guarded():
     """An event that was connected past the wire would be open to everyone."""
-    blocks, wire = in_a_loop(lambda: build_workbench(desk_for(Role.ADMIN)))
+    blocks, wire = in_a_loop(lambda: build_workbench(desk_for(UserRole.ADMIN)))
     for function in blocks.fns.values():
         if function.fn is None:
             continue

@@ -4,7 +4,7 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from loop.people.users import Right, Role, User
+from loop.people.users import Right, User, UserRole
 from loop.run.store import open_store
 from loop.ui.access.access import Access
 from loop.ui.desk import Desk
@@ -30,7 +30,7 @@ def opened(workspace, **options):
 
 def visit(desk, *roles, right=Right.SEE, name="Dr A", **data):
     """Return the visit of someone with `roles`, by default all of them."""
-    user = User(name=name, roles=roles or tuple(Role))
+    user = User(name=name, roles=roles or tuple(UserRole))
     return Visit(
         desk=desk, user=user, actor=user.actor(right), data=data, session=SESSION
     )

@@ -14,7 +14,7 @@ _END = b'"}]}'
 """What closes the last message, the messages and the request."""
 
 
-class Envelope:
+class RequestPrefix:
     """The bytes of one frame's requests, except for the end of the last message."""
 
     __slots__ = ("_blank", "_head", "frame")
@@ -39,7 +39,7 @@ class Envelope:
 
 def make_envelope(
     frame: PromptFrame, endpoint: Endpoint, settings: Settings, *, constrained: bool
-) -> Envelope:
+) -> RequestPrefix:
     """Return the envelope of `frame`.
 
     Parameters
@@ -50,7 +50,7 @@ def make_envelope(
     fields = request_fields(endpoint, settings, frame.schema if constrained else None)
     messages = [{"role": role, "content": content} for role, content in frame.messages]
     short = with_limit(fields, 1)
-    return Envelope(frame, _head(fields, messages), _head(short, messages) + _END)
+    return RequestPrefix(frame, _head(fields, messages), _head(short, messages) + _END)
 
 
 def request_fields(

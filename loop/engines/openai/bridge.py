@@ -15,7 +15,7 @@ from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
 from loop.engines.openai.crew import Crew
 from loop.engines.openai.pace import Pace
-from loop.engines.openai.sending import Job
+from loop.engines.openai.sending import PendingPrompt
 
 T = TypeVar("T")
 
@@ -79,7 +79,9 @@ class Exchange:
         self._stopped = False
 
     def drain(
-        self, prompts: Iterable[Prompt], make_job: Callable[[int, Prompt], Job]
+        self,
+        prompts: Iterable[Prompt],
+        make_job: Callable[[int, Prompt], PendingPrompt],
     ) -> Iterator[tuple[int, Completion]]:
         """Yield completions as they arrive, drawing prompts as there is room.
 
@@ -108,7 +110,7 @@ class Exchange:
         self._settle()
         self._crew.arrived.put(_closed())
 
-    def _draw(self, jobs: Iterator[Job], most: int) -> bool:
+    def _draw(self, jobs: Iterator[PendingPrompt], most: int) -> bool:
         """Hand `most` prompts over; return whether there may be more."""
         if self._stopped:
             return False

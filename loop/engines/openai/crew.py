@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from loop.core.errors import EngineError
 from loop.core.records import Completion
 from loop.engines.openai.pace import Pace
-from loop.engines.openai.sending import Job, Sender
+from loop.engines.openai.sending import PendingPrompt, Sender
 
 Arrivals = list[tuple[int, Completion]]
 
@@ -30,7 +30,7 @@ class Crew:
     """
 
     def __init__(self, sender: Sender, pace: Pace, deadline_s: float | None) -> None:
-        self.jobs: deque[Job] = deque()
+        self.jobs: deque[PendingPrompt] = deque()
         self.arrived: SimpleQueue[Arrivals | BaseException] = SimpleQueue()
         self._sender = sender
         self._pace = pace
@@ -91,7 +91,7 @@ class Crew:
             if len(self._workers) < pace.limit and jobs:
                 self.wake()
 
-    def _put_back(self, job: Job) -> None:
+    def _put_back(self, job: PendingPrompt) -> None:
         self.jobs.appendleft(job)
         self.wake()
 

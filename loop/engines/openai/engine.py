@@ -13,15 +13,15 @@ from loop.core.records import Completion, Prompt, PromptFrame
 from loop.engines.base import Settings, register
 from loop.engines.names import split_name
 from loop.engines.openai.account import Account
-from loop.engines.openai.bodies import Envelope, make_envelope
+from loop.engines.openai.bodies import RequestPrefix, make_envelope
 from loop.engines.openai.bridge import Exchange, LoopThread
 from loop.engines.openai.crew import Crew
 from loop.engines.openai.endpoint import Endpoint, read_key
 from loop.engines.openai.pace import Pace
 from loop.engines.openai.probe import Probe, Probed
 from loop.engines.openai.sameness import SameServer
-from loop.engines.openai.sending import Job, Sender
-from loop.engines.openai.wire import Wire
+from loop.engines.openai.sending import PendingPrompt, Sender
+from loop.engines.openai.wire import EndpointClient
 
 __all__ = ["ChatEngine", "Endpoint"]
 
@@ -64,11 +64,11 @@ class ChatEngine:
         self._rng = rng or Random()
         self._pace = Pace(endpoint.serving)
         self._account = Account()
-        self._wire = Wire(endpoint, settings.config.hosts)
+        self._wire = EndpointClient(endpoint, settings.config.hosts)
         self._thread: LoopThread | None = None
         self._probed: Probed | None = None
         self._exchange: Exchange | None = None
-        self._envelopes: dict[int, Envelope] = {}
+        self._envelopes: dict[int, RequestPrefix] = {}
 
     def __enter__(self) -> ChatEngine:
         """Connect and probe.
@@ -114,8 +114,10 @@ class ChatEngine:
         probed = self._opened()
         exchange = self._begin(probed)
 
-        def make_job(index: int, prompt: Prompt) -> Job:
-            return Job(index, prompt, self._envelope(prompt.frame, probed.constrained))
+        def make_job(index: int, prompt: Prompt) -> PendingPrompt:
+            return PendingPrompt(
+                index, prompt, self._envelope(prompt.frame, probed.constrained)
+            )
 
         try:
             yield from exchange.drain(prompts, make_job)
@@ -171,7 +173,7 @@ class ChatEngine:
         self._exchange = Exchange(thread, crew, self._pace, self._account.settle)
         return self._exchange
 
-    def _envelope(self, frame: PromptFrame, constrained: bool) -> Envelope:
+    def _envelope(self, frame: PromptFrame, constrained: bool) -> RequestPrefix:
         """Return the envelope of a frame, kept as long as the frame is."""
         known = self._envelopes.get(id(frame))
         if known is None or known.frame is not frame:

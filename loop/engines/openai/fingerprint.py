@@ -12,7 +12,7 @@ from loop.core.digests import digest_json, digest_text
 from loop.core.errors import EngineError
 from loop.engines.openai.answers import one_line
 from loop.engines.openai.endpoint import Endpoint
-from loop.engines.openai.wire import LinkError, Reply, Wire
+from loop.engines.openai.wire import EndpointClient, LinkError, Reply
 
 _STABLE = ("id", "root", "parent", "owned_by", "max_model_len", "meta")
 """Fields of a listed model that do not change when the server starts again."""
@@ -58,7 +58,7 @@ def find_model(reply: Reply, endpoint: Endpoint) -> Listed:
     )
 
 
-async def read_server(wire: Wire, endpoint: Endpoint) -> dict[str, object]:
+async def read_server(wire: EndpointClient, endpoint: Endpoint) -> dict[str, object]:
     """Return what the server tells of itself: its version, llama.cpp's properties.
 
     A server that offers neither gives an empty answer.
@@ -78,7 +78,7 @@ async def read_server(wire: Wire, endpoint: Endpoint) -> dict[str, object]:
     return facts
 
 
-async def _fetch(wire: Wire, url: str) -> Mapping[str, Any]:
+async def _fetch(wire: EndpointClient, url: str) -> Mapping[str, Any]:
     """Return a JSON object; empty when there is none."""
     try:
         data = _json(await wire.get(url))

@@ -7,23 +7,23 @@ from random import Random
 
 from loop.core.errors import EngineError
 from loop.engines.openai.answers import one_line, read_error
-from loop.engines.openai.bodies import Envelope
+from loop.engines.openai.bodies import RequestPrefix
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.patient import ask_patiently
 from loop.engines.openai.retrying import is_transient
-from loop.engines.openai.wire import LinkError, Wire
+from loop.engines.openai.wire import EndpointClient, LinkError
 
 
 class FrameChecks:
     """Asks for one token after a frame without any case, once per frame."""
 
-    def __init__(self, wire: Wire, endpoint: Endpoint, rng: Random) -> None:
+    def __init__(self, wire: EndpointClient, endpoint: Endpoint, rng: Random) -> None:
         self._wire = wire
         self._endpoint = endpoint
         self._rng = rng
         self._checks: dict[int, asyncio.Task[bool]] = {}
 
-    async def check(self, envelope: Envelope) -> None:
+    async def check(self, envelope: RequestPrefix) -> None:
         """Return if the frame is accepted, or if that cannot be found out now.
 
         Raises
@@ -46,7 +46,7 @@ class FrameChecks:
         await asyncio.gather(*self._checks.values(), return_exceptions=True)
         self._checks.clear()
 
-    async def _ask(self, envelope: Envelope) -> bool:
+    async def _ask(self, envelope: RequestPrefix) -> bool:
         """Return whether the frame is known to be accepted."""
         try:
             reply = await ask_patiently(

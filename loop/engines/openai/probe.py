@@ -26,7 +26,7 @@ from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.fingerprint import find_model, read_server
 from loop.engines.openai.patient import ask_patiently
 from loop.engines.openai.retrying import PUSH_BACK, is_transient
-from loop.engines.openai.wire import LinkError, Reply, Wire
+from loop.engines.openai.wire import EndpointClient, LinkError, Reply
 
 _SHORT, _LONG = 160, 2048
 """Output tokens of the schema's probe: for an answer, and for one after thinking."""
@@ -46,7 +46,7 @@ class Probe:
     """Asks one endpoint, before any case is sent."""
 
     def __init__(
-        self, wire: Wire, endpoint: Endpoint, settings: Settings, rng: Random
+        self, wire: EndpointClient, endpoint: Endpoint, settings: Settings, rng: Random
     ) -> None:
         self._wire = wire
         self._endpoint = endpoint

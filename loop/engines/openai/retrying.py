@@ -81,7 +81,7 @@ def _date(said: str) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-class Patience:
+class OutageLimit:
     """Ends a run against a server that gives no HTTP response at all.
 
     Times are seconds of one monotonic clock, given by the caller.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from loop.core.errors import EngineError
 from loop.engines.openai.fingerprint import find_model, read_server
 from loop.engines.openai.retrying import is_transient
-from loop.engines.openai.wire import RefusedError, Wire
+from loop.engines.openai.wire import EndpointClient, RefusedError
 
 
 class SameServer:
@@ -26,7 +26,7 @@ class SameServer:
     """
 
     def __init__(
-        self, wire: Wire, known: Mapping[str, object], *, doubtful: bool
+        self, wire: EndpointClient, known: Mapping[str, object], *, doubtful: bool
     ) -> None:
         self.doubtful = doubtful
         self._wire = wire

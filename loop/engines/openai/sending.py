@@ -16,19 +16,19 @@ from loop.engines.openai.answers import (
     read_answer,
     read_error,
 )
-from loop.engines.openai.bodies import Envelope
+from loop.engines.openai.bodies import RequestPrefix
 from loop.engines.openai.frames import FrameChecks
 from loop.engines.openai.pace import Pace
 from loop.engines.openai.retrying import (
     PUSH_BACK,
-    Patience,
+    OutageLimit,
     backoff_s,
     is_transient,
     retry_after_s,
 )
 from loop.engines.openai.reviving import Reviver
 from loop.engines.openai.sameness import SameServer
-from loop.engines.openai.wire import LinkError, Reply, Wire
+from loop.engines.openai.wire import EndpointClient, LinkError, Reply
 
 _REFUSED_CAP_S = 5.0
 """Longest wait after a connection that was not made: the server may be back soon."""
@@ -41,12 +41,12 @@ _FATAL = {
 }
 
 
-class Job:
+class PendingPrompt:
     """One prompt on its way to its completion."""
 
     __slots__ = ("attempts", "envelope", "index", "prompt", "revived", "sends")
 
-    def __init__(self, index: int, prompt: Prompt, envelope: Envelope) -> None:
+    def __init__(self, index: int, prompt: Prompt, envelope: RequestPrefix) -> None:
         self.index = index
         self.prompt = prompt
         self.envelope = envelope
@@ -66,7 +66,7 @@ class Sender:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: EndpointClient,
         *,
         account: Account,
         pace: Pace,
@@ -80,14 +80,14 @@ class Sender:
         self._pace = pace
         self._rng = rng
         self._same = same
-        self._patience = Patience(endpoint.url, endpoint.serving.patience_s)
+        self._patience = OutageLimit(endpoint.url, endpoint.serving.patience_s)
         self._frames = FrameChecks(wire, endpoint, rng)
         self._reviver = Reviver(revive) if revive else None
         self._clock = asyncio.get_running_loop().time
         self.resume_at = 0.0
         """Time before which nothing is sent, on the loop's clock."""
 
-    async def send(self, job: Job) -> Completion | float:
+    async def send(self, job: PendingPrompt) -> Completion | float:
         """Return the job's completion, or after how many seconds to send it again.
 
         Raises
@@ -115,7 +115,9 @@ class Sender:
         """End what is under way beside the jobs."""
         await self._frames.close()
 
-    def _after_answer(self, job: Job, reply: Reply, sent: float) -> Completion | float:
+    def _after_answer(
+        self, job: PendingPrompt, reply: Reply, sent: float
+    ) -> Completion | float:
         now = self._clock()
         self._pace.answered(now)
         try:
@@ -126,7 +128,7 @@ class Sender:
         return completion
 
     async def _after_failure(
-        self, job: Job, error: LinkError, sent: float
+        self, job: PendingPrompt, error: LinkError, sent: float
     ) -> Completion | float:
         reason = str(error)
         if error.heard:
@@ -147,7 +149,7 @@ class Sender:
         self._account.retried[reason] += 1
         return backoff_s(job.sends, self._rng, cap_s=_REFUSED_CAP_S)
 
-    async def _revived(self, job: Job, sent: float) -> bool:
+    async def _revived(self, job: PendingPrompt, sent: float) -> bool:
         """Whether the server had died and is there again: the attempt does not count.
 
         A dying server answers with errors before it breaks its connections. Once a
@@ -160,7 +162,7 @@ class Sender:
         return job.revived
 
     async def _after_refusal(
-        self, job: Job, reply: Reply, sent: float
+        self, job: PendingPrompt, reply: Reply, sent: float
     ) -> Completion | float:
         status = reply.status
         reason = f"HTTP {status}"
@@ -180,7 +182,9 @@ class Sender:
         await self._frames.check(job.envelope)
         return self._refused(reason, reply)
 
-    def _again(self, job: Job, reason: str, least_s: float = 0.0) -> Completion | float:
+    def _again(
+        self, job: PendingPrompt, reason: str, least_s: float = 0.0
+    ) -> Completion | float:
         """Return when to send again, or the failure when that was the last attempt."""
         if job.attempts <= self._endpoint.serving.retries:
             self._account.retried[reason] += 1

@@ -67,7 +67,7 @@ class HalfError(LinkError):
     heard = True
 
 
-class Wire:
+class EndpointClient:
     """Sends requests to one endpoint, between `open` and `close` in one event loop.
 
     Nothing is followed or taken from the environment: no redirects, no proxies, no

@@ -34,7 +34,7 @@ class Statements(BaseModel):
     singular: tuple[str, ...] = ()
 
 
-class Sections(BaseModel):
+class SectionHeadings(BaseModel):
     """Headings by what their text is worth."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,7 +66,7 @@ class Cues(BaseModel):
     openings: tuple[str, ...] = ()
     gap_stops: tuple[str, ...] = ()
     statements: Statements = Statements()
-    sections: Sections = Sections()
+    sections: SectionHeadings = SectionHeadings()
     inflections: tuple[tuple[str, tuple[str, ...]], ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
 

@@ -10,7 +10,7 @@ from loop.core.records import Completion, Guide, Prompt, PromptFrame, Value
 from loop.engines.base import Settings, register
 from loop.engines.rules.cues import Cues, read_cues
 from loop.engines.rules.scopes import Grammar
-from loop.engines.rules.sections import Section, SectionFinder, sentences
+from loop.engines.rules.sections import ReportSection, SectionFinder, sentences
 from loop.engines.rules.sentence import MEMO_SENTENCES, Hit, SentenceReader, Stance
 from loop.engines.rules.vocabulary import build_vocabulary
 
@@ -194,7 +194,7 @@ class ReportReader:
         ]
         return f'{{"findings":[{",".join(text for _, text in sorted(listed))}]}}'
 
-    def _collect(self, text: str, sections: Sequence[Section]) -> dict[int, Hit]:
+    def _collect(self, text: str, sections: Sequence[ReportSection]) -> dict[int, Hit]:
         """Return the winning hit of each label that is mentioned."""
         best: dict[int, Hit] = {}
         decided: dict[int, Hit] = {}

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from loop.engines.rules.cues import Cues
-from loop.engines.rules.vocabulary import Cue, Role, Side
+from loop.engines.rules.vocabulary import Cue, CueRole, CueSide
 
 Found = tuple[int, int, list[Cue]]
 """Start, end and meanings of one matched cue."""
@@ -36,8 +36,8 @@ _NO_MATCH = re.compile(r"(?!)")
 class Scope(NamedTuple):
     """Characters that one cue governs."""
 
-    role: Role
-    side: Side
+    role: CueRole
+    side: CueSide
     start: int
     end: int
     cue_start: int
@@ -46,7 +46,7 @@ class Scope(NamedTuple):
     @property
     def forward(self) -> bool:
         """Whether it governs what stands after the cue."""
-        return self.side <= Side.AFTER_CUE_NEAR
+        return self.side <= CueSide.AFTER_CUE_NEAR
 
 
 class Grammar:
@@ -78,7 +78,7 @@ class Grammar:
             scope
             for cue in layout.kept
             for kind in cue[2]
-            if kind.role <= Role.HYPOTHETICAL
+            if kind.role <= CueRole.HYPOTHETICAL
             and (scope := layout.scope(cue, kind)) is not None
         ]
 
@@ -90,26 +90,28 @@ class _Layout:
         self._grammar = grammar
         self._text = text
         self.kept = _longest(found)
-        self._starts = [e for _, e, kinds in self.kept if _has(kinds, Role.TERMINATOR)]
+        self._starts = [
+            e for _, e, kinds in self.kept if _has(kinds, CueRole.TERMINATOR)
+        ]
         self._ends = [
             start
             for start, _, kinds in self.kept
-            if _has(kinds, Role.TERMINATOR) or _has(kinds, Role.PSEUDO)
+            if _has(kinds, CueRole.TERMINATOR) or _has(kinds, CueRole.PSEUDO)
         ]
         self._turns = [s for s, _, kinds in found if self._is_turn(s, kinds)]
 
     def scope(self, cue: Found, kind: Cue) -> Scope | None:
         """Return what `cue` governs when it means `kind`; None for nothing."""
         start, end, _ = cue
-        if kind.side is Side.BOTH:
+        if kind.side is CueSide.BOTH:
             low, high = self._around(start, end)
-        elif kind.side is Side.BEFORE_CUE:
+        elif kind.side is CueSide.BEFORE_CUE:
             if self._goes_on(cue):
                 return None
             low, high = self._begin(start), start
         else:
             low, high = end, self._stop(end)
-            if kind.side is Side.AFTER_CUE_NEAR:
+            if kind.side is CueSide.AFTER_CUE_NEAR:
                 near = _NEAR_END.search(self._text, end, high)
                 high = near.start() if near else high
         return Scope(kind.role, kind.side, low, high, start, end)
@@ -159,7 +161,7 @@ class _Layout:
         likely" ends its statement and looks back.
         """
         _, end, kinds = cue
-        if not any(kind.side is Side.AFTER_CUE for kind in kinds):
+        if not any(kind.side is CueSide.AFTER_CUE for kind in kinds):
             return False
         rest = self._text[end:].lstrip()
         ended = not rest or rest[0] in ",()" or rest.startswith(("and ", "than "))
@@ -168,9 +170,9 @@ class _Layout:
     def _is_turn(self, start: int, kinds: Sequence[Cue]) -> bool:
         """Whether a word starts a new statement inside its sentence."""
         text = self._text
-        if _has(kinds, Role.AFFIRMATION):
+        if _has(kinds, CueRole.AFFIRMATION):
             joined = _JOIN.search(text, max(0, start - 6), start)
-        elif _has(kinds, Role.OPENING):
+        elif _has(kinds, CueRole.OPENING):
             joined = _COMMA.search(text, max(0, start - 3), start)
         else:
             return False
@@ -182,7 +184,7 @@ class _Layout:
     @cached_property
     def _breaks(self) -> list[int]:
         """Where an enumeration ends at the latest."""
-        negations = [s for s, _, kinds in self.kept if _has(kinds, Role.NEGATION)]
+        negations = [s for s, _, kinds in self.kept if _has(kinds, CueRole.NEGATION)]
         return self._ends + negations
 
     @cached_property
@@ -241,8 +243,8 @@ def _longest(cues: Sequence[Found]) -> list[Found]:
 
 
 def _governing(cue: Cue) -> bool:
-    return cue.role not in (Role.AFFIRMATION, Role.OPENING, Role.GAP_STOP)
+    return cue.role not in (CueRole.AFFIRMATION, CueRole.OPENING, CueRole.GAP_STOP)
 
 
-def _has(kinds: Sequence[Cue], role: Role) -> bool:
+def _has(kinds: Sequence[Cue], role: CueRole) -> bool:
     return any(kind.role is role for kind in kinds)

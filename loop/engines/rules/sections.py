@@ -36,7 +36,7 @@ _UNREAD = {
 """What ends a section that is not read, if no heading does."""
 
 
-class Section(NamedTuple):
+class ReportSection(NamedTuple):
     """A stretch of text under one heading."""
 
     start: int
@@ -62,14 +62,14 @@ class SectionFinder:
             re.IGNORECASE,
         )
 
-    def find(self, text: str) -> list[Section]:
+    def find(self, text: str) -> list[ReportSection]:
         """Return the sections to read; the whole text when it has no heading."""
         if ":" not in text and "：" not in text and "\n" not in text:
-            return [Section(0, len(text), False)]
+            return [ReportSection(0, len(text), False)]
         headings = list(self._heading.finditer(text))
         if not headings:
-            return [Section(0, len(text), False)]
-        sections = [Section(0, headings[0].start(), False)]
+            return [ReportSection(0, len(text), False)]
+        sections = [ReportSection(0, headings[0].start(), False)]
         ends = [match.start() for match in headings[1:]] + [len(text)]
         for heading, end in zip(headings, ends, strict=True):
             kind = self._kind[" ".join(heading.group(1).lower().split())]
@@ -77,7 +77,7 @@ class SectionFinder:
             if kind in _UNREAD:
                 sections += self._after(_UNREAD[kind], text, start, end)
             else:
-                sections.append(Section(start, end, kind == "decisive"))
+                sections.append(ReportSection(start, end, kind == "decisive"))
         if not any(text[one.start : one.end].strip() for one in sections):
             # A report has a body: it follows the first sentence of the last section.
             sections += self._after(_FULL_STOP, text, headings[-1].end(), len(text))
@@ -86,11 +86,11 @@ class SectionFinder:
     @staticmethod
     def _after(
         last: re.Pattern[str], text: str, start: int, end: int
-    ) -> Iterator[Section]:
+    ) -> Iterator[ReportSection]:
         """Yield what follows an unread paragraph before the next heading."""
         for stop in last.finditer(text, start, end):
             if text[start : stop.start() + 1].strip():
-                yield Section(stop.end(), end, False)
+                yield ReportSection(stop.end(), end, False)
                 return
 
 

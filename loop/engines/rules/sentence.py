@@ -15,11 +15,11 @@ from loop.engines.rules.scopes import Found, Grammar, Scope
 from loop.engines.rules.vocabulary import (
     MAX_GAP_CHARACTERS,
     MAX_GAP_WORDS,
-    Entry,
-    Role,
-    Side,
+    CueRole,
+    CueSide,
+    GuideWording,
     Vocabulary,
-    Wording,
+    VocabularyEntry,
     fold,
     has_cjk,
 )
@@ -54,7 +54,7 @@ class Hit(NamedTuple):
 class Mention(NamedTuple):
     """Where a wording stands in a folded sentence."""
 
-    wording: Wording
+    wording: GuideWording
     start: int
     end: int
     head: int
@@ -62,9 +62,9 @@ class Mention(NamedTuple):
 
 
 _STANCE = {
-    Role.NEGATION: Stance.NEGATED,
-    Role.LIMITED: Stance.LIMITED,
-    Role.UNCERTAIN: Stance.UNCERTAIN,
+    CueRole.NEGATION: Stance.NEGATED,
+    CueRole.LIMITED: Stance.LIMITED,
+    CueRole.UNCERTAIN: Stance.UNCERTAIN,
 }
 _OF_VALUE = {
     Value.PRESENT: Stance.PRESENT,
@@ -153,7 +153,7 @@ class SentenceReader:
                 stops = [
                     start
                     for start, _, kinds in cues
-                    if any(kind.role is Role.GAP_STOP for kind in kinds)
+                    if any(kind.role is CueRole.GAP_STOP for kind in kinds)
                 ]
             mentions += _gapped(text, wording, found, stops)
         return mentions
@@ -161,7 +161,7 @@ class SentenceReader:
 
 def _gapped(
     text: str,
-    wording: Wording,
+    wording: GuideWording,
     found: Sequence[tuple[int, int, int]],
     stops: Sequence[int],
 ) -> list[Mention]:
@@ -231,14 +231,14 @@ def judge_mention(mention: Mention, scopes: Sequence[Scope]) -> Stance | None:
     for scope in scopes:
         if not _governs(scope, mention):
             continue
-        if scope.role is Role.HYPOTHETICAL:
+        if scope.role is CueRole.HYPOTHETICAL:
             return None
         if not scope.forward:
             said_after = scope if said_after is None else said_after
         elif nearest is None or scope.cue_end >= nearest.cue_end:
             nearest = scope
     decisive = said_after or nearest
-    if said_after and said_after.side is Side.BOTH and nearest:
+    if said_after and said_after.side is CueSide.BOTH and nearest:
         decisive = nearest
     stated = _OF_VALUE[value]
     if decisive is None:
@@ -273,7 +273,7 @@ def _word_end(text: str, end: int) -> int:
     return end
 
 
-def _at_boundary(text: str, start: int, end: int, entry: Entry) -> bool:
+def _at_boundary(text: str, start: int, end: int, entry: VocabularyEntry) -> bool:
     if not entry.words:
         return True
     if start and text[start - 1].isalnum():

@@ -25,7 +25,7 @@ _SPACES = re.compile(r"\s+")
 _PARENTHESES = re.compile(r"\s*\([^)]*\)")
 
 
-class Role(IntEnum):
+class CueRole(IntEnum):
     """What a matched string does in its sentence."""
 
     NEGATION = 1
@@ -40,7 +40,7 @@ class Role(IntEnum):
     OPENING = 10
 
 
-class Side(IntEnum):
+class CueSide(IntEnum):
     """Where the words a cue governs stand."""
 
     AFTER_CUE = 1
@@ -52,11 +52,11 @@ class Side(IntEnum):
 class Cue(NamedTuple):
     """One meaning of a cue string."""
 
-    role: Role
-    side: Side
+    role: CueRole
+    side: CueSide
 
 
-class Wording(NamedTuple):
+class GuideWording(NamedTuple):
     """One wording of one label, possibly in several parts."""
 
     target: int
@@ -72,7 +72,7 @@ class Wording(NamedTuple):
     """Whether it outranks the terms it overlaps."""
 
 
-class Part(NamedTuple):
+class WordingPart(NamedTuple):
     """One part of a wording."""
 
     wording: int
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
 
 @dataclass(slots=True)
-class Entry:
+class VocabularyEntry:
     """All meanings of one string."""
 
     prefix: bool
@@ -90,7 +90,7 @@ class Entry:
     """Whether it must begin and end at a word boundary."""
 
     cues: list[Cue] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[WordingPart] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class Vocabulary:
     """Strings with their meanings, ready for the matcher."""
 
     strings: tuple[str, ...]
-    entries: tuple[Entry, ...]
-    wordings: tuple[Wording, ...]
+    entries: tuple[VocabularyEntry, ...]
+    wordings: tuple[GuideWording, ...]
 
 
 def fold(text: str) -> str:
@@ -119,7 +119,7 @@ def build_vocabulary(guides: Sequence[Guide], cues: Sequence[Cues]) -> Vocabular
     Parameters
     ----------
     guides
-        Labels in the order of `Wording.target`.
+        Labels in the order of `GuideWording.target`.
     cues
         One per language; all are searched for at once.
     """
@@ -158,33 +158,33 @@ class _Builder:
     """Collects strings; equal strings share one entry."""
 
     def __init__(self, cues: Sequence[Cues]) -> None:
-        self.entries: dict[tuple[str, bool], Entry] = {}
-        self.wordings: list[Wording] = []
+        self.entries: dict[tuple[str, bool], VocabularyEntry] = {}
+        self.wordings: list[GuideWording] = []
         self._inflections = [pair for one in cues for pair in one.inflections]
         self._spellings = [pair for one in cues for pair in one.spellings]
 
     def add_cues(self, cues: Cues) -> None:
         kinds = (
-            (Role.NEGATION, cues.negation),
-            (Role.LIMITED, cues.limited),
-            (Role.UNCERTAIN, cues.uncertain),
-            (Role.PROBABLE, cues.probable),
-            (Role.NEGATION, cues.historical),
-            (Role.HYPOTHETICAL, cues.hypothetical),
+            (CueRole.NEGATION, cues.negation),
+            (CueRole.LIMITED, cues.limited),
+            (CueRole.UNCERTAIN, cues.uncertain),
+            (CueRole.PROBABLE, cues.probable),
+            (CueRole.NEGATION, cues.historical),
+            (CueRole.HYPOTHETICAL, cues.hypothetical),
         )
         for role, directed in kinds:
             for phrase, side in _sides(directed):
                 self._add_cue(phrase, Cue(role, side), words=cues.words)
         plain = (
-            (Role.PSEUDO, cues.pseudo),
-            (Role.TERMINATOR, cues.terminators),
-            (Role.AFFIRMATION, cues.affirmations),
-            (Role.OPENING, cues.openings),
-            (Role.GAP_STOP, cues.gap_stops),
+            (CueRole.PSEUDO, cues.pseudo),
+            (CueRole.TERMINATOR, cues.terminators),
+            (CueRole.AFFIRMATION, cues.affirmations),
+            (CueRole.OPENING, cues.openings),
+            (CueRole.GAP_STOP, cues.gap_stops),
         )
         for role, phrases in plain:
             for phrase in phrases:
-                self._add_cue(phrase, Cue(role, Side.BOTH), words=cues.words)
+                self._add_cue(phrase, Cue(role, CueSide.BOTH), words=cues.words)
 
     def _add_cue(self, phrase: str, cue: Cue, *, words: bool) -> None:
         entry = self._entry(tidy(phrase), prefix=False, words=words)
@@ -199,17 +199,17 @@ class _Builder:
         if not parts:
             return
         number = len(self.wordings)
-        self.wordings.append(Wording(target, value, len(parts), clarifies))
+        self.wordings.append(GuideWording(target, value, len(parts), clarifies))
         for index, part in enumerate(parts):
             prefix = part.endswith("*")
             for spelling in self._variants(part):
                 words = not has_cjk(spelling)
                 entry = self._entry(spelling, prefix=prefix, words=words)
-                entry.parts.append(Part(number, index))
+                entry.parts.append(WordingPart(number, index))
 
-    def _entry(self, text: str, *, prefix: bool, words: bool) -> Entry:
+    def _entry(self, text: str, *, prefix: bool, words: bool) -> VocabularyEntry:
         return self.entries.setdefault(
-            (text, prefix), Entry(prefix=prefix, words=words)
+            (text, prefix), VocabularyEntry(prefix=prefix, words=words)
         )
 
     def _variants(self, part: str) -> Iterable[str]:
@@ -245,12 +245,12 @@ def has_cjk(text: str) -> bool:
     return any("\u3400" <= char <= "\u9fff" or char in "，：、" for char in text)
 
 
-def _sides(directed: Directed) -> Iterator[tuple[str, Side]]:
+def _sides(directed: Directed) -> Iterator[tuple[str, CueSide]]:
     for phrase in directed.before:
-        yield phrase, Side.AFTER_CUE
+        yield phrase, CueSide.AFTER_CUE
     for phrase in directed.before_near:
-        yield phrase, Side.AFTER_CUE_NEAR
+        yield phrase, CueSide.AFTER_CUE_NEAR
     for phrase in directed.after:
-        yield phrase, Side.BEFORE_CUE
+        yield phrase, CueSide.BEFORE_CUE
     for phrase in directed.between:
-        yield phrase, Side.BOTH
+        yield phrase, CueSide.BOTH

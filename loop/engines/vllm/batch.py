@@ -18,12 +18,12 @@ from loop.core.records import Completion, Prompt, PromptFrame
 from loop.engines.base import Settings
 from loop.engines.names import ModelName
 from loop.engines.openai.account import Account
-from loop.engines.openai.bodies import Envelope, make_envelope
+from loop.engines.openai.bodies import RequestPrefix, make_envelope
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.vllm.batch_checks import BatchChecks
 from loop.engines.vllm.batch_files import (
-    Line,
-    Result,
+    BatchRequest,
+    BatchResponse,
     count_lines,
     make_line,
     read_results,
@@ -66,7 +66,7 @@ class BatchEngine:
             extra_body=request_extras(self._serving),
         )
         self._checks = BatchChecks(self._endpoint, settings, rng or Random())
-        self._envelopes: dict[int, Envelope] = {}
+        self._envelopes: dict[int, RequestPrefix] = {}
         self._installed: Installed | None = None
         self._served: Mapping[str, object] = {}
         self._folder = Path()
@@ -147,7 +147,7 @@ class BatchEngine:
             raise ValueError("the engine is not open: use it in a `with` block")
         return self._installed
 
-    def _chunks(self, prompts: Iterable[Prompt]) -> Iterator[Iterator[Line]]:
+    def _chunks(self, prompts: Iterable[Prompt]) -> Iterator[Iterator[BatchRequest]]:
         """Yield the lines of one chunk after the other; each is drawn to its end.
 
         A prompt is drawn when its line is written: none is held but the one that
@@ -156,9 +156,9 @@ class BatchEngine:
         lines = self._lines(prompts)
         waiting = next(lines, None)
 
-        def fill(first: Line) -> Iterator[Line]:
+        def fill(first: BatchRequest) -> Iterator[BatchRequest]:
             nonlocal waiting
-            line: Line | None = first
+            line: BatchRequest | None = first
             size = 0
             while line is not None and (not size or size + len(line.data) <= limit):
                 size += len(line.data)
@@ -170,7 +170,7 @@ class BatchEngine:
         while waiting is not None:
             yield fill(waiting)
 
-    def _lines(self, prompts: Iterable[Prompt]) -> Iterator[Line]:
+    def _lines(self, prompts: Iterable[Prompt]) -> Iterator[BatchRequest]:
         """Yield all lines: the probe, then each prompt, its frame checked first."""
         for index, prompt in enumerate(prompts):
             if not index:
@@ -181,7 +181,7 @@ class BatchEngine:
                 yield self._checks.frame_line(known, envelope)
             yield make_line(str(index), envelope.body(prompt.tail))
 
-    def _envelope(self, frame: PromptFrame) -> Envelope:
+    def _envelope(self, frame: PromptFrame) -> RequestPrefix:
         found = self._envelopes.get(id(frame))
         if found is None or found.frame is not frame:
             found = make_envelope(
@@ -191,13 +191,16 @@ class BatchEngine:
         return found
 
     def _run(
-        self, files: tuple[Path, Path], lines: Iterable[Line], until: float | None
+        self,
+        files: tuple[Path, Path],
+        lines: Iterable[BatchRequest],
+        until: float | None,
     ) -> int:
         """Have the runner answer one chunk and return the number of its prompts."""
         requests, answers = files
         asked = 0
 
-        def counted() -> Iterator[Line]:
+        def counted() -> Iterator[BatchRequest]:
             nonlocal asked
             for line in lines:
                 asked += not line.is_check
@@ -247,10 +250,10 @@ class BatchEngine:
                 yield int(result.name), result.completion
         for name in sorted(missing, key=int):
             lost = Completion("", "error", "the batch runner returned nothing")
-            self._count(Result(name, lost, 0))
+            self._count(BatchResponse(name, lost, 0))
             yield int(name), lost
 
-    def _count(self, result: Result) -> None:
+    def _count(self, result: BatchResponse) -> None:
         self._account.requests += 1
         if result.status == 200:
             self._account.add_answer(result.completion)

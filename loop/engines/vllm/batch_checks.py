@@ -8,10 +8,20 @@ from random import Random
 from loop.core.errors import EngineError
 from loop.engines.base import Settings
 from loop.engines.openai.answers import one_line
-from loop.engines.openai.bodies import Envelope, chat_body, request_fields, with_limit
+from loop.engines.openai.bodies import (
+    RequestPrefix,
+    chat_body,
+    request_fields,
+    with_limit,
+)
 from loop.engines.openai.contradiction import Contradiction
 from loop.engines.openai.endpoint import Endpoint
-from loop.engines.vllm.batch_files import Line, Result, check_name, make_line
+from loop.engines.vllm.batch_files import (
+    BatchRequest,
+    BatchResponse,
+    check_name,
+    make_line,
+)
 
 _YES, _SCHEMA = check_name("yes"), check_name("schema")
 _SCHEMA_TOKENS = 160
@@ -26,7 +36,7 @@ class BatchChecks:
         self._question = Contradiction(rng)
         self._awaited: set[str] = set()
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[BatchRequest]:
         """Yield the probe: two tokens, then a schema that contradicts the prompt."""
         endpoint, settings = self._endpoint, self._settings
         plain = with_limit(request_fields(endpoint, settings, None), 2)
@@ -35,16 +45,16 @@ class BatchChecks:
         bound = with_limit(request_fields(endpoint, settings, schema), _SCHEMA_TOKENS)
         yield make_line(_SCHEMA, chat_body(bound, self._question.message))
 
-    def frame_line(self, number: int, envelope: Envelope) -> Line:
+    def frame_line(self, number: int, envelope: RequestPrefix) -> BatchRequest:
         """Return the request for one token after a frame without any case."""
         return make_line(check_name(f"frame-{number}"), envelope.blank())
 
-    def await_line(self, line: Line) -> None:
+    def await_line(self, line: BatchRequest) -> None:
         """Learn that `line` is handed over: if it is a check, it must come back."""
         if line.is_check:
             self._awaited.add(line.name)
 
-    def settle(self, results: Iterable[Result]) -> None:
+    def settle(self, results: Iterable[BatchResponse]) -> None:
         """Check what came back.
 
         Raises

@@ -24,7 +24,7 @@ _CHECK = "check-"
 """How the names of requests without a case begin."""
 
 
-class Line(NamedTuple):
+class BatchRequest(NamedTuple):
     """One request."""
 
     name: str
@@ -38,7 +38,7 @@ class Line(NamedTuple):
         return self.name.startswith(_CHECK)
 
 
-class Result(NamedTuple):
+class BatchResponse(NamedTuple):
     """What became of one request."""
 
     name: str
@@ -50,10 +50,10 @@ class Result(NamedTuple):
     """What vLLM said of a request it refused; it may quote the request."""
 
 
-def make_line(name: str, body: bytes) -> Line:
+def make_line(name: str, body: bytes) -> BatchRequest:
     """Return the line that asks the request `body`, which is JSON in one line."""
     head = b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":'
-    return Line(name, head % name.encode("ascii") + body + b"}\n")
+    return BatchRequest(name, head % name.encode("ascii") + body + b"}\n")
 
 
 def check_name(what: str) -> str:
@@ -61,7 +61,7 @@ def check_name(what: str) -> str:
     return _CHECK + what
 
 
-def write_lines(path: Path, lines: Iterable[Line]) -> int:
+def write_lines(path: Path, lines: Iterable[BatchRequest]) -> int:
     """Write `lines` to a new file that only its owner may read; return how many.
 
     Raises
@@ -80,7 +80,7 @@ def write_lines(path: Path, lines: Iterable[Line]) -> int:
     return count
 
 
-def read_results(path: Path, *, checks: bool) -> Iterator[Result]:
+def read_results(path: Path, *, checks: bool) -> Iterator[BatchResponse]:
     """Yield what became of the checks, or else of the prompts, in a file of answers.
 
     Lines that cannot be read are left out: who asked counts what is missing.
@@ -99,7 +99,7 @@ def count_lines(path: Path) -> int:
         return sum(1 for _ in stream)
 
 
-def _read(name: str, data: dict[str, object]) -> Result:
+def _read(name: str, data: dict[str, object]) -> BatchResponse:
     """Return the result in one line of answers."""
     response = data.get("response")
     inner = response if isinstance(response, dict) else {}
@@ -108,11 +108,11 @@ def _read(name: str, data: dict[str, object]) -> Result:
     if code == 200 and not data.get("error"):
         body = json.dumps(inner.get("body")).encode("utf-8", "replace")
         try:
-            return Result(name, read_answer(body), 200)
+            return BatchResponse(name, read_answer(body), 200)
         except UnreadableAnswerError as error:
-            return Result(name, Completion("", "error", str(error)), 0)
+            return BatchResponse(name, Completion("", "error", str(error)), 0)
     said = read_error(json.dumps(data.get("error")).encode("utf-8", "replace"))
-    return Result(name, Completion("", "error", _why(said, code)), code, said)
+    return BatchResponse(name, Completion("", "error", _why(said, code)), code, said)
 
 
 def _why(said: ServerError, status: int) -> str:

@@ -15,12 +15,12 @@ from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.inputs import Inputs
 from loop.evaluate.matrix.notes import matrix_notes
 from loop.evaluate.matrix.rank import rank_label
-from loop.evaluate.matrix.records import Column, Floor, Matrix, Row
+from loop.evaluate.matrix.records import EngineColumn, Floor, Matrix, MatrixRow
 from loop.evaluate.pairs import Answer, Codes
 from loop.labels.taxonomy import Taxonomy
 
 
-class Entry(NamedTuple):
+class MatrixEntry(NamedTuple):
     """One engine on its way into a matrix."""
 
     engine: str
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 def build_matrix(
-    entries: Sequence[Entry],
+    entries: Sequence[MatrixEntry],
     *,
     registered: str = "",
     resamples: int = 2000,
@@ -161,20 +161,20 @@ def _statuses(predicted: Codes) -> dict[Status, int]:
 
 def _column(
     number: int,
-    entry: Entry,
+    entry: MatrixEntry,
     shared: Mapping[str, Inputs],
     registered: str,
     resamples: int,
     seed: int,
-) -> Column:
+) -> EngineColumn:
     key = _key(number)
     if entry.inputs is None:
-        return Column(
+        return EngineColumn(
             key=key, engine=entry.engine, failure=" ".join(entry.failure.split())
         )
     run = shared[entry.inputs.run.run_id]
     evaluation = evaluate_inputs(run, resamples=resamples, seed=seed)
-    return Column(
+    return EngineColumn(
         key=key,
         engine=entry.engine,
         evaluation=replace(evaluation, registered=registered),
@@ -189,8 +189,8 @@ def _key(number: int) -> str:
 
 
 def _rows(
-    columns: Sequence[Column], shared: Mapping[str, Inputs], first: Inputs
-) -> tuple[Row, ...]:
+    columns: Sequence[EngineColumn], shared: Mapping[str, Inputs], first: Inputs
+) -> tuple[MatrixRow, ...]:
     """Return every label, in published order, with its engines ranked."""
     finding_nothing = _answers_without_finding(first.taxonomy)
     truth = first.pairs.binary_reference
@@ -210,7 +210,7 @@ def _rows(
         usable = int((marks >= 0).sum())
         right = int((marks == finding_nothing[label]).sum())
         rows.append(
-            Row(
+            MatrixRow(
                 label=label,
                 name=first.taxonomy.find(label).name,
                 positives=int((marks == 1).sum()),
@@ -230,7 +230,7 @@ def _answers_without_finding(taxonomy: Taxonomy) -> dict[str, int]:
     return codes | dict.fromkeys(absent, 0)
 
 
-def _floor(rows: Sequence[Row], threshold: float) -> Floor:
+def _floor(rows: Sequence[MatrixRow], threshold: float) -> Floor:
     floors = [row.floor for row in rows if row.floor is not None]
     mean = sum(floors) / len(floors) if floors else None
     return Floor(mean, sum(share >= threshold for share in floors))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from loop.evaluate.matrix.records import Column, Row
+from loop.evaluate.matrix.records import EngineColumn, MatrixRow
 from loop.evaluate.results import Evaluation
 
 
 def matrix_notes(
-    columns: Sequence[Column], rows: Sequence[Row], cases: int
+    columns: Sequence[EngineColumn], rows: Sequence[MatrixRow], cases: int
 ) -> Iterator[str]:
     """Yield the caveats, most important first.
 

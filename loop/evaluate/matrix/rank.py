@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from loop.evaluate.matrix.records import Cell, Paired, Standing
+from loop.evaluate.matrix.records import EngineRank, MatrixCell, Paired
 from loop.evaluate.pairs import Codes
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import LabelResult
@@ -19,7 +19,7 @@ def rank_label(
     truth: Codes,
     answers: Sequence[Codes | None],
     protocol: Protocol,
-) -> tuple[Cell | None, ...]:
+) -> tuple[MatrixCell | None, ...]:
     """Return one cell per engine with its standing on the label.
 
     Only engines with the protocol's minimum evidence are ranked, and only against
@@ -46,17 +46,17 @@ def rank_label(
     firm = _highest({place: _firm_share(result) for place, result in able.items()})
     tests = _test_others(truth, answers, best, [i for i in able if i not in best])
 
-    def cell(place: int, result: LabelResult) -> Cell:
+    def cell(place: int, result: LabelResult) -> MatrixCell:
         paired = tests.get(place)
         standing = _standing(paired, place in best, protocol.alpha)
         if len(able) < 2:
-            standing = Standing.UNRANKED
-        return Cell(
+            standing = EngineRank.UNRANKED
+        return MatrixCell(
             result=result,
             enough=place in able,
             standing=standing,
             paired=paired,
-            rests_on_uncertain=standing is Standing.BEST and place not in firm,
+            rests_on_uncertain=standing is EngineRank.BEST and place not in firm,
         )
 
     return tuple(
@@ -82,13 +82,13 @@ def has_enough(result: LabelResult, protocol: Protocol) -> bool:
     )
 
 
-def _standing(paired: Paired | None, best: bool, alpha: float) -> Standing:
+def _standing(paired: Paired | None, best: bool, alpha: float) -> EngineRank:
     if best:
-        return Standing.BEST
+        return EngineRank.BEST
     if paired is None:
-        return Standing.UNRANKED
+        return EngineRank.UNRANKED
     shown = paired.p_holm <= alpha and paired.lost > paired.gained
-    return Standing.WORSE if shown else Standing.LEVEL
+    return EngineRank.WORSE if shown else EngineRank.LEVEL
 
 
 def _share(result: LabelResult) -> Fraction:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import CohortFacts, Evaluation, LabelResult
 
 
-class Standing(StrEnum):
+class EngineRank(StrEnum):
     """Where an engine stands among the others on one label."""
 
     BEST = "best"
@@ -44,14 +44,14 @@ class Paired(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class MatrixCell:
     """One label of one engine."""
 
     result: LabelResult
     enough: bool
     """Whether there is the protocol's minimum evidence; without it nothing ranks."""
 
-    standing: Standing = Standing.UNRANKED
+    standing: EngineRank = EngineRank.UNRANKED
     paired: Paired | None = None
     """None for the best and for what is not ranked."""
 
@@ -65,7 +65,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class MatrixRow:
     """One label over all engines."""
 
     label: str
@@ -81,19 +81,19 @@ class Row:
     floor: float | None
     """Accuracy of an engine that finds nothing in any case; None without cases."""
 
-    cells: tuple[Cell | None, ...]
+    cells: tuple[MatrixCell | None, ...]
     """One per column; None where the engine has no run."""
 
     @property
     def ranked(self) -> bool:
         """Whether engines were ranked on this label."""
         return any(
-            cell is not None and cell.standing is Standing.BEST for cell in self.cells
+            cell is not None and cell.standing is EngineRank.BEST for cell in self.cells
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class EngineColumn:
     """One engine."""
 
     key: str
@@ -132,14 +132,14 @@ class Matrix:
     cases: int
     """Cases that every run holds."""
 
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[EngineColumn, ...]
+    rows: tuple[MatrixRow, ...]
     floor: Floor
     notes: tuple[str, ...] = ()
     """Caveats a reader of the numbers must know, as sentences."""
 
     @property
-    def failed(self) -> tuple[Column, ...]:
+    def failed(self) -> tuple[EngineColumn, ...]:
         """Engines without a run."""
         return tuple(column for column in self.columns if column.evaluation is None)
 
@@ -148,32 +148,32 @@ class Matrix:
         """Labels on which no engine was ranked."""
         return sum(not row.ranked for row in self.rows)
 
-    def cells(self, column: Column) -> tuple[Cell, ...]:
+    def cells(self, column: EngineColumn) -> tuple[MatrixCell, ...]:
         """Return the cells of one engine, without those it does not have."""
         place = self.columns.index(column)
         return tuple(cell for row in self.rows if (cell := row.cells[place]))
 
-    def count(self, column: Column, standing: Standing) -> int:
+    def count(self, column: EngineColumn, standing: EngineRank) -> int:
         """Return on how many labels an engine stands so."""
         return sum(cell.standing == standing for cell in self.cells(column))
 
-    def at_threshold(self, column: Column) -> int:
+    def at_threshold(self, column: EngineColumn) -> int:
         """Return how many labels reach the protocol's accuracy, as observed."""
         return sum(cell.reaches(self.protocol.accuracy) for cell in self.cells(column))
 
-    def thin(self, column: Column) -> int:
+    def thin(self, column: EngineColumn) -> int:
         """Return how many labels at the threshold lack the minimum evidence."""
         return sum(
             cell.reaches(self.protocol.accuracy) and not cell.enough
             for cell in self.cells(column)
         )
 
-    def verdicts(self, column: Column) -> dict[Verdict, int]:
+    def verdicts(self, column: EngineColumn) -> dict[GateVerdict, int]:
         """Return how many labels have each verdict of the protocol."""
         found = [cell.result.gate.verdict for cell in self.cells(column)]
-        return {verdict: found.count(verdict) for verdict in Verdict}
+        return {verdict: found.count(verdict) for verdict in GateVerdict}
 
-    def uncertain(self, column: Column) -> int:
+    def uncertain(self, column: EngineColumn) -> int:
         """Return how many answers were left out because they are uncertain."""
         return sum(
             cell.result.excluded.uncertain_predicted for cell in self.cells(column)

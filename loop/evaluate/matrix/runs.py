@@ -9,17 +9,17 @@ from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.paths import Workspace
 from loop.engines.names import masked
 from loop.evaluate.inputs import read_inputs
-from loop.evaluate.matrix.build import Entry, build_matrix
+from loop.evaluate.matrix.build import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
 from loop.evaluate.protocol import find_registration
 from loop.labels.reference import read_reference
-from loop.run.asking import Asking
+from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.manifest import find_run
 from loop.run.task import Task, Watch, prepare_run, run_task
 
 
-class Asked(NamedTuple):
+class EngineRun(NamedTuple):
     """How one engine ended: a run, or a failure."""
 
     engine: str
@@ -27,24 +27,24 @@ class Asked(NamedTuple):
     failure: str = ""
 
 
-class Request(NamedTuple):
+class MatrixRequest(NamedTuple):
     """What several engines are asked."""
 
     prompt: str
     cohort: str
     engines: Sequence[str]
     limit: int | None = None
-    asking: Asking = Asking()
+    asking: EngineOptions = EngineOptions()
 
 
 def ask_engines(
     workspace: Workspace,
-    request: Request,
+    request: MatrixRequest,
     *,
     ready: Callable[[Task], None] = lambda task: None,
     watch: Callable[[Task], Watch | None] = lambda task: None,
     done: Callable[[str, RunSummary], None] = lambda engine, summary: None,
-) -> list[Asked]:
+) -> list[EngineRun]:
     """Run the engines one after the other; one that fails does not stop the others.
 
     Answers that are stored are not asked again, so the same call goes on where it was.
@@ -72,19 +72,21 @@ def ask_engines(
     asked = []
     for engine, task in zip(request.engines, prepared, strict=True):
         if isinstance(task, EngineError):
-            asked.append(Asked(masked(engine), None, str(task)))
+            asked.append(EngineRun(masked(engine), None, str(task)))
             continue
         try:
             summary = run_task(workspace, task, watch=watch(task))
         except EngineError as error:
-            asked.append(Asked(engine, None, str(error)))
+            asked.append(EngineRun(engine, None, str(error)))
         else:
             done(engine, summary)
-            asked.append(Asked(engine, summary.run_id))
+            asked.append(EngineRun(engine, summary.run_id))
     return asked
 
 
-def _prepare(workspace: Workspace, request: Request, engine: str) -> Task | EngineError:
+def _prepare(
+    workspace: Workspace, request: MatrixRequest, engine: str
+) -> Task | EngineError:
     try:
         return prepare_run(
             workspace,
@@ -100,7 +102,7 @@ def _prepare(workspace: Workspace, request: Request, engine: str) -> Task | Engi
         return error
 
 
-def name_runs(workspace: Workspace, refs: Sequence[str]) -> list[Asked]:
+def name_runs(workspace: Workspace, refs: Sequence[str]) -> list[EngineRun]:
     """Return the finished runs that `refs` name.
 
     Raises
@@ -109,11 +111,11 @@ def name_runs(workspace: Workspace, refs: Sequence[str]) -> list[Asked]:
         There is no such run, or it did not finish.
     """
     records = [find_run(workspace, ref) for ref in refs]
-    return [Asked(record.spec.engine, record.id) for record in records]
+    return [EngineRun(record.spec.engine, record.id) for record in records]
 
 
 def check_before(
-    workspace: Workspace, task: Task, runs: Sequence[Asked], reference: int | None
+    workspace: Workspace, task: Task, runs: Sequence[EngineRun], reference: int | None
 ) -> None:
     """Refuse what could not be shown in one matrix, before anything is asked.
 
@@ -140,7 +142,7 @@ def check_before(
 
 def read_matrix(
     workspace: Workspace,
-    asked: Sequence[Asked],
+    asked: Sequence[EngineRun],
     *,
     reference: int | None = None,
     resamples: int = 2000,
@@ -167,7 +169,7 @@ def read_matrix(
         inputs = None
         if one.run is not None:
             inputs = read_inputs(workspace, one.run, reference=reference)
-        entries.append(Entry(one.engine, inputs, one.failure))
+        entries.append(MatrixEntry(one.engine, inputs, one.failure))
     digests = [entry.inputs.protocol_digest for entry in entries if entry.inputs]
     entry = find_registration(workspace, digests[0]) if digests else None
     return build_matrix(

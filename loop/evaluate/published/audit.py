@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.evaluate.published.claims import check_claims
-from loop.evaluate.published.columns import Column
+from loop.evaluate.published.columns import TableColumn
 from loop.evaluate.published.confusions import solvable
 from loop.evaluate.published.copies import check_copies
 from loop.evaluate.published.deltas import check_deltas
-from loop.evaluate.published.finding import Finding, Standing
+from loop.evaluate.published.finding import Consistency, TableFinding
 from loop.evaluate.published.intervals import check_intervals
 from loop.evaluate.published.means import check_means
 from loop.evaluate.published.notes import Notes, SignificanceClaim
@@ -23,20 +23,22 @@ from loop.evaluate.published.rates import check_f1
 from loop.evaluate.published.reading import read_grids
 from loop.evaluate.published.shares import check_shares
 from loop.evaluate.published.significance import check_significance
-from loop.evaluate.published.table import Table, make_table
+from loop.evaluate.published.table import PublishedTable, make_table
 
 
-class Audit(NamedTuple):
+class TableAudit(NamedTuple):
     """The tables as they were understood, and what came of every check."""
 
-    tables: tuple[Table, ...]
-    findings: tuple[Finding, ...]
+    tables: tuple[PublishedTable, ...]
+    findings: tuple[TableFinding, ...]
 
-    def count(self, standing: Standing) -> int:
+    def count(self, standing: Consistency) -> int:
         """Return how many findings came to `standing`."""
         return sum(finding.standing is standing for finding in self.findings)
 
-    def about(self, check: str, table: str = "", subject: str = "") -> list[Finding]:
+    def about(
+        self, check: str, table: str = "", subject: str = ""
+    ) -> list[TableFinding]:
         """Return the findings of a check, of one table or subject if named."""
         return [
             one
@@ -47,7 +49,7 @@ class Audit(NamedTuple):
         ]
 
 
-_CHECKS: tuple[Callable[[Table], Iterator[Finding]], ...] = (
+_CHECKS: tuple[Callable[[PublishedTable], Iterator[TableFinding]], ...] = (
     check_intervals,
     check_shares,
     check_f1,
@@ -60,7 +62,7 @@ _CHECKS: tuple[Callable[[Table], Iterator[Finding]], ...] = (
 
 def read_tables(
     paths: Sequence[Path], notes: Notes, *, n: int | None = None, measure: str = ""
-) -> list[Table]:
+) -> list[PublishedTable]:
     """Return the tables of all files, with what the notes add.
 
     Parameters
@@ -97,7 +99,9 @@ def read_tables(
     return tables
 
 
-def audit_tables(tables: Sequence[Table], notes: Notes | None = None) -> Audit:
+def audit_tables(
+    tables: Sequence[PublishedTable], notes: Notes | None = None
+) -> TableAudit:
     """Return what every check says about the tables, and about claims of the notes.
 
     Raises
@@ -111,7 +115,7 @@ def audit_tables(tables: Sequence[Table], notes: Notes | None = None) -> Audit:
         for claim in notes.claims
         if isinstance(claim, SignificanceClaim)
     }
-    findings: list[Finding] = []
+    findings: list[TableFinding] = []
     for table in tables:
         findings += _read_finding(table)
         findings += [finding for check in _CHECKS for finding in check(table)]
@@ -119,10 +123,10 @@ def audit_tables(tables: Sequence[Table], notes: Notes | None = None) -> Audit:
             findings += check_significance(table)
     findings += check_copies(tables)
     findings += check_claims(tables, notes)
-    return Audit(tuple(tables), tuple(findings))
+    return TableAudit(tuple(tables), tuple(findings))
 
 
-def _noted(table: Table, notes: Notes) -> Table:
+def _noted(table: PublishedTable, notes: Notes) -> PublishedTable:
     about = notes.of(table.name)
     names = frozenset(name.casefold() for name in about.comparable)
     known = {row.name.casefold() for row in table.rows}
@@ -134,40 +138,40 @@ def _noted(table: Table, notes: Notes) -> Table:
     return replace(table, comparable=names, shared=about.shared_reference)
 
 
-def _read_finding(table: Table) -> Iterator[Finding]:
+def _read_finding(table: PublishedTable) -> Iterator[TableFinding]:
     """Yield what was not understood, so that silence is not mistaken for a pass."""
     unnamed = [c.header for c in table.values() if not c.measure and _numeric(table, c)]
     if unnamed:
-        yield Finding(
-            "columns", table.name, ", ".join(unnamed), Standing.OPEN,
+        yield TableFinding(
+            "columns", table.name, ", ".join(unnamed), Consistency.OPEN,
             "No measure is named for these columns, so they were only compared with "
             "others. Name it with --measure or in the notes.",
             {"columns": unnamed},
         )  # fmt: skip
     if table.remarks:
-        yield Finding(
+        yield TableFinding(
             "file",
             table.name,
             "rows",
-            Standing.OPEN,
+            Consistency.OPEN,
             "; ".join(table.remarks) + ".",
             {},
         )
     if _needs_n(table):
-        yield Finding(
-            "cases", table.name, "n", Standing.OPEN,
+        yield TableFinding(
+            "cases", table.name, "n", Consistency.OPEN,
             "No number of cases is stated, so confusion tables and whole cases were "
             "not checked. State it with --n, in the caption (n = 300) or in the notes.",
             {},
         )  # fmt: skip
 
 
-def _numeric(table: Table, column: Column) -> bool:
+def _numeric(table: PublishedTable, column: TableColumn) -> bool:
     cells = [row.cells[column.index] for row in table.rows]
     return any(cell.numeric and cell.cases is None for cell in cells)
 
 
-def _needs_n(table: Table) -> bool:
+def _needs_n(table: PublishedTable) -> bool:
     """Whether results could be checked against n, and it is stated nowhere."""
     for columns in table.groups().values():
         rates = {

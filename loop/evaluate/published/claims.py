@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from loop.core.errors import DataError
-from loop.evaluate.published.columns import Column
-from loop.evaluate.published.finding import Finding, Standing
+from loop.evaluate.published.columns import TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
 from loop.evaluate.published.means import bounds, mean_bounds
 from loop.evaluate.published.notes import (
     Claim,
@@ -19,14 +19,16 @@ from loop.evaluate.published.notes import (
     SignificanceClaim,
 )
 from loop.evaluate.published.significance import check_significance
-from loop.evaluate.published.table import Row, Table
+from loop.evaluate.published.table import PublishedTable, TableRow
 from loop.evaluate.published.values import Number, read_cell
 
 _EQUAL = 1e-9
 Named = TypeVar("Named")
 
 
-def check_claims(tables: Sequence[Table], notes: Notes) -> Iterator[Finding]:
+def check_claims(
+    tables: Sequence[PublishedTable], notes: Notes
+) -> Iterator[TableFinding]:
     """Yield for each claim of the notes whether its table bears it out.
 
     Raises
@@ -42,7 +44,7 @@ def check_claims(tables: Sequence[Table], notes: Notes) -> Iterator[Finding]:
             yield _check(table, claim)
 
 
-def _check(table: Table, claim: Claim) -> Finding:
+def _check(table: PublishedTable, claim: Claim) -> TableFinding:
     if isinstance(claim, CountClaim):
         return _count(table, claim)
     if isinstance(claim, HighestClaim):
@@ -54,7 +56,7 @@ def _check(table: Table, claim: Claim) -> Finding:
     raise ValueError(f"no check for a claim of kind {claim.kind!r}")
 
 
-def _count(table: Table, claim: CountClaim) -> Finding:
+def _count(table: PublishedTable, claim: CountClaim) -> TableFinding:
     column = _column(table, claim.column)
     values = _values(table, column)
     reached = _reached(values, claim.at_least)
@@ -70,7 +72,7 @@ def _count(table: Table, claim: CountClaim) -> Finding:
     )  # fmt: skip
 
 
-def _highest(table: Table, claim: HighestClaim) -> Finding:
+def _highest(table: PublishedTable, claim: HighestClaim) -> TableFinding:
     column = _column(table, claim.column)
     rivals = [c for c in table.values() if _comparable(c, column)]
     means = {c.header: _mean(table, c) for c in rivals}
@@ -95,16 +97,18 @@ def _highest(table: Table, claim: HighestClaim) -> Finding:
     )  # fmt: skip
 
 
-def _comparable(column: Column, other: Column) -> bool:
+def _comparable(column: TableColumn, other: TableColumn) -> bool:
     return (column.measure, column.average) == (other.measure, other.average)
 
 
-def _mean(table: Table, column: Column) -> float:
+def _mean(table: PublishedTable, column: TableColumn) -> float:
     mean = mean_bounds(table, table.results, column)
     return mean[1] if mean else 0.0
 
 
-def _best_or_tied(table: Table, columns: Sequence[Column]) -> dict[str, int]:
+def _best_or_tied(
+    table: PublishedTable, columns: Sequence[TableColumn]
+) -> dict[str, int]:
     """Count the rows in which each column has the largest printed value."""
     best = dict.fromkeys((column.header for column in columns), 0)
     for row in table.results:
@@ -119,7 +123,7 @@ def _best_or_tied(table: Table, columns: Sequence[Column]) -> dict[str, int]:
     return best
 
 
-def _order(table: Table, claim: OrderClaim) -> Finding:
+def _order(table: PublishedTable, claim: OrderClaim) -> TableFinding:
     column = _column(table, claim.column)
     values = {
         row.name: value.value
@@ -140,15 +144,15 @@ def _order(table: Table, claim: OrderClaim) -> Finding:
     )  # fmt: skip
 
 
-def _gain(table: Table, claim: GainClaim) -> Finding:
+def _gain(table: PublishedTable, claim: GainClaim) -> TableFinding:
     row = _row(table, claim.row)
     columns = _column(table, claim.start), _column(table, claim.to)
     start, to = (row.cells[column.index].value for column in columns)
     gain = read_cell(claim.gain).value
     subject = f"{row.name}: {columns[1].header} - {columns[0].header} is {claim.gain}"
     if start is None or to is None or gain is None:
-        return Finding(
-            "claim", table.name, subject, Standing.OPEN, "A number is missing.", {}
+        return TableFinding(
+            "claim", table.name, subject, Consistency.OPEN, "A number is missing.", {}
         )
     real = to.value - start.value
     holds = bounds(to).minus(bounds(start)).meets(bounds(gain))
@@ -161,7 +165,7 @@ def _gain(table: Table, claim: GainClaim) -> Finding:
     )  # fmt: skip
 
 
-def _cells_equal(table: Table, row: Row, number: Number) -> list[str]:
+def _cells_equal(table: PublishedTable, row: TableRow, number: Number) -> list[str]:
     """Return the columns of a row that hold a number as it is printed."""
     return [
         column.header
@@ -172,13 +176,13 @@ def _cells_equal(table: Table, row: Row, number: Number) -> list[str]:
 
 
 def _claim(
-    table: Table, subject: str, holds: bool, text: str, numbers: dict[str, Any]
-) -> Finding:
-    standing = Standing.HOLDS if holds else Standing.FAILS
-    return Finding("claim", table.name, subject, standing, text, numbers)
+    table: PublishedTable, subject: str, holds: bool, text: str, numbers: dict[str, Any]
+) -> TableFinding:
+    standing = Consistency.HOLDS if holds else Consistency.FAILS
+    return TableFinding("claim", table.name, subject, standing, text, numbers)
 
 
-def _values(table: Table, column: Column) -> list[float]:
+def _values(table: PublishedTable, column: TableColumn) -> list[float]:
     return [v.value for row in table.results if (v := row.cells[column.index].value)]
 
 
@@ -186,17 +190,17 @@ def _reached(values: Sequence[float], least: float) -> int:
     return sum(value >= least - _EQUAL for value in values)
 
 
-def _table(tables: Sequence[Table], name: str) -> Table:
+def _table(tables: Sequence[PublishedTable], name: str) -> PublishedTable:
     return _one(tables, name, lambda table: table.name, "table")
 
 
-def _column(table: Table, name: str) -> Column:
+def _column(table: PublishedTable, name: str) -> TableColumn:
     return _one(
         table.columns, name, lambda column: column.header, f"{table.name}: column"
     )
 
 
-def _row(table: Table, name: str) -> Row:
+def _row(table: PublishedTable, name: str) -> TableRow:
     return _one(table.rows, name, lambda row: row.name, f"{table.name}: row")
 
 

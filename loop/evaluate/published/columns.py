@@ -61,7 +61,7 @@ _FILLER = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """One column of numbers."""
 
     index: int
@@ -102,7 +102,7 @@ class Column:
         return not (self.part or self.delta or self.mean)
 
 
-def read_columns(header: Sequence[str], keys: int) -> tuple[Column, ...]:
+def read_columns(header: Sequence[str], keys: int) -> tuple[TableColumn, ...]:
     """Return the meaning of the columns after the first `keys` ones.
 
     An interval column without a measure belongs to the value column to its left.
@@ -112,14 +112,14 @@ def read_columns(header: Sequence[str], keys: int) -> tuple[Column, ...]:
     >>> read_columns(["Label", "F1 (post)"], 1)[0].time
     'after'
     """
-    columns: list[Column] = []
+    columns: list[TableColumn] = []
     for index in range(keys, len(header)):
         column = _read(header[index], index)
         left = next((c for c in reversed(columns) if c.is_value), None)
         if column.part and not column.measure and left is not None:
             bare = not (column.system or column.time)
             source = left if bare else column
-            column = Column(
+            column = TableColumn(
                 index=index, header=column.header, measure=left.measure,
                 part=column.part, system=source.system, time=source.time,
                 average=source.average, percent=column.percent or left.percent,
@@ -141,7 +141,7 @@ def stated_n(text: str) -> int | None:
     return int(found[1].replace(",", "")) or None if found else None
 
 
-def _read(header: str, index: int) -> Column:
+def _read(header: str, index: int) -> TableColumn:
     n = stated_n(header)
     rest = re.sub(r"\bn\s*=\s*[\d,]+", " ", header, flags=re.IGNORECASE)
     measure = part = time = average = ""
@@ -164,7 +164,7 @@ def _read(header: str, index: int) -> Column:
         elif not re.fullmatch(_FILLER, low):
             words.append(token)
     value_too = part == "limits" and measure and not _only_limits(rest)
-    return Column(
+    return TableColumn(
         index=index, header=header, measure=measure, part="" if value_too else part,
         system=" ".join(words), time=time, average=average, delta=delta,
         mean=mean and not words, percent="%" in re.sub(r"\d+\s?%", "", rest), n=n,

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from loop.evaluate.published.columns import RATES, Column
-from loop.evaluate.published.finding import Finding, Standing
-from loop.evaluate.published.table import Table
+from loop.evaluate.published.columns import RATES, TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
+from loop.evaluate.published.table import PublishedTable
 
 _FEWEST_ROWS = 5
 _FEWEST_VALUES = 4
@@ -18,8 +18,8 @@ _FEWEST_VALUES = 4
 class Series(NamedTuple):
     """One column as row name to value."""
 
-    table: Table
-    column: Column
+    table: PublishedTable
+    column: TableColumn
     values: dict[str, float]
 
     @property
@@ -28,7 +28,7 @@ class Series(NamedTuple):
         return f"{self.table.name}, {self.column.header}"
 
 
-def check_copies(tables: Sequence[Table]) -> Iterator[Finding]:
+def check_copies(tables: Sequence[PublishedTable]) -> Iterator[TableFinding]:
     """Yield the pairs of columns, in one table or two, that are equal in every row.
 
     Equal columns may be right: one run printed in two tables. What cannot be true at
@@ -49,7 +49,7 @@ def check_copies(tables: Sequence[Table]) -> Iterator[Finding]:
             yield _finding(first, second, series, len(shared))
 
 
-def _series(table: Table, column: Column) -> Series | None:
+def _series(table: PublishedTable, column: TableColumn) -> Series | None:
     values = {
         row.name.casefold(): round(value.value, 9)
         for row in table.results
@@ -64,7 +64,7 @@ def _equal(first: Series, second: Series) -> int:
 
 def _finding(
     first: Series, second: Series, series: Sequence[Series], rows: int
-) -> Finding:
+) -> TableFinding:
     siblings = {
         other.column.header: _equal(base, other)
         for base, twin in ((first, second), (second, first))
@@ -78,9 +78,9 @@ def _finding(
         f" It equals {header!r} of the same table in {count}."
         for header, count in siblings.items()
     )
-    return Finding(
+    return TableFinding(
         "equal columns", first.table.name, f"{first.column.header} = {second.name}",
-        Standing.OPEN,
+        Consistency.OPEN,
         f"The two columns hold the same numbers in {rows} of {rows} rows: they are one "
         f"measurement, or one was copied; they cannot be two.{beside}",
         {

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from loop.evaluate.published.columns import RATES, Column
-from loop.evaluate.published.finding import Finding, Standing
+from loop.evaluate.published.columns import RATES, TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
 from loop.evaluate.published.means import (
     Bounds,
     bounds,
@@ -16,16 +16,16 @@ from loop.evaluate.published.means import (
     prints_as,
     subsets,
 )
-from loop.evaluate.published.table import Row, Table
+from loop.evaluate.published.table import PublishedTable, TableRow
 from loop.evaluate.published.values import Number
 
 
-class Difference(NamedTuple):
+class DifferenceColumn(NamedTuple):
     """A column of differences and the two columns it should come from."""
 
-    column: Column
-    to: Column
-    start: Column
+    column: TableColumn
+    to: TableColumn
+    start: TableColumn
 
     @property
     def formula(self) -> str:
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 class Off(NamedTuple):
     """A row whose printed difference is not that of its columns."""
 
-    row: Row
+    row: TableRow
     printed: Number
     expected: float
 
@@ -46,7 +46,7 @@ class Off(NamedTuple):
         return f"{name} {printed:+.3f} (columns give {self.expected:+.3f})"
 
 
-def check_deltas(table: Table) -> Iterator[Finding]:
+def check_deltas(table: PublishedTable) -> Iterator[TableFinding]:
     """Yield whether differences hold per row and in averages, and what they imply.
 
     A difference may be off by one and a half units of the last digit, from three
@@ -65,7 +65,7 @@ def check_deltas(table: Table) -> Iterator[Finding]:
             yield from _implied(table, first, second)
 
 
-def _resolve(table: Table, column: Column) -> Difference | None:
+def _resolve(table: PublishedTable, column: TableColumn) -> DifferenceColumn | None:
     """Find the two columns of a difference; None where it is not clear which."""
     if not column.delta or column.part:
         return None
@@ -80,20 +80,20 @@ def _resolve(table: Table, column: Column) -> Difference | None:
             if c.measure == start.measure and c.system != start.system and not c.average
         ]
         to = [c for c in others if c.time == "after"] or others
-        return Difference(column, to[0], start) if len(to) == 1 else None
+        return DifferenceColumn(column, to[0], start) if len(to) == 1 else None
     pair = {c.time: c for c in same if c.time and c.system == column.system}
     unique = len({c.measure for c in same if c.time}) == 1
     if {"before", "after"} <= set(pair) and (column.measure or unique):
-        return Difference(column, pair["after"], pair["before"])
+        return DifferenceColumn(column, pair["after"], pair["before"])
     return None
 
 
-def _names(text: str, column: Column) -> bool:
+def _names(text: str, column: TableColumn) -> bool:
     """Whether a header of differences names the system of a column."""
     return column.system.casefold() == text.casefold()
 
 
-def _off(table: Table, one: Difference) -> tuple[list[Off], int]:
+def _off(table: PublishedTable, one: DifferenceColumn) -> tuple[list[Off], int]:
     """Return the rows whose difference does not hold, and how many were checked."""
     off, checked = [], 0
     for row in table.results:
@@ -108,12 +108,12 @@ def _off(table: Table, one: Difference) -> tuple[list[Off], int]:
     return off, checked
 
 
-def _value(row: Row, column: Column) -> float:
+def _value(row: TableRow, column: TableColumn) -> float:
     value = row.cells[column.index].value
     return value.value if value is not None else 0.0
 
 
-def _rows(table: Table, one: Difference) -> Iterator[Finding]:
+def _rows(table: PublishedTable, one: DifferenceColumn) -> Iterator[TableFinding]:
     off, checked = _off(table, one)
     if not checked:
         return
@@ -124,9 +124,9 @@ def _rows(table: Table, one: Difference) -> Iterator[Finding]:
     if copied:
         several = "; ".join(f"{name} ({header})" for name, header in copied.items())
         text += f". Equal to one of the columns itself, not to a difference: {several}"
-    yield Finding(
+    yield TableFinding(
         "difference", table.name, one.column.header,
-        Standing.FAILS if off else Standing.HOLDS, text + ".",
+        Consistency.FAILS if off else Consistency.HOLDS, text + ".",
         {
             "rows": checked, "off": [o.row.name for o in off], "copied": copied,
             "implied": {
@@ -137,7 +137,7 @@ def _rows(table: Table, one: Difference) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _copied(off: Off, one: Difference) -> Column | None:
+def _copied(off: Off, one: DifferenceColumn) -> TableColumn | None:
     """Return the column whose value a wrong difference repeats, if any."""
     if off.printed.value == 0:
         return None
@@ -147,7 +147,9 @@ def _copied(off: Off, one: Difference) -> Column | None:
     return None
 
 
-def _average(table: Table, row: Row, one: Difference) -> Iterator[Finding]:
+def _average(
+    table: PublishedTable, row: TableRow, one: DifferenceColumn
+) -> Iterator[TableFinding]:
     """Check an averaged difference: of the averages, or the mean of differences."""
     printed = row.cells[one.column.index].value
     if printed is None:
@@ -158,9 +160,9 @@ def _average(table: Table, row: Row, one: Difference) -> Iterator[Finding]:
     if not ways:
         return
     does = f"It is {fitting[0]}" if fitting else "No way of taking it gives that"
-    yield Finding(
+    yield TableFinding(
         "averaged difference", table.name, f"{row.name}, {one.column.header}",
-        Standing.HOLDS if fitting else Standing.FAILS,
+        Consistency.HOLDS if fitting else Consistency.FAILS,
         f"Printed {printed.value:.{printed.decimals}f}. {does}. Tried: {shown}.",
         {
             "printed": printed.value, "fits": fitting,
@@ -170,7 +172,7 @@ def _average(table: Table, row: Row, one: Difference) -> Iterator[Finding]:
 
 
 def _ways(
-    table: Table, row: Row, one: Difference
+    table: PublishedTable, row: TableRow, one: DifferenceColumn
 ) -> Iterator[tuple[str, tuple[Bounds, float]]]:
     """Yield the ways to average a difference, with the range and the plain value."""
     printed = [row.cells[c.index].value for c in (one.to, one.start)]
@@ -194,7 +196,9 @@ def _ways(
         yield "the mean of the printed differences", (whole[0], whole[1])
 
 
-def _settled(table: Table, row: Row, column: Column) -> Bounds | None:
+def _settled(
+    table: PublishedTable, row: TableRow, column: TableColumn
+) -> Bounds | None:
     """Return the range of a printed average, narrowed by the rows it is a mean of."""
     value = row.cells[column.index].value
     if value is None:
@@ -207,7 +211,9 @@ def _settled(table: Table, row: Row, column: Column) -> Bounds | None:
     return span
 
 
-def _implied(table: Table, first: Difference, second: Difference) -> Iterator[Finding]:
+def _implied(
+    table: PublishedTable, first: DifferenceColumn, second: DifferenceColumn
+) -> Iterator[TableFinding]:
     """Compare what two difference columns imply for the column both start from."""
     rows = [
         row
@@ -224,9 +230,9 @@ def _implied(table: Table, first: Difference, second: Difference) -> Iterator[Fi
     together = [row for row in agree if row in wrong]
     if 2 * len(together) <= len(wrong) or len(wrong) < 3:
         return
-    yield Finding(
+    yield TableFinding(
         "difference of another run", table.name,
-        f"{first.column.header} and {second.column.header}", Standing.FAILS,
+        f"{first.column.header} and {second.column.header}", Consistency.FAILS,
         f"The values of {first.to.header} that both columns imply agree with "
         f"each other on {len(agree)} of {len(rows)} rows, and differ from the "
         f"printed ones on {len(together)} of these. So the differences come "
@@ -239,7 +245,9 @@ def _implied(table: Table, first: Difference, second: Difference) -> Iterator[Fi
 
 
 def _one_value(
-    row: Row, differences: Sequence[Difference], printed: Column | None = None
+    row: TableRow,
+    differences: Sequence[DifferenceColumn],
+    printed: TableColumn | None = None,
 ) -> bool:
     """Whether start plus difference can be one value in all, and the printed one."""
     spans = []

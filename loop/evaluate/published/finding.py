@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 
-class Standing(Enum):
+class Consistency(Enum):
     """Whether what a table says can be true."""
 
     HOLDS = "holds"
@@ -15,7 +15,7 @@ class Standing(Enum):
     OPEN = "cannot be decided"
 
 
-class Finding(NamedTuple):
+class TableFinding(NamedTuple):
     """One check of one table, column or claim, with the numbers behind it."""
 
     check: str
@@ -27,7 +27,7 @@ class Finding(NamedTuple):
     subject: str
     """What was checked in it: a column, a pair of columns, a claim."""
 
-    standing: Standing
+    standing: Consistency
     text: str
     """The result as sentences."""
 

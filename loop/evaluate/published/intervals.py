@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.published.columns import RATES, Column
-from loop.evaluate.published.finding import Finding, Standing
+from loop.evaluate.published.columns import RATES, TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
 from loop.evaluate.published.limits import METHODS
-from loop.evaluate.published.table import Row, Table, counts_of
+from loop.evaluate.published.table import PublishedTable, TableRow, counts_of
 from loop.evaluate.published.values import Number
 
 _MOST_N = 5_000
@@ -52,7 +52,7 @@ class Fit(NamedTuple):
     """Cells that fit when limits are rounded once."""
 
 
-def check_intervals(table: Table) -> Iterator[Finding]:
+def check_intervals(table: PublishedTable) -> Iterator[TableFinding]:
     """Yield what the intervals of a table imply: order, method, number of cases.
 
     The method is looked for among the shares of all cases (accuracies, or columns
@@ -71,13 +71,13 @@ def check_intervals(table: Table) -> Iterator[Finding]:
             f"{others} intervals belong to measures whose denominator the table does "
             "not state, or to values outside 0 to 1: their method cannot be found."
         )
-        yield Finding(
-            "interval method", table.name, "other measures", Standing.OPEN, text,
+        yield TableFinding(
+            "interval method", table.name, "other measures", Consistency.OPEN, text,
             {"cells": others},
         )  # fmt: skip
 
 
-def _printed(table: Table, measures: Sequence[str]) -> Iterator[Printed]:
+def _printed(table: PublishedTable, measures: Sequence[str]) -> Iterator[Printed]:
     for column in table.values():
         if column.measure in measures:
             for row in table.rows:
@@ -88,7 +88,9 @@ def _printed(table: Table, measures: Sequence[str]) -> Iterator[Printed]:
                     yield Printed(row.name, column.header, value, *limits, n)
 
 
-def _limits(table: Table, row: Row, column: Column) -> tuple[Number, Number] | None:
+def _limits(
+    table: PublishedTable, row: TableRow, column: TableColumn
+) -> tuple[Number, Number] | None:
     """Return the interval of a cell: its own, or that of columns of limits beside."""
     own = row.cells[column.index].limits
     if own is not None:
@@ -111,7 +113,7 @@ def _in_unit(cell: Printed) -> bool:
     )
 
 
-def _order(table: Table, cells: Sequence[Printed]) -> Finding:
+def _order(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
     wrong = [
         f"{cell.row}, {cell.column}"
         for cell in cells
@@ -120,15 +122,15 @@ def _order(table: Table, cells: Sequence[Printed]) -> Finding:
     text = (
         f"{len(cells) - len(wrong)} of {len(cells)} values lie within their interval."
     )
-    return Finding(
+    return TableFinding(
         "interval order", table.name, "all intervals",
-        Standing.FAILS if wrong else Standing.HOLDS,
+        Consistency.FAILS if wrong else Consistency.HOLDS,
         text + (f" Outside: {'; '.join(wrong[:10])}." if wrong else ""),
         {"cells": len(cells), "outside": wrong},
     )  # fmt: skip
 
 
-def _method(table: Table, cells: Sequence[Printed]) -> Finding:
+def _method(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
     """Find the method at the stated number of cases, else the number that fits."""
     total = len(cells)
     stated = [cell.n for cell in cells]
@@ -154,7 +156,7 @@ def _method(table: Table, cells: Sequence[Printed]) -> Finding:
             else ""
         )
         return make(
-            Standing.HOLDS,
+            Consistency.HOLDS,
             f"{total} of {total} intervals are {best.method} at the stated number of "
             f"cases ({_listed(numbers['stated_n'])}).{once} Other methods fit "
             f"{', '.join(rival)}.",
@@ -162,9 +164,11 @@ def _method(table: Table, cells: Sequence[Printed]) -> Finding:
     return _without_stated(table, cells, best, numbers)
 
 
-def _maker(table: Table, numbers: dict[str, Any]) -> Callable[[Standing, str], Finding]:
-    def make(standing: Standing, text: str) -> Finding:
-        return Finding(
+def _maker(
+    table: PublishedTable, numbers: dict[str, Any]
+) -> Callable[[Consistency, str], TableFinding]:
+    def make(standing: Consistency, text: str) -> TableFinding:
+        return TableFinding(
             "interval method",
             table.name,
             "intervals of shares",
@@ -177,8 +181,11 @@ def _maker(table: Table, numbers: dict[str, Any]) -> Callable[[Standing, str], F
 
 
 def _without_stated(
-    table: Table, cells: Sequence[Printed], best: Fit | None, numbers: dict[str, Any]
-) -> Finding:
+    table: PublishedTable,
+    cells: Sequence[Printed],
+    best: Fit | None,
+    numbers: dict[str, Any],
+) -> TableFinding:
     """Judge intervals that no method gives at the stated number, or without one."""
     make = _maker(table, numbers)
     total = len(cells)
@@ -192,17 +199,17 @@ def _without_stated(
         numbers |= {"method": method, "n": [n]}
         if best is None:
             return make(
-                Standing.HOLDS,
+                Consistency.HOLDS,
                 f"No number of cases is stated; {total} of {total} intervals are "
                 f"{method} at n = {_listed(sorted(sizes))}.",
             )
         if all(abs(n - one) > 0.1 * one for one in stated):
-            return make(Standing.FAILS, _other_n(cells, best, found[0], numbers))
+            return make(Consistency.FAILS, _other_n(cells, best, found[0], numbers))
     odd = _odd_ones(cells, best, table.level) if best else []
     if best and odd:
         numbers |= {"method": best.method, "n": stated, "odd": odd}
         return make(
-            Standing.FAILS,
+            Consistency.FAILS,
             f"{int(best.matched.sum())} of {total} intervals are {best.method} at the "
             f"stated number of cases; not so: {'; '.join(odd[:10])}.",
         )
@@ -211,7 +218,7 @@ def _without_stated(
     )
     several = f" {len(sizes)} numbers of cases would fit." if sizes else ""
     return make(
-        Standing.OPEN,
+        Consistency.OPEN,
         f"None of {len(METHODS)} methods gives all {total} intervals at "
         f"{'the stated' if best else 'one'} number of cases.{most}{several} They may "
         "be bootstrap intervals, or rest on fewer cases per row.",

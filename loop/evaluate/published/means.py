@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from loop.evaluate.published.columns import RATES, Column
-from loop.evaluate.published.finding import Finding, Standing
+from loop.evaluate.published.columns import RATES, TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
 from loop.evaluate.published.rates import f1_agrees
-from loop.evaluate.published.table import Row, Table, counts_of
+from loop.evaluate.published.table import PublishedTable, TableRow, counts_of
 from loop.evaluate.published.values import Number
 
 _FEWEST = 3
@@ -41,7 +41,9 @@ def bounds(number: Number) -> Bounds:
     return Bounds(number.low, number.high)
 
 
-def exact_bounds(table: Table, row: Row, column: Column) -> Bounds | None:
+def exact_bounds(
+    table: PublishedTable, row: TableRow, column: TableColumn
+) -> Bounds | None:
     """Return the range of a cell; a share of n cases lies on a whole count."""
     value = row.cells[column.index].value
     if value is None:
@@ -59,7 +61,7 @@ def prints_as(printed: Number, span: Bounds, plain: float) -> bool:
 
 
 def mean_bounds(
-    table: Table, rows: Sequence[Row], column: Column
+    table: PublishedTable, rows: Sequence[TableRow], column: TableColumn
 ) -> tuple[Bounds, float, int] | None:
     """Return the range of a column's mean, the mean as printed, and over how many."""
     cells = [cell for row in rows if (cell := exact_bounds(table, row, column))]
@@ -71,7 +73,7 @@ def mean_bounds(
     return Bounds(low, high), sum(values) / count, count
 
 
-def subsets(table: Table) -> dict[str, tuple[Row, ...]]:
+def subsets(table: PublishedTable) -> dict[str, tuple[TableRow, ...]]:
     """Return sets of rows an average may have been taken over, the whole first.
 
     Named ones (``comparable`` in the notes), and rows in which a column that is not
@@ -89,7 +91,7 @@ def subsets(table: Table) -> dict[str, tuple[Row, ...]]:
     return found
 
 
-def check_means(table: Table) -> Iterator[Finding]:
+def check_means(table: PublishedTable) -> Iterator[TableFinding]:
     """Yield whether each printed average is the mean of its column, or of a part.
 
     The range of the mean follows from the rounding of every cell, and from n where
@@ -104,14 +106,14 @@ def check_means(table: Table) -> Iterator[Finding]:
     yield from _row_means(table)
 
 
-def _averaged(column: Column) -> bool:
+def _averaged(column: TableColumn) -> bool:
     """Whether an average is one of its rows; differences have a check of their own."""
     return not (column.part or column.delta) and column.measure in (*RATES, "", "other")
 
 
 def _column_mean(
-    table: Table, row: Row, column: Column, value: Number
-) -> Iterator[Finding]:
+    table: PublishedTable, row: TableRow, column: TableColumn, value: Number
+) -> Iterator[TableFinding]:
     over = {
         name: mean
         for name, rows in subsets(table).items()
@@ -127,21 +129,25 @@ def _column_mean(
         "means": {name: [round(mean[1], 5), mean[2]] for name, mean in over.items()},
     }  # fmt: skip
     text = f"Printed {value.shown()}; the mean of {count} rows is {plain:.5f}"
-    standing = Standing.HOLDS if "all rows" in fitting else Standing.FAILS
-    if standing is Standing.FAILS:
+    standing = Consistency.HOLDS if "all rows" in fitting else Consistency.FAILS
+    if standing is Consistency.FAILS:
         others = [f"{name} ({over[name][2]}): {over[name][1]:.5f}" for name in fitting]
         text += f"; it is the mean of {'; '.join(others)}" if others else ""
         standing, more = _other_average(table, row, column, value, standing)
         text += more
-    yield Finding(
+    yield TableFinding(
         "column mean", table.name, f"{row.name}, {column.header}", standing,
         text + ".", numbers,
     )  # fmt: skip
 
 
 def _other_average(
-    table: Table, row: Row, column: Column, value: Number, standing: Standing
-) -> tuple[Standing, str]:
+    table: PublishedTable,
+    row: TableRow,
+    column: TableColumn,
+    value: Number,
+    standing: Consistency,
+) -> tuple[Consistency, str]:
     """Try averages that are no plain mean: blanks as 0, F1 of mean rates."""
     filled = mean_bounds(table, table.results, column)
     rows = len(table.results)
@@ -149,15 +155,15 @@ def _other_average(
         share = filled[2] / rows
         zeros = Bounds(filled[0].low * share, filled[0].high * share)
         if zeros.meets(bounds(value)):
-            return Standing.OPEN, "; it fits if empty cells count as 0"
+            return Consistency.OPEN, "; it fits if empty cells count as 0"
     if column.measure == "f1" and _harmonic(table, row, column):
         others = [c for c in table.values() if c.measure == "f1" and c is not column]
         if False not in [_harmonic(table, row, other) for other in others]:
-            return Standing.OPEN, "; it is 2PR / (P + R) of the averages beside it"
+            return Consistency.OPEN, "; it is 2PR / (P + R) of the averages beside it"
     return standing, ""
 
 
-def _harmonic(table: Table, row: Row, column: Column) -> bool | None:
+def _harmonic(table: PublishedTable, row: TableRow, column: TableColumn) -> bool | None:
     """Whether an averaged F1 is that of the averaged rates; None without them."""
     group = table.groups().get(column.group, {})
     cells = [
@@ -169,7 +175,7 @@ def _harmonic(table: Table, row: Row, column: Column) -> bool | None:
     return f1_agrees(*numbers) if len(numbers) == 3 else None
 
 
-def _row_means(table: Table) -> Iterator[Finding]:
+def _row_means(table: PublishedTable) -> Iterator[TableFinding]:
     """Check a column called Average against the columns of systems beside it."""
     sources = [c for c in table.values() if c.measure in RATES]
     for column in table.columns:
@@ -188,9 +194,9 @@ def _row_means(table: Table) -> Iterator[Finding]:
             if not prints_as(value, Bounds(low, high), _plain_mean(row, beside)):
                 wrong.append(f"{row.name}: {(low + high) / 2:.4f}")
         if checked:
-            yield Finding(
+            yield TableFinding(
                 "row mean", table.name, column.header,
-                Standing.FAILS if wrong else Standing.HOLDS,
+                Consistency.FAILS if wrong else Consistency.HOLDS,
                 f"{checked - len(wrong)} of {checked} rows are the mean of their "
                 f"{len(beside)} values"
                 + (f"; not so: {'; '.join(wrong[:8])}" if wrong else "") + ".",
@@ -198,6 +204,6 @@ def _row_means(table: Table) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _plain_mean(row: Row, columns: Sequence[Column]) -> float:
+def _plain_mean(row: TableRow, columns: Sequence[TableColumn]) -> float:
     values = [v.value for column in columns if (v := row.cells[column.index].value)]
     return sum(values) / len(values)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from loop.evaluate.published.columns import Column
+from loop.evaluate.published.columns import TableColumn
 from loop.evaluate.published.confusions import (
     Rates,
     Solutions,
@@ -17,8 +17,8 @@ from loop.evaluate.published.confusions import (
     solvable,
     solve,
 )
-from loop.evaluate.published.finding import Finding, Standing
-from loop.evaluate.published.table import Row, Table, group_name
+from loop.evaluate.published.finding import Consistency, TableFinding
+from loop.evaluate.published.table import PublishedTable, TableRow, group_name
 from loop.evaluate.published.values import Number
 
 _MOST_N = 20_000
@@ -34,7 +34,7 @@ _FEWEST = 2 / 3
 class Solved(NamedTuple):
     """The tables that fit one row of one set of results."""
 
-    row: Row
+    row: TableRow
     rates: Rates
     n: int
     found: Solutions | None
@@ -48,7 +48,7 @@ class Solved(NamedTuple):
 Group = tuple[str, str, str]
 
 
-def check_counts(table: Table) -> Iterator[Finding]:
+def check_counts(table: PublishedTable) -> Iterator[TableFinding]:
     """Yield which rows are possible at n, and which share their reference positives.
 
     Results side by side on one cohort have the same reference positives. Where no
@@ -68,7 +68,7 @@ def check_counts(table: Table) -> Iterator[Finding]:
             yield from _attainable(table, solved)
 
 
-def _groups(table: Table) -> dict[Group, dict[str, Column]]:
+def _groups(table: PublishedTable) -> dict[Group, dict[str, TableColumn]]:
     groups = table.groups()
     common = groups.get(("", "", ""), {})
     counted = {n: c for n, c in common.items() if n == "positives"}
@@ -79,7 +79,7 @@ def _groups(table: Table) -> dict[Group, dict[str, Column]]:
     }
 
 
-def _solve(table: Table, columns: Mapping[str, Column]) -> list[Solved]:
+def _solve(table: PublishedTable, columns: Mapping[str, TableColumn]) -> list[Solved]:
     solved = []
     for row in table.results:
         rates = _rates(row, columns)
@@ -89,7 +89,7 @@ def _solve(table: Table, columns: Mapping[str, Column]) -> list[Solved]:
     return solved
 
 
-def _rates(row: Row, columns: Mapping[str, Column]) -> dict[str, Number]:
+def _rates(row: TableRow, columns: Mapping[str, TableColumn]) -> dict[str, Number]:
     return {
         name: value
         for name, column in columns.items()
@@ -97,7 +97,7 @@ def _rates(row: Row, columns: Mapping[str, Column]) -> dict[str, Number]:
     }
 
 
-def _possible(table: Table, group: Group, rows: list[Solved]) -> Finding:
+def _possible(table: PublishedTable, group: Group, rows: list[Solved]) -> TableFinding:
     name = group_name(group, dict(_groups(table)[group]))
     known = [one for one in rows if one.found is not None]
     none = [one.row.name for one in known if not one.positives]
@@ -108,10 +108,10 @@ def _possible(table: Table, group: Group, rows: list[Solved]) -> Finding:
     )
     if none:
         text += f"; no table fits: {', '.join(none)}"
-    standing = Standing.FAILS if none else Standing.HOLDS
-    return Finding(
+    standing = Consistency.FAILS if none else Consistency.HOLDS
+    return TableFinding(
         "confusion tables", table.name, name,
-        standing if known else Standing.OPEN, text + ".",
+        standing if known else Consistency.OPEN, text + ".",
         {
             "rows": len(rows), "unique": single, "impossible": none,
             "solutions": {one.row.name: _listed(one.found) for one in known},
@@ -131,7 +131,9 @@ def _listed(found: Solutions | None) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _common(table: Table, solved: Mapping[Group, list[Solved]]) -> Finding:
+def _common(
+    table: PublishedTable, solved: Mapping[Group, list[Solved]]
+) -> TableFinding:
     by_row: dict[str, list[Solved]] = {}
     for rows in solved.values():
         for one in rows:
@@ -154,10 +156,10 @@ def _common(table: Table, solved: Mapping[Group, list[Solved]]) -> Finding:
             f"{'; '.join(_apart(name, pairs[name]) for name in differ)}. "
             f"{_wider_text(differ, wider)}"
         )
-    fails = Standing.FAILS if wider else Standing.OPEN
-    return Finding(
+    fails = Consistency.FAILS if wider else Consistency.OPEN
+    return TableFinding(
         "reference positives", table.name, "results of one row",
-        fails if differ else Standing.HOLDS, text.rstrip(". ") + ".",
+        fails if differ else Consistency.HOLDS, text.rstrip(". ") + ".",
         {
             "rows": len(pairs), "differ": differ, "at_any_size": wider,
             "impossible": empty,
@@ -211,8 +213,8 @@ def _apart(name: str, ones: list[Solved]) -> str:
 
 
 def _attainable(
-    table: Table, solved: Mapping[Group, list[Solved]]
-) -> Iterator[Finding]:
+    table: PublishedTable, solved: Mapping[Group, list[Solved]]
+) -> Iterator[TableFinding]:
     """Check columns of F1 alone against the positives the other results imply."""
     allowed, sizes = _allowed(solved)
     for group, columns in _groups(table).items():
@@ -250,11 +252,11 @@ def _allowed(
 
 
 def _attained(
-    table: Table,
+    table: PublishedTable,
     header: str,
     cells: list[tuple[str, Number]],
     known: tuple[Mapping[str, set[int]], Mapping[str, int]],
-) -> Finding:
+) -> TableFinding:
     allowed, sizes = known
     no = [
         f"{name} {value.shown()}"
@@ -270,9 +272,9 @@ def _attained(
             f"; not possible: {', '.join(no)}. So they were not measured on the same "
             "cases and reference labels"
         )
-    return Finding(
+    return TableFinding(
         "attainable F1", table.name, header,
-        Standing.FAILS if no else Standing.HOLDS, text + ".",
+        Consistency.FAILS if no else Consistency.HOLDS, text + ".",
         {"cells": len(cells), "impossible": no},
     )  # fmt: skip
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from loop.evaluate.published.columns import Column
-from loop.evaluate.published.finding import Finding, Standing
+from loop.evaluate.published.columns import TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
 from loop.evaluate.published.table import (
-    Row,
-    Table,
+    PublishedTable,
+    TableRow,
     group_name,
     is_system_header,
 )
@@ -29,7 +29,7 @@ class Implied(NamedTuple):
     high: float
 
 
-def check_prevalence(table: Table) -> Iterator[Finding]:
+def check_prevalence(table: PublishedTable) -> Iterator[TableFinding]:
     """Yield whether accuracy, precision and recall of all systems fit one reference.
 
     Of all cells a share ``p`` is positive, the same for every system. With precision
@@ -52,9 +52,9 @@ def check_prevalence(table: Table) -> Iterator[Finding]:
 _THREE = {"accuracy", "precision", "recall"}
 
 
-def _by_reference(table: Table) -> dict[str, list[Row]]:
+def _by_reference(table: PublishedTable) -> dict[str, list[TableRow]]:
     """Group rows by everything but the system: they share their reference labels."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[TableRow]] = {}
     for row in table.results:
         others = [
             key
@@ -66,8 +66,8 @@ def _by_reference(table: Table) -> dict[str, list[Row]]:
 
 
 def _check(
-    table: Table, rows: Sequence[Row], columns: Mapping[str, Column]
-) -> Finding | None:
+    table: PublishedTable, rows: Sequence[TableRow], columns: Mapping[str, TableColumn]
+) -> TableFinding | None:
     printed = _implied(rows, columns)
     if len(printed) < 2:
         return None
@@ -83,7 +83,7 @@ def _check(
     shown = ", ".join(f"{one.name} {one.value:.4f}" for one in printed)
     if _agree(printed):
         text = f"All {len(printed)} systems imply one share of positives: {shown}."
-        return _finding(table, Standing.HOLDS, text, numbers)
+        return _finding(table, Consistency.HOLDS, text, numbers)
     text = f"The systems imply different shares of positives: {shown}."
     if len(swapped) >= max(_FEWEST, len(printed)) and _agree(swapped):
         numbers["swap_restores"] = True
@@ -93,16 +93,21 @@ def _check(
             f"{columns['recall'].header!r} exchanged they agree: {again}. So the two "
             "headers are swapped."
         )
-    return _finding(table, Standing.FAILS, text, numbers)
+    return _finding(table, Consistency.FAILS, text, numbers)
 
 
 def _finding(
-    table: Table, standing: Standing, text: str, numbers: Mapping[str, object]
-) -> Finding:
-    return Finding("share of positives", table.name, "", standing, text, numbers)
+    table: PublishedTable,
+    standing: Consistency,
+    text: str,
+    numbers: Mapping[str, object],
+) -> TableFinding:
+    return TableFinding("share of positives", table.name, "", standing, text, numbers)
 
 
-def _implied(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[Implied]:
+def _implied(
+    rows: Sequence[TableRow], columns: Mapping[str, TableColumn]
+) -> list[Implied]:
     implied = []
     for row in rows:
         cells = [

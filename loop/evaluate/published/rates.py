@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loop.evaluate.published.columns import Column
-from loop.evaluate.published.finding import Finding, Standing
-from loop.evaluate.published.table import Row, Table, group_name
+from loop.evaluate.published.columns import TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
+from loop.evaluate.published.table import PublishedTable, TableRow, group_name
 from loop.evaluate.published.values import Number
 
 
-def check_f1(table: Table) -> Iterator[Finding]:
+def check_f1(table: PublishedTable) -> Iterator[TableFinding]:
     """Yield for each set of results whether F1 equals ``2PR / (P + R)``.
 
     Averages are left out: a mean of F1 values is not the F1 of mean rates.
@@ -30,9 +30,9 @@ def check_f1(table: Table) -> Iterator[Finding]:
             if not f1_agrees(p, r, f1)
         ]
         text = f"{len(rows) - len(wrong)} of {len(rows)} F1 values equal 2PR / (P + R)"
-        yield Finding(
+        yield TableFinding(
             "F1 from P and R", table.name, group_name(group, columns),
-            Standing.FAILS if wrong else Standing.HOLDS,
+            Consistency.FAILS if wrong else Consistency.HOLDS,
             text + (f"; not so: {'; '.join(wrong[:8])}" if wrong else "") + ".",
             {"cells": len(rows), "wrong": wrong},
         )  # fmt: skip
@@ -60,7 +60,7 @@ def f1_agrees(p: Number, r: Number, f1: Number) -> bool:
 
 
 def _rates(
-    row: Row, columns: dict[str, Column]
+    row: TableRow, columns: dict[str, TableColumn]
 ) -> tuple[Number, Number, Number] | None:
     cells = [
         row.cells[columns[name].index].value for name in ("precision", "recall", "f1")

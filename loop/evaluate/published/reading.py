@@ -22,7 +22,7 @@ _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
 _MOST_HEADERS = 3
 
 
-class Grid(NamedTuple):
+class TextTable(NamedTuple):
     """A table as text: every row as long as the header."""
 
     name: str
@@ -35,7 +35,7 @@ class Grid(NamedTuple):
     """Rows that had more or fewer cells than the header."""
 
 
-def read_grids(path: Path) -> list[Grid]:
+def read_grids(path: Path) -> list[TextTable]:
     """Return the tables of a CSV or Markdown file, in their order.
 
     A line of a CSV file with one filled cell before a header is its caption; in
@@ -154,7 +154,7 @@ def _cells(line: str) -> list[str]:
     return [cell.replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]
 
 
-def _grid(caption: str, rows: list[list[str]], path: Path, index: int) -> Grid:
+def _grid(caption: str, rows: list[list[str]], path: Path, index: int) -> TextTable:
     if len(rows) > _MOST_ROWS or max(map(len, rows)) > _MOST_COLUMNS:
         raise DataError(
             f"{path}, table {index + 1}: more than {_MOST_ROWS} rows or "
@@ -169,7 +169,7 @@ def _grid(caption: str, rows: list[list[str]], path: Path, index: int) -> Grid:
     named = re.search(r"\btable\s+([A-Z]?\d+[a-z]?)\b", caption, re.IGNORECASE)
     fallback = path.stem if index == 0 else f"{path.stem} #{index + 1}"
     name = f"Table {named[1]}" if named else fallback
-    return Grid(name, clean_text(caption), header, plain, ragged)
+    return TextTable(name, clean_text(caption), header, plain, ragged)
 
 
 def _filled_width(row: list[str]) -> int:

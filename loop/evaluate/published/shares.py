@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loop.evaluate.published.columns import Column
-from loop.evaluate.published.finding import Finding, Standing
-from loop.evaluate.published.table import Row, Table, counts_of
+from loop.evaluate.published.columns import TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
+from loop.evaluate.published.table import PublishedTable, TableRow, counts_of
 from loop.evaluate.published.values import Number
 
 _NEAR = 0.9
@@ -15,7 +15,7 @@ _NEAR = 0.9
 _WHOLE = ("total", "all", "overall")
 
 
-def check_shares(table: Table) -> Iterator[Finding]:
+def check_shares(table: PublishedTable) -> Iterator[TableFinding]:
     """Yield for each column of accuracies whether ``k / n`` can print so.
 
     With ``n`` above one in a unit of the last digit every value is possible and
@@ -28,7 +28,7 @@ def check_shares(table: Table) -> Iterator[Finding]:
     yield from _totals(table)
 
 
-def _whole_cases(table: Table, column: Column) -> Iterator[Finding]:
+def _whole_cases(table: PublishedTable, column: TableColumn) -> Iterator[TableFinding]:
     sized = [
         (row, value, n)
         for row in table.results
@@ -41,8 +41,8 @@ def _whole_cases(table: Table, column: Column) -> Iterator[Finding]:
         return
     if not telling:
         text = "With so many cases every printed value is possible."
-        yield Finding(
-            "whole cases", table.name, column.header, Standing.OPEN, text,
+        yield TableFinding(
+            "whole cases", table.name, column.header, Consistency.OPEN, text,
             {"cells": len(sized)},
         )  # fmt: skip
         return
@@ -50,21 +50,21 @@ def _whole_cases(table: Table, column: Column) -> Iterator[Finding]:
     text = f"{len(telling) - len(wrong)} of {len(telling)} values are whole cases"
     if wrong:
         text += f"; not possible: {'; '.join(_impossible(*one) for one in wrong[:8])}"
-    yield Finding(
+    yield TableFinding(
         "whole cases", table.name, column.header,
-        Standing.FAILS if wrong else Standing.HOLDS, text + ".",
+        Consistency.FAILS if wrong else Consistency.HOLDS, text + ".",
         {"cells": len(telling), "impossible": [row.name for row, _, _ in wrong]},
     )  # fmt: skip
 
 
-def _impossible(row: Row, value: Number, n: int) -> str:
+def _impossible(row: TableRow, value: Number, n: int) -> str:
     near = (m for m in range(n - 1, int(_NEAR * n), -1) if counts_of(value, m))
     other = next(near, None)
     hint = f" (would be possible with {other})" if other else ""
     return f"{row.name} {value.shown()} of {n} cases{hint}"
 
 
-def _counted(table: Table, column: Column) -> Iterator[Finding]:
+def _counted(table: PublishedTable, column: TableColumn) -> Iterator[TableFinding]:
     """Check cells such as ``74/150 (49.3%)``, and ``74 (49.3%)`` where n is stated."""
     checked, wrong = 0, []
     for row in table.rows:
@@ -76,16 +76,16 @@ def _counted(table: Table, column: Column) -> Iterator[Finding]:
         if not cell.value.low <= cell.cases / of <= cell.value.high:
             wrong.append(f"{row.name}: {cell.cases}/{of} is {cell.cases / of:.4f}")
     if checked:
-        yield Finding(
+        yield TableFinding(
             "count and share", table.name, column.header,
-            Standing.FAILS if wrong else Standing.HOLDS,
+            Consistency.FAILS if wrong else Consistency.HOLDS,
             f"{checked - len(wrong)} of {checked} shares are their count over n"
             + (f"; not so: {'; '.join(wrong[:8])}" if wrong else "") + ".",
             {"cells": checked, "wrong": wrong},
         )  # fmt: skip
 
 
-def _totals(table: Table) -> Iterator[Finding]:
+def _totals(table: PublishedTable) -> Iterator[TableFinding]:
     """Check a column of totals where the stated cases say what it is the total of."""
     sized = [column for column in table.values() if column.n]
     whole = [column for column in sized if column.system.casefold() in _WHOLE]
@@ -103,9 +103,9 @@ def _totals(table: Table) -> Iterator[Finding]:
     text = (
         f"The cases add up to {whole[0].n}, and the counts of {checked - len(wrong)} "
     )
-    yield Finding(
+    yield TableFinding(
         "total", table.name, whole[0].header,
-        Standing.FAILS if wrong else Standing.HOLDS,
+        Consistency.FAILS if wrong else Consistency.HOLDS,
         f"{text}of {checked} rows with them"
         + (f"; not so: {'; '.join(wrong[:8])}" if wrong else "") + ".",
         {"n": whole[0].n, "rows": checked, "wrong": wrong},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from loop.evaluate.published.columns import Column
-from loop.evaluate.published.finding import Finding, Standing
-from loop.evaluate.published.table import Table, counts_of
+from loop.evaluate.published.columns import TableColumn
+from loop.evaluate.published.finding import Consistency, TableFinding
+from loop.evaluate.published.table import PublishedTable, counts_of
 from loop.stats.paired import mcnemar_exact
 
 
@@ -22,8 +22,8 @@ class Attainable(NamedTuple):
 
 
 def check_significance(
-    table: Table, *, alpha: float = 0.05, claimed: bool = False
-) -> Iterator[Finding]:
+    table: PublishedTable, *, alpha: float = 0.05, claimed: bool = False
+) -> Iterator[TableFinding]:
     """Yield which rows' change of accuracy cannot reach significance, whatever moved.
 
     With a net gain of d cases the exact McNemar p-value is smallest when no case was
@@ -53,10 +53,10 @@ def check_significance(
             text if cannot else f"Each of {len(rows)} rows could reach p <= {alpha:g}"
         )
         fails = claimed and bool(cannot)
-        yield Finding(
+        yield TableFinding(
             "attainable significance", table.name,
             f"{before.header} to {after.header}",
-            Standing.FAILS if fails else Standing.OPEN,
+            Consistency.FAILS if fails else Consistency.OPEN,
             text + ".",
             {
                 "alpha": alpha, "rows": len(rows), "cannot": [o.row for o in cannot],
@@ -66,7 +66,7 @@ def check_significance(
         )  # fmt: skip
 
 
-def _pairs(table: Table) -> Iterator[tuple[Column, Column]]:
+def _pairs(table: PublishedTable) -> Iterator[tuple[TableColumn, TableColumn]]:
     accuracies = [c for c in table.values() if c.measure == "accuracy"]
     for before in accuracies:
         for after in accuracies:
@@ -75,7 +75,9 @@ def _pairs(table: Table) -> Iterator[tuple[Column, Column]]:
                 yield before, after
 
 
-def _attainable(table: Table, before: Column, after: Column) -> list[Attainable]:
+def _attainable(
+    table: PublishedTable, before: TableColumn, after: TableColumn
+) -> list[Attainable]:
     found = []
     for row in table.results:
         values = [row.cells[column.index].value for column in (before, after)]

@@ -10,13 +10,18 @@ from typing import NamedTuple
 
 from loop.evaluate.published.columns import (
     SHARES,
-    Column,
+    TableColumn,
     measure_in,
     read_columns,
     stated_n,
 )
-from loop.evaluate.published.reading import Grid
-from loop.evaluate.published.values import Cell, Number, decimal_commas, read_cell
+from loop.evaluate.published.reading import TextTable
+from loop.evaluate.published.values import (
+    Number,
+    PrintedCell,
+    decimal_commas,
+    read_cell,
+)
 
 _MEAN_ROW = re.compile(
     r"(?:the )?(?:macro[- ]?)?(?:average|avg\.?|mean|macro)(?: (?:of|over) all\b.*)?",
@@ -33,25 +38,25 @@ _SYSTEM_HEADER = re.compile(
 )
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One row: its name and its cells by column index."""
 
     name: str
     keys: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[PrintedCell, ...]
     kind: str
     """``""`` for a row of results, ``"mean"`` or ``"pooled"`` for a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class PublishedTable:
     """One table, ready to be checked."""
 
     name: str
     caption: str
     key_headers: tuple[str, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
     n: int | None = None
     """Cases the table states for all its rows."""
 
@@ -68,7 +73,7 @@ class Table:
     """What was odd in the file."""
 
     @property
-    def results(self) -> tuple[Row, ...]:
+    def results(self) -> tuple[TableRow, ...]:
         """The rows that are no summary of others."""
         return tuple(row for row in self.rows if not row.kind)
 
@@ -77,19 +82,19 @@ class Table:
         """Whether each row is a model, rather than a label."""
         return any(map(is_system_header, self.key_headers))
 
-    def values(self) -> Iterator[Column]:
+    def values(self) -> Iterator[TableColumn]:
         """Yield the columns that hold a measure or an unnamed number."""
         return (column for column in self.columns if column.is_value)
 
-    def groups(self) -> dict[tuple[str, str, str], dict[str, Column]]:
+    def groups(self) -> dict[tuple[str, str, str], dict[str, TableColumn]]:
         """Return the sets of results in a row: measure to column of each."""
-        groups: dict[tuple[str, str, str], dict[str, Column]] = {}
+        groups: dict[tuple[str, str, str], dict[str, TableColumn]] = {}
         for column in self.values():
             if column.measure and column.measure != "other":
                 groups.setdefault(column.group, {}).setdefault(column.measure, column)
         return groups
 
-    def cases(self, row: Row, column: Column) -> int | None:
+    def cases(self, row: TableRow, column: TableColumn) -> int | None:
         """Return the cases stated for a cell: by its row, its header, or the table."""
         counts = [c for c in self.columns if c.measure == "n" and c.is_value]
         best = next((c for c in counts if c.group == column.group), None)
@@ -105,7 +110,7 @@ def is_system_header(header: str) -> bool:
     return bool(_SYSTEM_HEADER.search(header))
 
 
-def group_name(group: tuple[str, str, str], columns: dict[str, Column]) -> str:
+def group_name(group: tuple[str, str, str], columns: dict[str, TableColumn]) -> str:
     """Return what to call a set of results in a sentence."""
     system = next(iter(columns.values())).system
     return " ".join(part for part in (group[2], system, group[1]) if part) or "results"
@@ -116,7 +121,9 @@ def counts_of(number: Number, n: int) -> range:
     return range(max(0, ceil(n * number.low)), min(n, floor(n * number.high)) + 1)
 
 
-def make_table(grid: Grid, *, n: int | None = None, measure: str = "") -> Table:
+def make_table(
+    grid: TextTable, *, n: int | None = None, measure: str = ""
+) -> PublishedTable:
     """Return a grid as a table.
 
     Parameters
@@ -135,7 +142,7 @@ def make_table(grid: Grid, *, n: int | None = None, measure: str = "") -> Table:
         _finished(column, rows, named) for column in read_columns(grid.header, keys)
     )
     rows = tuple(_scaled(row, columns) for row in rows if row.name or row.cells)
-    return Table(
+    return PublishedTable(
         name=grid.name,
         caption=grid.caption,
         key_headers=grid.header[:keys],
@@ -147,7 +154,7 @@ def make_table(grid: Grid, *, n: int | None = None, measure: str = "") -> Table:
     )
 
 
-def _upright(grid: Grid) -> Grid:
+def _upright(grid: TextTable) -> TextTable:
     """Turn a table whose first column, not its header, names the measures."""
     across = sum(bool(measure_in(text)) for text in grid.header[1:])
     down = sum(bool(measure_in(row[0])) for row in grid.rows)
@@ -157,7 +164,7 @@ def _upright(grid: Grid) -> Grid:
     return grid._replace(header=whole[0], rows=tuple(whole[1:]))
 
 
-def _count_keys(grid: Grid) -> int:
+def _count_keys(grid: TextTable) -> int:
     """Count the leading columns of words; at least one, unless all are numbers."""
     keys = 0
     for column in zip(*grid.rows, strict=True):
@@ -169,18 +176,18 @@ def _count_keys(grid: Grid) -> int:
     return min(keys, max(1, len(grid.header) - 1)) if keys < len(grid.header) else 1
 
 
-def _row(cells: Sequence[str], keys: int, comma: bool) -> Row:
+def _row(cells: Sequence[str], keys: int, comma: bool) -> TableRow:
     name = " / ".join(cell for cell in cells[:keys] if cell)
     read = tuple(
-        Cell(cell) if index < keys else read_cell(cell, comma=comma)
+        PrintedCell(cell) if index < keys else read_cell(cell, comma=comma)
         for index, cell in enumerate(cells)
     )
     kind = "pooled" if _POOLED_ROW.match(name) else ""
     kind = "mean" if keys == 1 and _MEAN_ROW.fullmatch(name.strip()) else kind
-    return Row(name, tuple(cells[:keys]), read, kind)
+    return TableRow(name, tuple(cells[:keys]), read, kind)
 
 
-def _one_mean(rows: list[Row]) -> tuple[Row, ...]:
+def _one_mean(rows: list[TableRow]) -> tuple[TableRow, ...]:
     """Leave averages alone where there are several: each is over a part of the rows."""
     several = sum(row.kind == "mean" for row in rows) > 1
     return tuple(
@@ -188,7 +195,7 @@ def _one_mean(rows: list[Row]) -> tuple[Row, ...]:
     )
 
 
-def _finished(column: Column, rows: Sequence[Row], named: str) -> Column:
+def _finished(column: TableColumn, rows: Sequence[TableRow], named: str) -> TableColumn:
     """Name the measure of an unnamed column of shares, and find percentages."""
     cells = [row.cells[column.index] for row in rows]
     values = [cell.value.value for cell in cells if cell.value is not None]
@@ -203,7 +210,7 @@ def _finished(column: Column, rows: Sequence[Row], named: str) -> Column:
     return replace(column, percent=(column.percent or rate) and hundred and rate)
 
 
-def _scaled(row: Row, columns: Sequence[Column]) -> Row:
+def _scaled(row: TableRow, columns: Sequence[TableColumn]) -> TableRow:
     """Turn percentages without a sign into shares."""
     percent = {column.index for column in columns if column.percent}
     cells = tuple(
@@ -213,7 +220,7 @@ def _scaled(row: Row, columns: Sequence[Column]) -> Row:
     return row._replace(cells=cells)
 
 
-def _as_share(cell: Cell) -> Cell:
+def _as_share(cell: PrintedCell) -> PrintedCell:
     value = cell.value.scaled(0.01) if cell.value else None
     limits = (
         (cell.limits[0].scaled(0.01), cell.limits[1].scaled(0.01))
@@ -223,14 +230,14 @@ def _as_share(cell: Cell) -> Cell:
     return cell._replace(value=value, limits=limits)
 
 
-def _level(grid: Grid) -> float:
+def _level(grid: TextTable) -> float:
     text = " ".join((grid.caption, *grid.header))
     found = re.search(r"\b(\d\d(?:\.\d)?)\s?%\s?(?:ci|confidence)", text, re.IGNORECASE)
     level = float(found[1]) / 100 if found else 0.95
     return level if 0.5 <= level < 1 else 0.95
 
 
-def _remarks(grid: Grid, rows: Sequence[Row]) -> tuple[str, ...]:
+def _remarks(grid: TextTable, rows: Sequence[TableRow]) -> tuple[str, ...]:
     remarks = []
     if grid.ragged:
         remarks.append(f"{grid.ragged} rows have more or fewer cells than the header")

@@ -75,7 +75,7 @@ class Number(NamedTuple):
         return f"{self.value:.{self.decimals}f}"
 
 
-class Cell(NamedTuple):
+class PrintedCell(NamedTuple):
     """What one cell holds; all parts None for a cell without a number."""
 
     text: str
@@ -106,7 +106,7 @@ def clean_text(text: str) -> str:
     return " ".join(_MARKS.sub("", plain).split())
 
 
-def read_cell(text: str, *, comma: bool = False) -> Cell:
+def read_cell(text: str, *, comma: bool = False) -> PrintedCell:
     """Return what a cell holds; text that is no number stays text.
 
     Parameters
@@ -121,7 +121,7 @@ def read_cell(text: str, *, comma: bool = False) -> Cell:
     """
     plain = clean_text(text)
     if len(plain) > _LONGEST or plain.casefold() in _MISSING:
-        return Cell(plain)
+        return PrintedCell(plain)
     numeral = re.sub(r"(?<=\d),(?=\d)", ".", plain) if comma else plain
     return _read(plain, numeral.lower())
 
@@ -135,25 +135,25 @@ def decimal_commas(texts: list[str]) -> bool:
     return any(certain.search(text) for text in plain)
 
 
-def _read(text: str, numeral: str) -> Cell:
+def _read(text: str, numeral: str) -> PrintedCell:
     if _PLAIN.fullmatch(numeral):
-        return Cell(text, _number(numeral))
+        return PrintedCell(text, _number(numeral))
     if found := _WITH_LIMITS.fullmatch(numeral):
         value, low, high = _same_scale(*found.groups())
-        return Cell(text, value, (low, high))
+        return PrintedCell(text, value, (low, high))
     if found := _COUNT_SHARE.fullmatch(numeral):
         count, of, share = found.groups()
         if "%" in share or of:
-            return Cell(text, _number(share), None, _whole(count), _whole(of))
-        return Cell(text)
+            return PrintedCell(text, _number(share), None, _whole(count), _whole(of))
+        return PrintedCell(text)
     if found := _FRACTION.fullmatch(numeral):
         count, of = (_whole(part) for part in found.groups())
         share = Number(count / of, 1e-12) if of and count is not None else None
-        return Cell(text, share, None, count, of)
+        return PrintedCell(text, share, None, count, of)
     if found := _LIMITS.fullmatch(numeral):
         low, high = _same_scale(*found.groups())
-        return Cell(text, None, (low, high))
-    return Cell(text)
+        return PrintedCell(text, None, (low, high))
+    return PrintedCell(text)
 
 
 def _same_scale(*texts: str) -> list[Number]:

@@ -28,7 +28,7 @@ from loop.labels.cohort import (
     CASE_COLUMNS,
     CohortCase,
     CohortFile,
-    Role,
+    CohortRole,
     SourceFile,
     case_line,
     cases_digest,
@@ -162,8 +162,8 @@ def import_cohort(
 
 
 def _check_role(name: str) -> None:
-    if name not in tuple(Role):
-        raise DataError(f"no role {name[:40]!r}. Use one of {', '.join(Role)}.")
+    if name not in tuple(CohortRole):
+        raise DataError(f"no role {name[:40]!r}. Use one of {', '.join(CohortRole)}.")
 
 
 def _write_texts(
@@ -223,7 +223,7 @@ def _about(
     languages = gathered.languages
     return CohortFile(
         name=options.name,
-        role=Role(options.role),
+        role=CohortRole(options.role),
         source=options.source or source.source or "not stated",
         licence=options.licence or source.licence or "not stated",
         citation=source.citation,
@@ -282,7 +282,7 @@ def _record(
         marks.reshape(about.cases, len(source.labels)),
     )
     path = reference_path(workspace, about.name, 1)
-    sealed = about.role is Role.HOLDOUT
+    sealed = about.role is CohortRole.HOLDOUT
     write_labels(workspace, path, raw, sealed=sealed)
     digest = label_digest(workspace, raw, sealed=sealed)
     made = version_event(

@@ -12,7 +12,7 @@ from pathlib import Path
 from loop.core.errors import DataError
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.source import Source, SourceCase
-from loop.labels.importing.table import Row, iter_csv, read_header
+from loop.labels.importing.table import CsvRow, iter_csv, read_header
 from loop.labels.openi import MeshCrosswalk
 from loop.labels.taxonomy import Taxonomy
 
@@ -71,7 +71,7 @@ def _cases(path: Path, encoding: str, crosswalk: MeshCrosswalk) -> Iterator[Sour
         yield _case(row, path.name, crosswalk)
 
 
-def _case(row: Row, source: str, crosswalk: MeshCrosswalk) -> SourceCase:
+def _case(row: CsvRow, source: str, crosswalk: MeshCrosswalk) -> SourceCase:
     cells = row.cells
     mesh = cells["MeSH"].strip()
     return SourceCase(

@@ -61,7 +61,7 @@ _TITLE = re.compile(
 _BLANK = re.compile(r"\n[ \t\r]*\n")
 
 
-class Sections(NamedTuple):
+class ParsedSections(NamedTuple):
     """What a report says, taken apart."""
 
     findings: str
@@ -88,7 +88,7 @@ class Sections(NamedTuple):
         return "\n\n".join(f"{name}:\n{body}" for name, body in parts if body)
 
 
-def split_sections(report: str) -> Sections:
+def split_sections(report: str) -> ParsedSections:
     """Return the sections of one report.
 
     Indication, history, comparison, technique, recommendation, addendum and
@@ -100,7 +100,7 @@ def split_sections(report: str) -> Sections:
     headed = bool(found["findings"] or found["impression"])
     body = found["findings"] or _unlabelled(blocks)
     exam = found["exam"] or _title(blocks[0][1])
-    return Sections(body, found["impression"], exam, headed)
+    return ParsedSections(body, found["impression"], exam, headed)
 
 
 def _blocks(report: str) -> list[tuple[str, str]]:

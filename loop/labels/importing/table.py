@@ -20,7 +20,7 @@ MAX_CELL = 64_000_000
 """Characters the CSV reader takes into one cell before it gives up."""
 
 
-class Row(NamedTuple):
+class CsvRow(NamedTuple):
     """One row of a CSV file."""
 
     line: int
@@ -137,7 +137,7 @@ def read_header(path: Path, encoding: str) -> list[str]:
         return [name.strip() for name in next(rows)[1]]
 
 
-def iter_csv(path: Path, encoding: str) -> Iterator[Row]:
+def iter_csv(path: Path, encoding: str) -> Iterator[CsvRow]:
     """Yield the rows of a CSV file; blank lines are skipped.
 
     Raises
@@ -155,7 +155,7 @@ def iter_csv(path: Path, encoding: str) -> Iterator[Row]:
                     f"{path.name}, line {line}: {len(cells)} cells, the header has "
                     f"{len(header)}. Put texts with commas or line breaks in quotes."
                 )
-            yield Row(line, dict(zip(header, cells, strict=True)))
+            yield CsvRow(line, dict(zip(header, cells, strict=True)))
 
 
 @contextmanager

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from loop.core.ledger import GENESIS, Entry
+from loop.core.ledger import GENESIS, LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.audit.chain import check_chain, check_entries
 from loop.release.audit.cohorts import check_cohorts, check_protocol
 from loop.release.audit.evaluations import check_evaluations
-from loop.release.audit.findings import Finding, Severity, note
+from loop.release.audit.findings import AuditFinding, FindingSeverity, note
 from loop.release.audit.heads import KnownHead, check_heads
 from loop.release.audit.lines import Ledger, read_lines
 from loop.release.audit.openings import check_openings
@@ -23,18 +23,18 @@ from loop.release.audit.versions import check_aliases, check_versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+class LedgerAudit:
     """What a ledger says, and what of it holds."""
 
     ledger: Ledger
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     """In order of the checks: the ledger itself first, then what it speaks of."""
 
     time: str
     """When it was made: UTC, ISO 8601 with seconds."""
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         """What can be read of the ledger, in file order."""
         return self.ledger.entries
 
@@ -47,24 +47,24 @@ class Audit:
     @property
     def holds(self) -> bool:
         """Whether nothing that was checked is broken."""
-        return self.counts[Severity.BROKEN] == 0
+        return self.counts[FindingSeverity.BROKEN] == 0
 
     @property
-    def first_break(self) -> Finding | None:
+    def first_break(self) -> AuditFinding | None:
         """The first broken link of the chain, if it is broken."""
         breaks = (
             one
             for one in self.findings
-            if one.check == "chain" and one.severity is Severity.BROKEN
+            if one.check == "chain" and one.severity is FindingSeverity.BROKEN
         )
         return next(breaks, None)
 
     @property
-    def counts(self) -> Mapping[Severity, int]:
+    def counts(self) -> Mapping[FindingSeverity, int]:
         """How many findings there are of each severity."""
         return {
             severity: sum(one.severity is severity for one in self.findings)
-            for severity in Severity
+            for severity in FindingSeverity
         }
 
 
@@ -74,7 +74,7 @@ def audit_workspace(
     releases: Sequence[Path] = (),
     heads: Sequence[KnownHead] = (),
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Audit:
+) -> LedgerAudit:
     """Return everything the ledger says, held against everything it speaks of.
 
     Nothing is recorded. Every check runs on what can be read, so that a broken chain
@@ -114,10 +114,10 @@ def audit_workspace(
     )
     root = f"{workspace.root}/"
     told = tuple(_within(one, root) if root in repr(one) else one for one in findings)
-    return Audit(ledger=ledger, findings=told, time=time)
+    return LedgerAudit(ledger=ledger, findings=told, time=time)
 
 
-def _within(finding: Finding, root: str) -> Finding:
+def _within(finding: AuditFinding, root: str) -> AuditFinding:
     """Return a finding without the place of the workspace on this machine."""
     return replace(
         finding,
@@ -127,7 +127,7 @@ def _within(finding: Finding, root: str) -> Finding:
     )
 
 
-def _exceptions(entries: tuple[Entry, ...]) -> list[Finding]:
+def _exceptions(entries: tuple[LedgerEntry, ...]) -> list[AuditFinding]:
     """Return what was decided against objections: part of any history."""
     overrides = [one.subject for one in entries if one.action == "override"]
     what = f"{len(overrides)} decided against objections: {', '.join(overrides)}"

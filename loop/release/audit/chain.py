@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from loop.core.ledger import ACTIONS, GENESIS, Entry
-from loop.release.audit.findings import Finding, broken, note, ok, warning
-from loop.release.audit.lines import Ledger, Line, Trouble
+from loop.core.ledger import ACTIONS, GENESIS, LedgerEntry
+from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
+from loop.release.audit.lines import Ledger, LedgerLine, Trouble
 
 _CHECK = "chain"
 _RESTORE = "Restore the ledger from a backup or version control, and compare the two."
@@ -44,7 +44,7 @@ _OWN: Mapping[Trouble, _Kind] = {
 }
 
 
-def check_chain(ledger: Ledger) -> list[Finding]:
+def check_chain(ledger: Ledger) -> list[AuditFinding]:
     """Return every break of the chain in file order, or that it holds.
 
     That the end was cut off, or that everything from some line on was written anew with
@@ -60,14 +60,14 @@ def check_chain(ledger: Ledger) -> list[Finding]:
     return [ok(_CHECK, f"{count} entries, one chain from the first to {head[:12]}")]
 
 
-def _breaks(ledger: Ledger) -> Iterator[Finding]:
+def _breaks(ledger: Ledger) -> Iterator[AuditFinding]:
     places: dict[str, int] = {}
     for line in ledger.lines:
         if line.entry:
             places.setdefault(line.entry.hash, line.number)
     followers = {one.entry.prev: one.number for one in ledger.lines if one.entry}
     walk = _Walk(ledger, places, followers)
-    before: Line | None = None
+    before: LedgerLine | None = None
     for line in ledger.lines:
         if line.trouble:
             yield _finding(ledger, line, _OWN[line.trouble])
@@ -97,7 +97,9 @@ class _Walk(NamedTuple):
     followers: Mapping[str, int]
     """Hash to the last line that follows it."""
 
-    def find_break(self, before: Line | None, line: Line, entry: Entry) -> _Kind | None:
+    def find_break(
+        self, before: LedgerLine | None, line: LedgerLine, entry: LedgerEntry
+    ) -> _Kind | None:
         """Return why `line` does not follow the readable line `before` it."""
         first = self.places[entry.hash]
         if first != line.number:
@@ -113,7 +115,7 @@ class _Walk(NamedTuple):
             return _FOREIGN if foreign else _unknown(before, line, entry)
         return self._elsewhere(known, line)
 
-    def _first(self, line: Line, entry: Entry) -> _Kind | None:
+    def _first(self, line: LedgerLine, entry: LedgerEntry) -> _Kind | None:
         if entry.prev == GENESIS and entry.seq == line.number:
             return None
         if self.places.get(entry.prev):
@@ -123,7 +125,9 @@ class _Walk(NamedTuple):
             return None
         return _removed(1, entry.seq - 1)
 
-    def _numbered(self, before: Entry, line: Line, entry: Entry) -> _Kind | None:
+    def _numbered(
+        self, before: LedgerEntry, line: LedgerLine, entry: LedgerEntry
+    ) -> _Kind | None:
         gap = entry.seq - before.seq - 1
         if gap == 0:
             return None
@@ -134,7 +138,7 @@ class _Walk(NamedTuple):
             "trusted from here on.",
         )
 
-    def _elsewhere(self, known: int, line: Line) -> _Kind:
+    def _elsewhere(self, known: int, line: LedgerLine) -> _Kind:
         """Say why a line follows another than the one before it."""
         if known > line.number:
             return _reordered(known)
@@ -146,7 +150,7 @@ class _Walk(NamedTuple):
         return _reordered(known) if followed else _inserted(known, line.number)
 
 
-def _unknown(before: Line, line: Line, entry: Entry) -> _Kind | None:
+def _unknown(before: LedgerLine, line: LedgerLine, entry: LedgerEntry) -> _Kind | None:
     """Say why a line follows an entry that is not in the file."""
     previous = before.entry
     if previous is None:
@@ -201,7 +205,7 @@ def _removed(first: int, last: int) -> _Kind:
     )
 
 
-def _finding(ledger: Ledger, line: Line, kind: _Kind) -> Finding:
+def _finding(ledger: Ledger, line: LedgerLine, kind: _Kind) -> AuditFinding:
     return broken(
         _CHECK,
         f"line {line.number} {kind.what}",
@@ -212,7 +216,7 @@ def _finding(ledger: Ledger, line: Line, kind: _Kind) -> Finding:
     )
 
 
-def _misspelled(ledger: Ledger) -> Iterator[Finding]:
+def _misspelled(ledger: Ledger) -> Iterator[AuditFinding]:
     """Yield what is written otherwise than ranloop writes it, and means the same."""
     for line in ledger.lines:
         if line.entry and not line.spelled and line.trouble is Trouble.NONE:
@@ -235,7 +239,7 @@ def _misspelled(ledger: Ledger) -> Iterator[Finding]:
         )
 
 
-def check_entries(ledger: Ledger, now: str) -> list[Finding]:
+def check_entries(ledger: Ledger, now: str) -> list[AuditFinding]:
     """Return what is odd about entries that the chain holds: times, actions, reasons.
 
     Parameters
@@ -247,7 +251,7 @@ def check_entries(ledger: Ledger, now: str) -> list[Finding]:
     return found or [ok("entries", "times do not go back; every entry has a reason")]
 
 
-def _times(ledger: Ledger, now: str) -> Iterator[Finding]:
+def _times(ledger: Ledger, now: str) -> Iterator[AuditFinding]:
     latest = ""
     for line in ledger.lines:
         entry = line.entry
@@ -265,7 +269,7 @@ def _times(ledger: Ledger, now: str) -> Iterator[Finding]:
         latest = max(latest, entry.time)
 
 
-def _forms(ledger: Ledger) -> Iterator[Finding]:
+def _forms(ledger: Ledger) -> Iterator[AuditFinding]:
     for line in ledger.lines:
         entry = line.entry
         if entry and entry.action not in ACTIONS:
@@ -274,7 +278,7 @@ def _forms(ledger: Ledger) -> Iterator[Finding]:
             yield _odd(ledger, line, "does not say who, or why")
 
 
-def _odd(ledger: Ledger, line: Line, what: str) -> Finding:
+def _odd(ledger: Ledger, line: LedgerLine, what: str) -> AuditFinding:
     return warning(
         "entries",
         f"line {line.number} {what}",

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from loop.core.errors import DataError
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.prompts.catalog import parse_ref
 from loop.prompts.diff import diff_versions
 from loop.prompts.folder import read_folder
 from loop.prompts.version import PromptVersion
-from loop.release.audit.audit import Audit
-from loop.release.audit.findings import Severity
+from loop.release.audit.audit import LedgerAudit
+from loop.release.audit.findings import FindingSeverity
 from loop.release.audit.openings import cohort_of
 from loop.release.audit.signatures import find_keys
 from loop.release.released import name_in
@@ -46,10 +46,10 @@ _SEVERAL = ("term", "exclusion", "clarification", "exemplar")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class LedgerChange:
     """One entry of the ledger, told for a reader."""
 
-    entry: Entry
+    entry: LedgerEntry
     act: str
     """What was done, in words."""
 
@@ -78,7 +78,7 @@ class PromptChanges:
     """The history of one prompt, oldest entry first."""
 
     prompt: str
-    changes: tuple[Change, ...]
+    changes: tuple[LedgerChange, ...]
     aliases: Mapping[str, str]
     """Alias to version tag, as the entries leave them."""
 
@@ -86,7 +86,7 @@ class PromptChanges:
     releases: int
 
 
-def list_audited(audit: Audit) -> tuple[str, ...]:
+def list_audited(audit: LedgerAudit) -> tuple[str, ...]:
     """Return the names of all prompts that the ledger committed a version of."""
     names = {
         entry.subject.partition("@")[0]
@@ -96,7 +96,7 @@ def list_audited(audit: Audit) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def audited_prompt(audit: Audit, ref: str) -> str:
+def audited_prompt(audit: LedgerAudit, ref: str) -> str:
     """Return the name of the prompt that `ref` names.
 
     Raises
@@ -113,7 +113,9 @@ def audited_prompt(audit: Audit, ref: str) -> str:
     return name
 
 
-def read_changes(workspace: Workspace, audit: Audit, prompt: str) -> PromptChanges:
+def read_changes(
+    workspace: Workspace, audit: LedgerAudit, prompt: str
+) -> PromptChanges:
     """Return what the ledger says of `prompt`.
 
     How two versions differ is read from their folders, where they are still what was
@@ -137,7 +139,7 @@ def read_changes(workspace: Workspace, audit: Audit, prompt: str) -> PromptChang
     )
 
 
-def concerns(entry: Entry, prompt: str) -> bool:
+def concerns(entry: LedgerEntry, prompt: str) -> bool:
     """Whether an entry is about `prompt`, its releases, or the protocol of all."""
     if entry.action == "protocol_set":
         return True
@@ -151,20 +153,20 @@ def concerns(entry: Entry, prompt: str) -> bool:
 class _Teller:
     """Tells entries in order, each against what stood before it."""
 
-    def __init__(self, workspace: Workspace, audit: Audit) -> None:
+    def __init__(self, workspace: Workspace, audit: LedgerAudit) -> None:
         """Note what was found broken, and where the versions are."""
         self.workspace = workspace
         self.keys = find_keys(audit.entries)
         self.doubts: dict[int, list[str]] = {}
         for one in audit.findings:
-            if one.severity is Severity.BROKEN and one.seq:
+            if one.severity is FindingSeverity.BROKEN and one.seq:
                 self.doubts.setdefault(one.seq, []).append(one.what)
         self.commits = {
             e.subject: e for e in audit.entries if e.action == "draft_committed"
         }
         self.moved: dict[str, dict[str, str]] = {}
-        self.scores: dict[str, Entry] = {}
-        self.gates: dict[str, Entry] = {}
+        self.scores: dict[str, LedgerEntry] = {}
+        self.gates: dict[str, LedgerEntry] = {}
 
     def aliases(self, prompt: str) -> Mapping[str, str]:
         """Return the aliases of `prompt` as the entries told so far leave them."""
@@ -174,11 +176,11 @@ class _Teller:
         """Return the refs of the committed versions of `prompt`."""
         return [ref for ref in self.commits if ref.partition("@")[0] == prompt]
 
-    def tell(self, entry: Entry) -> Change:
+    def tell(self, entry: LedgerEntry) -> LedgerChange:
         """Return an entry with what it changed."""
         before, after, facts = self._told(entry)
         held = self.keys.get(entry.keyid)
-        return Change(
+        return LedgerChange(
             entry=entry,
             act=_ACTS.get(entry.action, entry.action),
             tone=_WORDS.get(entry.action, "plain"),
@@ -190,7 +192,7 @@ class _Teller:
             doubts=tuple(self.doubts.get(entry.seq, ())),
         )
 
-    def _told(self, entry: Entry) -> tuple[str, str, list[str]]:
+    def _told(self, entry: LedgerEntry) -> tuple[str, str, list[str]]:
         """Return what stood before, what stands after, and the evidence."""
         payload = entry.payload
         if entry.action == "draft_committed":
@@ -206,7 +208,7 @@ class _Teller:
             return self._gated(entry)
         return "", entry.subject, [*_plain(entry)]
 
-    def _committed(self, entry: Entry) -> tuple[str, str, list[str]]:
+    def _committed(self, entry: LedgerEntry) -> tuple[str, str, list[str]]:
         digest = entry.payload.get("parent")
         parents = [
             ref
@@ -240,14 +242,14 @@ class _Teller:
         recorded = self.commits[ref].payload.get("digest")
         return version if version.digest == recorded else None
 
-    def _moved(self, entry: Entry) -> tuple[str, str, list[str]]:
+    def _moved(self, entry: LedgerEntry) -> tuple[str, str, list[str]]:
         prompt, _, tag = entry.subject.partition("@")
         alias = str(entry.payload.get("alias", ""))
         aliases = self.moved.setdefault(prompt, {})
         before, aliases[alias] = aliases.get(alias, ""), tag
         return before, tag, [f"alias {alias}"]
 
-    def _evaluated(self, entry: Entry) -> tuple[str, str, list[str]]:
+    def _evaluated(self, entry: LedgerEntry) -> tuple[str, str, list[str]]:
         payload, cohort = entry.payload, str(entry.payload.get("cohort"))
         last, self.scores[cohort] = self.scores.get(cohort), entry
         before = _score(last) if last else ""
@@ -259,7 +261,7 @@ class _Teller:
         ]
         return before, _score(entry), facts
 
-    def _gated(self, entry: Entry) -> tuple[str, str, list[str]]:
+    def _gated(self, entry: LedgerEntry) -> tuple[str, str, list[str]]:
         cohort, now = str(entry.payload.get("cohort")), _gates(entry)
         last, self.gates[cohort] = self.gates.get(cohort), entry
         then = _gates(last) if last else {}
@@ -282,14 +284,14 @@ def _counted(key: str, count: int) -> str:
     return f"{key[0]}{count} {key[1:]}{plural}"
 
 
-def _objections(entry: Entry) -> tuple[str, ...]:
+def _objections(entry: LedgerEntry) -> tuple[str, ...]:
     override = entry.payload.get("override")
     named = override.get("overridden") if isinstance(override, Mapping) else None
     found = named or entry.payload.get("objections") or entry.payload.get("overridden")
     return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
-def _verdicts(entry: Entry) -> Iterator[str]:
+def _verdicts(entry: LedgerEntry) -> Iterator[str]:
     verdicts = entry.payload.get("verdicts")
     if isinstance(verdicts, list) and verdicts:
         yield f"{len(verdicts)} verdict{'' if len(verdicts) == 1 else 's'}"
@@ -307,11 +309,11 @@ def _checked(payload: Mapping[str, Any]) -> Iterator[str]:
     yield f"runs {', '.join(map(str, check['runs']))}"
 
 
-def _score(entry: Entry) -> str:
+def _score(entry: LedgerEntry) -> str:
     return f"macro-F1 {entry.payload.get('macro_f1', 'not recorded')}"
 
 
-def _gates(entry: Entry) -> Mapping[str, str]:
+def _gates(entry: LedgerEntry) -> Mapping[str, str]:
     labels = entry.payload.get("labels")
     return {str(k): str(labels[k]) for k in labels} if isinstance(labels, dict) else {}
 
@@ -322,7 +324,7 @@ def _tally(gates: Mapping[str, str]) -> str:
     return f"{passed} of {len(gates)} pass"
 
 
-def _plain(entry: Entry) -> Iterator[str]:
+def _plain(entry: LedgerEntry) -> Iterator[str]:
     """Yield the facts of an entry that changes no wording and no score."""
     payload = entry.payload
     if entry.action == "holdout_opened":

@@ -9,7 +9,7 @@ from pathlib import Path
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.files import read_text
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.labels.cohort import (
     cohort_folder,
@@ -21,14 +21,16 @@ from loop.labels.cohort import (
 from loop.labels.recorded import CohortRecord
 from loop.labels.reference import reference_path
 from loop.labels.sealing import is_digest_of, read_stored, sealed_path
-from loop.release.audit.findings import Finding, broken, note, ok, warning
+from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 from loop.release.audit.lines import find_cohort, subjects
 
 _FILE = re.compile(r"v([1-9][0-9]*)\.csv(\.sealed)?")
 _RESTORE = "Restore the file from version control or a backup."
 
 
-def check_protocol(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+def check_protocol(
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> list[AuditFinding]:
     """Return whether the protocol is the one that was registered last."""
     digests = [
         str(entry.payload.get("digest"))
@@ -55,7 +57,9 @@ def check_protocol(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Fin
     ]
 
 
-def check_cohorts(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+def check_cohorts(
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> list[AuditFinding]:
     """Return whether the cohorts are those that were imported.
 
     What was recorded and is not on this machine is a note: a shipped history speaks of
@@ -83,8 +87,8 @@ def _is_here(workspace: Workspace, name: str) -> bool:
 
 
 def _check_cohort(
-    workspace: Workspace, name: str, entries: tuple[Entry, ...]
-) -> Iterator[Finding]:
+    workspace: Workspace, name: str, entries: tuple[LedgerEntry, ...]
+) -> Iterator[AuditFinding]:
     record = find_cohort(entries, name)
     if record is None:
         return
@@ -95,7 +99,7 @@ def _check_cohort(
 
 def _check_cases(
     workspace: Workspace, name: str, record: CohortRecord
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield whether role, cases and texts are the recorded ones."""
     try:
         cohort = read_cohort(workspace, name, record=record)
@@ -116,7 +120,7 @@ def _check_cases(
 
 def _check_references(
     workspace: Workspace, name: str, record: CohortRecord
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield whether each recorded reference is there, and nothing else is."""
     folder = cohort_folder(workspace, name) / "reference"
     files = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
@@ -131,7 +135,7 @@ def _check_references(
 
 def _check_reference(
     workspace: Workspace, name: str, record: CohortRecord, number: int
-) -> Finding:
+) -> AuditFinding:
     path = reference_path(workspace, name, number)
     recorded = str(record.references[number].get("digest"))
     return _check_labels(workspace, path, f"{name}:ref{number}", record, recorded)
@@ -139,7 +143,7 @@ def _check_reference(
 
 def _check_votes(
     workspace: Workspace, name: str, record: CohortRecord
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     if record.votes is not None:
         path = cohort_folder(workspace, name) / "votes.csv"
         yield _check_labels(workspace, path, f"{name}: votes", record, record.votes)
@@ -147,7 +151,7 @@ def _check_votes(
 
 def _check_labels(
     workspace: Workspace, path: Path, what: str, record: CohortRecord, recorded: str
-) -> Finding:
+) -> AuditFinding:
     """Hold a file of labels, in plain or sealed, against its recorded digest."""
     sealed = sealed_path(path).is_file()
     if path.is_file() and record.is_holdout:
@@ -165,7 +169,7 @@ def _check_labels(
     return ok("references", f"{what}: as recorded{', sealed' if sealed else ''}")
 
 
-def _open(path: Path, what: str, cohort: str) -> Finding:
+def _open(path: Path, what: str, cohort: str) -> AuditFinding:
     return warning(
         "references",
         f"{what}: lies open, although {cohort} is a holdout",
@@ -175,7 +179,7 @@ def _open(path: Path, what: str, cohort: str) -> Finding:
     )
 
 
-def _unrecorded(workspace: Workspace, name: str) -> Finding:
+def _unrecorded(workspace: Workspace, name: str) -> AuditFinding:
     return warning(
         "cohorts",
         f"{name} has no entry in the ledger",
@@ -186,7 +190,7 @@ def _unrecorded(workspace: Workspace, name: str) -> Finding:
     )
 
 
-def _broken(check: str, what: str, cohort: str) -> Finding:
+def _broken(check: str, what: str, cohort: str) -> AuditFinding:
     return broken(
         check,
         what,

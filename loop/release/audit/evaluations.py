@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from loop.core.digests import digest_bytes, digest_json
 from loop.core.errors import LoopError, StoreError, WriteError
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.evaluate.measure import count_exclusions
 from loop.evaluate.pairs import align
@@ -17,7 +17,7 @@ from loop.labels.marks import parse_reference
 from loop.labels.recorded import CohortRecord
 from loop.labels.reference import Reference, reference_path
 from loop.labels.taxonomy import read_taxonomy
-from loop.release.audit.findings import Finding, broken, note, ok, warning
+from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 from loop.release.audit.lines import find_cohort
 from loop.run.store import Store, open_store, read_outcomes
 from loop.stats.confusion import Confusion, count_confusions
@@ -27,8 +27,8 @@ _SCORED = ("evaluated", "gate_decided")
 
 
 def check_evaluations(
-    workspace: Workspace, entries: tuple[Entry, ...]
-) -> list[Finding]:
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> list[AuditFinding]:
     """Return whether recorded scores fit what else is recorded, and their counts.
 
     Counts are made again from a run's outcomes and the reference where both are on
@@ -52,7 +52,7 @@ class _Known(NamedTuple):
     """Cohort and number to the digests it was recorded with."""
 
 
-def _check_entries(entries: tuple[Entry, ...]) -> Iterator[Finding]:
+def _check_entries(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
     known = _Known({}, set(), {})
     for entry in entries:
         payload, digest = entry.payload, str(entry.payload.get("digest"))
@@ -67,7 +67,7 @@ def _check_entries(entries: tuple[Entry, ...]) -> Iterator[Finding]:
             yield from _check_entry(entry, known)
 
 
-def _check_entry(entry: Entry, known: _Known) -> Iterator[Finding]:
+def _check_entry(entry: LedgerEntry, known: _Known) -> Iterator[AuditFinding]:
     """Yield which prompt, protocol or reference of a score was not recorded so."""
     payload = entry.payload
     committed = known.versions.get(entry.subject)
@@ -85,7 +85,7 @@ def _check_entry(entry: Entry, known: _Known) -> Iterator[Finding]:
         yield _broken(entry, "against another reference than the recorded one")
 
 
-def _broken(entry: Entry, what: str) -> Finding:
+def _broken(entry: LedgerEntry, what: str) -> AuditFinding:
     return broken(
         _CHECK,
         f"entry {entry.seq} scores {what}",
@@ -96,7 +96,7 @@ def _broken(entry: Entry, what: str) -> Finding:
     )
 
 
-def _odd(entry: Entry, what: str) -> Finding:
+def _odd(entry: LedgerEntry, what: str) -> AuditFinding:
     return warning(
         _CHECK,
         f"entry {entry.seq} scores {what}",
@@ -107,7 +107,7 @@ def _odd(entry: Entry, what: str) -> Finding:
     )
 
 
-class _Scored(NamedTuple):
+class _ScoredRun(NamedTuple):
     """One run scored on one reference, by one or two entries."""
 
     run: str
@@ -119,8 +119,8 @@ class _Scored(NamedTuple):
 
 
 def _check_counts(
-    workspace: Workspace, entries: tuple[Entry, ...], scored: list[Entry]
-) -> list[Finding]:
+    workspace: Workspace, entries: tuple[LedgerEntry, ...], scored: list[LedgerEntry]
+) -> list[AuditFinding]:
     wanted = {_key(entry.payload): _scored(entry) for entry in scored}
     if not wanted:
         return []
@@ -130,7 +130,7 @@ def _check_counts(
         )
         return [note(_CHECK, what)]
     results = _recount_all(workspace, entries, list(wanted.values()))
-    wrong = [one for one in results if isinstance(one, Finding)]
+    wrong = [one for one in results if isinstance(one, AuditFinding)]
     done = sum(one is True for one in results)
     away = sum(one is None for one in results)
     more = (
@@ -145,10 +145,10 @@ def _key(payload: Mapping[str, Any]) -> str:
     return digest_json([payload.get(name) for name in names])
 
 
-def _scored(entry: Entry) -> _Scored:
+def _scored(entry: LedgerEntry) -> _ScoredRun:
     payload = entry.payload
     number = payload.get("reference")
-    return _Scored(
+    return _ScoredRun(
         run=str(payload.get("run")),
         cohort=str(payload.get("cohort")),
         number=number if isinstance(number, int) else 0,
@@ -159,8 +159,8 @@ def _scored(entry: Entry) -> _Scored:
 
 
 def _recount_all(
-    workspace: Workspace, entries: tuple[Entry, ...], wanted: list[_Scored]
-) -> list[Finding | bool | None]:
+    workspace: Workspace, entries: tuple[LedgerEntry, ...], wanted: list[_ScoredRun]
+) -> list[AuditFinding | bool | None]:
     """Return of each run what `_recount` does; all is None without a store."""
     names = {one.cohort for one in wanted}
     records = {name: find_cohort(entries, name) for name in names}
@@ -174,8 +174,8 @@ def _recount_all(
 
 
 def _recount(
-    workspace: Workspace, store: Store, one: _Scored, record: CohortRecord | None
-) -> Finding | bool | None:
+    workspace: Workspace, store: Store, one: _ScoredRun, record: CohortRecord | None
+) -> AuditFinding | bool | None:
     """Return True if the counts are the recorded ones, None if it cannot be known."""
     try:
         counted = _count(workspace, store, one, record)
@@ -194,7 +194,7 @@ def _recount(
 
 
 def _count(
-    workspace: Workspace, store: Store, one: _Scored, record: CohortRecord | None
+    workspace: Workspace, store: Store, one: _ScoredRun, record: CohortRecord | None
 ) -> str | None:
     """Return the digest of a run's counts; None where run or reference is not here."""
     path = reference_path(workspace, one.cohort, one.number)

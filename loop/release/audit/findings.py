@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """How much a finding weighs."""
 
     OK = "ok"
@@ -23,13 +23,13 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AuditFinding:
     """One thing that an audit found."""
 
     check: str
     """Which check, for example ``"chain"`` or ``"versions"``."""
 
-    severity: Severity
+    severity: FindingSeverity
     what: str
     """What was found, in a sentence without case text."""
 
@@ -46,25 +46,25 @@ class Finding:
     """Entry it is about, from 1, or a line that is none; 0 for no single entry."""
 
 
-def ok(check: str, what: str) -> Finding:
+def ok(check: str, what: str) -> AuditFinding:
     """Return a finding that something holds."""
-    return Finding(check=check, severity=Severity.OK, what=what)
+    return AuditFinding(check=check, severity=FindingSeverity.OK, what=what)
 
 
-def note(check: str, what: str, *, where: str = "", todo: str = "") -> Finding:
+def note(check: str, what: str, *, where: str = "", todo: str = "") -> AuditFinding:
     """Return something worth knowing."""
-    return Finding(
-        check=check, severity=Severity.NOTE, what=what, where=where, todo=todo
+    return AuditFinding(
+        check=check, severity=FindingSeverity.NOTE, what=what, where=where, todo=todo
     )
 
 
 def warning(
     check: str, what: str, *, where: str, implies: str, todo: str, seq: int = 0
-) -> Finding:
+) -> AuditFinding:
     """Return something that someone should look at."""
-    return Finding(
+    return AuditFinding(
         check=check,
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         what=what,
         where=where,
         implies=implies,
@@ -75,11 +75,11 @@ def warning(
 
 def broken(
     check: str, what: str, *, where: str, implies: str, todo: str, seq: int = 0
-) -> Finding:
+) -> AuditFinding:
     """Return something that does not hold."""
-    return Finding(
+    return AuditFinding(
         check=check,
-        severity=Severity.BROKEN,
+        severity=FindingSeverity.BROKEN,
         what=what,
         where=where,
         implies=implies,

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.heads import find_rollback
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
-from loop.release.audit.findings import Finding, broken, note, ok
+from loop.release.audit.findings import AuditFinding, broken, note, ok
 
 _CHECK = "heads"
 _HEAD = re.compile(r"([1-9][0-9]{0,8}):([0-9a-f]{12,64})")
@@ -45,8 +45,8 @@ def parse_head(text: str) -> KnownHead:
 
 
 def check_heads(
-    workspace: Workspace, entries: tuple[Entry, ...], heads: Sequence[KnownHead]
-) -> list[Finding]:
+    workspace: Workspace, entries: tuple[LedgerEntry, ...], heads: Sequence[KnownHead]
+) -> list[AuditFinding]:
     """Return whether the ledger holds every head that is known from elsewhere.
 
     Known are those given, and the newest one that this machine has seen. Without any, a
@@ -73,7 +73,7 @@ def check_heads(
     return found
 
 
-def _check_head(known: KnownHead, hashes: Mapping[int, str], last: int) -> Finding:
+def _check_head(known: KnownHead, hashes: Mapping[int, str], last: int) -> AuditFinding:
     found = hashes.get(known.seq)
     if found is not None and found.startswith(known.hash):
         return ok(_CHECK, f"entry {known.seq} is the one that {known.source} names")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loop.core.errors import DataError
-from loop.core.ledger import Entry, entry_hash, format_entry, make_entry
+from loop.core.ledger import LedgerEntry, entry_hash, format_entry, make_entry
 from loop.labels.recorded import CohortRecord, find_record
 
 
@@ -30,13 +30,13 @@ class Trouble(StrEnum):
     """A name stands in it twice: two readers may read two things."""
 
 
-class Line(NamedTuple):
+class LedgerLine(NamedTuple):
     """One line of the ledger."""
 
     number: int
     """From 1."""
 
-    entry: Entry | None
+    entry: LedgerEntry | None
     """What it says, true or not; None when it cannot be read."""
 
     content: str
@@ -51,18 +51,18 @@ class Ledger(NamedTuple):
     """The lines of a ledger, whole or broken."""
 
     path: Path
-    lines: tuple[Line, ...]
+    lines: tuple[LedgerLine, ...]
     ended: bool
     """Whether the last line has its line end."""
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         """What can be read, in file order; a line that stands there twice, once."""
         found = {one.entry.hash: one.entry for one in reversed(self.lines) if one.entry}
         return tuple(reversed(found.values()))
 
     @property
-    def last(self) -> Entry | None:
+    def last(self) -> LedgerEntry | None:
         """The last entry that can be read."""
         return next((one.entry for one in reversed(self.lines) if one.entry), None)
 
@@ -89,7 +89,7 @@ def read_lines(path: Path) -> Ledger:
     return Ledger(path, tuple(lines), not rest)
 
 
-def read_line(raw: bytes, number: int) -> Line:
+def read_line(raw: bytes, number: int) -> LedgerLine:
     """Return one line, whatever is in it."""
     try:
         text = raw.decode("utf-8")
@@ -97,16 +97,16 @@ def read_line(raw: bytes, number: int) -> Line:
         entry, content = make_entry(data), entry_hash(data)
         spelled = raw + b"\n" == format_entry(entry)
     except (ValueError, TypeError, RecursionError):
-        return Line(number, None, "", Trouble.UNREADABLE, False)
+        return LedgerLine(number, None, "", Trouble.UNREADABLE, False)
     trouble = Trouble.NONE
     if not spelled and _is_doubled(text):
         trouble = Trouble.DOUBLED
     elif entry.hash != content:
         trouble = Trouble.EDITED
-    return Line(number, entry, content, trouble, spelled)
+    return LedgerLine(number, entry, content, trouble, spelled)
 
 
-def _read_last(raw: bytes, number: int) -> Line:
+def _read_last(raw: bytes, number: int) -> LedgerLine:
     """Return a last line without a line end: whole if an editor took it, else torn."""
     line = read_line(raw, number)
     torn = line.entry is None
@@ -126,12 +126,14 @@ def _is_doubled(text: str) -> bool:
     return doubled
 
 
-def subjects(entries: tuple[Entry, ...], action: str) -> Iterator[tuple[str, Entry]]:
+def subjects(
+    entries: tuple[LedgerEntry, ...], action: str
+) -> Iterator[tuple[str, LedgerEntry]]:
     """Yield subject and entry of every entry with `action`, in order."""
     return ((one.subject, one) for one in entries if one.action == action)
 
 
-def find_cohort(entries: tuple[Entry, ...], name: str) -> CohortRecord | None:
+def find_cohort(entries: tuple[LedgerEntry, ...], name: str) -> CohortRecord | None:
     """Return what `entries` hold of a cohort, passing over entries made by hand."""
     sound = [
         entry

@@ -7,25 +7,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loop.core.digests import digest_bytes
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.labels.recorded import HOLDOUT, RETIRED
 from loop.labels.sealing import list_openings
-from loop.release.audit.findings import Finding, broken, note, ok
+from loop.release.audit.findings import AuditFinding, broken, note, ok
 
 _CHECK = "openings"
 
 
-def check_openings(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+def check_openings(
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> list[AuditFinding]:
     """Return whether holdouts were scored only when opened, and within the budget."""
     return [*_count(entries), *_check_results(workspace, entries)]
 
 
-def _count(entries: tuple[Entry, ...]) -> list[Finding]:
+def _count(entries: tuple[LedgerEntry, ...]) -> list[AuditFinding]:
     roles: dict[str, str] = {}
     opened: Counter[str] = Counter()
     budgets: dict[str, int] = {}
-    found: list[Finding] = []
+    found: list[AuditFinding] = []
     for at, entry in enumerate(entries, 1):
         if entry.action == "cohort_added":
             roles[entry.subject] = str(entry.payload.get("role"))
@@ -41,23 +43,25 @@ def _count(entries: tuple[Entry, ...]) -> list[Finding]:
     return [*found, *_account(roles, opened, budgets, bad=bool(found))]
 
 
-def cohort_of(entry: Entry) -> str:
+def cohort_of(entry: LedgerEntry) -> str:
     """Return the cohort that an entry about a holdout is about."""
     return str(entry.payload.get("cohort", entry.subject))
 
 
-def _count_looks(entries: tuple[Entry, ...], entry: Entry) -> int:
+def _count_looks(entries: tuple[LedgerEntry, ...], entry: LedgerEntry) -> int:
     """Count the openings so far of the same cases, under whatever name."""
     digest = str(entry.payload.get("cohort_digest"))
     return len(list_openings(entries, cohort_of(entry), digest))
 
 
-def _number(entry: Entry, name: str, default: int) -> int:
+def _number(entry: LedgerEntry, name: str, default: int) -> int:
     value = entry.payload.get(name, default)
     return value if type(value) is int else default
 
 
-def _check_opening(entry: Entry, count: int, role: str | None) -> Iterator[Finding]:
+def _check_opening(
+    entry: LedgerEntry, count: int, role: str | None
+) -> Iterator[AuditFinding]:
     budget = _number(entry, "budget", count)
     number = _number(entry, "number", count)
     name = cohort_of(entry)
@@ -70,8 +74,8 @@ def _check_opening(entry: Entry, count: int, role: str | None) -> Iterator[Findi
 
 
 def _check_scored(
-    entry: Entry, roles: dict[str, str], opened: Counter[str]
-) -> Iterator[Finding]:
+    entry: LedgerEntry, roles: dict[str, str], opened: Counter[str]
+) -> Iterator[AuditFinding]:
     name = str(entry.payload.get("cohort"))
     if roles.get(name) == HOLDOUT and not opened[name]:
         yield _broken(entry, f"scores holdout {name}, which was not opened before")
@@ -79,7 +83,7 @@ def _check_scored(
 
 def _account(
     roles: dict[str, str], opened: Counter[str], budgets: dict[str, int], *, bad: bool
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     for name, count in opened.items():
         allowed = f" of {budgets[name]}" if budgets[name] else ""
         text = f"{name}: opened {count}{allowed} times"
@@ -90,8 +94,8 @@ def _account(
 
 
 def _check_results(
-    workspace: Workspace, entries: tuple[Entry, ...]
-) -> Iterator[Finding]:
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> Iterator[AuditFinding]:
     """Yield whether what an opening showed is kept as it was recorded."""
     for entry in entries:
         recorded = entry.payload.get("result_digest")
@@ -112,7 +116,7 @@ def _check_results(
             yield _broken(entry, f"recorded another result than {path.name} holds")
 
 
-def _broken(entry: Entry, what: str) -> Finding:
+def _broken(entry: LedgerEntry, what: str) -> AuditFinding:
     return broken(
         _CHECK,
         f"entry {entry.seq} {what}",

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import LoopError
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
-from loop.release.audit.findings import Finding, broken, note, ok
+from loop.release.audit.findings import AuditFinding, broken, note, ok
 from loop.release.audit.heads import KnownHead
 from loop.release.audit.lines import subjects
 from loop.release.audit.signatures import find_keys
@@ -34,15 +34,17 @@ _CHECK = "releases"
 class _Recorded(NamedTuple):
     """What every release is held against, gathered once."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     keys: Mapping[str, PublicKey]
-    commits: Mapping[str, Entry]
+    commits: Mapping[str, LedgerEntry]
     """Version ref to the entry that committed it."""
 
     hashes: frozenset[str]
 
 
-def check_releases(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+def check_releases(
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> list[AuditFinding]:
     """Return whether each release is there, whole, signed, and of the version it names.
 
     A folder that no entry speaks of is no release, whatever it looks like.
@@ -67,7 +69,7 @@ def check_releases(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Fin
     return found
 
 
-def _twice(entries: tuple[Entry, ...]) -> Iterator[Finding]:
+def _twice(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
     """Yield releases that were frozen a second time under one name."""
     known: set[str] = set()
     for _, entry in subjects(entries, "frozen"):
@@ -89,7 +91,7 @@ def _folders(workspace: Workspace) -> list[Path]:
     )
 
 
-def _unrecorded(path: Path) -> Finding:
+def _unrecorded(path: Path) -> AuditFinding:
     if path.name.startswith("."):
         what = f"{path.name} is left from a freeze that did not end"
         return note(_CHECK, what, where=str(path), todo="Remove it.")
@@ -104,7 +106,7 @@ def _unrecorded(path: Path) -> Finding:
 
 def _check_release(
     workspace: Workspace, release: Released, known: _Recorded
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     name, entry = release.name, release.entry
     if release.withdrawal:
         yield note(_CHECK, f"{name} was withdrawn at {release.withdrawal.time}")
@@ -130,7 +132,9 @@ def _check_release(
         )
 
 
-def _compare(folder: Path, release: Released, known: _Recorded) -> Iterator[Finding]:
+def _compare(
+    folder: Path, release: Released, known: _Recorded
+) -> Iterator[AuditFinding]:
     """Yield where a folder differs from its ledger entry and its version."""
     statement = _read(folder / ENVELOPE)
     if statement is None or release.statement != digest_bytes(statement):
@@ -182,7 +186,7 @@ def known_heads(workspace: Workspace, folders: tuple[Path, ...]) -> list[KnownHe
     return [head for head in heads if head is not None]
 
 
-def check_given(folders: tuple[Path, ...]) -> list[Finding]:
+def check_given(folders: tuple[Path, ...]) -> list[AuditFinding]:
     """Return which folders given as releases name no head at all."""
     return [
         broken(
@@ -197,7 +201,7 @@ def check_given(folders: tuple[Path, ...]) -> list[Finding]:
     ]
 
 
-def _broken(release: Released, what: str) -> Finding:
+def _broken(release: Released, what: str) -> AuditFinding:
     return broken(
         _CHECK,
         f"{release.name} {what}",

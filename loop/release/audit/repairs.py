@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from loop.core.digests import digest_bytes
-from loop.core.ledger import Entry
-from loop.release.audit.findings import Finding, note, warning
+from loop.core.ledger import LedgerEntry
+from loop.release.audit.findings import AuditFinding, note, warning
 from loop.release.audit.lines import Ledger
 
 _CHECK = "repairs"
 
 
-def check_repairs(ledger: Ledger) -> list[Finding]:
+def check_repairs(ledger: Ledger) -> list[AuditFinding]:
     """Return every repair of the ledger, and whether the torn bytes are kept."""
     repairs = [one for one in ledger.entries if one.action == "ledger_repaired"]
     found = [_check_repair(ledger.path.parent, entry) for entry in repairs]
@@ -25,7 +25,7 @@ def check_repairs(ledger: Ledger) -> list[Finding]:
     return found
 
 
-def _check_repair(folder: Path, entry: Entry) -> Finding:
+def _check_repair(folder: Path, entry: LedgerEntry) -> AuditFinding:
     path = folder / Path(str(entry.payload.get("file"))).name
     what = f"a torn line was moved aside to {path.name}"
     try:

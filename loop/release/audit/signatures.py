@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
-from loop.release.audit.findings import Finding, broken, note, ok, warning
+from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 from loop.release.public_keys import (
     PublicKey,
     learn_key,
@@ -20,7 +20,7 @@ from loop.release.public_keys import (
 _CHECK = "signatures"
 
 
-def find_keys(entries: tuple[Entry, ...]) -> dict[str, PublicKey]:
+def find_keys(entries: tuple[LedgerEntry, ...]) -> dict[str, PublicKey]:
     """Return every key that `entries` add, by id, with its revocation.
 
     They may be of a broken ledger; what adds no key is passed over.
@@ -31,7 +31,9 @@ def find_keys(entries: tuple[Entry, ...]) -> dict[str, PublicKey]:
     return keys
 
 
-def check_signatures(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+def check_signatures(
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> list[AuditFinding]:
     """Return whether every signature is by a valid key of whoever acts.
 
     Keys come from the ledger itself: whoever can write it anew from the first entry can
@@ -55,7 +57,7 @@ class _Signer(NamedTuple):
     name: str
 
 
-def _walk(entries: tuple[Entry, ...]) -> Iterator[Finding]:
+def _walk(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
     """Hold each entry against the keys as they stood before it."""
     keys: dict[str, PublicKey] = {}
     signers: set[_Signer] = set()
@@ -71,7 +73,7 @@ def _walk(entries: tuple[Entry, ...]) -> Iterator[Finding]:
         yield from _learn(keys, entry)
 
 
-def _problem(entry: Entry, keys: Mapping[str, PublicKey]) -> str:
+def _problem(entry: LedgerEntry, keys: Mapping[str, PublicKey]) -> str:
     try:
         return signature_problem(entry, keys)
     except ValueError:
@@ -83,7 +85,7 @@ def _is_open(keys: Mapping[str, PublicKey], keyid: str) -> bool:
     return key is not None and not key.revoked
 
 
-def _learn(keys: dict[str, PublicKey], entry: Entry) -> Iterator[Finding]:
+def _learn(keys: dict[str, PublicKey], entry: LedgerEntry) -> Iterator[AuditFinding]:
     """Bring `keys` up to date; yield what is said of a key that is none."""
     before = dict(keys)
     learn_key(keys, entry)
@@ -91,7 +93,7 @@ def _learn(keys: dict[str, PublicKey], entry: Entry) -> Iterator[Finding]:
         yield _broken(entry, "adds or revokes a key that is none, or was so before")
 
 
-def _stripped(entry: Entry) -> Finding:
+def _stripped(entry: LedgerEntry) -> AuditFinding:
     """Return what to think of an unsigned entry by somebody who signs.
 
     Someone whose key is protected by a passphrase signs no entries, and is not meant.
@@ -112,7 +114,7 @@ def _stripped(entry: Entry) -> Finding:
 
 def _check_copies(
     workspace: Workspace, keys: Mapping[str, PublicKey]
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield public key files that are not the recorded keys."""
     known = {public_key_path(workspace, key): key for key in keys.values()}
     folder = workspace.releases / "keys"
@@ -132,7 +134,7 @@ def _check_copies(
             )
 
 
-def _broken(entry: Entry, problem: str) -> Finding:
+def _broken(entry: LedgerEntry, problem: str) -> AuditFinding:
     return broken(
         _CHECK,
         f"entry {entry.seq}: {problem}",

@@ -8,23 +8,25 @@ from pathlib import Path
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.prompts.catalog import list_versions
 from loop.prompts.folder import FILES, read_folder
-from loop.release.audit.findings import Finding, broken, note, ok, warning
+from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 from loop.release.audit.lines import subjects
 
 _CHECK = "versions"
 _REF = re.compile(r"([a-z][a-z0-9_-]{0,63})@v([1-9][0-9]{0,8})")
 
 
-def find_commits(entries: tuple[Entry, ...]) -> dict[str, Entry]:
+def find_commits(entries: tuple[LedgerEntry, ...]) -> dict[str, LedgerEntry]:
     """Return version ref to the entry that committed it last."""
     return dict(subjects(entries, "draft_committed"))
 
 
-def check_versions(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+def check_versions(
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> list[AuditFinding]:
     """Return what of the version folders is not as recorded, or that all is."""
     commits = find_commits(entries)
     found = [
@@ -42,12 +44,12 @@ def check_versions(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Fin
     ]
 
 
-def _files(entry: Entry) -> Mapping[str, object]:
+def _files(entry: LedgerEntry) -> Mapping[str, object]:
     files = entry.payload.get("files")
     return files if isinstance(files, Mapping) else {}
 
 
-def _twice(entries: tuple[Entry, ...]) -> Iterator[Finding]:
+def _twice(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
     """Yield versions that were committed with two digests."""
     digests: dict[str, str] = {}
     for ref, entry in subjects(entries, "draft_committed"):
@@ -63,7 +65,7 @@ def _twice(entries: tuple[Entry, ...]) -> Iterator[Finding]:
             )
 
 
-def _parents(entries: tuple[Entry, ...]) -> Iterator[Finding]:
+def _parents(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
     """Yield versions whose parent was never committed before them."""
     known = {"None", ""}
     for ref, entry in subjects(entries, "draft_committed"):
@@ -79,7 +81,9 @@ def _parents(entries: tuple[Entry, ...]) -> Iterator[Finding]:
         known.add(str(entry.payload.get("digest")))
 
 
-def _check_one(workspace: Workspace, ref: str, entry: Entry) -> list[Finding]:
+def _check_one(
+    workspace: Workspace, ref: str, entry: LedgerEntry
+) -> list[AuditFinding]:
     match = _REF.fullmatch(ref)
     if match is None:
         return [
@@ -94,7 +98,7 @@ def _check_one(workspace: Workspace, ref: str, entry: Entry) -> list[Finding]:
         return [_broken(ref, entry, f"cannot be read: {error.strerror}")]
 
 
-def _compare(folder: Path, ref: str, entry: Entry) -> Iterator[Finding]:
+def _compare(folder: Path, ref: str, entry: LedgerEntry) -> Iterator[AuditFinding]:
     """Yield how the wording or a file differs from what was recorded."""
     recorded = str(entry.payload.get("digest"))
     try:
@@ -117,7 +121,7 @@ def _compare(folder: Path, ref: str, entry: Entry) -> Iterator[Finding]:
         yield _broken(ref, entry, "names another digest in prompt.yaml")
 
 
-def _edited(folder: Path, entry: Entry) -> list[str]:
+def _edited(folder: Path, entry: LedgerEntry) -> list[str]:
     files = _files(entry)
     return [
         name
@@ -126,7 +130,7 @@ def _edited(folder: Path, entry: Entry) -> list[str]:
     ]
 
 
-def _strays(folder: Path, ref: str) -> Iterator[Finding]:
+def _strays(folder: Path, ref: str) -> Iterator[AuditFinding]:
     """Yield what lies in a version's folder and is no file of it."""
     inside = sorted(path.name for path in folder.iterdir())
     links = [path.name for path in (folder, *folder.iterdir()) if path.is_symlink()]
@@ -148,7 +152,9 @@ def _strays(folder: Path, ref: str) -> Iterator[Finding]:
         )
 
 
-def _unrecorded(workspace: Workspace, commits: Mapping[str, Entry]) -> list[Finding]:
+def _unrecorded(
+    workspace: Workspace, commits: Mapping[str, LedgerEntry]
+) -> list[AuditFinding]:
     """Return the version folders that no entry speaks of."""
     return [
         broken(
@@ -171,7 +177,7 @@ def _prompt_names(workspace: Workspace) -> Sequence[str]:
     return sorted(path.name for path in workspace.prompts.iterdir() if path.is_dir())
 
 
-def _broken(ref: str, entry: Entry, what: str) -> Finding:
+def _broken(ref: str, entry: LedgerEntry, what: str) -> AuditFinding:
     return broken(
         _CHECK,
         f"{ref} {what}",
@@ -184,11 +190,13 @@ def _broken(ref: str, entry: Entry, what: str) -> Finding:
     )
 
 
-def check_aliases(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Finding]:
+def check_aliases(
+    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+) -> list[AuditFinding]:
     """Return whether every move of an alias fits the ones before it."""
     commits = find_commits(entries)
     state: dict[tuple[str, str], str] = {}
-    found: list[Finding] = []
+    found: list[AuditFinding] = []
     for ref, entry in subjects(entries, "alias_moved"):
         prompt, _, tag = ref.partition("@")
         alias = str(entry.payload.get("alias", ""))
@@ -202,8 +210,11 @@ def check_aliases(workspace: Workspace, entries: tuple[Entry, ...]) -> list[Find
 
 
 def _check_move(
-    workspace: Workspace, entry: Entry, commit: Entry | None, before: str | None
-) -> Iterator[Finding]:
+    workspace: Workspace,
+    entry: LedgerEntry,
+    commit: LedgerEntry | None,
+    before: str | None,
+) -> Iterator[AuditFinding]:
     match = _REF.fullmatch(entry.subject)
     there = match and (workspace.prompts / match[1] / f"v{match[2]}").is_dir()
     digest = commit.payload.get("digest") if commit else None

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.outputs.base import get_contract
-from loop.prompts.render import Plan, plan_prompts
+from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.release.export.programs import CODE, program_code, save_program
-from loop.release.export.records import Asking, Origin, Target
+from loop.release.export.records import ExportOrigin, ExportTarget, RequestParameters
 from loop.release.export.requests import RequestForm
 from loop.release.export.templates import call_files
 
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
-class Built(NamedTuple):
+class BuiltExport(NamedTuple):
     """What every export of one version to one target has."""
 
     files: Mapping[str, bytes]
@@ -26,7 +26,9 @@ class Built(NamedTuple):
     """Writes requests about cases; None for a target that takes none."""
 
 
-def build(origin: Origin, target: Target, *, with_cases: bool) -> Built:
+def build(
+    origin: ExportOrigin, target: ExportTarget, *, with_cases: bool
+) -> BuiltExport:
     """Return the files of an export but its manifest, its prompt and its requests.
 
     Parameters
@@ -45,11 +47,11 @@ def build(origin: Origin, target: Target, *, with_cases: bool) -> Built:
     _check_labels(version)
     if target.is_batch:
         form = _form(origin, plan, target)
-        return Built({} if with_cases else _request_templates(form), form)
-    if target is Target.JINJA:
-        return Built(_templates(version, plan), None)
+        return BuiltExport({} if with_cases else _request_templates(form), form)
+    if target is ExportTarget.JINJA:
+        return BuiltExport(_templates(version, plan), None)
     parser = f"{contract.name}/{contract.version}"
-    return Built(_programs(version, plan, parser, asking), None)
+    return BuiltExport(_programs(version, plan, parser, asking), None)
 
 
 def prefix(version: PromptVersion, call: str) -> str:
@@ -67,7 +69,7 @@ def _check_labels(version: PromptVersion) -> None:
             )
 
 
-def _form(origin: Origin, plan: Plan, target: Target) -> RequestForm:
+def _form(origin: ExportOrigin, plan: PromptPlan, target: ExportTarget) -> RequestForm:
     if not origin.asking.model:
         released = f"{origin.release} was released with {origin.engine}, and "
         raise DataError(
@@ -86,7 +88,7 @@ def _request_templates(form: RequestForm) -> dict[str, bytes]:
     }
 
 
-def _templates(version: PromptVersion, plan: Plan) -> dict[str, bytes]:
+def _templates(version: PromptVersion, plan: PromptPlan) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for call in plan.calls:
         files |= call_files(call, prefix(version, call.frame.call))
@@ -94,7 +96,7 @@ def _templates(version: PromptVersion, plan: Plan) -> dict[str, bytes]:
 
 
 def _programs(
-    version: PromptVersion, plan: Plan, parser: str, asking: Asking
+    version: PromptVersion, plan: PromptPlan, parser: str, asking: RequestParameters
 ) -> dict[str, bytes]:
     files = {CODE: program_code()}
     for call in plan.calls:

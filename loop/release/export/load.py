@@ -14,7 +14,7 @@ from loop.core.errors import DataError
 from loop.labels.cohort import CohortCase, cases_digest
 from loop.prompts.folder import read_folder
 from loop.prompts.version import PromptVersion
-from loop.release.export.build import Built, build
+from loop.release.export.build import BuiltExport, build
 from loop.release.export.contents import IGNORE, digest_files, open_plain, read_plain
 from loop.release.export.manifest import (
     MANIFEST,
@@ -27,7 +27,7 @@ from loop.release.export.manifest import (
 )
 from loop.release.export.parts import part_name
 from loop.release.export.programs import with_versions_of
-from loop.release.export.records import Origin, Target
+from loop.release.export.records import ExportOrigin, ExportTarget
 from loop.release.export.requests import RequestForm
 
 
@@ -38,7 +38,7 @@ class Loaded(NamedTuple):
     """Identity of the prompt version, made anew from its files; 64 hex characters."""
 
     version: PromptVersion
-    target: Target
+    target: ExportTarget
     release: str
     """Name of the release it was exported as; empty for none. Nothing here is signed:
     compare `prompt_digest` with the release."""
@@ -63,7 +63,7 @@ def load_export(folder: Path) -> Loaded:
     digests.pop(MANIFEST)
     _check_digests(folder, digests, manifest.files)
     origin = _origin(folder, manifest)
-    target = Target(manifest.target)
+    target = ExportTarget(manifest.target)
     built = build(origin, target, with_cases=manifest.cases is not None)
     _check_files(folder, built, manifest)
     cases = _read_cases(folder, manifest, built.form)
@@ -90,7 +90,7 @@ def _changed(path: Path) -> DataError:
 def _read_manifest(path: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(read_plain(path))
-        Target(manifest.target)
+        ExportTarget(manifest.target)
     except (ValidationError, ValueError) as error:
         raise DataError(
             f"{path} is no manifest of an export. Export it again."
@@ -112,7 +112,7 @@ def _check_digests(
             raise _changed(folder / name)
 
 
-def _origin(folder: Path, manifest: Manifest) -> Origin:
+def _origin(folder: Path, manifest: Manifest) -> ExportOrigin:
     """Return the version in the folder, if it is the one the manifest names."""
     version, header = read_folder(folder / PROMPT)
     if not version.digest == header.digest == manifest.prompt.digest:
@@ -120,7 +120,7 @@ def _origin(folder: Path, manifest: Manifest) -> Origin:
             f"{folder / PROMPT} is the prompt version {version.digest[:12]}, and the "
             f"export is of {manifest.prompt.digest[:12]}. Export it again."
         )
-    return Origin(
+    return ExportOrigin(
         version=version,
         asking=read_asking(manifest.asking),
         release=manifest.release,
@@ -128,7 +128,7 @@ def _origin(folder: Path, manifest: Manifest) -> Origin:
     )
 
 
-def _check_files(folder: Path, built: Built, manifest: Manifest) -> None:
+def _check_files(folder: Path, built: BuiltExport, manifest: Manifest) -> None:
     """Compare every file with the one that is made again."""
     for name, made in built.files.items():
         if name not in manifest.files:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from loop.core.digests import digest_json
 from loop.outputs.base import get_contract
 from loop.prompts.version import CallPlan
-from loop.release.export.records import Asking, Origin, Target
+from loop.release.export.records import ExportOrigin, ExportTarget, RequestParameters
 from loop.release.export.requests import batch_metadata
 from loop.release.export.templates import readable_json
 
@@ -23,11 +23,11 @@ RUNNER += '"disable_any_whitespace":true}\''
 """How ranloop starts vLLM: without it white space may fill an answer."""
 
 
-class _Form(BaseModel):
+class _ManifestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class PromptFacts(_Form):
+class PromptFacts(_ManifestModel):
     """Which prompt version it is."""
 
     name: str
@@ -37,8 +37,8 @@ class PromptFacts(_Form):
     """Identity of the version, 64 hex characters."""
 
 
-class AskingFacts(_Form):
-    """How it is to be asked; see `loop.release.export.records.Asking`."""
+class AskingFacts(_ManifestModel):
+    """How it is to be asked; see `loop.release.export.records.RequestParameters`."""
 
     model: str
     temperature: float
@@ -47,7 +47,7 @@ class AskingFacts(_Form):
     extra: dict[str, Any]
 
 
-class CasesFacts(_Form):
+class CasesFacts(_ManifestModel):
     """Which cases the requests are about."""
 
     origin: str
@@ -56,7 +56,7 @@ class CasesFacts(_Form):
     """Sha256 over case ids and texts, as in ``cohort.yaml``."""
 
 
-class Manifest(_Form):
+class Manifest(_ManifestModel):
     """The form of ``ranloop.json``."""
 
     format: Literal["ranloop-export/1"] = "ranloop-export/1"
@@ -109,12 +109,12 @@ class Written(NamedTuple):
 
 
 def make_manifest(
-    origin: Origin, target: Target, written: Written, tool: str
+    origin: ExportOrigin, target: ExportTarget, written: Written, tool: str
 ) -> Manifest:
     """Return the manifest of an export whose files are known."""
     version, asking = origin.version, origin.asking
     contract = get_contract(version.contract)
-    batch = batch_metadata(version) if target is Target.OPENAI_BATCH else {}
+    batch = batch_metadata(version) if target is ExportTarget.OPENAI_BATCH else {}
     return Manifest(
         target=target.value,
         prompt=PromptFacts(
@@ -144,12 +144,12 @@ def make_manifest(
     ).sealed()
 
 
-def read_asking(facts: AskingFacts) -> Asking:
+def read_asking(facts: AskingFacts) -> RequestParameters:
     """Return the record that `facts` were made from."""
-    return Asking(**facts.model_dump())
+    return RequestParameters(**facts.model_dump())
 
 
-def find_remarks(origin: Origin, target: Target) -> tuple[str, ...]:
+def find_remarks(origin: ExportOrigin, target: ExportTarget) -> tuple[str, ...]:
     """Return what whoever loads an export should know, in words."""
     remarks = [_evidence(origin)]
     if origin.version.plan is CallPlan.PER_LABEL:
@@ -157,7 +157,7 @@ def find_remarks(origin: Origin, target: Target) -> tuple[str, ...]:
     return (*remarks, *_OF_TARGET[target])
 
 
-def _evidence(origin: Origin) -> str:
+def _evidence(origin: ExportOrigin) -> str:
     if not origin.release:
         return (
             f"{origin.version.ref} is exported as a version: no evidence goes with it. "
@@ -171,20 +171,22 @@ def _evidence(origin: Origin) -> str:
     )
 
 
-_OF_TARGET: Mapping[Target, tuple[str, ...]] = {
-    Target.JINJA: (
+_OF_TARGET: Mapping[ExportTarget, tuple[str, ...]] = {
+    ExportTarget.JINJA: (
         "Render with autoescape off: a prompt is no HTML. Ask for an answer that "
         "follows schema.json.",
     ),
-    Target.OPENAI_BATCH: (
+    ExportTarget.OPENAI_BATCH: (
         "Differs from how ranloop asks: the schema has no maxLength, which strict mode "
         "does not know, and the limit is called max_completion_tokens.",
         "prompt_cache_key holds the prompt's digest. OpenAI takes metadata in a "
         "request only where it may store the texts, so give batch_metadata to the "
         "batch itself.",
     ),
-    Target.VLLM_BATCH: (f"Start the runner as ranloop does: vllm run-batch {RUNNER}",),
-    Target.DSPY: (
+    ExportTarget.VLLM_BATCH: (
+        f"Start the runner as ranloop does: vllm run-batch {RUNNER}",
+    ),
+    ExportTarget.DSPY: (
         "program.py loads the saved program and sends exactly the exported messages.",
         "Loaded with dspy.Predict alone it sends other messages: DSPy's adapters add "
         "their own words, take the white space around the instructions away, and do "

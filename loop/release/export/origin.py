@@ -10,12 +10,12 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.engines.names import split_name
 from loop.prompts.catalog import list_prompts, read_version
-from loop.release.export.records import Asking, Origin
+from loop.release.export.records import ExportOrigin, RequestParameters
 from loop.release.load import load_release
 from loop.release.released import RELEASE_NAME
 
 
-def find_origin(workspace: Workspace, name: str, model: str = "") -> Origin:
+def find_origin(workspace: Workspace, name: str, model: str = "") -> ExportOrigin:
     """Return the version that `name` names and how it is to be asked.
 
     Parameters
@@ -35,7 +35,9 @@ def find_origin(workspace: Workspace, name: str, model: str = "") -> Origin:
     if is_release(workspace, name):
         origin = _released(workspace, name)
     else:
-        origin = Origin(version=read_version(workspace, name), asking=Asking())
+        origin = ExportOrigin(
+            version=read_version(workspace, name), asking=RequestParameters()
+        )
     if origin.version.draft:
         raise DataError(
             f"{origin.version.ref} is a draft: it can still change, so nothing that is "
@@ -51,10 +53,10 @@ def is_release(workspace: Workspace, name: str) -> bool:
     return bool(RELEASE_NAME.fullmatch(name)) and name not in list_prompts(workspace)
 
 
-def _released(workspace: Workspace, name: str) -> Origin:
+def _released(workspace: Workspace, name: str) -> ExportOrigin:
     release = load_release(workspace, name)
     engine = release.facts["engine"]
-    return Origin(
+    return ExportOrigin(
         version=release.version,
         asking=_asking(engine),
         release=release.name,
@@ -62,13 +64,13 @@ def _released(workspace: Workspace, name: str) -> Origin:
     )
 
 
-def _asking(engine: Mapping[str, Any]) -> Asking:
+def _asking(engine: Mapping[str, Any]) -> RequestParameters:
     """Return how the engine of a release was asked; `engine` is in its facts."""
     scheme, _, rest = str(engine["name"]).partition(":")
     named = split_name(rest) if scheme in ("openai", "vllm") else None
     parameters = engine["parameters"]
-    plain = Asking()
-    return Asking(
+    plain = RequestParameters()
+    return RequestParameters(
         model=(named.adapter or named.model) if named else "",
         temperature=float(parameters.get("temperature", plain.temperature)),
         max_tokens=int(parameters.get("max_tokens", plain.max_tokens)),

@@ -17,7 +17,7 @@ def part_name(number: int) -> str:
     return f"requests-{number:04d}.jsonl"
 
 
-class Parts:
+class RequestFiles:
     """Files of requests, each as large as its target takes; 0600."""
 
     def __init__(self, folder: Path, *, bounded: bool) -> None:
@@ -26,7 +26,7 @@ class Parts:
         self._number = 0
         self._lines = self._bytes = 0
 
-    def __enter__(self) -> Parts:
+    def __enter__(self) -> RequestFiles:
         self._next()
         return self
 

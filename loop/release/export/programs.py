@@ -10,7 +10,7 @@ from typing import Any
 
 from loop.prompts.render import Call
 from loop.prompts.version import PromptVersion
-from loop.release.export.records import Asking
+from loop.release.export.records import RequestParameters
 from loop.release.export.requests import response_format
 from loop.release.export.templates import readable_json
 
@@ -24,7 +24,7 @@ def program_code() -> bytes:
 
 
 def save_program(
-    version: PromptVersion, contract: str, call: Call, asking: Asking
+    version: PromptVersion, contract: str, call: Call, asking: RequestParameters
 ) -> bytes:
     """Return one call as DSPy saves a program's state, in JSON.
 
@@ -68,7 +68,7 @@ def _versions(state: dict[str, Any]) -> dict[str, str]:
 
 
 def _exported(
-    version: PromptVersion, contract: str, call: Call, asking: Asking
+    version: PromptVersion, contract: str, call: Call, asking: RequestParameters
 ) -> dict[str, Any]:
     """Return everything of one call that DSPy does not keep itself."""
     system, user = call.frame.messages
@@ -87,7 +87,7 @@ def _exported(
     }
 
 
-def _asking(call: Call, asking: Asking) -> dict[str, Any]:
+def _asking(call: Call, asking: RequestParameters) -> dict[str, Any]:
     """Return the settings of each request, as DSPy takes them."""
     fields: dict[str, Any] = {
         "temperature": asking.temperature,

@@ -11,7 +11,7 @@ from loop.core.records import Item
 from loop.prompts.version import PromptVersion
 
 
-class Target(StrEnum):
+class ExportTarget(StrEnum):
     """Who loads an export."""
 
     JINJA = "jinja"
@@ -29,11 +29,11 @@ class Target(StrEnum):
     @property
     def is_batch(self) -> bool:
         """Whether it takes files of requests."""
-        return self in (Target.OPENAI_BATCH, Target.VLLM_BATCH)
+        return self in (ExportTarget.OPENAI_BATCH, ExportTarget.VLLM_BATCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class RequestParameters:
     """How the exported prompt is to be asked."""
 
     model: str = ""
@@ -49,11 +49,11 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class ExportOrigin:
     """The version that is exported, and what is known of how it was released."""
 
     version: PromptVersion
-    asking: Asking
+    asking: RequestParameters
     release: str = ""
     """Name of the release it was verified as; empty for a version that is none."""
 
@@ -76,7 +76,7 @@ class CaseSource:
 class ExportSpec:
     """Everything that decides what an export holds."""
 
-    origin: Origin
-    target: Target
+    origin: ExportOrigin
+    target: ExportTarget
     cases: CaseSource | None = None
     """For batches: the cases to ask about; None for a template of a request."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from loop.core.errors import DataError
 from loop.core.records import Item
-from loop.prompts.render import Call, Plan
+from loop.prompts.render import Call, PromptPlan
 from loop.prompts.version import CallPlan, PromptVersion
-from loop.release.export.records import Asking, Target
+from loop.release.export.records import ExportTarget, RequestParameters
 from loop.release.export.templates import template
 
 _MARKS = {"custom_id": "\ue000custom_id\ue001", "text": "\ue000text\ue001"}
@@ -22,9 +22,9 @@ class RequestForm:
     def __init__(
         self,
         version: PromptVersion,
-        plan: Plan,
-        asking: Asking,
-        target: Target,
+        plan: PromptPlan,
+        asking: RequestParameters,
+        target: ExportTarget,
     ) -> None:
         if version.inputs != ("text",):
             raise DataError(
@@ -122,7 +122,7 @@ class RequestForm:
 
     def _call_fields(self, call: Call) -> dict[str, Any]:
         """Return all fields of a request but its messages."""
-        openai = self._target is Target.OPENAI_BATCH
+        openai = self._target is ExportTarget.OPENAI_BATCH
         schema = accepted_schema(call.frame.schema) if openai else call.frame.schema
         limit = "max_completion_tokens" if openai else "max_tokens"
         fields = {
@@ -142,7 +142,7 @@ class RequestForm:
         OpenAI refuses ``metadata`` unless it may store the conversation. What it has
         for telling requests with one prefix from others takes 64 characters.
         """
-        if self._target is Target.OPENAI_BATCH:
+        if self._target is ExportTarget.OPENAI_BATCH:
             return {"prompt_cache_key": self.version.digest}
         return {"metadata": batch_metadata(self.version)}
 

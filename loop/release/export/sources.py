@@ -7,7 +7,7 @@ from pathlib import Path
 
 from loop.core.paths import Workspace
 from loop.core.records import Item
-from loop.labels.cohort import Role, iter_items, read_cohort
+from loop.labels.cohort import CohortRole, iter_items, read_cohort
 from loop.labels.importing.formats import open_source
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions
@@ -39,7 +39,7 @@ def file_cases(workspace: Workspace, path: Path) -> tuple[CaseSource, Screening]
     DataError
         There is no such file or its header is wrong; while reading, a row is.
     """
-    options = ImportOptions(name="export", role=Role.EXTERNAL)
+    options = ImportOptions(name="export", role=CohortRole.EXTERNAL)
     source = open_source(path, options, workspace.labels)
     screening = Screening(options)
 

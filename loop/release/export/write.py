@@ -27,8 +27,8 @@ from loop.release.export.manifest import (
     Written,
     make_manifest,
 )
-from loop.release.export.parts import Parts
-from loop.release.export.records import CaseSource, ExportSpec, Target
+from loop.release.export.parts import RequestFiles
+from loop.release.export.records import CaseSource, ExportSpec, ExportTarget
 from loop.release.export.requests import RequestForm
 from loop.release.export.staging import publish, staged
 
@@ -124,11 +124,11 @@ def _fill(folder: Path, spec: ExportSpec) -> Manifest:
 
 
 def _write_requests(
-    folder: Path, source: CaseSource, form: RequestForm, target: Target
+    folder: Path, source: CaseSource, form: RequestForm, target: ExportTarget
 ) -> CasesFacts:
     """Write the requests of all cases, in as many files as the target needs."""
     cases: list[CohortCase] = []
-    parts = Parts(folder, bounded=target is Target.OPENAI_BATCH)
+    parts = RequestFiles(folder, bounded=target is ExportTarget.OPENAI_BATCH)
     with parts:
         for item in _watched(source.items, cases):
             for number in range(len(form.calls)):

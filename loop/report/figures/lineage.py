@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from loop.evaluate.lineage import Lineage, Node
-from loop.evaluate.tried import Standing
+from loop.evaluate.tried import WordingStatus
 from loop.report.figures.palette import ink
 from loop.report.figures.svg import (
     SMALL,
@@ -138,10 +138,10 @@ def _pill(alias: str, x: float, top: float) -> str:
 def _draft(node: Node, place: _Place) -> str:
     """Return a draft: a hollow circle while it is one, a cross once it was rejected."""
     x, y = place
-    colour = "fail" if node.status is Standing.REJECTED else "unsure"
+    colour = "fail" if node.status is WordingStatus.REJECTED else "unsure"
     mark = (
         path(f"M{x - 4:g} {y - 4:g}l8 8m0-8l-8 8", colour=colour, width=2)
-        if node.status is Standing.REJECTED
+        if node.status is WordingStatus.REJECTED
         else f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="{ink("paper")}" '
         f'stroke="{ink(colour)}" stroke-width="2"/>'
     )

@@ -65,18 +65,3 @@ def ink(name: str) -> str:
     'var(--pass,#00745a)'
     """
     return f"var(--{name},{LIGHT[name]})"
-
-
-def palette_css(dark: str = ".dark") -> str:
-    """Return the style sheet that gives a page these colours, light and dark.
-
-    Parameters
-    ----------
-    dark
-        Selector of what is inside a dark page; Gradio sets the class ``dark``.
-    """
-    rules = []
-    for selector, colours in ((":root", LIGHT), (dark, DARK)):
-        inside = "".join(f"--{name}:{value};" for name, value in colours.items())
-        rules.append(f"{selector}{{{inside}}}")
-    return "".join(rules)

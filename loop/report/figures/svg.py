@@ -9,7 +9,7 @@ from __future__ import annotations
 from html import escape
 
 from loop.core.printable import printable
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.report.figures.palette import ink
 
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,Arial,'Noto Sans',sans-serif"
@@ -20,9 +20,9 @@ _CHARACTER = 0.58
 """Mean width of a character as a share of its size; wide enough for capitals."""
 
 _COLOURS = {
-    Verdict.PASS: "pass",
-    Verdict.FAIL: "fail",
-    Verdict.INSUFFICIENT: "unsure",
+    GateVerdict.PASS: "pass",
+    GateVerdict.FAIL: "fail",
+    GateVerdict.INSUFFICIENT: "unsure",
 }
 
 
@@ -119,12 +119,12 @@ def group(title: str, *parts: str) -> str:
     return f"<g><title>{clean(title)}</title>{''.join(parts)}</g>"
 
 
-def verdict_mark(x: float, y: float, verdict: Verdict) -> str:
+def verdict_mark(x: float, y: float, verdict: GateVerdict) -> str:
     """Return the sign of a verdict: filled circle, filled square, hollow diamond."""
     colour = ink(_COLOURS[verdict])
-    if verdict is Verdict.PASS:
+    if verdict is GateVerdict.PASS:
         return f'<circle cx="{x:g}" cy="{y:g}" r="5.5" fill="{colour}"/>'
-    if verdict is Verdict.FAIL:
+    if verdict is GateVerdict.FAIL:
         return (
             f'<rect x="{x - 5:g}" y="{y - 5:g}" width="10" height="10" '
             f'fill="{colour}"/>'
@@ -133,11 +133,6 @@ def verdict_mark(x: float, y: float, verdict: Verdict) -> str:
         f'<path d="M{x:g} {y - 6.5:g}l6.5 6.5l-6.5 6.5l-6.5-6.5Z" '
         f'fill="{ink("paper")}" stroke="{colour}" stroke-width="2"/>'
     )
-
-
-def verdict_colour(verdict: Verdict) -> str:
-    """Return the name of a verdict's colour."""
-    return _COLOURS[verdict]
 
 
 def text_width(words: str, size: float = 12) -> float:

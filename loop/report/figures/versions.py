@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
-from loop.evaluate.gates import Verdict
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.history import VersionScore
-from loop.evaluate.tried import Standing
+from loop.evaluate.tried import WordingStatus
 from loop.report.figures.palette import ink
 from loop.report.figures.svg import figure, group, line, path, rect, text, verdict_mark
 from loop.report.numbers import NOT_ESTIMABLE, interval, share
@@ -108,9 +108,9 @@ def _legend() -> list[str]:
     y, x = _HEIGHT - 14, _LEFT - 38
     parts = []
     for verdict, words, room in (
-        (Verdict.PASS, "pass", 60),
-        (Verdict.INSUFFICIENT, "lacks evidence", 118),
-        (Verdict.FAIL, "fail", 56),
+        (GateVerdict.PASS, "pass", 60),
+        (GateVerdict.INSUFFICIENT, "lacks evidence", 118),
+        (GateVerdict.FAIL, "fail", 56),
     ):
         parts += [verdict_mark(x + 6, y - 4, verdict), text(x + 18, y, words)]
         x += room
@@ -134,7 +134,7 @@ def _curve(shown: Sequence[VersionScore], frame: _Frame) -> list[str]:
 
 
 def _solid(one: VersionScore) -> bool:
-    return one.comparable and one.status is Standing.COMMITTED
+    return one.comparable and one.status is WordingStatus.COMMITTED
 
 
 def _column(one: VersionScore, frame: _Frame, place: int) -> str:
@@ -216,7 +216,7 @@ def _said(one: VersionScore) -> str:
             f"{one.labels_passed} labels pass, {one.labels_failed} fail, "
             f"{one.labels_insufficient} lack evidence"
         )
-    if one.status is not Standing.COMMITTED:
+    if one.status is not WordingStatus.COMMITTED:
         words.append(one.status.value)
     if not one.comparable:
         words.append(

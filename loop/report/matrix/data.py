@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from loop.evaluate.matrix.records import Cell, Column, Matrix, Row, Standing
+from loop.evaluate.matrix.records import (
+    EngineColumn,
+    EngineRank,
+    Matrix,
+    MatrixCell,
+    MatrixRow,
+)
 from loop.report.data import evaluation_data
 
 
@@ -28,7 +34,7 @@ def matrix_data(matrix: Matrix) -> dict[str, Any]:
     }
 
 
-def _column(matrix: Matrix, column: Column) -> dict[str, Any]:
+def _column(matrix: Matrix, column: EngineColumn) -> dict[str, Any]:
     head = {
         "key": column.key,
         "engine": column.engine,
@@ -52,14 +58,14 @@ def _column(matrix: Matrix, column: Column) -> dict[str, Any]:
             verdict.value: number for verdict, number in matrix.verdicts(column).items()
         },
         "standings": {
-            standing.value: matrix.count(column, standing) for standing in Standing
+            standing.value: matrix.count(column, standing) for standing in EngineRank
         },
         "mean_accuracy": column.evaluation.views[0].accuracy,
         **{name: whole[name] for name in kept},
     }
 
 
-def _row(matrix: Matrix, row: Row) -> dict[str, Any]:
+def _row(matrix: Matrix, row: MatrixRow) -> dict[str, Any]:
     return {
         "label": row.label,
         "name": row.name,
@@ -73,7 +79,7 @@ def _row(matrix: Matrix, row: Row) -> dict[str, Any]:
     }
 
 
-def _cell(column: Column, cell: Cell) -> dict[str, Any]:
+def _cell(column: EngineColumn, cell: MatrixCell) -> dict[str, Any]:
     result, counts = cell.result, cell.result.confusion
     return {
         "key": column.key,

@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loop import __version__
-from loop.evaluate.gates import Verdict
-from loop.evaluate.matrix.records import Cell, Column, Matrix, Row, Standing
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.matrix.records import (
+    EngineColumn,
+    EngineRank,
+    Matrix,
+    MatrixCell,
+    MatrixRow,
+)
 from loop.report.matrix.words import SELECTION, floor_sentence
 from loop.report.numbers import interval, p_value, share
 from loop.report.templates import render_template, shipped_templates
@@ -22,17 +28,17 @@ _WIDE = 5
 """Engines from which on the table scrolls within its frame."""
 
 _STANDINGS = {
-    Standing.BEST: "best of the label",
-    Standing.LEVEL: "not distinguishable from the best",
-    Standing.WORSE: "worse than the best",
-    Standing.UNRANKED: "not ranked",
+    EngineRank.BEST: "best of the label",
+    EngineRank.LEVEL: "not distinguishable from the best",
+    EngineRank.WORSE: "worse than the best",
+    EngineRank.UNRANKED: "not ranked",
 }
 
 
 class CellView(NamedTuple):
     """One cell as it is drawn."""
 
-    cell: Cell | None
+    cell: MatrixCell | None
     tone: str
     """Its tint: ``a1`` to ``a3`` from the threshold up, ``b1`` to ``b3`` down."""
 
@@ -46,7 +52,7 @@ class CellView(NamedTuple):
 class RowView(NamedTuple):
     """One label as it is drawn."""
 
-    row: Row
+    row: MatrixRow
     cells: tuple[CellView, ...]
 
 
@@ -77,7 +83,7 @@ def render_matrix_html(matrix: Matrix, *, templates: Path | None = None) -> str:
         "matrix": matrix,
         "rows": [_row(matrix, row) for row in matrix.rows],
         "tones": tones(matrix.protocol.accuracy),
-        "verdicts": list(Verdict),
+        "verdicts": list(GateVerdict),
         "floor": floor_sentence(matrix),
         "selection": SELECTION,
         "wide": len(matrix.columns) >= _WIDE,
@@ -99,12 +105,14 @@ def tones(threshold: float) -> tuple[Tone, ...]:
     )
 
 
-def _row(matrix: Matrix, row: Row) -> RowView:
+def _row(matrix: Matrix, row: MatrixRow) -> RowView:
     cells = zip(matrix.columns, row.cells, strict=True)
     return RowView(row, tuple(_cell(matrix, row, *one) for one in cells))
 
 
-def _cell(matrix: Matrix, row: Row, column: Column, cell: Cell | None) -> CellView:
+def _cell(
+    matrix: Matrix, row: MatrixRow, column: EngineColumn, cell: MatrixCell | None
+) -> CellView:
     if cell is None:
         return CellView(None, "none", False, f"{row.name}, {column.engine}: no run")
     tone = "none" if not cell.result.confusion.n else "thin"
@@ -114,13 +122,13 @@ def _cell(matrix: Matrix, row: Row, column: Column, cell: Cell | None) -> CellVi
     return CellView(cell, tone, few, _sentence(row, column, cell))
 
 
-def _tone(cell: Cell, threshold: float) -> str:
+def _tone(cell: MatrixCell, threshold: float) -> str:
     accuracy = cell.result.confusion.accuracy or 0.0
     held = [tone.name for tone in tones(threshold) if accuracy >= tone.low]
     return held[-1]
 
 
-def _sentence(row: Row, column: Column, cell: Cell) -> str:
+def _sentence(row: MatrixRow, column: EngineColumn, cell: MatrixCell) -> str:
     """Return what a cell says, for a pointer that rests on it and for who listens."""
     counts, verdict = cell.result.confusion, cell.result.gate.verdict.value
     parts = [

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from loop.evaluate.matrix.records import Cell, Column, Matrix, Row
+from loop.evaluate.matrix.records import EngineColumn, Matrix, MatrixCell, MatrixRow
 from loop.report.evaluation_text import neutralise
 from loop.report.matrix.words import (
     RESTS,
@@ -41,7 +41,7 @@ def render_matrix_markdown(matrix: Matrix, *, templates: Path | None = None) -> 
     return render_template(folder, "matrix.md.jinja", variables)
 
 
-def _shown(cell: Cell | None) -> str:
+def _shown(cell: MatrixCell | None) -> str:
     """Return accuracy, interval and mark of one cell."""
     if cell is None or not cell.result.confusion.n:
         return NOT_ESTIMABLE
@@ -51,7 +51,7 @@ def _shown(cell: Cell | None) -> str:
     return f"{numbers} {markdown_cell(sign(cell))}".rstrip()
 
 
-def sign(cell: Cell) -> str:
+def sign(cell: MatrixCell) -> str:
     """Return the mark of one cell in plain text."""
     return RESTS if cell.rests_on_uncertain else SIGNS[cell.standing]
 
@@ -77,7 +77,7 @@ def render_matrix_csv(matrix: Matrix) -> str:
 
 
 def _cells(
-    matrix: Matrix, row: Row, column: Column, cell: Cell | None
+    matrix: Matrix, row: MatrixRow, column: EngineColumn, cell: MatrixCell | None
 ) -> Iterator[tuple[str, object]]:
     """Yield the cells of one label and engine with their column names."""
     yield from (("label", row.label), ("name", row.name))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from loop.evaluate.matrix.records import Column, Matrix, Standing
+from loop.evaluate.matrix.records import EngineColumn, EngineRank, Matrix
 from loop.report.numbers import NOT_ESTIMABLE, share
 
 SIGNS = {
-    Standing.BEST: "*",
-    Standing.LEVEL: "~",
-    Standing.WORSE: "",
-    Standing.UNRANKED: "?",
+    EngineRank.BEST: "*",
+    EngineRank.LEVEL: "~",
+    EngineRank.WORSE: "",
+    EngineRank.UNRANKED: "?",
 }
 """Marks of plain text."""
 
@@ -28,7 +28,7 @@ def legend(matrix: Matrix) -> tuple[tuple[str, str], ...]:
     alpha = f"{matrix.protocol.alpha:g}"
     return (
         (
-            SIGNS[Standing.BEST],
+            SIGNS[EngineRank.BEST],
             "best observed accuracy of the label, ties included; not a claim of "
             "significance",
         ),
@@ -38,12 +38,12 @@ def legend(matrix: Matrix) -> tuple[tuple[str, str], ...]:
             "wrong",
         ),
         (
-            SIGNS[Standing.LEVEL],
+            SIGNS[EngineRank.LEVEL],
             "not distinguishable from the best (exact McNemar on the cases both "
             f"decide, Holm within the label, {alpha})",
         ),
         (
-            SIGNS[Standing.UNRANKED],
+            SIGNS[EngineRank.UNRANKED],
             "not ranked: too few cases, positives or readable answers, or nothing to "
             "rank against",
         ),
@@ -61,7 +61,7 @@ def floor_sentence(matrix: Matrix) -> str:
     )
 
 
-def tally(matrix: Matrix, column: Column) -> str:
+def tally(matrix: Matrix, column: EngineColumn) -> str:
     """Return pass / fail / insufficient of one engine, for example ``"16/1/4"``."""
     if column.evaluation is None:
         return NOT_ESTIMABLE

@@ -34,16 +34,16 @@ from loop.report.release.phrases import (
     labels_with,
     told,
 )
-from loop.report.release.section import Banner, Document, Figure, Section
+from loop.report.release.section import Banner, DocumentSection, Figure, ReleaseDocument
 
 _DEVELOPMENT = "DEVELOPMENT DATA ONLY"
 
 
-def release_card(facts: Facts) -> Document:
+def release_card(facts: Facts) -> ReleaseDocument:
     """Return the card; what got worse comes first, whatever else it says."""
     release, frozen = facts["release"], facts["frozen"]
     engine, who = told(facts["engine"]["name"]), told(frozen["actor"])
-    return Document(
+    return ReleaseDocument(
         title=f"Release {told(release['name'])}",
         subtitle=(
             f"Prompt version {told(release['ref'])} with engine {engine}, frozen "
@@ -60,7 +60,7 @@ def release_card(facts: Facts) -> Document:
     )
 
 
-def _sections(facts: Facts) -> tuple[Section, ...]:
+def _sections(facts: Facts) -> tuple[DocumentSection, ...]:
     return (
         worse_section(facts),
         *(evaluation_section(facts, one) for one in _evaluations(facts)),

@@ -13,7 +13,7 @@ from loop.report.release.phrases import (
     named,
     told,
 )
-from loop.report.release.section import Line, Section, fact, table
+from loop.report.release.section import DocumentSection, FactLine, fact, table
 
 
 def claim_sentence(facts: Facts) -> str:
@@ -49,7 +49,7 @@ def shown_sentence(facts: Facts) -> str:
     return f"It is shown for {len(shown)} of {counted(len(labels), 'label')}{names}."
 
 
-def claim_section(facts: Facts) -> Section:
+def claim_section(facts: Facts) -> DocumentSection:
     """Return the claim with its tests, and the protocol that fixed it."""
     claim, protocol = facts["claim"], facts["protocol"]
     names = label_names(facts)
@@ -67,16 +67,16 @@ def claim_section(facts: Facts) -> Section:
         if claim["kind"] == "all"
         else f"Holm's correction at a family-wise level of {told(claim['alpha'])}"
     )
-    return Section(
+    return DocumentSection(
         key="claim",
         title="Claim",
         lead=tuple(filter(None, (claim_sentence(facts), shown_sentence(facts)))),
         lines=(
             fact("Verdict", claim["verdict"]),
-            Line("Many labels", how),
+            FactLine("Many labels", how),
             fact("Protocol", protocol["digest"]),
             fact("Registered in the ledger", protocol["registered"]),
-            Line("Before the runs", "no" if protocol["late"] else "yes"),
+            FactLine("Before the runs", "no" if protocol["late"] else "yes"),
             fact("Content of the protocol", protocol["content"]),
         ),
         tables=table("Label|#p of accuracy (exact)|#p (Holm)|Claim holds", rows),
@@ -105,12 +105,12 @@ def _p(value: float | None) -> str:
     return NOT_ESTIMABLE if value is None else p_value(value)
 
 
-def ceiling_section(facts: Facts) -> Section:
+def ceiling_section(facts: Facts) -> DocumentSection:
     """Return how the release compares with readers, where there were any."""
     ceiling, title = facts["ceiling"], "Human ceiling"
     if not ceiling:
         none = "No votes of single readers are recorded, so there is no human ceiling."
-        return Section(key="ceiling", title=title, lead=(none,))
+        return DocumentSection(key="ceiling", title=title, lead=(none,))
     names = label_names(facts)
     rows = [
         (
@@ -122,7 +122,7 @@ def ceiling_section(facts: Facts) -> Section:
         for one in ceiling["labels"] or ()
     ]
     lead = (counted(ceiling["readers"], "reader"), told(ceiling["note"]))
-    return Section(
+    return DocumentSection(
         key="ceiling",
         title=title,
         lead=tuple(filter(None, lead)),
@@ -130,26 +130,26 @@ def ceiling_section(facts: Facts) -> Section:
     )
 
 
-def tried_section(facts: Facts) -> Section:
+def tried_section(facts: Facts) -> DocumentSection:
     """Return how many versions were tried, and the score corrected for the choice."""
     selection, title = facts["selection"], "Versions tried"
     if not selection:
         lead = "How many versions were tried is not recorded."
-        return Section(key="tried", title=title, lead=(lead,))
+        return DocumentSection(key="tried", title=title, lead=(lead,))
     corrected = selection["corrected"]
     limits = f"{share(selection['low'])} to {share(selection['high'])}"
     known = corrected is not None and selection["low"] is not None
-    return Section(
+    return DocumentSection(
         key="tried",
         title=title,
         lines=(
             fact("Tried on the development cohort", selection["tried"]),
-            Line("Macro-F1, apparent", share(selection["apparent"])),
-            Line(
+            FactLine("Macro-F1, apparent", share(selection["apparent"])),
+            FactLine(
                 "Macro-F1, corrected for the choice",
                 share(corrected) + (f", interval {limits}" if known else ""),
             ),
-            Line(
+            FactLine(
                 "Expected drop of one label's accuracy",
                 percent(selection["expected_drop"]),
             ),
@@ -158,7 +158,7 @@ def tried_section(facts: Facts) -> Section:
     )
 
 
-def openings_section(facts: Facts) -> Section:
+def openings_section(facts: Facts) -> DocumentSection:
     """Return every opening of the holdout: when, by whom, for which version, why."""
     openings = facts["openings"] or ()
     rows = [
@@ -171,7 +171,7 @@ def openings_section(facts: Facts) -> Section:
     holdout = any(one["role"] == "holdout" for one in facts["cohorts"] or ())
     none = "The holdout was not opened." if holdout else "There is no holdout."
     lead = f"The holdout was opened {counted(len(rows), 'time')}." if rows else none
-    return Section(
+    return DocumentSection(
         key="openings",
         title="Openings of the holdout",
         lead=(lead,),
@@ -179,7 +179,7 @@ def openings_section(facts: Facts) -> Section:
     )
 
 
-def history_section(facts: Facts) -> Section:
+def history_section(facts: Facts) -> DocumentSection:
     """Return the line of versions that led here."""
     rows = [
         (
@@ -192,12 +192,12 @@ def history_section(facts: Facts) -> Section:
     ]
     lead = () if rows else ("No earlier version is recorded.",)
     columns = "Version|Time (UTC)|Author|Why|#Verdicts|#Macro-F1|Status"
-    return Section(
+    return DocumentSection(
         key="history", title="History", lead=lead, tables=table(columns, rows)
     )
 
 
-def signature_section(facts: Facts) -> Section:
+def signature_section(facts: Facts) -> DocumentSection:
     """Return who signs the release, as what, when, and what it means."""
     frozen = facts["frozen"]
     own = {"name": frozen["actor"], **{k: frozen[k] for k in ("role", "meaning")}}
@@ -212,7 +212,7 @@ def signature_section(facts: Facts) -> Section:
         )
         for one in frozen.get("signers") or (own,)
     ]
-    return Section(
+    return DocumentSection(
         key="signatures",
         title="Signatures",
         lead=(
@@ -223,10 +223,10 @@ def signature_section(facts: Facts) -> Section:
     )
 
 
-def verify_section(facts: Facts) -> Section:
+def verify_section(facts: Facts) -> DocumentSection:
     """Return how to check the release without a network, and what that shows."""
     name, ledger = told(facts["release"]["name"]), facts["ledger"]
-    return Section(
+    return DocumentSection(
         key="verify",
         title="How to verify",
         lead=(

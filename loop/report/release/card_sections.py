@@ -19,14 +19,14 @@ from loop.report.release.phrases import (
     told,
     uses_a_model,
 )
-from loop.report.release.section import Line, Section, fact, table
+from loop.report.release.section import DocumentSection, FactLine, fact, table
 
 
-def release_section(facts: Facts) -> Section:
+def release_section(facts: Facts) -> DocumentSection:
     """Return which prompt version this is, and from which one it comes."""
     release, supersedes = facts["release"], facts["supersedes"]
     before = told(supersedes["name"]) if supersedes else "none"
-    return Section(
+    return DocumentSection(
         key="release",
         title="What is released",
         lines=(
@@ -43,25 +43,27 @@ def release_section(facts: Facts) -> Section:
     )
 
 
-def use_section(facts: Facts) -> Section:
+def use_section(facts: Facts) -> DocumentSection:
     """Return what the release is for, and what only its author can say of that."""
     release = facts["release"]
     labels = release["labels"] or ()
     task = f"reads {counted(len(labels), 'label')} from one clinical text at a time"
-    return Section(
+    return DocumentSection(
         key="use",
         title="Intended use",
         lines=(
-            Line("Task", f"{task}: {named(facts, labels)}" if labels else task),
+            FactLine("Task", f"{task}: {named(facts, labels)}" if labels else task),
             fact("Languages of the texts", release["languages"]),
-            Line("Intended use", author="the use this release is meant for"),
-            Line("Intended users", author="who uses it, and who checks its answers"),
-            Line(
+            FactLine("Intended use", author="the use this release is meant for"),
+            FactLine(
+                "Intended users", author="who uses it, and who checks its answers"
+            ),
+            FactLine(
                 "Out of scope",
                 _outside(facts),
                 author="uses that must be ruled out",
             ),
-            Line("Contact", author="whom to tell of an error"),
+            FactLine("Contact", author="whom to tell of an error"),
         ),
     )
 
@@ -79,7 +81,7 @@ def _outside(facts: Facts) -> str:
     return f"{measured}; labels without a pass: {', '.join(without)}"
 
 
-def engine_section(facts: Facts) -> Section:
+def engine_section(facts: Facts) -> DocumentSection:
     """Return the engine and every parameter it was asked with."""
     engine, compute = facts["engine"], facts["compute"]
     parameters: Facts = engine["parameters"] or {}
@@ -87,7 +89,7 @@ def engine_section(facts: Facts) -> Section:
     rows = [("parameter", told(k), told(v) or "not set") for k, v in parameters.items()]
     rows += [("identity", told(k), told(v) or "not set") for k, v in identity.items()]
     seconds = compute["seconds"]
-    return Section(
+    return DocumentSection(
         key="engine",
         title="Engine and parameters",
         lead=() if uses_a_model(facts) else (f"{NO_MODEL[:1].upper()}{NO_MODEL[1:]}.",),
@@ -104,7 +106,7 @@ def engine_section(facts: Facts) -> Section:
     )
 
 
-def cohort_section(facts: Facts) -> Section:
+def cohort_section(facts: Facts) -> DocumentSection:
     """Return what the release was measured on, with digests."""
     lines = []
     for one in facts["cohorts"] or ():
@@ -123,14 +125,16 @@ def cohort_section(facts: Facts) -> Section:
         name = told(one["name"])
         source = [told(one[k]) for k in ("source", "licence", "citation")]
         lines += [
-            Line(name, ", ".join(filter(None, facts_of))),
+            FactLine(name, ", ".join(filter(None, facts_of))),
             fact(f"{name}: source", "; ".join(filter(None, source))),
             fact(f"{name}: digest", one["digest"]),
             fact(f"{name}: reference", _reference(one, read)),
             fact(f"{name}: reference digest", one["reference_digest"]),
         ]
     lead = () if lines else ("No cohort is recorded.",)
-    return Section(key="cohorts", title="Cohorts", lead=lead, lines=tuple(lines))
+    return DocumentSection(
+        key="cohorts", title="Cohorts", lead=lead, lines=tuple(lines)
+    )
 
 
 def _patients(known: object) -> str:
@@ -154,7 +158,7 @@ def _reference(cohort: Facts, read: list[str]) -> str:
     return ", ".join([version, *filter(None, read)])
 
 
-def worse_section(facts: Facts) -> Section:
+def worse_section(facts: Facts) -> DocumentSection:
     """Return what got worse since the release before; said even where nothing did."""
     change = facts["change"]
     before = told(change["from_ref"]) or told(change["previous"])
@@ -174,7 +178,7 @@ def worse_section(facts: Facts) -> Section:
         "Label|#F1 before|#F1 after|#Right answers lost|#Gained"
         "|#Change of accuracy, interval"
     )
-    return Section(
+    return DocumentSection(
         key="worse",
         title="What got worse",
         lead=(_worse_lead(facts, before, len(rows)),),
@@ -196,7 +200,7 @@ def _worse_lead(facts: Facts, before: str, labels: int) -> str:
     return f"No label was compared with {before}: what got worse is not known."
 
 
-def limits_section(facts: Facts) -> Section:
+def limits_section(facts: Facts) -> DocumentSection:
     """Return what the numbers do not show, as far as the facts tell."""
     notes = [
         *_late(facts),
@@ -204,7 +208,7 @@ def limits_section(facts: Facts) -> Section:
         *_unknown_patients(facts),
         *map(told, facts["separation"]["remarks"] or ()),
     ]
-    return Section(
+    return DocumentSection(
         key="limits",
         title="Limits",
         lead=(
@@ -212,7 +216,7 @@ def limits_section(facts: Facts) -> Section:
             "device. The site that uses it must show that it is fit for its use.",
         ),
         lines=(
-            Line(
+            FactLine(
                 "Known failure modes",
                 author="what kinds of text it gets wrong, and who is affected",
             ),
@@ -254,11 +258,11 @@ def _unknown_patients(facts: Facts) -> Iterator[str]:
             )
 
 
-def separation_section(facts: Facts) -> Section:
+def separation_section(facts: Facts) -> DocumentSection:
     """Return how development and holdout were kept apart."""
     checked = [told(one) for one in facts["separation"]["checked"] or ()]
     lead = () if checked else ("No check of the separation is recorded.",)
-    return Section(
+    return DocumentSection(
         key="separation",
         title="Separation of development and holdout",
         lead=lead,

@@ -13,7 +13,13 @@ from loop.report.release.phrases import (
     rate,
     told,
 )
-from loop.report.release.section import Document, Line, Section, fact, table
+from loop.report.release.section import (
+    DocumentSection,
+    FactLine,
+    ReleaseDocument,
+    fact,
+    table,
+)
 
 _CLASSES = {
     "R1": "terms and synonyms",
@@ -24,7 +30,7 @@ _CLASSES = {
 }
 
 
-def change_record(facts: Facts) -> Document:
+def change_record(facts: Facts) -> ReleaseDocument:
     """Return what was modified, by which protocol, and what it did, in that order.
 
     References
@@ -35,7 +41,7 @@ def change_record(facts: Facts) -> Document:
     """
     release = facts["release"]
     before = told(facts["change"]["previous"]) or told(facts["change"]["from_ref"])
-    return Document(
+    return ReleaseDocument(
         title=f"Change record of {told(release['name'])}",
         subtitle=f"Against {before}" if before else "First release: no earlier one",
         intro=(
@@ -55,9 +61,9 @@ def change_record(facts: Facts) -> Document:
     )
 
 
-def _identity(facts: Facts) -> Section:
+def _identity(facts: Facts) -> DocumentSection:
     change, supersedes = facts["change"], facts["supersedes"] or {}
-    return Section(
+    return DocumentSection(
         key="identity",
         title="Identity",
         lines=(
@@ -70,13 +76,13 @@ def _identity(facts: Facts) -> Section:
     )
 
 
-def _modifications(facts: Facts) -> Section:
+def _modifications(facts: Facts) -> DocumentSection:
     change = facts["change"]
     classes = [
         f"{told(one)} ({_CLASSES[one]})" if one in _CLASSES else told(one)
         for one in change["classes"] or ()
     ]
-    return Section(
+    return DocumentSection(
         key="modifications",
         title="Description of modifications",
         lines=(
@@ -88,17 +94,17 @@ def _modifications(facts: Facts) -> Section:
     )
 
 
-def _protocol(facts: Facts) -> Section:
+def _protocol(facts: Facts) -> DocumentSection:
     protocol = facts["protocol"]
-    return Section(
+    return DocumentSection(
         key="protocol",
         title="Modification protocol",
         lines=(
             fact("Protocol", protocol["digest"]),
             fact("Registered in the ledger", protocol["registered"]),
-            Line("Before the runs", "no" if protocol["late"] else "yes"),
+            FactLine("Before the runs", "no" if protocol["late"] else "yes"),
             fact("Gates and margins", protocol["content"]),
-            Line(
+            FactLine(
                 "Edits outside the allowed classes",
                 author="which classes were allowed; others need a new protocol",
             ),
@@ -106,7 +112,7 @@ def _protocol(facts: Facts) -> Section:
     )
 
 
-def _evidence(facts: Facts) -> Section:
+def _evidence(facts: Facts) -> DocumentSection:
     selection = facts["selection"] or {}
     rows: list[tuple[str, ...]] = [
         (
@@ -118,53 +124,57 @@ def _evidence(facts: Facts) -> Section:
         for one in facts["evaluations"] or ()
     ]
     corrected = share(selection.get("corrected"))
-    return Section(
+    return DocumentSection(
         key="evidence",
         title="Evidence",
         lead=() if rows else ("No evaluation is recorded.",),
         lines=(
-            Line("Development, corrected for the choice of a version", corrected),
+            FactLine("Development, corrected for the choice of a version", corrected),
             fact("Openings of the holdout", len(facts["openings"] or ())),
         ),
         tables=table("Cohort|Verdict|#Macro-F1|Run", rows),
     )
 
 
-def _impact(facts: Facts) -> tuple[Section, ...]:
+def _impact(facts: Facts) -> tuple[DocumentSection, ...]:
     evaluation = claimed(facts)
-    assessment = Section(
+    assessment = DocumentSection(
         key="impact",
         title="Impact assessment",
         lines=(
             *_effects(facts),
-            Line("Affected users", author="who uses these labels, and what they see"),
-            Line("Known limits", author="beside those listed here and on the card"),
+            FactLine(
+                "Affected users", author="who uses these labels, and what they see"
+            ),
+            FactLine("Known limits", author="beside those listed here and on the card"),
         ),
         notes=tuple(objections(evaluation)) if evaluation else (),
     )
     return (assessment, worse_section(facts))
 
 
-def _effects(facts: Facts) -> tuple[Line, ...]:
+def _effects(facts: Facts) -> tuple[FactLine, ...]:
     """Return which labels changed for better or worse, or that nobody compared them."""
     change = facts["change"]
     if not is_compared(facts):
-        return (Line("Labels improved, unchanged or worse", "not compared"),)
+        return (FactLine("Labels improved, unchanged or worse", "not compared"),)
     worse = [one["label"] for one in change["worse"] or ()]
     return (
-        Line("Labels improved", label_list(facts, change["improved"])),
-        Line("Labels unchanged", label_list(facts, change["unchanged"])),
-        Line("Labels worse", label_list(facts, worse)),
+        FactLine("Labels improved", label_list(facts, change["improved"])),
+        FactLine("Labels unchanged", label_list(facts, change["unchanged"])),
+        FactLine("Labels worse", label_list(facts, worse)),
     )
 
 
-def _rollback(facts: Facts) -> Section:
+def _rollback(facts: Facts) -> DocumentSection:
     target = told(facts["change"]["rollback"])
-    return Section(
+    return DocumentSection(
         key="rollback",
         title="Rollback",
         lines=(
-            Line("Target", target or "none: no earlier version"),
-            Line("When", author="what would make the site go back, and who decides"),
+            FactLine("Target", target or "none: no earlier version"),
+            FactLine(
+                "When", author="what would make the site go back, and who decides"
+            ),
         ),
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from loop.report.numbers import NOT_ESTIMABLE
 from loop.report.release.phrases import AUTHOR, NO_MODEL, Facts, told, uses_a_model
-from loop.report.release.section import Document, Section, table
+from loop.report.release.section import DocumentSection, ReleaseDocument, table
 
 
 class Filled(NamedTuple):
@@ -21,7 +21,7 @@ class Filled(NamedTuple):
     """The field of release.json, the file, or the ledger entries it is from."""
 
 
-class Item(NamedTuple):
+class ChecklistItem(NamedTuple):
     """One item of a checklist."""
 
     number: str
@@ -52,17 +52,17 @@ class Checklist(NamedTuple):
     name: str
     source: str
     notes: tuple[str, ...]
-    items: tuple[Item, ...]
+    items: tuple[ChecklistItem, ...]
 
 
-def checklist_document(facts: Facts, checklist: Checklist) -> Document:
+def checklist_document(facts: Facts, checklist: Checklist) -> ReleaseDocument:
     """Return a checklist with a section per area."""
     items = checklist.items
     whole = sum(not one.open for one in items)
     partly = sum(bool(one.open and one.known) for one in items)
     left = len(items) - whole - partly
     areas = groupby(items, key=lambda one: one.area)
-    return Document(
+    return ReleaseDocument(
         title=f"{checklist.name} for {told(facts['release']['name'])}",
         subtitle=checklist.source,
         intro=(
@@ -78,7 +78,7 @@ def checklist_document(facts: Facts, checklist: Checklist) -> Document:
     )
 
 
-def _section(area: str, items: Sequence[Item]) -> Section:
+def _section(area: str, items: Sequence[ChecklistItem]) -> DocumentSection:
     rows = [
         (
             one.number,
@@ -92,4 +92,4 @@ def _section(area: str, items: Sequence[Item]) -> Section:
     ]
     columns = "Item|Asks for|Filled from the release|Source|Author"
     key = "".join(char if char.isalnum() else "-" for char in area.lower())
-    return Section(key=key, title=area, tables=table(columns, rows))
+    return DocumentSection(key=key, title=area, tables=table(columns, rows))

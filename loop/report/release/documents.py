@@ -11,7 +11,7 @@ from loop.report.release.change import change_record
 from loop.report.release.checklist import checklist_document
 from loop.report.release.mi_clear import mi_clear
 from loop.report.release.phrases import AUTHOR
-from loop.report.release.section import Document
+from loop.report.release.section import ReleaseDocument
 from loop.report.release.table import evaluation_table
 from loop.report.release.tripod import tripod_llm
 from loop.report.templates import render_template, shipped_templates
@@ -58,12 +58,12 @@ def render_documents(
     }
 
 
-def _markdown(folder: Path, document: Document) -> str:
+def _markdown(folder: Path, document: ReleaseDocument) -> str:
     variables = {"document": document, "author": AUTHOR}
     return render_template(folder, "release_document.md.jinja", variables)
 
 
-def _page(folder: Path, card: Document, facts: Mapping[str, Any]) -> str:
+def _page(folder: Path, card: ReleaseDocument, facts: Mapping[str, Any]) -> str:
     variables = {
         "document": card,
         "author": AUTHOR,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from math import floor
 
-from loop.evaluate.gates import Verdict
-from loop.report.forest import Axis, Mark, tick_labels
+from loop.evaluate.gates import GateVerdict
+from loop.report.forest import Axis, ForestMark, tick_labels
 from loop.report.numbers import NOT_ESTIMABLE, interval, share
 from loop.report.release.phrases import Facts, counted, estimate, outcomes, rate, told
 from loop.report.release.section import (
-    Column,
+    DocumentColumn,
+    DocumentSection,
+    DocumentTable,
+    FactLine,
     Forest,
     LabelRow,
-    Line,
-    Section,
-    Table,
     fact,
 )
 
@@ -36,10 +36,10 @@ _EXCLUDED = (
 )
 
 
-def evaluation_section(facts: Facts, evaluation: Facts) -> Section:
+def evaluation_section(facts: Facts, evaluation: Facts) -> DocumentSection:
     """Return one evaluation: every label with intervals, verdict and counts."""
     cohort, role = told(evaluation["cohort"]), told(evaluation["role"])
-    return Section(
+    return DocumentSection(
         key=f"evaluation-{role}-{_place(facts, evaluation)}",
         title=f"Results on {cohort}" + ("" if role == cohort else f" ({role})"),
         lead=(
@@ -49,13 +49,13 @@ def evaluation_section(facts: Facts, evaluation: Facts) -> Section:
         ),
         lines=(
             fact("Verdict of the protocol", evaluation["verdict"]),
-            Line("Macro-F1", _average(evaluation["macro"])),
-            Line("Macro-F1, supported labels", _average(evaluation["supported"])),
-            Line("Micro-F1", rate(evaluation["micro"])),
+            FactLine("Macro-F1", _average(evaluation["macro"])),
+            FactLine("Macro-F1, supported labels", _average(evaluation["supported"])),
+            FactLine("Micro-F1", rate(evaluation["micro"])),
             fact("Outcomes", outcomes(evaluation)),
             fact("Run", evaluation["run"]),
             fact("Run begun", evaluation["created"]),
-            Line("Intervals of averages", _resampled(evaluation["method"])),
+            FactLine("Intervals of averages", _resampled(evaluation["method"])),
             fact("Conventions", evaluation["signature"]),
             fact("Digest of the counts", evaluation["counts_digest"]),
         ),
@@ -79,7 +79,7 @@ def _resampled(method: Facts) -> str:
     return f"{resamples} of {units}, patient known for {known}, seed {method['seed']}"
 
 
-def _rates_table(evaluation: Facts) -> Table:
+def _rates_table(evaluation: Facts) -> DocumentTable:
     heads = ("Label", "Verdict", *(f"#{name}" for name, _ in _RATES), "Why")
     rows = [
         (
@@ -93,7 +93,7 @@ def _rates_table(evaluation: Facts) -> Table:
     return _columns(heads, rows)
 
 
-def _counts_table(evaluation: Facts) -> Table:
+def _counts_table(evaluation: Facts) -> DocumentTable:
     labels = evaluation["labels"] or ()
     shown = [
         (key, title)
@@ -115,9 +115,9 @@ def _counts_table(evaluation: Facts) -> Table:
     return _columns(names, rows)
 
 
-def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
-    columns = (Column(one.lstrip("#"), one.startswith("#")) for one in heads)
-    return Table(tuple(columns), tuple(rows))
+def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> DocumentTable:
+    columns = (DocumentColumn(one.lstrip("#"), one.startswith("#")) for one in heads)
+    return DocumentTable(tuple(columns), tuple(rows))
 
 
 def _why(label: Facts) -> str:
@@ -164,12 +164,12 @@ def _row(label: Facts, axis: Axis) -> LabelRow:
     )
 
 
-def _mark(label: Facts, axis: Axis) -> Mark:
+def _mark(label: Facts, axis: Axis) -> ForestMark:
     value, low, high, _ = estimate(label["accuracy"])
     known = value is not None and low is not None and high is not None
-    verdict = Verdict(label["gate"]["verdict"] or "INSUFFICIENT")
+    verdict = GateVerdict(label["gate"]["verdict"] or "INSUFFICIENT")
     said = f"accuracy {rate(label['accuracy'])}" if known else "accuracy not estimable"
-    return Mark(
+    return ForestMark(
         verdict=verdict,
         point=axis.x(value) if known and value is not None else None,
         low=axis.x(0.0 if low is None else low),

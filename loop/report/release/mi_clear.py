@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loop.report.release.checklist import Checklist, Item
+from loop.report.release.checklist import Checklist, ChecklistItem
 from loop.report.release.phrases import Facts
 from loop.report.release.recorded import (
     choice,
@@ -38,16 +38,16 @@ def mi_clear(facts: Facts) -> Checklist:
     )
 
 
-def _model_items(facts: Facts) -> tuple[Item, ...]:
+def _model_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     return (
-        Item(
+        ChecklistItem(
             "1",
             "Model",
             "which model, which version, and when it was asked",
             (model(facts), dates(facts)),
             "manufacturer, date up to which it was trained, access to the web",
         ),
-        Item(
+        ChecklistItem(
             "2",
             "Model",
             "how randomness of the answers was handled",
@@ -57,22 +57,22 @@ def _model_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def _prompt_items(facts: Facts) -> tuple[Item, ...]:
+def _prompt_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     return (
-        Item(
+        ChecklistItem(
             "3",
             "Prompt",
             "exact wording and syntax of the prompts",
             (wording(facts), recorded(facts, "language", "release", "languages")),
             "why these words",
         ),
-        Item(
+        ChecklistItem(
             "4",
             "Prompt",
             "how prompts were structured: alone or chained, one question or many",
             (structure(facts),),
         ),
-        Item(
+        ChecklistItem(
             "5",
             "Prompt",
             "how prompts were tested and optimised",
@@ -88,8 +88,8 @@ def _prompt_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def _independence(facts: Facts) -> Item:
-    return Item(
+def _independence(facts: Facts) -> ChecklistItem:
+    return ChecklistItem(
         "6",
         "Test data",
         "independence of the test data",

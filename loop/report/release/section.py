@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loop.report.forest import Mark
+from loop.report.forest import ForestMark
 from loop.report.release.phrases import told
 
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 
 
-class Line(NamedTuple):
+class FactLine(NamedTuple):
     """One fact with its name."""
 
     term: str
@@ -23,17 +23,17 @@ class Line(NamedTuple):
     """What only a person can add; empty where nothing is open."""
 
 
-class Column(NamedTuple):
+class DocumentColumn(NamedTuple):
     """The heading of a column."""
 
     text: str
     numeric: bool = False
 
 
-class Table(NamedTuple):
+class DocumentTable(NamedTuple):
     """Rows of words; a row has a cell for every column."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[DocumentColumn, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
@@ -42,7 +42,7 @@ class LabelRow(NamedTuple):
 
     name: str
     verdict: str
-    mark: Mark
+    mark: ForestMark
     rates: tuple[tuple[str, str], ...]
     """Value and interval of each rate."""
 
@@ -64,7 +64,7 @@ class Forest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class DocumentSection:
     """A titled part of a document; whatever is empty is left out."""
 
     key: str
@@ -74,8 +74,8 @@ class Section:
     lead: tuple[str, ...] = ()
     """Sentences."""
 
-    lines: tuple[Line, ...] = ()
-    tables: tuple[Table, ...] = ()
+    lines: tuple[FactLine, ...] = ()
+    tables: tuple[DocumentTable, ...] = ()
     forest: Forest | None = None
     """Drawn by the page in place of the first table."""
 
@@ -100,7 +100,7 @@ class Figure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class ReleaseDocument:
     """One document of a release."""
 
     title: str
@@ -110,10 +110,10 @@ class Document:
 
     banners: tuple[Banner, ...] = ()
     intro: tuple[str, ...] = ()
-    sections: tuple[Section, ...]
+    sections: tuple[DocumentSection, ...]
 
 
-def table(columns: str, rows: Sequence[tuple[str, ...]]) -> tuple[Table, ...]:
+def table(columns: str, rows: Sequence[tuple[str, ...]]) -> tuple[DocumentTable, ...]:
     """Return one table, or none where there is no row.
 
     Parameters
@@ -123,13 +123,16 @@ def table(columns: str, rows: Sequence[tuple[str, ...]]) -> tuple[Table, ...]:
     """
     if not rows:
         return ()
-    heads = (Column(one.lstrip("#"), one.startswith("#")) for one in columns.split("|"))
-    return (Table(tuple(heads), tuple(rows)),)
+    heads = (
+        DocumentColumn(one.lstrip("#"), one.startswith("#"))
+        for one in columns.split("|")
+    )
+    return (DocumentTable(tuple(heads), tuple(rows)),)
 
 
-def fact(term: str, value: object, author: str = "") -> Line:
+def fact(term: str, value: object, author: str = "") -> FactLine:
     """Return a line of a recorded fact; a digest is set apart."""
     text = told(value)
     if _DIGEST.fullmatch(text) and isinstance(value, str):
-        return Line(term, digest=text, author=author)
-    return Line(term, text or ("" if author else "not recorded"), author=author)
+        return FactLine(term, digest=text, author=author)
+    return FactLine(term, text or ("" if author else "not recorded"), author=author)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loop.report.release.checklist import Checklist, Filled, Item
+from loop.report.release.checklist import Checklist, ChecklistItem, Filled
 from loop.report.release.phrases import Facts
 from loop.report.release.tripod_methods import (
     analysis_items,
@@ -50,39 +50,39 @@ def tripod_llm(facts: Facts) -> Checklist:
     )
 
 
-def _front_items(facts: Facts) -> tuple[Item, ...]:
+def _front_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     release = facts["release"]
     number = len(release["labels"] or ())
     task = f"values of {number} labels from clinical texts" if number else ""
     labels = Filled(task, "release.json release.labels")
     intro = "Introduction"
     return (
-        Item(
+        ChecklistItem(
             "1",
             "Title and abstract",
             "title: design, task, target population, outcome",
             (labels,),
             "the title",
         ),
-        Item(
+        ChecklistItem(
             "2",
             "Title and abstract",
             "abstract, by its own checklist (2a to 2l)",
             author="the abstract",
         ),
-        Item(
+        ChecklistItem(
             "3a",
             intro,
             "context in care, and why the model is used or tested",
             author="context, rationale, other work",
         ),
-        Item(
+        ChecklistItem(
             "3b",
             intro,
             "target population, intended use and users",
             author="population, use and users",
         ),
-        Item(
+        ChecklistItem(
             "4",
             intro,
             "objectives, and the stage of the work",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loop.report.release.checklist import Filled, Item
+from loop.report.release.checklist import ChecklistItem, Filled
 from loop.report.release.phrases import Facts
 from loop.report.release.recorded import (
     ceiling,
@@ -34,32 +34,34 @@ _ANNOTATION = "Methods: annotation"
 _PROMPTS = "Methods: prompts, tuning, compute"
 
 
-def data_items(facts: Facts) -> tuple[Item, ...]:
+def data_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     """Return items 5a to 5e."""
     return (
-        Item(
+        ChecklistItem(
             "5a",
             _DATA,
             "sources of the data, apart for each use, and why these",
             (sources(facts),),
             "why these data; what the model itself was trained on",
         ),
-        Item(
+        ChecklistItem(
             "5b",
             _DATA,
             "description and distribution of the data",
             (positives(facts),),
             "patients, sites, countries",
         ),
-        Item("5c", _DATA, "dates of the oldest and newest text", author="both dates"),
-        Item(
+        ChecklistItem(
+            "5c", _DATA, "dates of the oldest and newest text", author="both dates"
+        ),
+        ChecklistItem(
             "5d",
             _DATA,
             "preparation and checks of the data",
             (Filled("each cohort is pinned by a digest", "release.json cohorts"),),
             "what was done to the texts before they were imported",
         ),
-        Item(
+        ChecklistItem(
             "5e",
             _DATA,
             "missing and unbalanced data, and what was left out",
@@ -69,40 +71,40 @@ def data_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def analysis_items(facts: Facts) -> tuple[Item, ...]:
+def analysis_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     """Return items 6a to 6e."""
     no_weights = "a release is a prompt: ranloop changed no weights"
     contract = recorded(facts, "output contract", "release", "contract")
     policy = "the answer itself decides; no probability, no threshold"
     return (
-        Item(
+        ChecklistItem(
             "6a",
             _ANALYSIS,
             "name and version of the model, last date of its training",
             (model(facts),),
             "last date of training",
         ),
-        Item(
+        ChecklistItem(
             "6b",
             _ANALYSIS,
             "how the model was developed, tuned and aligned (designs M, D)",
             (Filled(no_weights, "release.json release"),),
             "architecture and training, from the model's developers",
         ),
-        Item(
+        ChecklistItem(
             "6c",
             _ANALYSIS,
             "how text was generated: prompts and settings",
             (settings(facts), wording(facts)),
             "how consistent repeated answers are",
         ),
-        Item(
+        ChecklistItem(
             "6d",
             _ANALYSIS,
             "output as it came and after processing",
             (contract, Filled("schema of each answer", "schema.json")),
         ),
-        Item(
+        ChecklistItem(
             "6e",
             _ANALYSIS,
             "classification, probabilities and thresholds (tasks C, OF)",
@@ -112,22 +114,22 @@ def analysis_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def output_items(facts: Facts) -> tuple[Item, ...]:
+def output_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     """Return items 7a to 7e."""
     return (
-        Item(
+        ChecklistItem(
             "7a",
             _OUTPUT,
             "quality of generated text (tasks QA, IR, DG, SS, MT)",
             (Filled("not asked of a classification", "release.json release.contract"),),
         ),
-        Item(
+        ChecklistItem(
             "7b",
             _OUTPUT,
             "relevance of the metrics to the task in use",
             author="relevance to the intended use",
         ),
-        Item(
+        ChecklistItem(
             "7c",
             _OUTPUT,
             "outcome, how predictions were made and when, metrics",
@@ -138,14 +140,14 @@ def output_items(facts: Facts) -> tuple[Item, ...]:
                 structure(facts),
             ),
         ),
-        Item(
+        ChecklistItem(
             "7d",
             _OUTPUT,
             "who assessed subjective outcomes, and their agreement",
             (readers(facts),),
             "qualifications of the readers and their instructions",
         ),
-        Item(
+        ChecklistItem(
             "7e",
             _OUTPUT,
             "comparison with other models, people and standards",
@@ -155,35 +157,35 @@ def output_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def annotation_items(facts: Facts) -> tuple[Item, ...]:
+def annotation_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     """Return items 8a to 12."""
     return (
-        Item(
+        ChecklistItem(
             "8a",
             _ANNOTATION,
             "how texts were labelled, with the guide for it",
             author="the annotation guide with examples",
         ),
-        Item(
+        ChecklistItem(
             "8b",
             _ANNOTATION,
             "how many annotators, how much was read twice, agreement",
             (readers(facts),),
         ),
-        Item(
+        ChecklistItem(
             "8c",
             _ANNOTATION,
             "background and experience of the annotators",
             author="background and experience",
         ),
-        Item(
+        ChecklistItem(
             "9a",
             _PROMPTS,
             "how prompts were designed and chosen",
             (lineage(facts), choice(facts)),
             "the clinical reasons",
         ),
-        Item(
+        ChecklistItem(
             "9b",
             _PROMPTS,
             "which data the prompts were developed on",
@@ -193,18 +195,20 @@ def annotation_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def _task_items(facts: Facts) -> tuple[Item, ...]:
+def _task_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     nothing = Filled("nothing is summarised", "release.json release.contract")
     return (
-        Item("10", _PROMPTS, "preparation before summarising (task SS)", (nothing,)),
-        Item(
+        ChecklistItem(
+            "10", _PROMPTS, "preparation before summarising (task SS)", (nothing,)
+        ),
+        ChecklistItem(
             "11",
             _PROMPTS,
             "instruction tuning and alignment (designs M, D)",
             (Filled("ranloop tuned no model", "release.json release"),),
             "whether the model was tuned for this study",
         ),
-        Item(
+        ChecklistItem(
             "12",
             _PROMPTS,
             "compute, time and cost",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loop.report.release.checklist import Filled, Item
+from loop.report.release.checklist import ChecklistItem, Filled
 from loop.report.release.phrases import Facts, objections, told
 from loop.report.release.recorded import (
     flow,
@@ -20,35 +20,41 @@ _RESULTS = "Results: performance and updating"
 _DISCUSSION = "Discussion"
 
 
-def openness_items(facts: Facts) -> tuple[Item, ...]:
+def openness_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     """Return items 13 to 15."""
     return (
-        Item("13", _OPEN, "ethics approval and consent", author="approval, consent"),
-        Item("14a", _OPEN, "funding and its role", author="funding"),
-        Item("14b", _OPEN, "conflicts of interest", author="conflicts of interest"),
-        Item(
+        ChecklistItem(
+            "13", _OPEN, "ethics approval and consent", author="approval, consent"
+        ),
+        ChecklistItem("14a", _OPEN, "funding and its role", author="funding"),
+        ChecklistItem(
+            "14b", _OPEN, "conflicts of interest", author="conflicts of interest"
+        ),
+        ChecklistItem(
             "14c",
             _OPEN,
             "where the protocol can be had",
             (registration(facts),),
             "where it can be read",
         ),
-        Item("14d", _OPEN, "registration of the study", author="register and number"),
-        Item(
+        ChecklistItem(
+            "14d", _OPEN, "registration of the study", author="register and number"
+        ),
+        ChecklistItem(
             "14e",
             _OPEN,
             "availability of the data",
             (_licences(facts),),
             "where the data can be had, or why not",
         ),
-        Item(
+        ChecklistItem(
             "14f",
             _OPEN,
             "availability of the code",
             (_tool(facts), recorded(facts, "ledger up to", "ledger", "head")),
             "where this folder can be had",
         ),
-        Item(
+        ChecklistItem(
             "15", _OPEN, "involvement of patients and the public", author="involvement"
         ),
     )
@@ -67,30 +73,30 @@ def _tool(facts: Facts) -> Filled:
     return Filled(f"ranloop {told(facts['tool']['ranloop'])}", "release.json tool")
 
 
-def participant_items(facts: Facts) -> tuple[Item, ...]:
+def participant_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     """Return items 16a to 16d."""
     return (
-        Item(
+        ChecklistItem(
             "16a",
             _PARTICIPANTS,
             "flow of texts and patients, with and without the outcome",
             (flow(facts), positives(facts)),
             "cases before import",
         ),
-        Item(
+        ChecklistItem(
             "16b",
             _PARTICIPANTS,
             "characteristics for each source and split, key dates",
             (sources(facts),),
             "characteristics and dates",
         ),
-        Item(
+        ChecklistItem(
             "16c",
             _PARTICIPANTS,
             "development and evaluation data compared",
             author="clinical variables of both",
         ),
-        Item(
+        ChecklistItem(
             "16d",
             _PARTICIPANTS,
             "participants and outcomes in each analysis",
@@ -100,55 +106,55 @@ def participant_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def performance_items(facts: Facts) -> tuple[Item, ...]:
+def performance_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     """Return items 17 and 18."""
     return (
-        Item(
+        ChecklistItem(
             "17",
             _RESULTS,
             "performance by the metrics fixed before",
             (performance(facts), recorded(facts, "claim", "claim", "verdict")),
         ),
-        Item("18", _RESULTS, "results of updating", (updating(facts),)),
+        ChecklistItem("18", _RESULTS, "results of updating", (updating(facts),)),
     )
 
 
-def discussion_items(facts: Facts) -> tuple[Item, ...]:
+def discussion_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     """Return items 19a to 19g."""
     return (
-        Item("19a", _DISCUSSION, "interpretation and fairness", author="both"),
-        Item(
+        ChecklistItem("19a", _DISCUSSION, "interpretation and fairness", author="both"),
+        ChecklistItem(
             "19b",
             _DISCUSSION,
             "limitations: bias, uncertainty, generalisability",
             (_limits(facts),),
             "bias and generalisability",
         ),
-        Item(
+        ChecklistItem(
             "19c",
             _DISCUSSION,
             "known challenges of the data: representation, missing data, bias",
             author="known challenges",
         ),
-        Item(
+        ChecklistItem(
             "19d",
             _DISCUSSION,
             "intended use: input, end user, human oversight",
             author="intended use and oversight",
         ),
-        Item(
+        ChecklistItem(
             "19e",
             _DISCUSSION,
             "poor or missing input in use",
             author="how such input is recognised and handled",
         ),
-        Item(
+        ChecklistItem(
             "19f",
             _DISCUSSION,
             "what users must do and know",
             author="tasks and expertise of users",
         ),
-        Item("19g", _DISCUSSION, "next steps", author="next steps"),
+        ChecklistItem("19g", _DISCUSSION, "next steps", author="next steps"),
     )
 
 

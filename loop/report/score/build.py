@@ -16,7 +16,7 @@ from loop.score.confused import confusions
 from loop.score.metric import MetricOptions
 from loop.score.metrics.run import run_metrics
 from loop.score.metrics.sheet import (
-    Correlations,
+    MetricCorrelations,
     ScoreSheet,
     correlation_matrix,
 )
@@ -150,9 +150,9 @@ def _with_interval(sheet: ScoreSheet, found: RanScore) -> ScoreSheet:
     return replace(sheet, results=results)
 
 
-def _without(found: Correlations, twins: Mapping[str, str]) -> Correlations:
+def _without(found: MetricCorrelations, twins: Mapping[str, str]) -> MetricCorrelations:
     kept = [place for place, name in enumerate(found.metrics) if name not in twins]
-    return Correlations(
+    return MetricCorrelations(
         tuple(found.metrics[place] for place in kept),
         found.tau_b[np.ix_(kept, kept)],
         found.n[np.ix_(kept, kept)],

@@ -13,10 +13,10 @@ from loop.report.score.cells import count_cells
 from loop.report.score.document import ScoreDocument, metric_rows, worst_cases
 from loop.report.score.experts import Experts
 from loop.score.metric import Metric
-from loop.score.metrics.sheet import Correlations, MetricResult
+from loop.score.metrics.sheet import MetricCorrelations, MetricResult
 from loop.score.panel import SensitivityPanel
 from loop.score.records import Coverage, ExtractorFacts
-from loop.score.result import Difference, LabelScore, RanScore, SystemScore
+from loop.score.result import LabelScore, RanScore, SystemDifference, SystemScore
 from loop.stats.intervals import Estimate
 
 FORMAT = "ranloop-score-1"
@@ -130,7 +130,7 @@ def _complement(share: float | None) -> float | None:
     return None if share is None else 1 - share
 
 
-def _difference(one: Difference) -> dict[str, Any]:
+def _difference(one: SystemDifference) -> dict[str, Any]:
     return {**one._asdict(), "difference": _estimate(one.difference)}
 
 
@@ -172,7 +172,7 @@ def _result(one: MetricResult) -> dict[str, Any]:
     }
 
 
-def _correlations(found: Correlations | None) -> dict[str, Any] | None:
+def _correlations(found: MetricCorrelations | None) -> dict[str, Any] | None:
     if found is None:
         return None
     tau = [

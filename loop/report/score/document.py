@@ -12,10 +12,10 @@ from loop.report.score.experts import Experts
 from loop.run.tally import Problem
 from loop.score.confused import Confused
 from loop.score.metric import Metric
-from loop.score.metrics.sheet import Correlations, MetricResult, ScoreSheet
+from loop.score.metrics.sheet import MetricCorrelations, MetricResult, ScoreSheet
 from loop.score.panel import SensitivityPanel
 from loop.score.records import Joined
-from loop.score.result import CaseScore, Difference, RanScore, SystemScore
+from loop.score.result import CaseScore, RanScore, SystemDifference, SystemScore
 
 WORST = 5
 """Most cases named as examples of one system."""
@@ -49,7 +49,7 @@ class ScoreDocument:
     confused: tuple[Confused, ...] = ()
     """Most common confusions of each system."""
 
-    correlations: Correlations | None = None
+    correlations: MetricCorrelations | None = None
     """Between metrics of `sheet`; None for fewer than two different ones."""
 
     twins: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class ScoreDocument:
         return {one.system: key(n) for n, one in enumerate(self.score.systems)}
 
     @property
-    def differences(self) -> tuple[Difference, ...]:
+    def differences(self) -> tuple[SystemDifference, ...]:
         """Every pair of systems, in the order of the ranking."""
         place = {one.system: n for n, one in enumerate(self.score.systems)}
         pairs = self.score.differences

@@ -35,7 +35,7 @@ class MeanPoints(NamedTuple):
     """Candidates that somebody rated."""
 
 
-class MetricAgreement(NamedTuple):
+class MetricAgainstExperts(NamedTuple):
     """One metric against the mean of the raters."""
 
     name: str
@@ -52,7 +52,7 @@ class Experts:
 
     points: tuple[MeanPoints, ...]
     agreement: RaterAgreement
-    metrics: tuple[MetricAgreement, ...]
+    metrics: tuple[MetricAgainstExperts, ...]
     raters: tuple[str, ...]
     scale: tuple[float, float]
     rated: int
@@ -139,7 +139,7 @@ def _mean(
 
 def _agreements(
     sheet: ScoreSheet, points: NDArray[np.float64], units: NDArray[np.str_], seed: int
-) -> list[MetricAgreement]:
+) -> list[MetricAgainstExperts]:
     """Return every metric that grades against the mean of the raters, best first."""
     by_metric: dict[str, list[MetricResult]] = {}
     for one in sheet.results:
@@ -159,7 +159,7 @@ def _agreement(
     points: NDArray[np.float64],
     units: NDArray[np.str_],
     seed: int,
-) -> MetricAgreement | None:
+) -> MetricAgainstExperts | None:
     """Return how one metric agrees; None where fewer than two candidates have both."""
     metric = results[0].metric
     lower = metric.direction is Direction.LOWER
@@ -170,9 +170,9 @@ def _agreement(
     found = correlate(
         values[both], points[both], units[both], resamples=RESAMPLES, seed=seed
     )
-    return MetricAgreement(metric.name, metric.title, lower, found)
+    return MetricAgainstExperts(metric.name, metric.title, lower, found)
 
 
-def _order(one: MetricAgreement) -> tuple[float, str]:
+def _order(one: MetricAgainstExperts) -> tuple[float, str]:
     tau = one.found.tau_b.value
     return (inf if tau is None else -tau, one.name)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from loop.report.figures.grid import Grid, GridCell
 from loop.report.numbers import NOT_ESTIMABLE, share
 from loop.report.score.document import ScoreDocument
-from loop.score.metrics.sheet import Correlations
+from loop.score.metrics.sheet import MetricCorrelations
 from loop.score.result import LabelScore
 from loop.stats.confusion import Confusion
 
@@ -52,7 +52,7 @@ def left_out_grid(document: ScoreDocument) -> Grid | None:
     return _label_grid(document, "Pairs left out", _left_out_cell)
 
 
-def correlation_grid(found: Correlations) -> Grid:
+def correlation_grid(found: MetricCorrelations) -> Grid:
     """Return Kendall's tau-b of every two metrics; columns are numbered as rows are."""
     cells = []
     for row, name in enumerate(found.metrics):
@@ -113,7 +113,7 @@ def _f1_cell(name: str, one: LabelScore) -> GridCell:
     return GridCell(share(one.f1, 2), said, one.f1, below)
 
 
-class _Rate(NamedTuple):
+class _CountedRate(NamedTuple):
     """A rate with its counts."""
 
     part: int
@@ -122,21 +122,23 @@ class _Rate(NamedTuple):
     """What the whole is."""
 
 
-def _missed(counts: Confusion) -> _Rate:
-    return _Rate(counts.fn, counts.positives, "present in the reference")
+def _missed(counts: Confusion) -> _CountedRate:
+    return _CountedRate(counts.fn, counts.positives, "present in the reference")
 
 
-def _invented(counts: Confusion) -> _Rate:
-    return _Rate(counts.fp, counts.negatives, "absent in the reference")
+def _invented(counts: Confusion) -> _CountedRate:
+    return _CountedRate(counts.fp, counts.negatives, "absent in the reference")
 
 
-def _highest(document: ScoreDocument, rate: Callable[[Confusion], _Rate]) -> float:
+def _highest(
+    document: ScoreDocument, rate: Callable[[Confusion], _CountedRate]
+) -> float:
     """Return the rate that takes the full tint."""
     rates = [rate(one.counts) for each in document.score.systems for one in each.labels]
     return max([one.part / one.whole for one in rates if one.whole] + [_FAINTEST])
 
 
-def _rate_cell(name: str, rate: _Rate, top: float) -> GridCell:
+def _rate_cell(name: str, rate: _CountedRate, top: float) -> GridCell:
     part, whole, what = rate
     if not whole:
         return GridCell(NOT_ESTIMABLE, f"{name}: no case {what}", None, "0 of 0")

@@ -12,7 +12,7 @@ from loop.report.score.experts import Experts
 from loop.run.tally import Problem
 from loop.score.metric import Direction, Metric
 from loop.score.records import Coverage, ExtractorFacts, NoFinding, Uncertain
-from loop.score.result import Difference, RanScore, SystemScore
+from loop.score.result import RanScore, SystemDifference, SystemScore
 
 FIRST = 5
 """Ids that are named before the rest is only counted."""
@@ -160,7 +160,7 @@ def caution_sentences(score: RanScore) -> list[str]:
     return [one for one in every if one]
 
 
-def verdict_words(one: Difference, alpha: float = 0.05) -> str:
+def verdict_words(one: SystemDifference, alpha: float = 0.05) -> str:
     """Return whether a difference may be taken for one.
 
     Examples

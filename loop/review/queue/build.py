@@ -25,7 +25,7 @@ from loop.review.queue.records import (
     Reasons,
     RightAnswer,
     RunLine,
-    Section,
+    TextSection,
 )
 from loop.review.queue.right import RightDraw, draw_right, spread
 from loop.review.queue.texts import CaseTexts, find_sections
@@ -271,12 +271,12 @@ def _placed(items: Sequence[QueueItem], texts: CaseTexts) -> tuple[QueueItem, ..
 
 def _find_sections(
     failures: Iterable[Failure | RightAnswer], texts: CaseTexts
-) -> dict[Pair, tuple[Section, ...]]:
+) -> dict[Pair, tuple[TextSection, ...]]:
     """Return where the evidence of each pair stands; one look at each text."""
     by_case: dict[str, list[tuple[str, Span]]] = {}
     for one in failures:
         by_case.setdefault(one.case_id, []).extend((one.label, s) for s in one.spans)
-    found: dict[Pair, dict[Section, None]] = {}
+    found: dict[Pair, dict[TextSection, None]] = {}
     for case_id, marked in by_case.items():
         if not marked:
             continue

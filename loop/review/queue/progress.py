@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from loop.review.kept import KeptVerdict, VerdictState
 from loop.review.queue.build import Queue
-from loop.review.queue.records import Progress, QueueItem, RightKind, RunLine
+from loop.review.queue.records import QueueItem, ReviewStatus, RightKind, RunLine
 from loop.review.reservations import Reservation
 
 Pair = tuple[str, str]
@@ -63,7 +63,7 @@ def hide_others(queue: Queue, reviewer: str) -> Queue:
     items = tuple(
         item
         if not item.reviewers or reviewer in item.reviewers
-        else replace(item, reviewers=(), progress=Progress.UNREVIEWED)
+        else replace(item, reviewers=(), progress=ReviewStatus.UNREVIEWED)
         for item in queue.items
     )
     return replace(queue, items=items)
@@ -198,21 +198,21 @@ def _marked(
     if verdicts:
         reviewers = tuple(dict.fromkeys(one.verdict.reviewer for one in verdicts))
     now = (reviewers, _progress(verdicts, line), holders.get(case_id, ""))
-    if item.right and now[1] is Progress.RETURNED:
+    if item.right and now[1] is ReviewStatus.RETURNED:
         # Nothing is left to put right where nothing fails.
-        now = (reviewers, Progress.ADDRESSED, now[2])
+        now = (reviewers, ReviewStatus.ADDRESSED, now[2])
     if now == (item.reviewers, item.progress, item.reserved_by):
         return item
     return replace(item, reviewers=now[0], progress=now[1], reserved_by=now[2])
 
 
-def _progress(verdicts: Sequence[KeptVerdict], line: RunLine) -> Progress:
+def _progress(verdicts: Sequence[KeptVerdict], line: RunLine) -> ReviewStatus:
     if not verdicts:
-        return Progress.UNREVIEWED
+        return ReviewStatus.UNREVIEWED
     if any(one.state is VerdictState.OPEN for one in verdicts):
-        return Progress.REVIEWED
+        return ReviewStatus.REVIEWED
     before = all(_answered_before(one.addressed_by, line) for one in verdicts)
-    return Progress.RETURNED if before else Progress.ADDRESSED
+    return ReviewStatus.RETURNED if before else ReviewStatus.ADDRESSED
 
 
 def _answered_before(answer: str, line: RunLine) -> bool:

@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from loop.core.records import Mark, Span, Value
-from loop.evaluate.failures import Failure, Kind
+from loop.evaluate.failures import Failure, FailureKind
 
 
-class Section(StrEnum):
+class TextSection(StrEnum):
     """Part of a case text."""
 
     FINDINGS = "findings"
@@ -19,7 +19,7 @@ class Section(StrEnum):
     """Under another heading, such as the indication."""
 
 
-class Progress(StrEnum):
+class ReviewStatus(StrEnum):
     """How far the review of one case and label is."""
 
     UNREVIEWED = "unreviewed"
@@ -112,7 +112,7 @@ class QueueItem:
     audit: bool = False
     """Whether it belongs to the random share, whatever it is worth."""
 
-    sections: tuple[Section, ...] = ()
+    sections: tuple[TextSection, ...] = ()
     """Where its evidence stands; empty when there is none, or no heading."""
 
     votes: tuple[tuple[Value, int], ...] = ()
@@ -127,7 +127,7 @@ class QueueItem:
     reviewers: tuple[str, ...] = ()
     """Who has a verdict on it that still stands, first one first."""
 
-    progress: Progress = Progress.UNREVIEWED
+    progress: ReviewStatus = ReviewStatus.UNREVIEWED
     reserved_by: str = ""
     """Who works on the case just now, or empty."""
 
@@ -159,15 +159,15 @@ class QueueFilter:
     labels: frozenset[str] = frozenset()
     """Label ids; cases without any answer concern every label and stay."""
 
-    kinds: frozenset[Kind | RightKind] = frozenset()
-    sections: frozenset[Section] = frozenset()
+    kinds: frozenset[FailureKind | RightKind] = frozenset()
+    sections: frozenset[TextSection] = frozenset()
     text: str = ""
     """Words of the case text or part of the case id, in any case; never a pattern."""
 
     reviewers: frozenset[str] = frozenset()
     """Only what one of them has judged."""
 
-    progress: frozenset[Progress] = frozenset()
+    progress: frozenset[ReviewStatus] = frozenset()
     reserved: bool | None = None
     """Only cases that someone has reserved, or only those that nobody has."""
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from loop.core.digests import framed
 from loop.core.records import Outcome, Value
-from loop.evaluate.pairs import Pairs
+from loop.evaluate.pairs import AlignedPairs
 from loop.labels.reference import MARKS
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.queue.records import RightAnswer
@@ -43,7 +43,7 @@ class RightDraw(NamedTuple):
 
 def draw_right(
     seed: str,
-    pairs: Pairs,
+    pairs: AlignedPairs,
     outcomes: Sequence[Outcome],
     *,
     failing: int,

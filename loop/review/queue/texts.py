@@ -11,7 +11,7 @@ from loop.core.paths import Workspace
 from loop.core.records import Span
 from loop.labels.cohort import has_texts, iter_items, read_cohort
 from loop.labels.importing.sections import split_sections
-from loop.review.queue.records import Section
+from loop.review.queue.records import TextSection
 
 _MARKER = 0xF0000
 """First of the private-use characters that mark a place in a text."""
@@ -84,7 +84,7 @@ class CaseTexts:
             return self._texts
 
 
-def find_sections(text: str, spans: Sequence[Span]) -> list[Section | None]:
+def find_sections(text: str, spans: Sequence[Span]) -> list[TextSection | None]:
     """Return the section that each span begins in; None in a text without headings.
 
     Each place is marked in the text before it is taken apart, so that the same words
@@ -103,11 +103,11 @@ def find_sections(text: str, spans: Sequence[Span]) -> list[Section | None]:
     return [_section(parts.findings, parts.impression, n) for n in range(len(spans))]
 
 
-def _section(findings: str, impression: str, number: int) -> Section:
+def _section(findings: str, impression: str, number: int) -> TextSection:
     marker = chr(_MARKER + number)
     if marker in impression:
-        return Section.IMPRESSION
-    return Section.FINDINGS if marker in findings else Section.OTHER
+        return TextSection.IMPRESSION
+    return TextSection.FINDINGS if marker in findings else TextSection.OTHER
 
 
 def _fold(text: str) -> str:

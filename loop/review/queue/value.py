@@ -33,8 +33,8 @@ from typing import NamedTuple
 
 from loop.core.digests import framed
 from loop.core.records import Value
-from loop.evaluate.failures import Failure, Kind
-from loop.evaluate.pairs import Pairs
+from loop.evaluate.failures import Failure, FailureKind
+from loop.evaluate.pairs import AlignedPairs
 from loop.evaluate.protocol import Protocol
 from loop.review.queue.nearness import Nearness, measure_nearness
 from loop.review.queue.records import OtherAnswer, QueueItem, Reasons
@@ -43,7 +43,7 @@ from loop.stats.confusion import Confusion, count_confusions
 AUDIT_EVERY = 10
 """Every so many-th place is random."""
 
-_UNANSWERED = frozenset({Kind.UNPARSED, Kind.ENGINE_FAILED})
+_UNANSWERED = frozenset({FailureKind.UNPARSED, FailureKind.ENGINE_FAILED})
 
 
 class LabelWorth(NamedTuple):
@@ -57,7 +57,7 @@ class LabelWorth(NamedTuple):
 class Worth:
     """Values failing pairs of one run."""
 
-    def __init__(self, pairs: Pairs, protocol: Protocol) -> None:
+    def __init__(self, pairs: AlignedPairs, protocol: Protocol) -> None:
         tables = count_confusions(pairs.binary_reference, pairs.binary_predicted)
         self._labels: Mapping[str, LabelWorth] = {
             label: _label_worth(Confusion(*map(int, row)), protocol)
@@ -83,7 +83,7 @@ class Worth:
             words.append(f"{answers.total()} runs of the prompt disagree")
         if by_vote:
             words.append("the readers disagree")
-        unsure = float(failure.kind is Kind.UNCERTAIN)
+        unsure = float(failure.kind is FailureKind.UNCERTAIN)
         if unsure:
             words.append("answered uncertain")
         return Reasons(
@@ -109,7 +109,7 @@ def _label_worth(counts: Confusion, protocol: Protocol) -> LabelWorth:
     return LabelWorth(missing / protocol.min_positives, near, tuple(words))
 
 
-def _silent_worth(pairs: Pairs, protocol: Protocol) -> Reasons:
+def _silent_worth(pairs: AlignedPairs, protocol: Protocol) -> Reasons:
     """Return what a case without an answer is worth: they can block every gate."""
     cases = len(pairs.case_ids)
     answered = int((pairs.predicted >= -1).any(axis=1).sum())

@@ -12,7 +12,7 @@ from loop.run.store import Store
 _CHANGING = ("reference_revised", "holdout_sealed", "holdout_retired")
 
 
-class Basis(NamedTuple):
+class ReadingCacheKey(NamedTuple):
     """As long as this is the same, so is what was worked out."""
 
     cohort: str
@@ -37,7 +37,7 @@ class Basis(NamedTuple):
 
 def read_basis(
     workspace: Workspace, assignment: Assignment, store: Store | None = None
-) -> Basis:
+) -> ReadingCacheKey:
     """Return the basis of votes and disputes; with `store` that of readings as well.
 
     Raises
@@ -54,7 +54,7 @@ def read_basis(
             "(SELECT coalesce(max(number), 0) FROM reading_plans), "
             "(SELECT count(*) FROM verdicts)"
         )
-    return Basis(
+    return ReadingCacheKey(
         cohort=assignment.key,
         taxonomy=assignment.taxonomy.digest,
         recorded=_last_entry(workspace, assignment.cohort.name),

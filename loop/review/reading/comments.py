@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from loop.core.errors import DataError, SealedError
-from loop.labels.cohort import Role
+from loop.labels.cohort import CohortRole
 from loop.review.reading.answers import stamp
 from loop.review.reading.assignment import (
     Assignment,
@@ -120,7 +120,7 @@ def read_comments(
     StoreError
         The store cannot be read, or a comment was changed by something else.
     """
-    if assignment.cohort.role is Role.HOLDOUT:
+    if assignment.cohort.role is CohortRole.HOLDOUT:
         raise SealedError(
             f"cohort {assignment.cohort.name!r} is a holdout: its readers' comments "
             "are sealed, as their answers are. Nobody reads them before it is retired."

@@ -9,7 +9,7 @@ from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark, Value
 from loop.labels.importing.columns import read_mark
 from loop.labels.importing.encodings import find_encoding
-from loop.labels.importing.table import Row, iter_csv, read_header
+from loop.labels.importing.table import CsvRow, iter_csv, read_header
 from loop.review.reading.adjudication import DECIDABLE
 from loop.review.reading.assignment import (
     Assignment,
@@ -107,7 +107,7 @@ def _wrong_value(where: str, known: str) -> DataError:
 
 def _iter_pairs(
     path: Path, assignment: Assignment, *, derived: bool
-) -> Iterator[tuple[str, str, str, Row]]:
+) -> Iterator[tuple[str, str, str, CsvRow]]:
     """Yield place, case id, label id and row of each line, no pair twice."""
     lines: dict[tuple[str, str], int] = {}
     for row in _rows(path):
@@ -133,7 +133,7 @@ def _iter_pairs(
         yield where, case_id, label, row
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[CsvRow]:
     if not path.is_file():
         raise DataError(f"{path} does not exist or is no file. Check the path.")
     encoding = find_encoding(path).name

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loop.core.paths import Workspace
 from loop.labels.ballots import Turnout
 from loop.review.reading.assignment import Assignment
-from loop.review.reading.progress import Progress, complete_cases
+from loop.review.reading.progress import ReadingProgress, complete_cases
 from loop.review.reading.publication import PSEUDONYM, pseudonym_of
 from loop.run.store import Store
 
@@ -54,7 +54,7 @@ def foresee_publication(
     workspace: Workspace,
     store: Store,
     assignment: Assignment,
-    progress: Progress,
+    progress: ReadingProgress,
     turnout: Turnout | None,
 ) -> tuple[Foreseen, ...]:
     """Return what publishing each reader's readings would do, by name.

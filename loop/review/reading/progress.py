@@ -29,7 +29,7 @@ class State(StrEnum):
     NOT_BEGUN = "not_begun"
 
 
-class Place(NamedTuple):
+class CasePosition(NamedTuple):
     """One case in the order of a reader."""
 
     case_id: str
@@ -46,7 +46,7 @@ class _ReadCase(NamedTuple):
     last: str
 
 
-class Way(NamedTuple):
+class ReaderPosition(NamedTuple):
     """Where one reader is among the cases, in the reader's own order."""
 
     here: str | None
@@ -107,7 +107,7 @@ class ReaderProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ReadingProgress:
     """How far the readers of one cohort are."""
 
     cohort: str
@@ -124,7 +124,7 @@ class Progress:
     """Answers to cohorts of the same name with other texts: kept, and not counted."""
 
 
-def measure_progress(store: Store, assignment: Assignment) -> Progress:
+def measure_progress(store: Store, assignment: Assignment) -> ReadingProgress:
     """Return how far every reader of a cohort is.
 
     Raises
@@ -143,7 +143,7 @@ def measure_progress(store: Store, assignment: Assignment) -> Progress:
     for reader, case_id, answers, last in rows:
         by_reader.setdefault(reader, []).append(_ReadCase(case_id, answers, last))
     seen = _first_verdicts(store, assignment)
-    return Progress(
+    return ReadingProgress(
         cohort=assignment.cohort.name,
         of=len(assignment.cohort.cases),
         labels=len(assignment.labels),
@@ -155,7 +155,9 @@ def measure_progress(store: Store, assignment: Assignment) -> Progress:
     )
 
 
-def list_places(store: Store, assignment: Assignment, reader: str) -> tuple[Place, ...]:
+def list_places(
+    store: Store, assignment: Assignment, reader: str
+) -> tuple[CasePosition, ...]:
     """Return the cases to read in the order of `reader`, with how far each is.
 
     Raises
@@ -201,7 +203,7 @@ def next_case(store: Store, assignment: Assignment, reader: str) -> str | None:
 
 def find_way(
     store: Store, assignment: Assignment, reader: str, case_id: str | None = None
-) -> Way:
+) -> ReaderPosition:
     """Return how far `reader` is, and where to go from `case_id`.
 
     Parameters
@@ -220,7 +222,7 @@ def find_way(
     order = [place.case_id for place in places]
     at = order.index(here) if here in order else len(order)
     states = [place.state for place in places]
-    return Way(
+    return ReaderPosition(
         here=here,
         before=next((one.case_id for one in places[:at][::-1] if _is_done(one)), None),
         next=first,
@@ -231,11 +233,11 @@ def find_way(
     )
 
 
-def _is_done(place: Place) -> bool:
+def _is_done(place: CasePosition) -> bool:
     return place.state is State.COMPLETE
 
 
-def _first_open(places: Sequence[Place]) -> str | None:
+def _first_open(places: Sequence[CasePosition]) -> str | None:
     """Return the case that comes next; those put off come last."""
     left = [place for place in places if not _is_done(place)]
     return min(left, key=lambda place: place.deferred).case_id if left else None
@@ -246,10 +248,10 @@ def _asked(assignment: Assignment) -> str:
     return f"label IN ({','.join('?' * len(assignment.labels))})"
 
 
-def _place(case_id: str, answers: int, deferred: int, wanted: int) -> Place:
+def _place(case_id: str, answers: int, deferred: int, wanted: int) -> CasePosition:
     if answers == wanted:
-        return Place(case_id, State.COMPLETE, 0)
-    return Place(case_id, State.BEGUN if answers else State.NOT_BEGUN, deferred)
+        return CasePosition(case_id, State.COMPLETE, 0)
+    return CasePosition(case_id, State.BEGUN if answers else State.NOT_BEGUN, deferred)
 
 
 def _reader_progress(

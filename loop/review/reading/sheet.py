@@ -13,7 +13,7 @@ from loop.core.digests import digest_text
 from loop.core.errors import DataError, SealedError
 from loop.core.paths import Workspace
 from loop.core.records import Value
-from loop.labels.cohort import Cohort, Role, texts_path
+from loop.labels.cohort import Cohort, CohortRole, texts_path
 from loop.labels.kept_votes import read_turnout
 from loop.review.reading.answers import read_answers
 from loop.review.reading.assignment import (
@@ -28,7 +28,7 @@ from loop.run.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class ReadingSheet:
     """What a reader is given of a case. Blinding rests on what is not in it."""
 
     case_id: str
@@ -51,7 +51,7 @@ def open_sheet(
     assignment: Assignment,
     reader: str,
     case_id: str,
-) -> Sheet:
+) -> ReadingSheet:
     """Return a case as `reader` may see it; nothing is kept by looking.
 
     Raises
@@ -67,9 +67,9 @@ def open_sheet(
     text = _read_text(workspace, assignment.cohort, case_id)
     answers = read_answers(store, assignment, reader, case_id).get(case_id, {})
     open_labels = tuple(n for n in assignment.labels if n not in answers)
-    if assignment.cohort.role is Role.HOLDOUT and not open_labels:
+    if assignment.cohort.role is CohortRole.HOLDOUT and not open_labels:
         _refuse_published(workspace, assignment, reader, case_id)
-    return Sheet(
+    return ReadingSheet(
         case_id=case_id,
         text=text,
         answers=answers,

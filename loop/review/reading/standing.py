@@ -12,7 +12,7 @@ from loop.review.reading.assignment import Assignment, check_reader
 from loop.run.store import Store
 
 
-class Standing(NamedTuple):
+class ReadingState(NamedTuple):
     """What the readings in the store say of a reader's cases."""
 
     given: Mapping[str, int]
@@ -22,7 +22,7 @@ class Standing(NamedTuple):
     """Case id to a number that grows with when the case was put off last."""
 
 
-def read_standing(store: Store, assignment: Assignment, reader: str) -> Standing:
+def read_standing(store: Store, assignment: Assignment, reader: str) -> ReadingState:
     """Return how far `reader` is with each case.
 
     Rows of readings are only ever appended, so that after the first call only rows
@@ -40,7 +40,7 @@ def read_standing(store: Store, assignment: Assignment, reader: str) -> Standing
     with tally.lock:
         for row in store.read(tally.query, [key[0], who, tally.number]):
             tally.take(*row)
-        return Standing(
+        return ReadingState(
             {case: given.bit_count() for case, given in tally.given.items()},
             dict(tally.deferred),
         )

@@ -17,9 +17,9 @@ from loop.labels.texts import words
 from loop.score.metric import (
     Direction,
     Metric,
+    MetricInput,
     MetricOptions,
     Scores,
-    Side,
     Unavailable,
 )
 from loop.score.metrics.texts import both_texts, mean_scores, sign
@@ -213,7 +213,7 @@ def _match(reference: _Vectors, candidate: _Vectors) -> tuple[float, ...]:
     return precision, recall, middle, float(reference.full or candidate.full)
 
 
-def _score(side: Side, options: MetricOptions) -> Scores | Unavailable:
+def _score(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
     texts = both_texts(side, "bertscore")
     if isinstance(texts, Unavailable):
         return texts

@@ -9,9 +9,9 @@ from itertools import product
 from loop.score.metric import (
     Direction,
     Metric,
+    MetricInput,
     MetricOptions,
     Scores,
-    Side,
     Unavailable,
 )
 from loop.score.metrics.labels import conventions_of, f1_scores, pick
@@ -34,7 +34,7 @@ _POLICIES = {
 
 
 def _chexpert(
-    side: Side,
+    side: MetricInput,
     options: MetricOptions,
     *,
     name: str,

@@ -16,9 +16,9 @@ from loop.score.counting import apply
 from loop.score.metric import (
     Direction,
     Metric,
+    MetricInput,
     MetricOptions,
     Scores,
-    Side,
     Unavailable,
 )
 from loop.score.metrics.texts import mean_scores
@@ -53,7 +53,7 @@ class Binary(NamedTuple):
         return int(self.decided.any(axis=1).sum())
 
 
-def pick(side: Side, labels: tuple[str, ...], uncertain: Uncertain) -> Binary:
+def pick(side: MetricInput, labels: tuple[str, ...], uncertain: Uncertain) -> Binary:
     """Return the codes of some labels with the policy for uncertain values applied."""
     columns = [side.labels.index(label) for label in labels]
     return Binary(
@@ -63,7 +63,13 @@ def pick(side: Side, labels: tuple[str, ...], uncertain: Uncertain) -> Binary:
 
 
 def sign_labels(
-    side: Side, name: str, conventions: Conventions, *, effective: int, n: int, of: int
+    side: MetricInput,
+    name: str,
+    conventions: Conventions,
+    *,
+    effective: int,
+    n: int,
+    of: int,
 ) -> str:
     """Return the signature of a metric of labels: Ran Score's, under another name."""
     whole = signature.sign(
@@ -73,7 +79,7 @@ def sign_labels(
 
 
 def f1_scores(
-    side: Side, pair: Binary, name: str, conventions: Conventions, *, micro: bool
+    side: MetricInput, pair: Binary, name: str, conventions: Conventions, *, micro: bool
 ) -> Scores:
     """Return macro or micro F1 of the labels, with the F1 over labels of each case."""
     parts = f1_columns(*pair)
@@ -98,7 +104,7 @@ def f1_scores(
     )
 
 
-def conventions_of(side: Side, options: MetricOptions) -> Conventions:
+def conventions_of(side: MetricInput, options: MetricOptions) -> Conventions:
     """Return what is decided about the labels of a side."""
     return Conventions(
         uncertain=options.uncertain,
@@ -108,12 +114,12 @@ def conventions_of(side: Side, options: MetricOptions) -> Conventions:
     )
 
 
-def _ran_score(side: Side, options: MetricOptions) -> Scores | Unavailable:
+def _ran_score(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
     pair = pick(side, side.labels, options.uncertain)
     return f1_scores(side, pair, "ran", conventions_of(side, options), micro=False)
 
 
-def _ran_errors(side: Side, options: MetricOptions) -> Scores | Unavailable:
+def _ran_errors(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
     pair = pick(side, side.labels, options.uncertain)
     signed = sign_labels(
         side,
@@ -127,7 +133,12 @@ def _ran_errors(side: Side, options: MetricOptions) -> Scores | Unavailable:
 
 
 def _rate(
-    side: Side, options: MetricOptions, *, name: str, counted: Counted, micro: bool
+    side: MetricInput,
+    options: MetricOptions,
+    *,
+    name: str,
+    counted: Counted,
+    micro: bool,
 ) -> Scores | Unavailable:
     findings = tuple(label for label in side.labels if label != NO_FINDING)
     pair = pick(side, findings, options.uncertain)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from loop.score.metric import (
     Direction,
     Metric,
+    MetricInput,
     MetricOptions,
     Scores,
-    Side,
     Unavailable,
 )
 from loop.score.metrics import meteor, rouge
@@ -24,13 +24,13 @@ from loop.score.metrics.lexical import measure
 from loop.score.metrics.texts import both_texts, count_defined, mean_scores, sign
 
 Combine = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-Score = Callable[[Side, MetricOptions], Scores | Unavailable]
+Score = Callable[[MetricInput, MetricOptions], Scores | Unavailable]
 
 _BLIND = "It sees neither negation nor which words matter."
 
 
 def _counts(
-    side: Side, options: MetricOptions, kind: str, metric: str
+    side: MetricInput, options: MetricOptions, kind: str, metric: str
 ) -> NDArray[np.float64] | Unavailable:
     if kind in side.measured:
         return side.measured[kind]
@@ -41,7 +41,7 @@ def _counts(
 
 
 def _bleu(
-    side: Side, options: MetricOptions, *, name: str, order: int
+    side: MetricInput, options: MetricOptions, *, name: str, order: int
 ) -> Scores | Unavailable:
     counts = _counts(side, options, "bleu", name)
     if isinstance(counts, Unavailable):
@@ -57,7 +57,7 @@ def _bleu(
     )
 
 
-def _chrf(side: Side, options: MetricOptions) -> Scores | Unavailable:
+def _chrf(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
     counts = _counts(side, options, "chrf", "chrf")
     if isinstance(counts, Unavailable):
         return counts
@@ -71,7 +71,9 @@ def _chrf(side: Side, options: MetricOptions) -> Scores | Unavailable:
     )
 
 
-def _rouge(side: Side, options: MetricOptions, *, name: str) -> Scores | Unavailable:
+def _rouge(
+    side: MetricInput, options: MetricOptions, *, name: str
+) -> Scores | Unavailable:
     counts = _counts(side, options, "rouge", name)
     if isinstance(counts, Unavailable):
         return counts
@@ -82,7 +84,7 @@ def _rouge(side: Side, options: MetricOptions, *, name: str) -> Scores | Unavail
     return mean_scores(per_case, signature, _beyond(per_case, rouge.LARGEST))
 
 
-def _meteor(side: Side, options: MetricOptions) -> Scores | Unavailable:
+def _meteor(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
     counts = _counts(side, options, "meteor", "meteor")
     if isinstance(counts, Unavailable):
         return counts

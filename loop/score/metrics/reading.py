@@ -12,9 +12,9 @@ from loop.labels.texts import words
 from loop.score.metric import (
     Direction,
     Metric,
+    MetricInput,
     MetricOptions,
     Scores,
-    Side,
     Unavailable,
 )
 from loop.score.metrics.readability import count_text, reading_ease
@@ -24,7 +24,7 @@ from loop.stats.confusion import divide
 Compare = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
-def _flesch(side: Side, options: MetricOptions) -> Scores | Unavailable:
+def _flesch(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
     texts = both_texts(side, "flesch")
     if isinstance(texts, Unavailable):
         return texts
@@ -53,7 +53,7 @@ def _why_undefined(values: NDArray[np.float64], foreign: int) -> tuple[str, ...]
 
 
 def _length(
-    side: Side, options: MetricOptions, *, name: str, compare: Compare
+    side: MetricInput, options: MetricOptions, *, name: str, compare: Compare
 ) -> Scores | Unavailable:
     """Return what `compare` makes of the words of both sides."""
     texts = both_texts(side, name)

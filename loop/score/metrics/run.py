@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from loop.labels.taxonomy import Taxonomy
 from loop.score.counting import paired_rows
-from loop.score.metric import Metric, MetricOptions, Scores, Side, Unavailable
+from loop.score.metric import Metric, MetricInput, MetricOptions, Scores, Unavailable
 from loop.score.metrics.lexical import measure
 from loop.score.metrics.overlap import KIND_OF
 from loop.score.metrics.registry import ALL, find
 from loop.score.metrics.sheet import MetricResult, ScoreSheet
-from loop.score.records import Column, Graded, Joined
+from loop.score.records import Graded, Joined, PairSide
 from loop.stats.confusion import divide
 from loop.stats.resampling import Bootstrap, Resampling, bootstrap, to_estimate
 
@@ -26,7 +26,7 @@ Combine = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class _Paired(NamedTuple):
     """A side, and which of all cases it is of."""
 
-    side: Side
+    side: MetricInput
     rows: NDArray[np.intp]
 
 
@@ -106,9 +106,9 @@ def _side(
     taxonomy: Taxonomy,
     number: int,
     rows: NDArray[np.intp],
-) -> Side:
+) -> MetricInput:
     column = joined.systems[number]
-    return Side(
+    return MetricInput(
         system=column.name,
         case_ids=tuple(joined.case_ids[row] for row in rows),
         references=_texts(joined.reference, rows),
@@ -123,7 +123,7 @@ def _side(
     )
 
 
-def _texts(column: Column, rows: NDArray[np.intp]) -> tuple[str, ...] | None:
+def _texts(column: PairSide, rows: NDArray[np.intp]) -> tuple[str, ...] | None:
     if column.texts is None:
         return None
     return tuple(column.texts[row] or "" for row in rows)
@@ -167,7 +167,7 @@ def _refusals(told: dict[Metric, Scores | Unavailable]) -> list[Unavailable]:
 
 
 def _resample(
-    side: Side, scores: dict[Metric, Scores], resampling: Resampling
+    side: MetricInput, scores: dict[Metric, Scores], resampling: Resampling
 ) -> list[MetricResult]:
     """Return results with intervals: all metrics of a system on the same resamples."""
     if not scores:
@@ -201,7 +201,7 @@ def _mean(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _result(
-    metric: Metric, side: Side, scores: Scores, interval: Bootstrap
+    metric: Metric, side: MetricInput, scores: Scores, interval: Bootstrap
 ) -> MetricResult:
     undefined = int(np.isnan(scores.per_case).sum())
     return MetricResult(

@@ -76,7 +76,7 @@ class ScoreSheet:
         )
 
 
-class Correlations(NamedTuple):
+class MetricCorrelations(NamedTuple):
     """How alike metrics order the candidates."""
 
     metrics: tuple[str, ...]
@@ -117,7 +117,7 @@ def write_per_case(sheet: ScoreSheet, path: Path) -> None:
     write_atomic(path, format_per_case(sheet))
 
 
-def correlation_matrix(sheet: ScoreSheet) -> Correlations:
+def correlation_matrix(sheet: ScoreSheet) -> MetricCorrelations:
     """Return Kendall's tau-b between the metrics, over all candidates.
 
     Candidates of one case are not independent, so this describes and tests nothing.
@@ -136,7 +136,7 @@ def correlation_matrix(sheet: ScoreSheet) -> Correlations:
         first, second = columns[one][both], columns[other][both]
         n[one, other] = n[other, one] = both.sum()
         tau[one, other] = tau[other, one] = _tau_b(first, second)
-    return Correlations(names, tau, n)
+    return MetricCorrelations(names, tau, n)
 
 
 def _tau_b(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:

@@ -8,23 +8,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.score.metric import Scores, Side, Unavailable
+from loop.score.metric import MetricInput, Scores, Unavailable
 
 
-class Texts(NamedTuple):
+class PairTexts(NamedTuple):
     """Both sides of every pair."""
 
     references: tuple[str, ...]
     candidates: tuple[str, ...]
 
 
-def both_texts(side: Side, metric: str) -> Texts | Unavailable:
+def both_texts(side: MetricInput, metric: str) -> PairTexts | Unavailable:
     """Return the texts of a side, or that labels were given instead."""
     if side.references is None:
         return Unavailable(metric, _lacking("references"))
     if side.candidates is None:
         return Unavailable(metric, _lacking("candidates"))
-    return Texts(side.references, side.candidates)
+    return PairTexts(side.references, side.candidates)
 
 
 def sign(metric: str, *fields: str, library: str = "", n: int) -> str:

@@ -12,8 +12,8 @@ import numpy as np
 from loop.core.errors import DataError
 from loop.labels.language import UNKNOWN, guess_language
 from loop.labels.texts import has_words
-from loop.score.reading.entries import Entries, Entry
-from loop.score.records import MISSING, Codes, Column, Coverage, Joined
+from loop.score.reading.entries import Entries, SideRow
+from loop.score.records import MISSING, Codes, Coverage, Joined, PairSide
 
 REFERENCE: Final = "reference"
 _SHOWN: Final = 3
@@ -96,23 +96,23 @@ def quote_ids(ids: Sequence[str]) -> str:
     return f"{shown} and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else shown
 
 
-def _is_silent(entry: Entry) -> bool:
+def _is_silent(entry: SideRow) -> bool:
     return entry.content.text is not None and not has_words(entry.content.text)
 
 
 def _column(
     name: str, case_ids: Sequence[str], entries: Entries, n_labels: int
-) -> Column:
+) -> PairSide:
     """Return one side in the order of `case_ids`."""
     _require_one_kind(name, entries)
     found = [entries.by_id.get(case_id) for case_id in case_ids]
     if next(iter(entries.by_id.values())).content.codes is None:
         texts = tuple(None if entry is None else entry.content.text for entry in found)
-        return Column(name=name, texts=texts)
-    return Column(name=name, texts=None, codes=_codes(found, n_labels))
+        return PairSide(name=name, texts=texts)
+    return PairSide(name=name, texts=None, codes=_codes(found, n_labels))
 
 
-def _codes(found: Sequence[Entry | None], n_labels: int) -> Codes:
+def _codes(found: Sequence[SideRow | None], n_labels: int) -> Codes:
     codes = np.full((len(found), n_labels), MISSING, dtype=np.int8)
     for row, entry in enumerate(found):
         if entry is not None and entry.content.codes is not None:
@@ -153,7 +153,7 @@ def _coverage(
     system: str,
     case_ids: Sequence[str],
     entries: Entries,
-    references: Mapping[str, Entry],
+    references: Mapping[str, SideRow],
 ) -> Coverage:
     paired = [case_id for case_id in case_ids if case_id in entries.by_id]
     return Coverage(
@@ -168,7 +168,7 @@ def _coverage(
 
 
 def _patients(
-    case_ids: Sequence[str], references: Mapping[str, Entry]
+    case_ids: Sequence[str], references: Mapping[str, SideRow]
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Return the patient of each case if all are known; else None, and a note."""
     found = tuple(references[case_id].content.patient for case_id in case_ids)

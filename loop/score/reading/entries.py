@@ -13,7 +13,7 @@ from loop.labels.taxonomy import Taxonomy
 from loop.score.given import LabelCells
 from loop.score.reading.options import ReadingOptions, read_language
 from loop.score.reading.roles import SideColumns
-from loop.score.reading.tables import Row, Table
+from loop.score.reading.tables import SourceRow, SourceTable
 from loop.score.records import MISSING
 
 MAX_ID: Final = 200
@@ -34,7 +34,7 @@ class Content(NamedTuple):
     language: str
 
 
-class Entry(NamedTuple):
+class SideRow(NamedTuple):
     """One row of one side."""
 
     where: str
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
     case_id: str
     content: Content
 
-    def with_patient(self, patient: str) -> Entry:
+    def with_patient(self, patient: str) -> SideRow:
         """Return the same row of another patient."""
         return self._replace(content=self.content._replace(patient=patient))
 
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 class Entries:
     """All rows of one side, one per case."""
 
-    by_id: Mapping[str, Entry]
+    by_id: Mapping[str, SideRow]
     rows: int
     repeated: tuple[str, ...]
     """Sorted ids that stood more than once, with the same content."""
@@ -63,8 +63,11 @@ class Entries:
 
 
 def read_entries(
-    table: Table, columns: SideColumns, taxonomy: Taxonomy, options: ReadingOptions
-) -> list[Entry]:
+    table: SourceTable,
+    columns: SideColumns,
+    taxonomy: Taxonomy,
+    options: ReadingOptions,
+) -> list[SideRow]:
     """Return the rows of `table` for one side.
 
     Raises
@@ -85,8 +88,8 @@ def read_entries(
 
 
 def read_entry(
-    row: Row, columns: SideColumns, taxonomy: Taxonomy, cells: LabelCells
-) -> Entry:
+    row: SourceRow, columns: SideColumns, taxonomy: Taxonomy, cells: LabelCells
+) -> SideRow:
     """Return one row of one side; raises as `read_entries`."""
 
     def words(column: str) -> str:
@@ -100,12 +103,12 @@ def read_entry(
         language=read_language(words(columns.language), row.where),
     )
     system = check_name(words(columns.system), "system", row) if columns.system else ""
-    return Entry(
+    return SideRow(
         row.where, system, check_name(words(columns.case_id), "id", row), content
     )
 
 
-def check_name(name: str, kind: str, row: Row) -> str:
+def check_name(name: str, kind: str, row: SourceRow) -> str:
     """Return an id or the name of a system without spaces around it.
 
     Raises
@@ -124,7 +127,7 @@ def check_name(name: str, kind: str, row: Row) -> str:
     return short
 
 
-def unite(entries: Iterable[Entry], duplicates: str) -> Entries:
+def unite(entries: Iterable[SideRow], duplicates: str) -> Entries:
     """Return one entry per case.
 
     Rows with the same content count once. Of rows with different content the first or
@@ -135,7 +138,7 @@ def unite(entries: Iterable[Entry], duplicates: str) -> Entries:
     DataError
         Contents of one case differ and `duplicates` is ``"refuse"``; names both rows.
     """
-    grouped: dict[str, list[Entry]] = defaultdict(list)
+    grouped: dict[str, list[SideRow]] = defaultdict(list)
     for entry in entries:
         grouped[entry.case_id].append(entry)
     conflicting = dict(_conflicts(grouped))
@@ -158,8 +161,8 @@ def unite(entries: Iterable[Entry], duplicates: str) -> Entries:
 
 
 def _conflicts(
-    grouped: Mapping[str, list[Entry]],
-) -> Iterator[tuple[str, tuple[Entry, Entry]]]:
+    grouped: Mapping[str, list[SideRow]],
+) -> Iterator[tuple[str, tuple[SideRow, SideRow]]]:
     """Yield each case with different contents, and two rows that differ."""
     for case_id, rows in grouped.items():
         other = next((row for row in rows if row.content != rows[0].content), None)
@@ -171,7 +174,7 @@ def _and_more(number: int) -> str:
     return f" (and so do {number:,} more ids)" if number else ""
 
 
-def _require_keys(row: Row, columns: SideColumns) -> None:
+def _require_keys(row: SourceRow, columns: SideColumns) -> None:
     """Refuse a JSON line without the key of its text: it was not said to be empty."""
     for column in columns.texts:
         if column not in row.cells:
@@ -181,7 +184,7 @@ def _require_keys(row: Row, columns: SideColumns) -> None:
             )
 
 
-def _read_text(row: Row, columns: Sequence[str]) -> str:
+def _read_text(row: SourceRow, columns: Sequence[str]) -> str:
     for column in columns:
         cell = row.cells.get(column)
         # Not NaN, which is how pandas writes a blank cell.
@@ -215,7 +218,7 @@ def _is_broken(text: str) -> bool:
 
 
 def _read_codes(
-    row: Row, columns: SideColumns, taxonomy: Taxonomy, cells: LabelCells
+    row: SourceRow, columns: SideColumns, taxonomy: Taxonomy, cells: LabelCells
 ) -> tuple[int, ...]:
     codes = [MISSING] * len(taxonomy.ids)
     for place, label in enumerate(taxonomy.ids):

@@ -11,8 +11,8 @@ import pandas as pd
 from loop.labels.importing.columns import cell_text, refuse_repeats
 from loop.score.reading.options import ReadingOptions
 from loop.score.reading.roles import find_ids
-from loop.score.reading.systems import Part
-from loop.score.reading.tables import Row, Table
+from loop.score.reading.systems import CandidateTable
+from loop.score.reading.tables import SourceRow, SourceTable
 
 Texts: TypeAlias = (
     "Mapping[str, str | None] | Sequence[str | None] | pd.Series[Any] | pd.DataFrame"
@@ -31,11 +31,11 @@ CANDIDATE: Final = "candidate"
 _ID, _TEXT = "case_id", "text"
 
 
-class Taken(NamedTuple):
+class TablesInMemory(NamedTuple):
     """What was given in memory, as tables."""
 
-    reference: Table
-    parts: tuple[Part, ...]
+    reference: SourceTable
+    parts: tuple[CandidateTable, ...]
     patients: Mapping[str, str] | None
     notes: tuple[str, ...]
 
@@ -44,7 +44,7 @@ class _Given(NamedTuple):
     """One thing that was given, as a table with a column of ids."""
 
     name: str
-    table: Table
+    table: SourceTable
     numbered: bool
     """Whether it came without ids, so that they are its places."""
 
@@ -56,7 +56,7 @@ def take_tables(
     candidates: Candidates,
     patients: Patients | None,
     options: ReadingOptions,
-) -> Taken:
+) -> TablesInMemory:
     """Return what `loop.score.joining.join_texts` is given as tables.
 
     Raises
@@ -75,10 +75,10 @@ def take_tables(
     owners = None if patients is None else _take(patients, "patients", options)
     every = [*given, owners] if owners is not None else given
     numbered = _are_numbered(every)
-    return Taken(
+    return TablesInMemory(
         reference=given[0].table,
         parts=tuple(
-            Part(each.table, name, CANDIDATE)
+            CandidateTable(each.table, name, CANDIDATE)
             for each, name in zip(given[1:], named, strict=True)
         ),
         patients=None if owners is None else _by_id(owners),
@@ -156,11 +156,11 @@ def _as_given(
     *,
     numbered: bool,
 ) -> _Given:
-    def read(columns: Collection[str]) -> Iterator[Row]:
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
         for place, cells in enumerate(rows):
-            yield Row(f"{name}, item {place}", cells)
+            yield SourceRow(f"{name}, item {place}", cells)
 
-    table = Table(name=name, header=header, read=read)
+    table = SourceTable(name=name, header=header, read=read)
     return _Given(name, table, numbered, len(rows))
 
 

@@ -10,7 +10,7 @@ from loop.core.errors import DataError
 from loop.labels.importing.columns import ROLES, label_columns, name_columns
 from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.score.reading.options import ReadingOptions
-from loop.score.reading.tables import Table
+from loop.score.reading.tables import SourceTable
 
 
 class SideKind(StrEnum):
@@ -69,7 +69,7 @@ class SideColumns:
 
 
 def find_side(
-    table: Table, kind: SideKind, taxonomy: Taxonomy, options: ReadingOptions
+    table: SourceTable, kind: SideKind, taxonomy: Taxonomy, options: ReadingOptions
 ) -> SideColumns:
     """Return the columns of one side of `table`.
 
@@ -114,7 +114,9 @@ def find_ids(header: Sequence[str], options: ReadingOptions) -> str:
     return next(filter(None, (_match(header, name) for name in wanted)), "")
 
 
-def agree_on_ids(tables: Sequence[Table], options: ReadingOptions) -> ReadingOptions:
+def agree_on_ids(
+    tables: Sequence[SourceTable], options: ReadingOptions
+) -> ReadingOptions:
     """Return `options` with the id column that all tables have, if one was not named.
 
     Tables may have several kinds of ids, and only one kind in common.
@@ -128,7 +130,7 @@ def agree_on_ids(tables: Sequence[Table], options: ReadingOptions) -> ReadingOpt
 
 
 def require_named(
-    reference: Table, candidates: Sequence[Table], options: ReadingOptions
+    reference: SourceTable, candidates: Sequence[SourceTable], options: ReadingOptions
 ) -> None:
     """Refuse a named column that no table has which it is for.
 
@@ -156,7 +158,7 @@ def require_named(
 class _Finder:
     """Finds columns of one table by their names."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SourceTable) -> None:
         self.table = table
         self.taken: set[str] = set()
         self.notes: list[str] = []
@@ -247,5 +249,5 @@ def _match(header: Sequence[str], wanted: str) -> str:
     return wanted if wanted in header else folded.get(fold_name(wanted), "")
 
 
-def _names(tables: Sequence[Table]) -> str:
+def _names(tables: Sequence[SourceTable]) -> str:
     return ", ".join(dict.fromkeys(each.name for each in tables))

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.score.reading.entries import MAX_ID, Entry
-from loop.score.reading.tables import Table
+from loop.score.reading.entries import MAX_ID, SideRow
+from loop.score.reading.tables import SourceTable
 
 
-class Part(NamedTuple):
+class CandidateTable(NamedTuple):
     """A table of candidates, and whose it is."""
 
-    table: Table
+    table: SourceTable
     system: str
     """Name that was given; empty: that of its system column, else `fallback`."""
 
@@ -21,8 +21,8 @@ class Part(NamedTuple):
 
 
 def group_systems(
-    read: Iterable[tuple[Part, Sequence[Entry]]],
-) -> dict[str, list[Entry]]:
+    read: Iterable[tuple[CandidateTable, Sequence[SideRow]]],
+) -> dict[str, list[SideRow]]:
     """Return the rows of each system, systems in the order of their tables.
 
     Those of one table are sorted by name, so that the order of rows changes nothing.
@@ -34,8 +34,8 @@ def group_systems(
         is called like another system, one names in its column what another was named,
         or a name is too long or not printable.
     """
-    groups: dict[str, list[Entry]] = {}
-    owners: dict[str, Part] = {}
+    groups: dict[str, list[SideRow]] = {}
+    owners: dict[str, CandidateTable] = {}
     for part, entries in read:
         names = sorted({entry.system for entry in entries})
         _require_single(part, names)
@@ -59,7 +59,7 @@ def group_systems(
     return groups
 
 
-def _require_readable(system: str, part: Part) -> None:
+def _require_readable(system: str, part: CandidateTable) -> None:
     """Refuse a name that would spoil a line of a terminal or a document."""
     if len(system) > MAX_ID or not system.isprintable():
         raise DataError(
@@ -68,12 +68,12 @@ def _require_readable(system: str, part: Part) -> None:
         )
 
 
-def _is_unnamed(part: Part, entries: Sequence[Entry]) -> bool:
+def _is_unnamed(part: CandidateTable, entries: Sequence[SideRow]) -> bool:
     """Whether a system is called after its file only."""
     return not part.system and not entries[0].system
 
 
-def _require_single(part: Part, names: Sequence[str]) -> None:
+def _require_single(part: CandidateTable, names: Sequence[str]) -> None:
     if part.system and len(names) > 1:
         raise DataError(
             f"{part.table.name} was named {part.system[:60]!r} and holds {len(names)} "

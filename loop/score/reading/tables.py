@@ -23,7 +23,7 @@ _NESTED = "labels"
 """Key of a JSON object whose value may be an object of labels."""
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """One row of a table."""
 
     where: str
@@ -33,14 +33,14 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class SourceTable:
     """A table that was opened: its header is known, its rows are read on demand."""
 
     name: str
     """For messages, for example ``"model_a.csv"``."""
 
     header: tuple[str, ...]
-    read: Callable[[Collection[str]], Iterator[Row]]
+    read: Callable[[Collection[str]], Iterator[SourceRow]]
     """Yields every row with at least these columns; raises `DataError` where the file
     is wrong."""
 
@@ -48,7 +48,7 @@ class Table:
     """Digest of the file; empty for a table in memory."""
 
 
-def open_table(path: Path, encoding: str = "auto", name: str = "") -> Table:
+def open_table(path: Path, encoding: str = "auto", name: str = "") -> SourceTable:
     """Return a CSV, TSV, JSON Lines or Parquet file as a table, by its suffix.
 
     In messages it is called `name`, else by the name of the file.
@@ -73,30 +73,30 @@ def open_table(path: Path, encoding: str = "auto", name: str = "") -> Table:
     return table
 
 
-def _open_csv(path: Path, encoding: str, name: str) -> Table:
+def _open_csv(path: Path, encoding: str, name: str) -> SourceTable:
     found = find_encoding(path, encoding)
 
-    def read(columns: Collection[str]) -> Iterator[Row]:
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
         for row in iter_csv(path, found.name):
-            yield Row(f"{name}, line {row.line}", row.cells)
+            yield SourceRow(f"{name}, line {row.line}", row.cells)
 
     header = tuple(read_header(path, found.name))
-    return Table(name=name, header=header, read=read, sha256=found.sha256)
+    return SourceTable(name=name, header=header, read=read, sha256=found.sha256)
 
 
-def _open_jsonl(path: Path, encoding: str, name: str) -> Table:
+def _open_jsonl(path: Path, encoding: str, name: str) -> SourceTable:
     """Open JSON Lines; a key of any line is a column, and so is a nested label."""
     found = find_encoding(path, encoding)
 
-    def read(columns: Collection[str]) -> Iterator[Row]:
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
         for number, line in iter_jsonl(path, found):
             where = f"{name}, line {number}"
-            yield Row(where, _flat(line, where))
+            yield SourceRow(where, _flat(line, where))
 
     header = tuple(dict.fromkeys(key for row in read(()) for key in row.cells))
     if not header:
         raise DataError(f"{name} is empty. Give one JSON object a line.")
-    return Table(name=name, header=header, read=read, sha256=found.sha256)
+    return SourceTable(name=name, header=header, read=read, sha256=found.sha256)
 
 
 def _flat(line: Mapping[str, object], where: str) -> Mapping[str, object]:
@@ -113,17 +113,17 @@ def _flat(line: Mapping[str, object], where: str) -> Mapping[str, object]:
     return {**{key: line[key] for key in line if key != _NESTED}, **nested}
 
 
-def _open_parquet(path: Path, encoding: str, name: str) -> Table:
+def _open_parquet(path: Path, encoding: str, name: str) -> SourceTable:
     header, sha256 = read_parquet_header(path)
 
-    def read(columns: Collection[str]) -> Iterator[Row]:
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
         for number, cells in iter_parquet(path, columns):
-            yield Row(f"{name}, row {number}", cells)
+            yield SourceRow(f"{name}, row {number}", cells)
 
-    return Table(name=name, header=tuple(header), read=read, sha256=sha256)
+    return SourceTable(name=name, header=tuple(header), read=read, sha256=sha256)
 
 
-_BY_SUFFIX: Mapping[str, Callable[[Path, str, str], Table]] = {
+_BY_SUFFIX: Mapping[str, Callable[[Path, str, str], SourceTable]] = {
     ".csv": _open_csv,
     ".tsv": _open_csv,
     ".jsonl": _open_jsonl,

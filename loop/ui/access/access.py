@@ -15,7 +15,7 @@ from loop.core.paths import Workspace
 from loop.people.attempts import Attempts
 from loop.people.passwords import fits, fits_nobody
 from loop.people.roster import Roster, read_users, renew_hash
-from loop.people.sign_ins import Result, SignIn, record_sign_in
+from loop.people.sign_ins import SignIn, SignInResult, record_sign_in
 from loop.people.users import Right, SignInRequired, User
 from loop.ui.access.alone import find_alone
 from loop.ui.access.cookies import token_of
@@ -242,14 +242,14 @@ class Access:
         known = user.name if user else ""
         wait = self._attempts.begin(name, address)
         if wait:
-            self._note(known, address, Result.LOCKED)
+            self._note(known, address, SignInResult.LOCKED)
             return Entrance("", wait)
         fitting = fits(password, user.password_hash) if user else fits_nobody()
         if user is None or user.disabled or not fitting:
-            self._note(known, address, Result.WRONG)
+            self._note(known, address, SignInResult.WRONG)
             return Entrance("", self._attempts.wait_s(name, address))
         self._attempts.succeed(name, address)
-        self._note(known, address, Result.SIGNED_IN)
+        self._note(known, address, SignInResult.SIGNED_IN)
         return Entrance(
             self._sessions.open(user.name, _proof(self._renew(user, password)))
         )
@@ -259,7 +259,7 @@ class Access:
         session = self._sessions.find(token)
         self._sessions.close(token)
         if session is not None:
-            self._note(session.name, address, Result.SIGNED_OUT)
+            self._note(session.name, address, SignInResult.SIGNED_OUT)
 
     def _still_alone(self) -> User | None:
         """Return who works here alone, as the file has them now; None once and for all.
@@ -290,7 +290,7 @@ class Access:
             # The old hash is as good as it was; a full disk must not shut people out.
             return user
 
-    def _note(self, name: str, address: str, result: Result) -> None:
+    def _note(self, name: str, address: str, result: SignInResult) -> None:
         entry = SignIn(name=name, address=address, result=result)
         try:
             record_sign_in(self.workspace, entry, now=self._now)

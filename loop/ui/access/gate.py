@@ -27,8 +27,8 @@ from loop.ui.access.rules import (
     SIGN_IN,
     SIGN_OUT,
     UPLOAD,
+    AccessRule,
     Need,
-    Rule,
     find_rule,
 )
 from loop.ui.access.sign_in import UNREADABLE, Door, Notice, to_sign_in
@@ -67,7 +67,7 @@ class Sizes(NamedTuple):
 SIZES = Sizes()
 
 
-class Gate:
+class AccessGate:
     """An ASGI application before another one: nothing passes that is not allowed."""
 
     def __init__(
@@ -159,7 +159,7 @@ class Gate:
         if body.arrival is Arrival.LATE and not begun:
             await _late()(request.scope, request.receive, send)
 
-    def _rule(self, request: Request) -> Rule | Response:
+    def _rule(self, request: Request) -> AccessRule | Response:
         """Return the rule for a well-formed request of our own, or the refusal."""
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or not self._access.hosts.knows(hosts[0]):
@@ -181,7 +181,7 @@ class Gate:
         hint = "; name a proxy that stands before it with ranloop review --proxy"
         return hint if forwarded and not self._access.hosts.proxies else ""
 
-    def _oversized(self, request: Request, rule: Rule) -> Response | None:
+    def _oversized(self, request: Request, rule: AccessRule) -> Response | None:
         """Return the refusal of a body that is too long, or does not say how long."""
         if request.method in _SAFE:
             return None
@@ -195,7 +195,7 @@ class Gate:
             return _refusal(413, f"longer than {most} bytes")
         return None
 
-    def _user(self, request: Request, rule: Rule) -> User:
+    def _user(self, request: Request, rule: AccessRule) -> User:
         if rule.right is None:
             return self._access.user_of(request)
         return self._access.require(request, rule.right)
@@ -291,7 +291,7 @@ def build_gate(
     limits: BodyLimits = BODY_LIMITS,
 ) -> ASGIApp:
     """Return `app` behind the gate: deny by default, sign-in, same origin, headers."""
-    return Gate(app, access, sizes, limits)
+    return AccessGate(app, access, sizes, limits)
 
 
 def _connection(scope: Scope) -> tuple[str, str]:

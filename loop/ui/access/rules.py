@@ -29,7 +29,7 @@ class Need(Enum):
     """The pages of the gate itself."""
 
 
-class Rule(NamedTuple):
+class AccessRule(NamedTuple):
     """Which requests are let through, and to whom."""
 
     methods: frozenset[str]
@@ -58,8 +58,8 @@ UPLOAD = "/upload"
 DOWNLOAD = "/download/"
 
 
-def _rule(methods: frozenset[str], path: str, need: Need = Need.SESSION) -> Rule:
-    return Rule(methods, re.compile(path, re.ASCII), need)
+def _rule(methods: frozenset[str], path: str, need: Need = Need.SESSION) -> AccessRule:
+    return AccessRule(methods, re.compile(path, re.ASCII), need)
 
 
 RULES = (
@@ -81,7 +81,9 @@ _UNASKED = frozenset({"deep_link", "page"})
 """Parameters of the page with which Gradio would open what others have saved."""
 
 
-def find_rule(method: str, path: str, parameters: Iterable[str] = ()) -> Rule | None:
+def find_rule(
+    method: str, path: str, parameters: Iterable[str] = ()
+) -> AccessRule | None:
     """Return the rule for a request; None when nothing of the kind is served.
 
     `path` is decoded once, as the application behind will take it; `parameters` are

@@ -123,14 +123,6 @@ class Sessions:
                 if not self._over(one, now)
             )
 
-    def close_all(self, name: str) -> int:
-        """End all sessions of a user and return how many there were."""
-        with self._lock:
-            keys = self._of(name)
-            for key in keys:
-                del self._sessions[key]
-            return len(keys)
-
     def _make_room(self, name: str, now: datetime) -> None:
         """Drop what has ended, then what is too much by one: unused for longest."""
         ended = [k for k, one in self._sessions.items() if self._over(one, now)]

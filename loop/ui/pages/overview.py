@@ -9,12 +9,18 @@ import gradio as gr
 from loop.core.records import Status
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.compare import compare_runs
-from loop.evaluate.gates import Gate, Verdict
+from loop.evaluate.gates import Gate, GateVerdict
 from loop.evaluate.parent import find_parent_run
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.people.users import Right
 from loop.report.evaluation_selection import selection_note, selection_remarks
-from loop.report.forest import Axis, Mark, accuracy_axis, accuracy_mark, tick_labels
+from loop.report.forest import (
+    Axis,
+    ForestMark,
+    accuracy_axis,
+    accuracy_mark,
+    tick_labels,
+)
 from loop.run.store import RunRecord
 from loop.ui.chrome import Chrome
 from loop.ui.desk import Desk
@@ -24,16 +30,16 @@ from loop.ui.show import notice, show
 from loop.ui.wiring import Visit, Wire
 
 
-class Row(NamedTuple):
+class GateRow(NamedTuple):
     """One label in the gate table."""
 
     result: LabelResult
-    mark: Mark
+    mark: ForestMark
     change: LabelChange | None
     why: str
 
 
-class Plot(NamedTuple):
+class ForestAxis(NamedTuple):
     """The axis of the forest plot, positions in percent."""
 
     ticks: tuple[tuple[float, str], ...]
@@ -78,7 +84,7 @@ def render(desk: Desk, run: RunRecord) -> str:
         comparison=comparison,
         rows=_rows(evaluation, comparison, axis),
         plot=_plot(axis, evaluation.protocol.accuracy),
-        verdicts=list(Verdict),
+        verdicts=list(GateVerdict),
         unparsed=evaluation.statuses[Status.UNPARSED],
         failed=evaluation.statuses[Status.ENGINE_FAILED],
         selection=selection,
@@ -97,11 +103,11 @@ def compare_with_parent(desk: Desk, run: RunRecord) -> Comparison | None:
 
 def _rows(
     evaluation: Evaluation, comparison: Comparison | None, axis: Axis
-) -> list[Row]:
+) -> list[GateRow]:
     changes = {one.label: one for one in comparison.labels} if comparison else {}
     confidence = evaluation.protocol.confidence
     return [
-        Row(
+        GateRow(
             result,
             accuracy_mark(result, axis, confidence),
             changes.get(result.label),
@@ -116,7 +122,7 @@ def _why(gate: Gate) -> str:
     return "; ".join(part for part in (*gate.reasons, gate.needs) if part)
 
 
-def _plot(axis: Axis, threshold: float) -> Plot:
+def _plot(axis: Axis, threshold: float) -> ForestAxis:
     texts = tick_labels(axis.ticks)
     ticks = tuple((axis.x(t), text) for t, text in zip(axis.ticks, texts, strict=True))
-    return Plot(ticks, axis.x(threshold))
+    return ForestAxis(ticks, axis.x(threshold))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import classification_report
 
 from loop.evaluate.published.audit import audit_tables
-from loop.evaluate.published.finding import Standing
+from loop.evaluate.published.finding import Consistency
 from loop.evaluate.published.limits import METHODS
-from loop.evaluate.published.reading import Grid
+from loop.evaluate.published.reading import TextTable
 from loop.evaluate.published.table import make_table
 from tests.evaluate.published.honest import (
     Manner,
@@ -34,13 +34,13 @@ SEEDS = st.integers(0, 2**32 - 1)
 def audited(rows, caption="", n=None):
     """Return the audit of rows of text."""
     header, *body = (tuple(row) for row in rows)
-    grid = Grid("T", caption, header, tuple(body), 0)
+    grid = TextTable("T", caption, header, tuple(body), 0)
     return audit_tables([make_table(grid, n=n)])
 
 
 def alarms(audit):
     """Return what does not hold."""
-    return [one for one in audit.findings if one.standing is Standing.FAILS]
+    return [one for one in audit.findings if one.standing is Consistency.FAILS]
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_a_table_of_intervals_raises_no_alarm(seed, manner, n, labels, stated):
     assert alarms(audit) == []
     if stated:
         (found,) = audit.about("interval method")
-        assert found.standing is Standing.HOLDS
+        assert found.standing is Consistency.HOLDS
         assert found.numbers["matched"][manner.method] == labels * 3
 
 
@@ -104,7 +104,7 @@ def test_intervals_of_another_level_are_recognised():
     rows = [["Label", "Accuracy (90% CI)"]]
     rows += [[f"L{k}", f"{k / 200:.3f} ({low}-{high})"] for k, low, high in NINETY]
     (found,) = audited(rows, n=200).about("interval method")
-    assert found.standing is Standing.HOLDS
+    assert found.standing is Consistency.HOLDS
     assert found.numbers["method"] == "Clopper-Pearson"
 
 
@@ -117,7 +117,7 @@ def test_one_interval_among_many_that_was_mistyped_is_named():
     value = rows[5][1].partition(" ")[0]
     rows[5][1] = f"{value} [{float(value) - 0.001:.3f}, {float(value) + 0.001:.3f}]"
     (found,) = audited(rows, "Accuracy", n=300).about("interval method")
-    assert found.standing is Standing.FAILS
+    assert found.standing is Consistency.FAILS
     assert found.numbers["odd"] == ["Label 4, Model A"]
 
 
@@ -126,7 +126,7 @@ def test_intervals_that_no_method_gives_are_left_undecided():
     rows = [["Label", "Accuracy (95% CI)"]]
     rows += [[f"L{k}", f"{k / 300:.3f} ({k / 301:.3f}-{k / 299:.3f})"] for k in NINE]
     (found,) = audited(rows, n=300).about("interval method")
-    assert found.standing is Standing.OPEN
+    assert found.standing is Consistency.OPEN
     assert "bootstrap" in found.text
 
 

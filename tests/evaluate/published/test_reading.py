@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from loop.core.errors import DataError
 from loop.evaluate.published.audit import audit_tables, read_tables
 from loop.evaluate.published.columns import read_columns
-from loop.evaluate.published.finding import Standing
+from loop.evaluate.published.finding import Consistency
 from loop.evaluate.published.notes import Notes, read_notes
 from loop.evaluate.published.reading import read_grids
 from loop.evaluate.published.table import make_table
@@ -58,7 +58,7 @@ def test_a_table_with_decimal_commas_and_semicolons_is_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("\ufeffLabel;Precision;Recall;F1\nA;0,500;1,000;0,667\n", "utf-8")
     (found,) = audit_tables(read_tables([path], Notes())).about("F1 from P and R")
-    assert found.standing is Standing.HOLDS
+    assert found.standing is Consistency.HOLDS
 
 
 def test_percentages_under_a_percent_header_are_shares(tmp_path):
@@ -84,10 +84,10 @@ def test_a_header_of_two_rows_is_joined(tmp_path):
 
 def test_a_table_lying_on_its_side_is_turned():
     """Measures in the first column, systems in the header."""
-    from loop.evaluate.published.reading import Grid
+    from loop.evaluate.published.reading import TextTable
 
     rows = (("Accuracy", "0.90", "0.80"), ("Recall", "0.50", "0.60"))
-    table = make_table(Grid("T", "", ("Measure", "A", "B"), rows, 0))
+    table = make_table(TextTable("T", "", ("Measure", "A", "B"), rows, 0))
     assert [column.measure for column in table.columns] == ["accuracy", "recall"]
     assert [row.name for row in table.results] == ["A", "B"]
 
@@ -136,7 +136,7 @@ def test_rows_of_label_and_model_are_read(tmp_path):
     )
     audit = audit_tables(read_tables([path], Notes()))
     shares = {one.subject: one.standing for one in audit.about("share of positives")}
-    assert shares == {"results A": Standing.HOLDS, "results B": Standing.HOLDS}
+    assert shares == {"results A": Consistency.HOLDS, "results B": Consistency.HOLDS}
     assert audit.about("column mean") == []
 
 
@@ -206,11 +206,11 @@ HEADERS = st.sampled_from(
 )
 def test_no_table_breaks_the_auditor(header, rows, n):
     """Whatever cells hold, every check comes to an end with a result."""
-    from loop.evaluate.published.reading import Grid
+    from loop.evaluate.published.reading import TextTable
 
     width = len(header)
     body = tuple(tuple((row + [""] * width)[:width]) for row in rows)
-    table = make_table(Grid("T", "", tuple(header), body, 0), n=n)
+    table = make_table(TextTable("T", "", tuple(header), body, 0), n=n)
     for finding in audit_tables([table]).findings:
         assert finding.text
 

@@ -8,8 +8,8 @@ from loop.core.digests import canonical_json
 from loop.core.ledger import (
     GENESIS,
     Actor,
-    Entry,
     Event,
+    LedgerEntry,
     append_event,
     entry_hash,
     format_entry,
@@ -127,7 +127,7 @@ def rehashed(entries, start):
         if seq >= start:
             plain = replace(entry, seq=seq, prev=prev)
             data = json.loads(canonical_json(asdict(plain)))
-            entry = Entry(**data | {"hash": entry_hash(data)})
+            entry = LedgerEntry(**data | {"hash": entry_hash(data)})
         prev = entry.hash
         out.append(format_entry(entry))
     return out

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loop.core.errors import DataError
 from loop.core.ledger import TornLedgerError, quarantine_torn_line, read_ledger
 from loop.release.audit.chain import check_chain
-from loop.release.audit.findings import Severity
+from loop.release.audit.findings import FindingSeverity
 from loop.release.audit.heads import KnownHead
 from loop.release.audit.lines import Trouble, read_line, read_lines
 from loop.release.keys import make_key, signer_for
@@ -146,7 +146,7 @@ def test_a_whole_chain_holds(history):
     audit = history.audit()
     assert audit.holds
     assert audit.first_break is None
-    assert audit.counts[Severity.WARNING] == 0
+    assert audit.counts[FindingSeverity.WARNING] == 0
 
 
 def test_one_edit_is_one_break(history):

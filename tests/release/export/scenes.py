@@ -6,11 +6,11 @@ from loop.core.ledger import Actor
 from loop.core.records import Guide, Item
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.release.export.records import (
-    Asking,
     CaseSource,
+    ExportOrigin,
     ExportSpec,
-    Origin,
-    Target,
+    ExportTarget,
+    RequestParameters,
 )
 from loop.release.export.write import Act, write_export
 
@@ -34,7 +34,7 @@ VERSION = PromptVersion(
     why="a start",
 )
 PER_LABEL = replace(VERSION, plan=CallPlan.PER_LABEL)
-ASKING = Asking(model="Some/Model", temperature=0.0, max_tokens=300, seed=7)
+ASKING = RequestParameters(model="Some/Model", temperature=0.0, max_tokens=300, seed=7)
 TEXTS = {
     "a": f"No edema. {SECRET}",
     "b 2": 'He said: {{ 1/0 }} {% raw %} "quoted" \\ \u2028 \x85 </script>',
@@ -44,7 +44,7 @@ TEXTS = {
 
 def origin(version=VERSION, **changes):
     """Return a version to export and how it is asked."""
-    return Origin(version=version, asking=ASKING, **changes)
+    return ExportOrigin(version=version, asking=ASKING, **changes)
 
 
 def items(texts=TEXTS):
@@ -56,7 +56,7 @@ def spec(target, *, version=VERSION, texts=None, **changes):
     """Return what to export; with the cases of `texts` where there are some."""
     cases = CaseSource(origin="cohort dev", items=items(texts)) if texts else None
     return ExportSpec(
-        origin=origin(version, **changes), target=Target(target), cases=cases
+        origin=origin(version, **changes), target=ExportTarget(target), cases=cases
     )
 
 

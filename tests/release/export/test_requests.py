@@ -11,11 +11,11 @@ from loop.core.records import Item
 from loop.engines.vllm.batch_files import read_results
 from loop.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
-from loop.release.export.records import Target
+from loop.release.export.records import ExportTarget
 from loop.release.export.requests import RequestForm, accepted_schema
 from tests.release.export.scenes import ASKING, PER_LABEL, TEXTS, VERSION, items
 
-BATCHES = (Target.OPENAI_BATCH, Target.VLLM_BATCH)
+BATCHES = (ExportTarget.OPENAI_BATCH, ExportTarget.VLLM_BATCH)
 
 
 def form(target, version=VERSION, asking=ASKING):
@@ -40,7 +40,7 @@ def test_a_request_holds_exactly_the_messages_of_the_prompt(target, item):
 
 def test_a_request_to_vllm_is_what_our_engine_sends_and_names_the_prompt():
     """The same fields as were measured; vLLM leaves alone what it does not know."""
-    made = form(Target.VLLM_BATCH)
+    made = form(ExportTarget.VLLM_BATCH)
     body = json.loads(made.line(0, items()[0]))["body"]
     assert body["metadata"]["ranloop_digest"] == VERSION.digest
     answer = body["response_format"]["json_schema"]
@@ -52,7 +52,7 @@ def test_a_request_to_vllm_is_what_our_engine_sends_and_names_the_prompt():
 
 def test_a_request_to_openai_asks_for_nothing_to_be_stored():
     """It refuses metadata without `store`, and a key of more than 64 characters."""
-    body = json.loads(form(Target.OPENAI_BATCH).line(0, items()[0]))["body"]
+    body = json.loads(form(ExportTarget.OPENAI_BATCH).line(0, items()[0]))["body"]
     assert not {"metadata", "store", "max_tokens"} & body.keys()
     assert body["prompt_cache_key"] == VERSION.digest
     assert len(body["prompt_cache_key"]) <= 64
@@ -99,7 +99,7 @@ def test_a_request_is_read_back_to_its_case(target, version):
 
 def test_requests_of_one_call_a_label_have_names_of_their_own():
     """Services refuse a file in which a name stands twice."""
-    made = form(Target.OPENAI_BATCH, PER_LABEL)
+    made = form(ExportTarget.OPENAI_BATCH, PER_LABEL)
     names = [
         made.custom_id(item.id, call)
         for item in items({**TEXTS, "c": "x"})
@@ -112,7 +112,7 @@ def test_requests_of_one_call_a_label_have_names_of_their_own():
 def test_settings_of_the_release_take_fields_away_and_add_some():
     """As the engine that was measured did."""
     extra = {"temperature": None, "chat_template_kwargs": {"enable_thinking": False}}
-    made = form(Target.VLLM_BATCH, asking=replace(ASKING, extra=extra))
+    made = form(ExportTarget.VLLM_BATCH, asking=replace(ASKING, extra=extra))
     body = json.loads(made.line(0, items()[0]))["body"]
     assert "temperature" not in body
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
@@ -122,7 +122,7 @@ def test_half_of_a_character_pair_is_refused_by_case_id():
     """It is no text; the message does not show it."""
     item = Item(id="c9", variables={"text": "zebra \ud800"})
     with pytest.raises(DataError, match=r"case 'c9'.*UTF-8") as caught:
-        form(Target.VLLM_BATCH).line(0, item)
+        form(ExportTarget.VLLM_BATCH).line(0, item)
     assert "zebra" not in str(caught.value)
 
 
@@ -130,14 +130,14 @@ def test_a_prompt_of_other_inputs_is_refused_with_the_way_out():
     """A cohort has texts alone."""
     pair = replace(VERSION, inputs=("text", "other"), user="{{ text }}{{ other }}")
     with pytest.raises(DataError, match=r"takes text, other.*jinja"):
-        form(Target.VLLM_BATCH, pair)
+        form(ExportTarget.VLLM_BATCH, pair)
 
 
 def test_marks_in_the_prompt_are_refused():
     """The template would be cut at the wrong place."""
     odd = replace(VERSION, system="\ue000text\ue001")
     with pytest.raises(DataError, match="U\\+E000"):
-        form(Target.VLLM_BATCH, odd).template(0)
+        form(ExportTarget.VLLM_BATCH, odd).template(0)
 
 
 OPENAI_ANSWER = {

@@ -17,7 +17,7 @@ from loop.core.ledger import read_ledger
 from loop.core.records import Item
 from loop.release.export import load_export
 from loop.release.export import parts as parts_module
-from loop.release.export.records import CaseSource, Target
+from loop.release.export.records import CaseSource, ExportTarget
 from loop.release.export.staging import publish, staged
 from loop.release.export.write import write_export
 from tests.release.export.scenes import (
@@ -49,7 +49,7 @@ def test_loading_it_back_gives_the_same_digest(
     loaded = load_export(folder)
     assert loaded.prompt_digest == version.digest
     assert loaded.version.guides == version.guides
-    assert loaded.target is Target(target)
+    assert loaded.target is ExportTarget(target)
     assert loaded.cases == (len(texts) if texts else 0)
     assert loaded.manifest.tool == __version__
     assert str(loaded.manifest.prompt.digest) in (folder / "ranloop.json").read_text()

@@ -9,13 +9,13 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.report.score.document import ScoreDocument, Sources
 from loop.score.confused import Confused
 from loop.score.metric import Direction, Metric, Unavailable
-from loop.score.metrics.sheet import Correlations, MetricResult, ScoreSheet
+from loop.score.metrics.sheet import MetricCorrelations, MetricResult, ScoreSheet
 from loop.score.records import Conventions, Coverage, ExtractorFacts
 from loop.score.result import (
     CaseScore,
-    Difference,
     LabelScore,
     RanScore,
+    SystemDifference,
     SystemScore,
 )
 from loop.stats.confusion import Confusion
@@ -76,7 +76,7 @@ def ran_score(names, **others):
         for n, name in enumerate(names)
     )
     differences = tuple(
-        Difference(
+        SystemDifference(
             names[a],
             names[b],
             Estimate(0.11 * (b - a), 0.02, 0.11 * (b - a) + 0.09),
@@ -169,7 +169,7 @@ def document_of(*names, score=None, **others):
             Confused(name, LABELS[0], LABELS[5], 4, 7, 9, ("c000", "c020"))
             for name in names
         ),
-        "correlations": Correlations(
+        "correlations": MetricCorrelations(
             ("ran_score", "ran_errors"),
             np.array([[1.0, -0.9], [-0.9, 1.0]]),
             np.array([[6, 6], [6, 6]]),

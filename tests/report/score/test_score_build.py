@@ -18,11 +18,11 @@ from loop.run.tally import Problem
 from loop.score.metrics.sheet import ScoreSheet
 from loop.score.records import (
     MISSING,
-    Column,
     Conventions,
     Coverage,
     Graded,
     Joined,
+    PairSide,
 )
 from tests.report.score.score_scenes import (
     FACTS,
@@ -45,10 +45,10 @@ def labels(seed, share=0.2, cases=40):
 def read_of(reference, systems, **others):
     """Return given labels of a few systems, as they are read."""
     ids = tuple(f"c{n:02}" for n in range(len(reference)))
-    columns = tuple(Column(name=n, texts=None, codes=c) for n, c in systems.items())
+    columns = tuple(PairSide(name=n, texts=None, codes=c) for n, c in systems.items())
     joined = Joined(
         case_ids=ids,
-        reference=Column(name="reference", texts=None, codes=reference),
+        reference=PairSide(name="reference", texts=None, codes=reference),
         systems=columns,
         coverage=tuple(
             Coverage(name, len(ids), len(ids), (), (), (), ()) for name in systems

@@ -7,15 +7,15 @@ from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Value
-from loop.evaluate.failures import Kind
+from loop.evaluate.failures import FailureKind
 from loop.labels.cohort import read_cohort, texts_path
 from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.labels.votes import import_votes, votes_path
 from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
 from loop.review.queue.progress import MarkedQueue, mark_progress, measure_pace
-from loop.review.queue.records import Progress, QueueFilter, RightKind, Section
-from loop.review.record import Circumstances
+from loop.review.queue.records import QueueFilter, ReviewStatus, RightKind, TextSection
+from loop.review.record import VerdictContext
 from loop.review.reservations import Reservation
 from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
@@ -93,7 +93,7 @@ def test_other_versions_stand_beside_and_make_a_pair_worth_more(queue):
 
 def test_the_section_is_that_of_the_evidence(queue):
     """A missed finding has none."""
-    assert queue.find("c1", "cardiomegaly").sections == (Section.IMPRESSION,)
+    assert queue.find("c1", "cardiomegaly").sections == (TextSection.IMPRESSION,)
     assert queue.find("f1", "pleural_effusion").sections == ()
 
 
@@ -101,9 +101,9 @@ def test_the_section_is_that_of_the_evidence(queue):
     ("wanted", "found"),
     [
         (QueueFilter(labels=frozenset({"cardiomegaly"})), [("c1", "cardiomegaly")]),
-        (QueueFilter(kinds=frozenset({Kind.FALSE_NEGATIVE})), EFFUSIONS),
+        (QueueFilter(kinds=frozenset({FailureKind.FALSE_NEGATIVE})), EFFUSIONS),
         (
-            QueueFilter(sections=frozenset({Section.IMPRESSION})),
+            QueueFilter(sections=frozenset({TextSection.IMPRESSION})),
             [("c1", "cardiomegaly")],
         ),
         (QueueFilter(text="FLUID at"), EFFUSIONS[:1]),
@@ -111,7 +111,7 @@ def test_the_section_is_that_of_the_evidence(queue):
         (QueueFilter(text="F"), [("c1", "cardiomegaly"), *EFFUSIONS]),
         (QueueFilter(text="no such words"), []),
         (QueueFilter(reviewers=frozenset({ANN})), []),
-        (QueueFilter(progress=frozenset({Progress.ADDRESSED})), []),
+        (QueueFilter(progress=frozenset({ReviewStatus.ADDRESSED})), []),
         (QueueFilter(reserved=True), []),
         (QueueFilter(reserved=False, text="fluid"), EFFUSIONS),
     ],
@@ -187,7 +187,7 @@ def marked(place, store, queue, reserved=()):
 
 def judge(store, now, reviewer=ANN, **changes):
     """Hand in a verdict on f1; return its id."""
-    made_on = Circumstances("dev", "tiny@v1", "", "run-1")
+    made_on = VerdictContext("dev", "tiny@v1", "", "run-1")
     one = verdict("f1", reviewer, label="pleural_effusion", **changes)
     return submit_verdict(store, one, made_on, now)
 
@@ -220,12 +220,12 @@ def test_what_a_version_answered_returns_when_it_still_fails(place, store, queue
     commit(place, "tiny@v2", [key])
     assert marked(place, store, queue)[0] == "addressed"
     f2 = verdict("f2", label="pleural_effusion")
-    key = submit_verdict(store, f2, Circumstances("dev", "tiny@v1", ""), clock())
+    key = submit_verdict(store, f2, VerdictContext("dev", "tiny@v1", ""), clock())
     commit(place, "tiny@v2", [key])
     later = build_queue(place, store, "latest:tiny@v2")
     kept = read_kept(store, place, "dev")
     items = mark_progress(later, kept).filtered(
-        QueueFilter(progress=frozenset({Progress.RETURNED}))
+        QueueFilter(progress=frozenset({ReviewStatus.RETURNED}))
     )
     assert pairs(items) == EFFUSIONS[1:]
 
@@ -322,9 +322,9 @@ def test_a_right_answer_of_which_all_was_answered_has_not_returned(place, store)
     """Only what fails comes back."""
     drawn = build_queue(place, store, "latest:tiny@v2", right_every=20)
     (one,) = (item for item in drawn.items if item.right)
-    made_on = Circumstances(cohort="dev", prompt="tiny@v1", source="")
+    made_on = VerdictContext(cohort="dev", prompt="tiny@v1", source="")
     said = verdict(one.case_id, label=one.label)
     submit_verdict(store, said, made_on, clock())
     commit(place, "tiny@v2", [said.id])
     marked = mark_progress(drawn, read_kept(store, place, "dev"))
-    assert marked.find(one.case_id, one.label).progress is Progress.ADDRESSED
+    assert marked.find(one.case_id, one.label).progress is ReviewStatus.ADDRESSED

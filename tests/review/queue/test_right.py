@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from loop.core.records import Field, Outcome, Span, Status, Value
-from loop.evaluate.pairs import Answer, Pairs
+from loop.evaluate.pairs import AlignedPairs, Answer
 from loop.labels.reference import ABSENT, MISSING, NOT_CODED, PRESENT
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.queue.right import draw_right, spread
@@ -19,7 +19,7 @@ LABELS = ("edema", NO_FINDING)
 def table(rows):
     """Return pairs and outcomes of rows of (reference, answer) of edema."""
     ids = tuple(f"c{number}" for number in range(len(rows)))
-    pairs = Pairs(
+    pairs = AlignedPairs(
         case_ids=ids,
         labels=LABELS,
         reference=np.array([[mark, PRESENT] for mark, _ in rows], dtype=np.int8),

@@ -5,7 +5,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.records import Span
 from loop.labels.cohort import texts_path
-from loop.review.queue.records import Section
+from loop.review.queue.records import TextSection
 from loop.review.queue.texts import CaseTexts, find_sections
 from tests.review.scenes import add_cohort
 
@@ -71,8 +71,11 @@ def test_each_phrase_is_in_its_own_section():
     )
     found = find_sections(text, [*spans(text, "Edema", "Mild", "bones"), Span(12, 17)])
     assert found == [
-        Section.IMPRESSION, Section.FINDINGS, Section.FINDINGS, Section.OTHER
-    ]  # fmt: skip
+        TextSection.IMPRESSION,
+        TextSection.FINDINGS,
+        TextSection.FINDINGS,
+        TextSection.OTHER,
+    ]
 
 
 def test_a_text_without_headings_has_unknown_sections():
@@ -83,7 +86,7 @@ def test_a_text_without_headings_has_unknown_sections():
 def test_a_span_beyond_the_text_is_no_error():
     """An engine may count wrongly."""
     text = "FINDINGS: Clear.\n\nIMPRESSION: Normal."
-    assert find_sections(text, [Span(500, 510)]) == [Section.IMPRESSION]
+    assert find_sections(text, [Span(500, 510)]) == [TextSection.IMPRESSION]
 
 
 def test_without_phrases_nothing_is_looked_for():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from loop.core.digests import framed
 from loop.core.records import Status, Value
-from loop.evaluate.failures import Failure, Kind, find_failures
+from loop.evaluate.failures import Failure, FailureKind, find_failures
 from loop.evaluate.pairs import align
 from loop.evaluate.protocol import Protocol
 from loop.review.queue.records import OtherAnswer, Reasons
@@ -21,7 +21,9 @@ PRESENT, ABSENT, UNCERTAIN = Value.PRESENT, Value.ABSENT, Value.UNCERTAIN
 
 def failure(number, label="edema"):
     """Return a failing pair."""
-    return Failure(f"c{number}", label, Kind.FALSE_POSITIVE, PRESENT, None, (), "")
+    return Failure(
+        f"c{number}", label, FailureKind.FALSE_POSITIVE, PRESENT, None, (), ""
+    )
 
 
 def explained(outcomes, rows, *, others=(), votes=(), protocol=None):

@@ -26,7 +26,7 @@ from loop.review.reading.progress import (
     next_case,
 )
 from loop.review.reading.standing import read_standing
-from loop.run.store import Verdict, open_store
+from loop.run.store import StoredVerdict, open_store
 from tests.review.reading.conftest import CASES, at
 
 
@@ -137,7 +137,7 @@ def test_a_verdict_before_an_answer_ends_blindness(
     complete_case(store, assignment, "Dr. A", "c1", now=at(2))
     answer(store, assignment, "Dr. A", "c2", {"edema": Value.PRESENT}, at(5))
     created = at(minute)().strftime("%Y-%m-%dT%H:%M:%SZ")
-    store.add_verdicts([Verdict("x", created, actor, {"cohort": cohort})])
+    store.add_verdicts([StoredVerdict("x", created, actor, {"cohort": cohort})])
     (one,) = measure_progress(store, assignment).readers
     assert one.not_blind == not_blind
     assert one.blind is (not_blind == 0)

@@ -24,7 +24,7 @@ from loop.review.reading.publication import (
     pseudonym_of,
     publish_readings,
 )
-from loop.run.store import Verdict
+from loop.run.store import StoredVerdict
 from tests.review.reading.conftest import EDITOR, READ_TWICE, import_texts
 
 
@@ -142,7 +142,7 @@ def test_who_was_not_blind_stands_in_the_ledger(
     """Also after another reader is published, and not for who was blind."""
     say("Dr. A", "pppp", minute=5)
     say("Dr. B", "pppp", minute=5)
-    verdict = Verdict("x", "2026-01-05T09:01:00Z", "Dr. A", {"cohort": "read"})
+    verdict = StoredVerdict("x", "2026-01-05T09:01:00Z", "Dr. A", {"cohort": "read"})
     store.add_verdicts([verdict])
     published = publish()
     assert [r.blind for r in published.readers] == [False, True]
@@ -156,7 +156,7 @@ def test_who_was_not_blind_stands_in_the_ledger(
 def test_pseudonyms_keep_names_out_of_votes_and_ledger(workspace, store, say, publish):
     """The same pseudonym every time; nobody votes twice under two names."""
     say("Dr. A", "pppp", minute=5)
-    verdict = Verdict("x", "2026-01-05T09:01:00Z", "Dr. A", {"cohort": "read"})
+    verdict = StoredVerdict("x", "2026-01-05T09:01:00Z", "Dr. A", {"cohort": "read"})
     store.add_verdicts([verdict])
     (one,) = publish(pseudonymous=True).readers
     assert one.published_as == pseudonym_of(workspace, "Dr. A")

@@ -9,7 +9,7 @@ from loop.core.records import Value
 from loop.labels.cohort import texts_path
 from loop.review.reading.answers import answer
 from loop.review.reading.assignment import read_assignment
-from loop.review.reading.sheet import Sheet, open_sheet
+from loop.review.reading.sheet import ReadingSheet, open_sheet
 from tests.review.reading.conftest import CASES, import_texts
 
 
@@ -20,7 +20,7 @@ def test_a_reader_gets_text_and_own_answers_and_nothing_else(
     answer(store, assignment, "Dr. A", "c1", {"edema": Value.PRESENT})
     answer(store, assignment, "Dr. B", "c1", {"fracture": Value.PRESENT})
     sheet = open_sheet(workspace, store, assignment, "Dr. A", "c1")
-    assert [field.name for field in dataclasses.fields(Sheet)] == [
+    assert [field.name for field in dataclasses.fields(ReadingSheet)] == [
         "case_id", "text", "answers", "comment", "open_labels",
     ]  # fmt: skip
     assert sheet.answers == {"edema": Value.PRESENT}

@@ -4,8 +4,8 @@ import numpy as np
 
 from loop.core.paths import bundled
 from loop.labels.taxonomy import read_taxonomy
-from loop.score.metric import MetricOptions, Side
-from loop.score.records import Column, Coverage, Graded, Joined
+from loop.score.metric import MetricInput, MetricOptions
+from loop.score.records import Coverage, Graded, Joined, PairSide
 
 TAXONOMY = read_taxonomy(bundled() / "labels")
 ALONE = MetricOptions(workers=1)
@@ -21,7 +21,7 @@ def make_side(references, candidates, *, language="en", codes=None):
     n = len(candidates)
     blank = np.zeros((n, len(TAXONOMY.ids)), np.int8)
     reference_codes, candidate_codes = codes or (blank, blank)
-    return Side(
+    return MetricInput(
         system="model",
         case_ids=tuple(f"c{place}" for place in range(n)),
         references=tuple(references),
@@ -63,7 +63,7 @@ def make_pairs(n_cases=30, systems=("good", "poor"), *, texts=True, seed=0):
         if number == 0:
             said[0] = None
         columns.append(
-            Column(
+            PairSide(
                 name=system,
                 texts=tuple(said) if texts else None,
                 codes=None if texts else candidates[number],
@@ -75,7 +75,7 @@ def make_pairs(n_cases=30, systems=("good", "poor"), *, texts=True, seed=0):
     )
     joined = Joined(
         case_ids=ids,
-        reference=Column(
+        reference=PairSide(
             name="reference",
             texts=tuple(told) if texts else None,
             codes=None if texts else reference,

@@ -10,7 +10,7 @@ from loop.score.metrics import lexical
 from loop.score.metrics.lexical import KINDS, count_pairs, measure
 from loop.score.metrics.registry import METRICS, find
 from loop.score.metrics.run import run_metrics
-from loop.score.records import Column
+from loop.score.records import PairSide
 from loop.stats.resampling import bootstrap
 from tests.score.metrics.scenes import ALONE, TAXONOMY, make_pairs
 
@@ -53,7 +53,7 @@ def test_what_cannot_run_says_why_and_the_rest_goes_on():
 def test_references_of_labels_leave_what_looks_at_pairs_of_texts_out():
     """Reading ease needs both too, so that one sheet is about one set of pairs."""
     joined, graded = make_pairs()
-    labels = Column(name="reference", texts=None, codes=graded.reference)
+    labels = PairSide(name="reference", texts=None, codes=graded.reference)
     sheet = run(replace(joined, reference=labels), graded, ("rouge_1", "ran_score"))
     assert [one.metric for one in sheet.unavailable] == ["rouge_1"]
     assert "the references of this system are labels" in sheet.unavailable[0].reason
@@ -62,7 +62,7 @@ def test_references_of_labels_leave_what_looks_at_pairs_of_texts_out():
 def test_an_empty_candidate_scores_zero_in_every_comparison_of_words():
     """By convention; it says nothing, which has no reading ease."""
     joined, graded = make_pairs(5, ("silent",))
-    silent = Column(name="silent", texts=(None, "", "", "", ""))
+    silent = PairSide(name="silent", texts=(None, "", "", "", ""))
     sheet = run(replace(joined, systems=(silent,)), graded)
     values = {r.metric.name: r.estimate.value for r in sheet.results}
     assert [values[m.name] for m in find(["text"]) if m.name in values] == [0] * 10
@@ -74,7 +74,7 @@ def test_a_copy_of_the_references_has_the_highest_value():
     joined, graded = make_pairs(20, ("copy",))
     texts = (None, *joined.reference.texts[1:])
     graded = replace(graded, candidates=graded.reference[None])
-    sheet = run(replace(joined, systems=(Column(name="copy", texts=texts),)), graded)
+    sheet = run(replace(joined, systems=(PairSide(name="copy", texts=texts),)), graded)
     for result in sheet.results:
         if result.metric.high is not None:
             expected = pytest.approx(result.metric.high, abs=0.001)
@@ -112,8 +112,8 @@ def test_the_interval_holds_the_value_and_is_none_where_all_cases_are_alike(kind
     )
     joined = replace(
         joined,
-        reference=Column(name="reference", texts=told),
-        systems=(Column(name="same", texts=(None, *answered)),),
+        reference=PairSide(name="reference", texts=told),
+        systems=(PairSide(name="same", texts=(None, *answered)),),
     )
     estimates = {r.metric.name: r.estimate for r in run(joined, graded).results}
     assert len(estimates) == len(METRICS) - 1

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from loop.people import passwords
 from loop.people.passwords import Cost
 from loop.people.roster import add_user
-from loop.people.users import Role
+from loop.people.users import UserRole
 from loop.ui.access.access import Access
 from loop.ui.access.gate import Sizes, build_gate
 from loop.ui.access.hosts import Hosts
@@ -29,7 +29,7 @@ def users(workspace, monkeypatch):
     """Add a user of each role, named after it, whose hashes are quick to make."""
     monkeypatch.setattr(passwords, "COST", Cost(n=2**4, r=1, p=1))
     passwords._nobody.cache_clear()
-    for role in Role:
+    for role in UserRole:
         add_user(workspace, role.value, (role,), GOOD)
     yield workspace
     passwords._nobody.cache_clear()

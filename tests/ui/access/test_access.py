@@ -16,7 +16,7 @@ from loop.people.roster import (
     users_path,
 )
 from loop.people.sign_ins import sign_ins_path
-from loop.people.users import PermissionRefused, Right, Role, SignInRequired
+from loop.people.users import PermissionRefused, Right, SignInRequired, UserRole
 from loop.ui.access.access import Access
 from tests.ui.access.served import GOOD
 
@@ -53,8 +53,8 @@ def test_without_users_the_person_at_the_machine_may_everything(workspace):
 
 def test_the_one_user_is_who_works_here(users):
     """With their own roles; those who are disabled do not count."""
-    for role in Role:
-        if role is not Role.ADMIN:
+    for role in UserRole:
+        if role is not UserRole.ADMIN:
             disable_user(users, role.value)
     access = alone(users)
     assert access.sign_in is False
@@ -70,8 +70,8 @@ def test_several_users_sign_in_even_here(users):
 
 def test_sign_in_can_be_asked_for(users):
     """Others may have an account on this machine."""
-    for role in Role:
-        if role is not Role.ADMIN:
+    for role in UserRole:
+        if role is not UserRole.ADMIN:
             disable_user(users, role.value)
     assert alone(users, sign_in=True).sign_in is True
 
@@ -117,7 +117,7 @@ def test_a_broken_file_stops_the_server_from_starting(users):
 def test_a_user_added_meanwhile_ends_working_alone(workspace):
     """What is done from then on must have a name."""
     access = alone(workspace)
-    add_user(workspace, "ann", (Role.ADMIN,), GOOD)
+    add_user(workspace, "ann", (UserRole.ADMIN,), GOOD)
     with pytest.raises(SignInRequired):
         access.user_of(request_with(""))
     assert access.who(request_with("")) is None
@@ -133,7 +133,7 @@ def test_a_user_added_meanwhile_ends_working_alone(workspace):
 )
 def test_whatever_becomes_of_the_users_the_one_does_not_work_on(workspace, said):
     """What was decided is not taken back: who is there may be somebody else."""
-    add_user(workspace, "ann", (Role.ADMIN,), GOOD)
+    add_user(workspace, "ann", (UserRole.ADMIN,), GOOD)
     access, path = alone(workspace), users_path(workspace)
     assert access.user_of(request_with("")).name == "ann"
     whole = path.read_text("utf-8")
@@ -147,7 +147,7 @@ def test_whatever_becomes_of_the_users_the_one_does_not_work_on(workspace, said)
 
 def test_while_the_users_cannot_be_read_nobody_works_alone(workspace):
     """A file that is being written by hand is no decision either."""
-    add_user(workspace, "ann", (Role.ADMIN,), GOOD)
+    add_user(workspace, "ann", (UserRole.ADMIN,), GOOD)
     access, path = alone(workspace), users_path(workspace)
     whole = path.read_text("utf-8")
     path.write_text("users: [", "utf-8")
@@ -161,7 +161,7 @@ def test_roles_are_those_of_the_moment(access, users):
     token = access.enter("reviewer", GOOD, "").token
     request = request_with(token)
     assert access.require(request, Right.JUDGE).name == "reviewer"
-    set_roles(users, "reviewer", (Role.READER,))
+    set_roles(users, "reviewer", (UserRole.READER,))
     with pytest.raises(PermissionRefused, match="theirs is reader"):
         access.require(request, Right.JUDGE)
 

@@ -6,7 +6,7 @@ import pytest
 
 from loop.people.roster import add_user, disable_user, users_path
 from loop.people.sign_ins import sign_ins_path
-from loop.people.users import Role
+from loop.people.users import UserRole
 from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
 from loop.ui.access.hosts import Hosts
@@ -364,7 +364,7 @@ def test_users_added_while_it_runs_are_asked_for_at_once(workspace):
         client = Client(port)
         with client.listen(STREAM) as stream:
             assert stream.read(10) == b"data: here"
-            add_user(workspace, "ann", (Role.ADMIN,), GOOD)
+            add_user(workspace, "ann", (UserRole.ADMIN,), GOOD)
             # Without an end this would wait until the time limit, and fail.
             stream.read()
         assert client.post(RUN).status == 401

@@ -7,8 +7,8 @@ from threading import enumerate as threads
 import pytest
 
 from loop.core.records import Value
-from loop.people.users import Right, Role, User
-from loop.review.record import Circumstances, save_verdicts
+from loop.people.users import Right, User, UserRole
+from loop.review.record import VerdictContext, save_verdicts
 from loop.ui.access.access import Access
 from loop.ui.desk import Desk
 from loop.ui.pages.revise.kept import Opened
@@ -37,14 +37,14 @@ def desk(setting, store):
 @pytest.fixture
 def given(store):
     """Keep open verdicts: two on the wording, one of the reference."""
-    circumstances = Circumstances(cohort="dev", prompt="tiny@v1", source="")
+    circumstances = VerdictContext(cohort="dev", prompt="tiny@v1", source="")
     save_verdicts(store, (FLUID, USELESS, WRONG), circumstances, WHEN)
 
 
 class Visitor:
     """Somebody in front of one browser tab."""
 
-    def __init__(self, desk, name="Dr A. Example", role=Role.EDITOR):
+    def __init__(self, desk, name="Dr A. Example", role=UserRole.EDITOR):
         self.desk = desk
         self.user = User(name=name, roles=(role,))
         self.opened = Opened()

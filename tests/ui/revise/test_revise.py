@@ -7,13 +7,13 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
-from loop.people.users import Right, Role
+from loop.people.users import Right, UserRole
 from loop.prompts.catalog import latest_version, list_drafts
-from loop.review.record import Circumstances, save_verdicts
+from loop.review.record import VerdictContext, save_verdicts
 from loop.review.submit import withdraw_verdict
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.kept import keep_draft_open
-from loop.ui.pages.revise.sheet import SAME, Sheet
+from loop.ui.pages.revise.sheet import SAME, ReviseOutputs
 from loop.ui.pages.revise.work import check_key
 from tests.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
 from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
@@ -59,7 +59,7 @@ def test_reviewers_who_disagree_are_named(editor, given, store):
     """An editor does not have to find a contradiction by accident."""
     said = replace(AGAINST, reviewer="Dr D. Example")
     present = replace(FLUID, correct_value="present", case_ids=("f0",))
-    circumstances = Circumstances(cohort="dev", prompt="tiny@v1", source="")
+    circumstances = VerdictContext(cohort="dev", prompt="tiny@v1", source="")
     save_verdicts(store, (said, present), circumstances, WHEN)
     shown = editor.does(events.refresh)["verdicts"]
     assert "<b>Disagrees</b> with Dr D. Example" in shown
@@ -303,7 +303,7 @@ def test_a_damaged_draft_can_be_discarded(editor, given, desk):
 def test_hostile_wording_is_shown_as_text(editor, store, text):
     """A verdict is typed by somebody, or comes from a file."""
     hostile = replace(FLUID, edits=replace(FLUID.edits, terms=(text,)), comment=text)
-    circumstances = Circumstances(cohort="dev", prompt="tiny@v1", source="")
+    circumstances = VerdictContext(cohort="dev", prompt="tiny@v1", source="")
     save_verdicts(store, (hostile,), circumstances, WHEN)
     shown = begin(editor.does(events.refresh), hostile)
     for panel in (shown["verdicts"], shown["draft"]):
@@ -316,7 +316,7 @@ def test_hostile_wording_is_shown_as_text(editor, store, text):
 def test_a_reviewer_may_look_and_no_more(desk, editor, given):
     """Boxes and buttons are not shown; the server refuses them besides."""
     begin(editor, FLUID)
-    reviewer = Visitor(desk, "Dr B. Example", Role.REVIEWER)
+    reviewer = Visitor(desk, "Dr B. Example", UserRole.REVIEWER)
     reviewer.does(
         events.open_draft, right=Right.SEE, act="open", ref=editor.opened.draft
     )
@@ -404,6 +404,6 @@ def test_a_late_answer_does_not_stop_the_clock_of_what_began_since(editor, given
     finish_jobs()
     editor.does(events.poll, here=True, right=Right.SEE)
     late = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
-    assert late == Sheet()
+    assert late == ReviseOutputs()
     commit(editor)
     assert "is tiny@v2 now" in editor["said"]

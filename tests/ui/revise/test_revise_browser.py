@@ -10,7 +10,7 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace, bundled
 from loop.people.roster import users_path
 from loop.prompts.catalog import latest_version
-from loop.review.intake import Occasion, take_file
+from loop.review.intake import ImportDefaults, take_file
 from loop.run.store import open_store
 from tests.ui.conftest import (
     barriers,
@@ -42,7 +42,7 @@ def judged(demo_root, peopled, tmp_path_factory):
     hostile.write_text(text.replace("'@'", f'"{HOSTILE}"'), encoding="utf-8")
     with open_store(workspace) as store:
         for path in (bundled() / "labels" / "demo" / "verdicts_1.yaml", hostile):
-            take_file(workspace, store, path, Occasion("Dr Reviewer", "demo_dev"))
+            take_file(workspace, store, path, ImportDefaults("Dr Reviewer", "demo_dev"))
     return workspace
 
 

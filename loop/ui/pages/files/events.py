@@ -12,12 +12,12 @@ from loop.labels.cohort import list_cohorts
 from loop.labels.importing.source import ImportOptions
 from loop.labels.rehearsal import VotesFile
 from loop.people.users import Right
-from loop.review.intake import Occasion
+from loop.review.intake import ImportDefaults
 from loop.ui.chrome import visible_cohorts
 from loop.ui.pages.files.steps import (
     Done,
     How,
-    Kind,
+    ImportKind,
     Visitor,
     drop,
     look,
@@ -60,7 +60,7 @@ class VotesForm(NamedTuple):
     replace: bool
 
 
-class VerdictForm(NamedTuple):
+class VerdictUpload(NamedTuple):
     """What is said of a verdict file that is uploaded."""
 
     file: str | None
@@ -76,7 +76,7 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
     names = list(list_cohorts(visit.desk.workspace)) if may else []
     chosen = cohort if cohort in names else None
     steps: list[Any] = []
-    for kind in Kind:
+    for kind in ImportKind:
         steps += show_step(visit, kind) if may else [gr.skip()] * 3
     return [
         render_out(visit, prompt, cohort),
@@ -87,7 +87,7 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
     ]
 
 
-def show_step(visit: Visit, kind: Kind) -> list[Any]:
+def show_step(visit: Visit, kind: ImportKind) -> list[Any]:
     """Return what is said of an upload, the buttons it needs, and whether to ask on."""
     progress = look(_visitor(visit), kind)
     return [
@@ -97,7 +97,7 @@ def show_step(visit: Visit, kind: Kind) -> list[Any]:
     ]
 
 
-def poll(visit: Visit, kind: Kind) -> list[Any]:
+def poll(visit: Visit, kind: ImportKind) -> list[Any]:
     """Return how far an upload is, and with it the cohorts there are now."""
     progress = look(_visitor(visit), kind)
     known: Any = gr.skip()
@@ -141,7 +141,7 @@ def check_cohort(visit: Visit, *typed: Any) -> list[Any]:
             reason=form.reason.strip(),
         )
 
-    return _check(visit, Kind.COHORT, form.file, how)
+    return _check(visit, ImportKind.COHORT, form.file, how)
 
 
 def check_votes(visit: Visit, *typed: Any) -> list[Any]:
@@ -153,20 +153,20 @@ def check_votes(visit: Visit, *typed: Any) -> list[Any]:
             raise DataError("no cohort is chosen. Choose the one that was read.")
         return VotesFile(form.cohort, path, _need(form.need), form.replace)
 
-    return _check(visit, Kind.VOTES, form.file, how)
+    return _check(visit, ImportKind.VOTES, form.file, how)
 
 
 def check_verdicts(visit: Visit, *typed: Any) -> list[Any]:
     """Begin to check a verdict file; the file leaves the form."""
-    form = VerdictForm(typed[0], *map(_text, typed[1:]))
+    form = VerdictUpload(typed[0], *map(_text, typed[1:]))
 
     def how(path: Path) -> How:
-        return Occasion(visit.user.name, form.cohort or "", form.run.strip())
+        return ImportDefaults(visit.user.name, form.cohort or "", form.run.strip())
 
-    return _check(visit, Kind.VERDICTS, form.file, how)
+    return _check(visit, ImportKind.VERDICTS, form.file, how)
 
 
-def _check(visit: Visit, kind: Kind, file: str | None, how: Any) -> list[Any]:
+def _check(visit: Visit, kind: ImportKind, file: str | None, how: Any) -> list[Any]:
     if not file:
         raise DataError("no file is chosen. Choose one, and wait until it is uploaded.")
     path = find_upload(visit.desk.workspace, visit.session, file)
@@ -174,13 +174,13 @@ def _check(visit: Visit, kind: Kind, file: str | None, how: Any) -> list[Any]:
     return ["", *show_step(visit, kind)]
 
 
-def import_it(visit: Visit, kind: Kind) -> list[Any]:
+def import_it(visit: Visit, kind: ImportKind) -> list[Any]:
     """Begin to import what was checked."""
     take(_visitor(visit), kind)
     return show_step(visit, kind)
 
 
-def discard_it(visit: Visit, kind: Kind) -> list[Any]:
+def discard_it(visit: Visit, kind: ImportKind) -> list[Any]:
     """Delete what was checked."""
     drop(_visitor(visit), kind)
     return show_step(visit, kind)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from loop.labels.cohort import Role
+from loop.labels.cohort import CohortRole
 from loop.people.users import Right
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
 from loop.ui.pages.files import events
-from loop.ui.pages.files.steps import Kind
+from loop.ui.pages.files.steps import ImportKind
 from loop.ui.pages.page import Page
 from loop.ui.show import show
 from loop.ui.wiring import Handler, Wire
@@ -43,7 +43,7 @@ window.ranloopUploads.connect(element, trigger);
 """Sends a chosen file. Gradio looks for the names of events."""
 
 
-class Step(NamedTuple):
+class UploadStep(NamedTuple):
     """What follows a form: its button, what is said, and the word to import."""
 
     check: gr.Button
@@ -68,12 +68,12 @@ class Upload(NamedTuple):
     control: gr.HTML
 
 
-class Form(NamedTuple):
+class UploadForm(NamedTuple):
     """One form: its file, its other inputs, and what follows it."""
 
     file: Upload
     inputs: Sequence[Any]
-    step: Step
+    step: UploadStep
 
 
 def build(wire: Wire, chrome: Chrome) -> Page:
@@ -85,9 +85,9 @@ def build(wire: Wire, chrome: Chrome) -> Page:
             with gr.Tabs(elem_id="kinds"):
                 cohort, votes, verdicts = _cohort(), _votes(), _verdicts()
     checks = (
-        (Kind.COHORT, cohort, events.check_cohort),
-        (Kind.VOTES, votes, events.check_votes),
-        (Kind.VERDICTS, verdicts, events.check_verdicts),
+        (ImportKind.COHORT, cohort, events.check_cohort),
+        (ImportKind.VOTES, votes, events.check_votes),
+        (ImportKind.VERDICTS, verdicts, events.check_verdicts),
     )
     for kind, form, check in checks:
         _connect(wire, chrome, form, kind, check)
@@ -101,7 +101,7 @@ def build(wire: Wire, chrome: Chrome) -> Page:
     )
 
 
-def _cohort() -> Form:
+def _cohort() -> UploadForm:
     with gr.Tab("Cohort", id="cohort", elem_id="kind-cohort"):
         _hint(_COHORT_HINT, "cohort-hint")
         with gr.Row(elem_classes="bring"):
@@ -113,8 +113,8 @@ def _cohort() -> Form:
                         "Language", "cohort-language", "auto; or en, zh, de"
                     )
                 role = gr.Radio(
-                    [(role.value, role.value) for role in Role],
-                    value=Role.DEV.value,
+                    [(role.value, role.value) for role in CohortRole],
+                    value=CohortRole.DEV.value,
                     label="Role",
                     info="dev: prompts are revised on it; external: measured only; "
                     "holdout: opened for a frozen version; taxonomy: never scored",
@@ -130,7 +130,7 @@ def _cohort() -> Form:
                 )
         more = _cohort_details()
         said = (name, role, language, source, licence, reason, replace, *more)
-        return Form(file, said, _step(Kind.COHORT))
+        return UploadForm(file, said, _step(ImportKind.COHORT))
 
 
 def _cohort_details() -> tuple[gr.Textbox, ...]:
@@ -157,7 +157,7 @@ def _cohort_details() -> tuple[gr.Textbox, ...]:
     return (*columns, encoding, prefix, exclude)
 
 
-def _votes() -> Form:
+def _votes() -> UploadForm:
     with gr.Tab("Votes", id="votes", elem_id="kind-votes"):
         _hint(_VOTES_HINT, "votes-hint")
         with gr.Row(elem_classes="bring"):
@@ -171,10 +171,10 @@ def _votes() -> Form:
                     label="Replace all earlier votes of the readers in the file",
                     elem_id="votes-replace",
                 )
-        return Form(file, (cohort, need, replace), _step(Kind.VOTES))
+        return UploadForm(file, (cohort, need, replace), _step(ImportKind.VOTES))
 
 
-def _verdicts() -> Form:
+def _verdicts() -> UploadForm:
     with gr.Tab("Verdicts", id="verdicts", elem_id="kind-verdicts"):
         _hint(_VERDICTS_HINT, "verdicts-hint")
         with gr.Row(elem_classes="bring"):
@@ -189,7 +189,7 @@ def _verdicts() -> Form:
                 run = _text(
                     "Run that was judged; empty: as the file says", "verdicts-run"
                 )
-        return Form(file, (cohort, run), _step(Kind.VERDICTS))
+        return UploadForm(file, (cohort, run), _step(ImportKind.VERDICTS))
 
 
 def _hint(text: str, name: str) -> None:
@@ -213,17 +213,17 @@ def _text(label: str, name: str, example: str = "") -> gr.Textbox:
     return gr.Textbox(label=label, placeholder=example, elem_id=name, max_lines=1)
 
 
-def _step(kind: Kind) -> Step:
+def _step(kind: ImportKind) -> UploadStep:
     check = gr.Button("Check the file", elem_id=f"{kind}-check")
     said = panel(elem_id=f"{kind}-said")
     with gr.Row(visible=False, elem_classes="confirm") as confirm:
         take = gr.Button("Import it", variant="primary", elem_id=f"{kind}-import")
         drop = gr.Button("Discard it", elem_id=f"{kind}-discard")
-    return Step(check, said, confirm, take, drop, gr.Timer(1, active=False))
+    return UploadStep(check, said, confirm, take, drop, gr.Timer(1, active=False))
 
 
 def _connect(
-    wire: Wire, chrome: Chrome, form: Form, kind: Kind, check: Handler
+    wire: Wire, chrome: Chrome, form: UploadForm, kind: ImportKind, check: Handler
 ) -> None:
     step, file = form.step, form.file
     wire.on(

@@ -19,14 +19,14 @@ from loop.labels.rehearsal import (
     take_votes_file,
 )
 from loop.labels.votes import VotesReport
-from loop.review.intake import Occasion, take_file
+from loop.review.intake import ImportDefaults, take_file
 from loop.review.rehearsal import FileRehearsal, rehearse_file
 from loop.ui.desk import Desk
-from loop.ui.jobs import Job, Progress
+from loop.ui.jobs import Job, JobProgress
 from loop.ui.uploads import discard, named_shortly
 
 
-class Kind(StrEnum):
+class ImportKind(StrEnum):
     """What is imported."""
 
     COHORT = "cohort"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
     VERDICTS = "verdicts"
 
 
-How: TypeAlias = ImportOptions | VotesFile | Occasion
+How: TypeAlias = ImportOptions | VotesFile | ImportDefaults
 """How a file is taken."""
 
 Found: TypeAlias = ImportRehearsal | ImportReport | VotesReport | FileRehearsal | None
@@ -44,7 +44,7 @@ Found: TypeAlias = ImportRehearsal | ImportReport | VotesReport | FileRehearsal 
 class Offer(NamedTuple):
     """A file that was tried out, and waits for a word."""
 
-    kind: Kind
+    kind: ImportKind
     path: Path
     how: How
     """What was tried is what is done."""
@@ -56,7 +56,7 @@ class Offer(NamedTuple):
 class Done(NamedTuple):
     """What became of a file."""
 
-    kind: Kind
+    kind: ImportKind
     file: str
     """Its name."""
 
@@ -70,12 +70,14 @@ class Visitor(NamedTuple):
     actor: Actor
 
 
-def look(visitor: Visitor, kind: Kind) -> Progress | None:
+def look(visitor: Visitor, kind: ImportKind) -> JobProgress | None:
     """Return how far the visitor's upload of a kind is; None when there is none."""
     return visitor.desk.jobs.look(_key(visitor, kind))
 
 
-def offer(visitor: Visitor, kind: Kind, path: Path, how: Callable[[Path], How]) -> None:
+def offer(
+    visitor: Visitor, kind: ImportKind, path: Path, how: Callable[[Path], How]
+) -> None:
     """Begin to try an uploaded file out; what was offered before is dropped.
 
     Parameters
@@ -103,7 +105,7 @@ def offer(visitor: Visitor, kind: Kind, path: Path, how: Callable[[Path], How]) 
         raise
 
 
-def take(visitor: Visitor, kind: Kind) -> None:
+def take(visitor: Visitor, kind: ImportKind) -> None:
     """Begin to do what was offered, exactly as it was tried out.
 
     Raises
@@ -125,7 +127,7 @@ def take(visitor: Visitor, kind: Kind) -> None:
     )
 
 
-def drop(visitor: Visitor, kind: Kind) -> None:
+def drop(visitor: Visitor, kind: ImportKind) -> None:
     """Forget the visitor's last upload of a kind, and delete its file.
 
     Raises
@@ -142,14 +144,14 @@ def drop(visitor: Visitor, kind: Kind) -> None:
     visitor.desk.jobs.forget(_key(visitor, kind))
 
 
-def _offered(visitor: Visitor, kind: Kind) -> Offer | None:
+def _offered(visitor: Visitor, kind: ImportKind) -> Offer | None:
     progress = look(visitor, kind)
     found = progress.result if progress else None
     # After an hour the file was swept away, and what was offered with it.
     return found if isinstance(found, Offer) and found.path.is_file() else None
 
 
-def _key(visitor: Visitor, kind: Kind) -> str:
+def _key(visitor: Visitor, kind: ImportKind) -> str:
     return f"{kind} upload of {visitor.actor.name}"
 
 

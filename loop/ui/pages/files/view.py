@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from loop.core.errors import DataError, LedgerError
-from loop.labels.cohort import Role, read_cohort
+from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.recorded import read_record
 from loop.review.kept import judged_cohorts
 from loop.ui.desk import Desk
 from loop.ui.downloads import link_to
-from loop.ui.jobs import Progress
-from loop.ui.pages.files.steps import Done, Kind
+from loop.ui.jobs import JobProgress
+from loop.ui.pages.files.steps import Done, ImportKind
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
 
-class Link(NamedTuple):
+class DownloadLink(NamedTuple):
     """One kind of file that can be exported."""
 
     text: str
@@ -28,7 +28,7 @@ class Shelf(NamedTuple):
 
     name: str
     holds: str
-    links: tuple[Link, ...]
+    links: tuple[DownloadLink, ...]
     why_not: str = ""
     """Why there is none; empty when there is."""
 
@@ -45,9 +45,10 @@ def render_out(visit: Visit, prompt: str | None, cohort: str | None) -> str:
 
 
 def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
-    def links(*names: str) -> tuple[Link, ...]:
+    def links(*names: str) -> tuple[DownloadLink, ...]:
         return tuple(
-            Link(_format_of(name), link_to(name, prompt, cohort)) for name in names
+            DownloadLink(_format_of(name), link_to(name, prompt, cohort))
+            for name in names
         )
 
     no_run = _no_run(desk, prompt, cohort)
@@ -108,7 +109,7 @@ def _no_run(desk: Desk, prompt: str, cohort: str) -> str:
 
 def _closed(desk: Desk, cohort: str) -> str:
     try:
-        holdout = read_cohort(desk.workspace, cohort).role is Role.HOLDOUT
+        holdout = read_cohort(desk.workspace, cohort).role is CohortRole.HOLDOUT
     except DataError:
         return "the cohort is not as recorded"
     return "never: a holdout's cases stay unseen" if holdout else ""
@@ -126,7 +127,7 @@ def _no_votes(desk: Desk, cohort: str) -> str:
     return "" if record.votes else "no votes of readers yet"
 
 
-def render_step(kind: Kind, progress: Progress | None) -> str:
+def render_step(kind: ImportKind, progress: JobProgress | None) -> str:
     """Return what is said of an upload: under way, refused, checked or done."""
     if progress is None:
         return ""

@@ -26,20 +26,20 @@ from loop.ui.pages.readers.disputed import (
     OPEN,
     PER_PAGE,
     WAITING,
-    Chosen,
-    Scene,
+    DisputeFilter,
+    DisputesView,
     find_scene,
     save_button,
     show_scene,
 )
-from loop.ui.pages.readers.section import Section, on_act, ordered_panel
+from loop.ui.pages.readers.section import ReadersSection, on_act, ordered_panel
 from loop.ui.show import notice
 from loop.ui.wiring import Visit, Wire
 
 NAME, TITLE = "adjudicate", "Adjudicate"
 
 
-def build(wire: Wire, chrome: Chrome) -> Section:
+def build(wire: Wire, chrome: Chrome) -> ReadersSection:
     """Add the section and connect it."""
     with gr.Column(visible=False, elem_id="part-adjudicate") as box:
         with gr.Row(elem_id="disputes-filter"):
@@ -89,7 +89,7 @@ def build(wire: Wire, chrome: Chrome) -> Section:
         inputs=[*inputs, why],
         outputs=outputs,
     )
-    return Section(
+    return ReadersSection(
         name=NAME,
         title=TITLE,
         right=Right.ADJUDICATE,
@@ -119,7 +119,7 @@ def open_(
 ) -> list[Any]:
     """Return the list, the first dispute in it, and what waits to be saved."""
     try:
-        scene = find_scene(visit, cohort, Chosen(*chosen))
+        scene = find_scene(visit, cohort, DisputeFilter(*chosen))
     except DataError as error:
         why = notice(str(error), title="There is nothing to adjudicate yet")
         return [why, gr.skip(), gr.skip(), gr.skip(), save_button(0)]
@@ -136,7 +136,7 @@ def act(
     DataError
         The dispute is unknown, or nobody can decide so; nothing was kept.
     """
-    scene = find_scene(visit, cohort, Chosen(*chosen))
+    scene = find_scene(visit, cohort, DisputeFilter(*chosen))
     doing = str(visit.data.get("act"))
     if doing == "decide":
         scene = _decide(visit, scene)
@@ -171,7 +171,7 @@ def save_all(
         Nothing is decided, or there is no reason; nothing was saved.
     """
     *chosen, why = values
-    scene = find_scene(visit, cohort, Chosen(*chosen))
+    scene = find_scene(visit, cohort, DisputeFilter(*chosen))
     if not scene.pending.decisions:
         raise DataError("nothing is decided that is not saved. Decide first.")
     if not str(why or "").strip():
@@ -188,10 +188,12 @@ def save_all(
         why=str(why),
     )
     drop_pending(visit.desk.store, visit.actor, scene.assignment)
-    return show_scene(visit, find_scene(visit, cohort, Chosen(*chosen)), made, why="")
+    return show_scene(
+        visit, find_scene(visit, cohort, DisputeFilter(*chosen)), made, why=""
+    )
 
 
-def _decide(visit: Visit, scene: Scene) -> Scene:
+def _decide(visit: Visit, scene: DisputesView) -> DisputesView:
     """Keep a decision on the dispute that the page shows; the same twice is none."""
     shown = visit.data.get("case"), visit.data.get("label")
     row = next((r for r in scene.rows if (r.case_id, r.label) == shown), None)

@@ -29,14 +29,14 @@ from loop.ui.jobs import Job
 from loop.ui.look import panel
 from loop.ui.pages.readers import assigning, publishing
 from loop.ui.pages.readers.at_hand import open_assignment, open_votes
-from loop.ui.pages.readers.section import Section
+from loop.ui.pages.readers.section import ReadersSection
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit, Wire
 
 NAME, TITLE = "agreement", "Agreement"
 
 
-class Measured(NamedTuple):
+class MeasuredAgreement(NamedTuple):
     """Readers among themselves, and the model beside them."""
 
     report: AgreementReport
@@ -47,7 +47,7 @@ class Measured(NamedTuple):
     """Which run, or why there is none."""
 
 
-class Wanted(NamedTuple):
+class AgreementRequest(NamedTuple):
     """What is to be worked out, and the key under which it is kept."""
 
     key: str
@@ -58,14 +58,14 @@ class Wanted(NamedTuple):
     """Why there is no run."""
 
 
-class Line(NamedTuple):
+class AgreementRow(NamedTuple):
     """One label: readers among themselves, one against the rest, the model."""
 
     among: LabelAgreement
     beside: CeilingRow | None
 
 
-def build(wire: Wire, chrome: Chrome) -> Section:
+def build(wire: Wire, chrome: Chrome) -> ReadersSection:
     """Add the section and connect it."""
     with gr.Column(visible=False, elem_id="part-agreement") as box:
         label = gr.Dropdown(
@@ -93,7 +93,7 @@ def build(wire: Wire, chrome: Chrome) -> Section:
             inputs=inputs,
             outputs=outputs,
         )
-    section = Section(
+    section = ReadersSection(
         name=NAME,
         title=TITLE,
         right=Right.SEE,
@@ -156,7 +156,7 @@ def look_again(
     return look(visit, prompt, cohort, label)
 
 
-def _wanted(visit: Visit, prompt: str | None, cohort: str | None) -> Wanted:
+def _wanted(visit: Visit, prompt: str | None, cohort: str | None) -> AgreementRequest:
     """Return what is to be worked out for what is chosen at the top."""
     desk, assignment = visit.desk, open_assignment(visit, cohort)
     basis = read_basis(desk.workspace, assignment)
@@ -174,7 +174,7 @@ def _wanted(visit: Visit, prompt: str | None, cohort: str | None) -> Wanted:
         )
     run, why = _run(desk, assignment, prompt)
     key = "agreement " + " ".join(map(str, (*basis, run.id if run else why)))
-    return Wanted(key, assignment, votes, run, why)
+    return AgreementRequest(key, assignment, votes, run, why)
 
 
 def _run(
@@ -191,29 +191,33 @@ def _run(
     return run, ""
 
 
-def _measure(desk: Desk, wanted: Wanted, job: Job) -> Measured:
+def _measure(desk: Desk, wanted: AgreementRequest, job: Job) -> MeasuredAgreement:
     assignment = wanted.assignment
     job.step("agreement of the readers, with 2,000 bootstrap resamples a label")
     report = measure_agreement(
         wanted.votes, assignment.taxonomy, cohort=assignment.cohort.name
     )
     if wanted.run is None:
-        return Measured(report, None, wanted.why)
+        return MeasuredAgreement(report, None, wanted.why)
     job.step("the model beside the readers, with 1,000 bootstrap resamples")
     inputs = read_inputs(desk.workspace, wanted.run.id)
     ceiling = measure_ceiling(
         inputs.pairs, wanted.votes, inputs.taxonomy, patients=inputs.patients
     )
-    return Measured(report, ceiling, f"{inputs.run.prompt}, run {inputs.run.run_id}")
+    return MeasuredAgreement(
+        report, ceiling, f"{inputs.run.prompt}, run {inputs.run.run_id}"
+    )
 
 
-def _shown(assignment: Assignment, found: Measured, label: str | None) -> list[Any]:
+def _shown(
+    assignment: Assignment, found: MeasuredAgreement, label: str | None
+) -> list[Any]:
     report, ceiling = found.report, found.ceiling
     beside = {row.label: row for row in ceiling.labels} if ceiling else {}
     if ceiling:
         beside[POOLED] = ceiling.pooled
     every = [report.pooled, *report.labels]
-    lines = [Line(one, beside.get(one.label)) for one in every]
+    lines = [AgreementRow(one, beside.get(one.label)) for one in every]
     chosen = next((one for one in lines if one.among.label == label), lines[0])
     page = show(
         "readers_agreement.html.jinja",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.labels.ballots import Turnout, Votes
-from loop.labels.cohort import Role, check_name
+from loop.labels.cohort import CohortRole, check_name
 from loop.labels.kept_votes import read_turnout
 from loop.labels.recorded import read_record
 from loop.labels.votes import read_cohort_votes
 from loop.people.users import Right
 from loop.review.reading.assignment import Assignment, read_assignment
-from loop.review.reading.basis import Basis, read_basis
+from loop.review.reading.basis import ReadingCacheKey, read_basis
 from loop.review.reading.disputes import Disputes, read_disputes
 from loop.ui.desk import Desk
 from loop.ui.wiring import Visit
@@ -38,7 +38,7 @@ def open_assignment(visit: Visit, cohort: str | None) -> Assignment:
     assignment: Assignment = desk.memo.get(
         key, lambda: read_assignment(desk.workspace, cohort)
     )
-    if assignment.cohort.role is Role.HOLDOUT and not visit.user.may(Right.READ):
+    if assignment.cohort.role is CohortRole.HOLDOUT and not visit.user.may(Right.READ):
         raise DataError(
             f"cohort {cohort!r} is a holdout: only whoever reads it blind may open it. "
             "Choose another cohort."
@@ -62,7 +62,9 @@ def open_disputes(desk: Desk, assignment: Assignment, *, anonymous: bool) -> Dis
     return disputes
 
 
-def open_turnout(desk: Desk, assignment: Assignment, basis: Basis) -> Turnout | None:
+def open_turnout(
+    desk: Desk, assignment: Assignment, basis: ReadingCacheKey
+) -> Turnout | None:
     """Return who voted on which case of a cohort, also of a holdout; None: nobody has.
 
     Raises
@@ -77,7 +79,9 @@ def open_turnout(desk: Desk, assignment: Assignment, basis: Basis) -> Turnout | 
     return turnout
 
 
-def open_votes(desk: Desk, assignment: Assignment, basis: Basis) -> Votes | None:
+def open_votes(
+    desk: Desk, assignment: Assignment, basis: ReadingCacheKey
+) -> Votes | None:
     """Return the votes of a cohort's readers; None when nobody has voted.
 
     Raises

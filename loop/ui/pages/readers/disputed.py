@@ -31,7 +31,7 @@ OPEN, WAITING, DECIDED, ALL = "open", "mine, not saved", "decided", "all"
 """What the list can be narrowed to."""
 
 
-class Chosen(NamedTuple):
+class DisputeFilter(NamedTuple):
     """What the list is narrowed to, as the browser says."""
 
     label: str | None
@@ -39,7 +39,7 @@ class Chosen(NamedTuple):
     names: bool | None
 
 
-class Scene(NamedTuple):
+class DisputesView(NamedTuple):
     """Everything that the section shows."""
 
     assignment: Assignment
@@ -55,7 +55,7 @@ class Scene(NamedTuple):
     """Which of them is looked at; 0 without any."""
 
 
-def find_scene(visit: Visit, cohort: str | None, chosen: Chosen) -> Scene:
+def find_scene(visit: Visit, cohort: str | None, chosen: DisputeFilter) -> DisputesView:
     """Return what is shown for what is chosen; the dispute is the one the page names.
 
     Raises
@@ -70,10 +70,10 @@ def find_scene(visit: Visit, cohort: str | None, chosen: Chosen) -> Scene:
     rows = [row for row in disputes.rows if _listed(row, chosen, pending)]
     pair = visit.data.get("case"), visit.data.get("label")
     found = (n for n, row in enumerate(rows) if (row.case_id, row.label) == pair)
-    return Scene(assignment, disputes, pending, named, rows, next(found, 0))
+    return DisputesView(assignment, disputes, pending, named, rows, next(found, 0))
 
 
-def _listed(row: Dispute, chosen: Chosen, pending: Pending) -> bool:
+def _listed(row: Dispute, chosen: DisputeFilter, pending: Pending) -> bool:
     if chosen.label and row.label != chosen.label:
         return False
     waits = pending.of(row) is not None
@@ -86,7 +86,7 @@ def _listed(row: Dispute, chosen: Chosen, pending: Pending) -> bool:
 
 def show_scene(
     visit: Visit,
-    scene: Scene,
+    scene: DisputesView,
     made: Adjudicated | None = None,
     why: str | None = None,
 ) -> list[Any]:
@@ -113,7 +113,7 @@ def save_button(waiting: int) -> Any:
     )
 
 
-def _comments(visit: Visit, scene: Scene, case_id: str) -> list[tuple[str, str]]:
+def _comments(visit: Visit, scene: DisputesView, case_id: str) -> list[tuple[str, str]]:
     """Return what readers who voted noted on a case, named as their votes are."""
     desk, assignment = visit.desk, scene.assignment
     basis = read_basis(desk.workspace, assignment)
@@ -128,7 +128,7 @@ def _comments(visit: Visit, scene: Scene, case_id: str) -> list[tuple[str, str]]
     return sorted(found)
 
 
-def _panel(visit: Visit, scene: Scene, made: Adjudicated | None) -> str:
+def _panel(visit: Visit, scene: DisputesView, made: Adjudicated | None) -> str:
     row = scene.rows[scene.at] if scene.rows else None
     first = scene.at - scene.at % PER_PAGE
     assignment, desk = scene.assignment, visit.desk

@@ -23,19 +23,19 @@ from loop.review.reading.basis import read_basis
 from loop.review.reading.comments import LONGEST, keep_comment
 from loop.review.reading.foreseen import voted_cases
 from loop.review.reading.plans import cases_to_read
-from loop.review.reading.progress import Way, find_way
-from loop.review.reading.sheet import Sheet, open_sheet
+from loop.review.reading.progress import ReaderPosition, find_way
+from loop.review.reading.sheet import ReadingSheet, open_sheet
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
 from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
-from loop.ui.pages.readers.section import Section, on_act, ordered_panel
+from loop.ui.pages.readers.section import ReadersSection, on_act, ordered_panel
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit, Wire
 
 NAME, TITLE = "label", "Label"
 
 
-class Row(NamedTuple):
+class SheetRow(NamedTuple):
     """One label on the sheet."""
 
     label: Label
@@ -43,14 +43,14 @@ class Row(NamedTuple):
     """The reader's own answer."""
 
 
-class Group(NamedTuple):
+class LabelGroup(NamedTuple):
     """Labels of one place in the body, under a number that is also its key."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[SheetRow, ...]
 
 
-def build(wire: Wire, chrome: Chrome) -> Section:
+def build(wire: Wire, chrome: Chrome) -> ReadersSection:
     """Add the section and connect it."""
     with gr.Column(visible=False, elem_id="part-label") as box:
         with gr.Row(elem_id="reading-head", equal_height=True):
@@ -67,7 +67,7 @@ def build(wire: Wire, chrome: Chrome) -> Section:
         inputs=chrome.context,
         outputs=outputs,
     )
-    return Section(
+    return ReadersSection(
         name=NAME,
         title=TITLE,
         right=Right.READ,
@@ -188,7 +188,9 @@ def _who(visit: Visit, assignment: Assignment) -> tuple[Any, Assignment, str]:
     return visit.desk.store, assignment, visit.user.name
 
 
-def _at(visit: Visit, assignment: Assignment, way: Way, status: str) -> list[Any]:
+def _at(
+    visit: Visit, assignment: Assignment, way: ReaderPosition, status: str
+) -> list[Any]:
     """Return the outputs for where the reader is."""
     return [
         _progress(visit, assignment, way),
@@ -197,7 +199,7 @@ def _at(visit: Visit, assignment: Assignment, way: Way, status: str) -> list[Any
     ]
 
 
-def _progress(visit: Visit, assignment: Assignment, way: Way) -> str:
+def _progress(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
     return show(
         "readers_progress.html.jinja",
         way=way,
@@ -206,7 +208,7 @@ def _progress(visit: Visit, assignment: Assignment, way: Way) -> str:
     )
 
 
-def _is_published(visit: Visit, assignment: Assignment, way: Way) -> bool:
+def _is_published(visit: Visit, assignment: Assignment, way: ReaderPosition) -> bool:
     """Return whether the reader's answers are votes already. Nothing else is told."""
     if not way.complete:
         return False
@@ -221,7 +223,7 @@ def _is_published(visit: Visit, assignment: Assignment, way: Way) -> bool:
     return bool(desk.memo.get(key, look))
 
 
-def _sheet(visit: Visit, assignment: Assignment, way: Way) -> str:
+def _sheet(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
     if way.here is None:
         return show("readers_done.html.jinja", way=way, key=assignment.key)
     store, _, reader = _who(visit, assignment)
@@ -237,13 +239,13 @@ def _sheet(visit: Visit, assignment: Assignment, way: Way) -> str:
     )
 
 
-def _groups(assignment: Assignment, sheet: Sheet) -> list[Group]:
+def _groups(assignment: Assignment, sheet: ReadingSheet) -> list[LabelGroup]:
     """Return the labels that are asked, by group, in the order of the taxonomy."""
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[SheetRow]] = {}
     for label in map(assignment.taxonomy.find, assignment.labels):
-        row = Row(label, sheet.answers.get(label.id))
+        row = SheetRow(label, sheet.answers.get(label.id))
         rows.setdefault(label.group, []).append(row)
-    return [Group(name, tuple(found)) for name, found in rows.items()]
+    return [LabelGroup(name, tuple(found)) for name, found in rows.items()]
 
 
 def _count_open(visit: Visit, assignment: Assignment, case_id: str) -> int:
@@ -252,7 +254,7 @@ def _count_open(visit: Visit, assignment: Assignment, case_id: str) -> int:
     return len(assignment.labels) - len(given)
 
 
-def _kept(visit: Visit, assignment: Assignment, way: Way) -> str:
+def _kept(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
     """Return the line that says that an answer is in the store."""
     left = _count_open(visit, assignment, way.here or "")
     done = f"{left} of {len(assignment.labels)} labels open" if left else "complete"

@@ -12,7 +12,7 @@ from loop.review.working import keep_working, read_working
 from loop.ui.chrome import Chrome
 from loop.ui.pages.page import Page
 from loop.ui.pages.readers import adjudicating, agreeing, labelling
-from loop.ui.pages.readers.section import Section
+from loop.ui.pages.readers.section import ReadersSection
 from loop.ui.wiring import Visit, Wire
 
 SUBJECT = "readers"
@@ -50,7 +50,7 @@ def build(wire: Wire, chrome: Chrome) -> Page:
     )
 
 
-def _choose(sections: Sequence[Section]) -> Callable[..., list[Any]]:
+def _choose(sections: Sequence[ReadersSection]) -> Callable[..., list[Any]]:
     """Return what opens the part that a visitor chose, if they may see it."""
 
     def choose(
@@ -68,7 +68,7 @@ def _choose(sections: Sequence[Section]) -> Callable[..., list[Any]]:
     return choose
 
 
-def _refresh(sections: Sequence[Section]) -> Callable[..., list[Any]]:
+def _refresh(sections: Sequence[ReadersSection]) -> Callable[..., list[Any]]:
     """Return what shows the part that a visitor was in last, of those they may see."""
 
     def refresh(
@@ -86,8 +86,8 @@ def _refresh(sections: Sequence[Section]) -> Callable[..., list[Any]]:
 def _open(
     visit: Visit,
     context: tuple[str | None, str | None],
-    sections: Sequence[Section],
-    chosen: Section | None,
+    sections: Sequence[ReadersSection],
+    chosen: ReadersSection | None,
     values: Sequence[Any],
 ) -> list[Any]:
     """Return the outputs with `chosen` open and filled; the others are left alone."""

@@ -14,7 +14,7 @@ from loop.ui.wiring import Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class ReadersSection:
     """One part of the page."""
 
     name: str

@@ -14,13 +14,13 @@ from loop.people.users import Right
 from loop.review.entry import build_from_form
 from loop.review.kept import VerdictState
 from loop.review.queue.records import QueueItem
-from loop.review.record import Circumstances, stamp
+from loop.review.record import VerdictContext, stamp
 from loop.review.reservations import release, reserve
 from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
 from loop.review.working import drop_working, keep_working
 from loop.ui.pages.review.form import (
-    Form,
+    ReviewForm,
     fields_of,
     form_of,
     missing,
@@ -43,7 +43,7 @@ from loop.ui.pages.review.place import (
 )
 from loop.ui.pages.review.showing import (
     FILTERS,
-    Status,
+    FormStatus,
     note_form,
     render_status,
     show_again,
@@ -90,23 +90,23 @@ def take_text(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     words = " ".join(marked.split()) if isinstance(marked, str) else ""
     if not words:
         trouble = "Mark some words in the case text first."
-        return [gr.skip(), render_status(Status(trouble=trouble), place)]
+        return [gr.skip(), render_status(FormStatus(trouble=trouble), place)]
     status = _keep(visit, place, _form(fields)._replace(phrase=words))
     return [words, render_status(status, place)]
 
 
-def _form(values: Sequence[Any]) -> Form:
-    return Form.of(dict(zip(Form._fields, values, strict=True)))
+def _form(values: Sequence[Any]) -> ReviewForm:
+    return ReviewForm.of(dict(zip(ReviewForm._fields, values, strict=True)))
 
 
-def _keep(visit: Visit, place: Place, form: Form) -> Status:
+def _keep(visit: Visit, place: Place, form: ReviewForm) -> FormStatus:
     """Keep an unfinished form; an empty one is forgotten."""
     desk = visit.desk
-    if form == Form():
+    if form == ReviewForm():
         drop_working(desk.store, visit.actor, place.subject)
-        return Status()
+        return FormStatus()
     keep_working(desk.store, visit.actor, place.subject, form._asdict(), desk.now)
-    status = Status(kept=stamp(desk.now()))
+    status = FormStatus(kept=stamp(desk.now()))
     if not form.worded:
         return status._replace(lacks=missing(form))
     return note_form(status, form, look(visit, place, Filters()))
@@ -137,7 +137,7 @@ def hand_in_together(visit: Visit, place: Place, token: str, *values: Any) -> An
     """Keep one verdict on the open pair and on the ticked ones that are like it."""
     filters, form = Filters.of(values[:FILTERS]), _form(values[FILTERS:])
     if visit.data.get("act") == "fold":
-        return show_again(visit, place, filters, Status())
+        return show_again(visit, place, filters, FormStatus())
     if not _is_current(place, token):
         return _overtaken(visit, place, token, filters)
     like = find_alike(visit, place, look(visit, place, filters))
@@ -163,7 +163,11 @@ def _read_cases(value: object) -> set[str]:
 
 
 def _hand_in(
-    visit: Visit, place: Place, filters: Filters, form: Form, more: Sequence[str] = ()
+    visit: Visit,
+    place: Place,
+    filters: Filters,
+    form: ReviewForm,
+    more: Sequence[str] = (),
 ) -> list[Any]:
     """Keep one verdict on the open pair and on `more` cases of its label."""
     sight = look(visit, place, filters)
@@ -189,11 +193,11 @@ def _hand_in(
 
 
 def _refused(visit: Visit, place: Place, filters: Filters, trouble: str) -> list[Any]:
-    return show_again(visit, place, filters, Status(trouble=trouble))
+    return show_again(visit, place, filters, FormStatus(trouble=trouble))
 
 
 def _submit(
-    visit: Visit, place: Place, sight: Sight, form: Form, more: Sequence[str]
+    visit: Visit, place: Place, sight: Sight, form: ReviewForm, more: Sequence[str]
 ) -> str:
     """Keep the verdict, drop the unfinished form, and return the verdict's id."""
     desk, line = visit.desk, sight.queue.line
@@ -203,7 +207,7 @@ def _submit(
         taxonomy=taxonomy_of(desk, place),
         case_ids=cohort_facts(desk, place).case_ids,
     )
-    made_on = Circumstances(line.cohort, line.prompt, "", line.run_id)
+    made_on = VerdictContext(line.cohort, line.prompt, "", line.run_id)
     key = submit_verdict(
         desk.store, verdict, made_on, desk.now, finishing=place.subject
     )
@@ -245,7 +249,7 @@ def undo(visit: Visit, place: Place, *values: Any) -> Any:
         became = kept.state.value if kept and own else "not yours"
         trouble = f"Not undone: the verdict on {last.case} is {became} by now."
         place = place._replace(last=None)
-        return show_again(visit, place, filters, Status(trouble=trouble))
+        return show_again(visit, place, filters, FormStatus(trouble=trouble))
     desk, ref = visit.desk, f"{place.cohort}:{kept.id}"
     withdraw_verdict(desk.store, ref, visit.actor, UNDONE, desk.now)
     item = sight.queue.find(last.case, last.label)
@@ -253,7 +257,9 @@ def undo(visit: Visit, place: Place, *values: Any) -> Any:
     said = f"Undone on {cases} cases." if cases > 1 else "Undone."
     if item is None:
         said = f"{said} {last.case} does not fail any more in what is open now."
-        return show_again(visit, place._replace(last=None), filters, Status(done=said))
+        return show_again(
+            visit, place._replace(last=None), filters, FormStatus(done=said)
+        )
     place = place._replace(last=None).at(item)
     form = form_of(kept.verdict)
     if form:
@@ -273,12 +279,12 @@ def take_offer(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     sight = look(visit, place, filters)
     likely = suggest_for(visit, sight)
     mine = any(v.verdict.reviewer == visit.user.name for v in verdicts_on(sight))
-    if likely is None or mine or form != Form():
+    if likely is None or mine or form != ReviewForm():
         trouble = (
             "Nothing is suggested any more: the form holds something already, or you "
             "have judged this pair."
         )
-        return show_again(visit, place, filters, Status(trouble=trouble))
+        return show_again(visit, place, filters, FormStatus(trouble=trouble))
     status = _keep(visit, place, likely)
     status = status._replace(done="Filled in, not submitted: look at it first.")
     return [*show_panels(visit, place, filters, sight, status), *likely]
@@ -298,11 +304,11 @@ def toggle_reserve(visit: Visit, place: Place, *values: Any) -> Any:
         raise DataError("no pair is open. Choose one of the list.")
     if sight.item.reserved_by == visit.user.name:
         release(desk.store, place.cohort, place.case, visit.actor)
-        done = Status(done="Given back.")
+        done = FormStatus(done="Given back.")
     else:
         held = reserve(desk.store, place.cohort, place.case, visit.actor, desk.now)
         who = "you" if held.actor == visit.actor.name else held.actor
-        done = Status(done=f"Reserved by {who} until", until=held.until)
+        done = FormStatus(done=f"Reserved by {who} until", until=held.until)
     sight = look(visit, place, filters)
     return show_panels(visit, place, filters, sight, done)
 
@@ -333,6 +339,6 @@ def take_back(visit: Visit, place: Place, reason: Any, *values: Any) -> Any:
             ref = f"{place.cohort}:{one.id}"
             withdraw_verdict(visit.desk.store, ref, visit.actor, why, visit.desk.now)
     on = f" on all {cases} cases it was given for" if cases > 1 else ""
-    done = Status(done=f"Withdrawn{on}; it stays in the record with your reason.")
+    done = FormStatus(done=f"Withdrawn{on}; it stays in the record with your reason.")
     sight = look(visit, place, filters)
     return ["", *show_panels(visit, place, filters, sight, done)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loop.core.records import Guide, Mark, Value
-from loop.evaluate.failures import ALL_LABELS, Kind
+from loop.evaluate.failures import ALL_LABELS, FailureKind
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.copied import warn_of_copy
 from loop.review.queue.records import QueueItem
@@ -63,7 +63,7 @@ _TEXTS = {
 }
 
 
-class Form(NamedTuple):
+class ReviewForm(NamedTuple):
     """The fields as they are shown; the browser hides those that do not matter."""
 
     judgement: str | None = None
@@ -78,7 +78,7 @@ class Form(NamedTuple):
     anchor: bool = False
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Form:
+    def of(cls, values: Mapping[str, Any]) -> ReviewForm:
         """Return a form from what a browser sent or the store kept, made safe.
 
         Examples
@@ -96,14 +96,14 @@ class Form(NamedTuple):
 
 def _known(name: str, value: Any) -> Any:
     """Return `value` if the field may hold it, else what the field holds at first."""
-    default = Form._field_defaults[name]
+    default = ReviewForm._field_defaults[name]
     if name in _CHOICES:
         known = value in [key for _, key in _CHOICES[name]]
         return value if known and value != "" else default
     return value if isinstance(value, type(default)) else default
 
 
-def missing(form: Form) -> tuple[str, ...]:
+def missing(form: ReviewForm) -> tuple[str, ...]:
     """Return what has to be filled in before the form can be handed in, in words."""
     if form.judgement is None:
         return ("what is wrong",)
@@ -117,7 +117,7 @@ def missing(form: Form) -> tuple[str, ...]:
     return (*lacks, *_too_long(form))
 
 
-def _too_long(form: Form) -> list[str]:
+def _too_long(form: ReviewForm) -> list[str]:
     return [
         f"a shorter {word} (at most {LONGEST:,} characters)"
         for name, word in _TEXTS.items()
@@ -125,13 +125,13 @@ def _too_long(form: Form) -> list[str]:
     ]
 
 
-def _needs_value(form: Form) -> bool:
+def _needs_value(form: ReviewForm) -> bool:
     if form.judgement == Judgement.REFERENCE_WRONG:
         return True
     return form.worded and form.action == CLARIFICATION
 
 
-def _lacks_of_exemplar(form: Form) -> list[str]:
+def _lacks_of_exemplar(form: ReviewForm) -> list[str]:
     own, phrase = form.paraphrase.strip(), form.phrase.strip()
     if not own:
         return ["the statement in your own words"]
@@ -140,14 +140,14 @@ def _lacks_of_exemplar(form: Form) -> list[str]:
     return []
 
 
-def warn(form: Form, text: str) -> str:
+def warn(form: ReviewForm, text: str) -> str:
     """Return a warning about words copied from the case text, or nothing."""
     if not (form.worded and form.action in _EXEMPLARS):
         return ""
     return warn_of_copy(form.paraphrase, text)
 
 
-def fields_of(form: Form, case_ids: Sequence[str], label: str) -> dict[str, Any]:
+def fields_of(form: ReviewForm, case_ids: Sequence[str], label: str) -> dict[str, Any]:
     """Return the fields of the verdict, without those that do not matter."""
     fields: dict[str, Any] = {
         "cases": list(case_ids),
@@ -164,7 +164,7 @@ def fields_of(form: Form, case_ids: Sequence[str], label: str) -> dict[str, Any]
     return fields | (_wording(form) if form.worded else {})
 
 
-def _wording(form: Form) -> dict[str, Any]:
+def _wording(form: ReviewForm) -> dict[str, Any]:
     phrase = form.phrase.strip()
     if form.action == TERM:
         return {"terms": [phrase]}
@@ -178,9 +178,9 @@ def _wording(form: Form) -> dict[str, Any]:
     return {"exemplars": [example]}
 
 
-def form_of(verdict: Verdict) -> Form | None:
+def form_of(verdict: Verdict) -> ReviewForm | None:
     """Return a verdict as a form; None when it says more than the form can hold."""
-    form = Form(
+    form = ReviewForm(
         judgement=verdict.judgement.value,
         value=verdict.correct_value.value if verdict.correct_value else None,
         severity=verdict.severity.value if verdict.severity else None,
@@ -208,7 +208,7 @@ def form_of(verdict: Verdict) -> Form | None:
     return form if edits.count == 1 and form.action != NOTHING else None
 
 
-def suggest(item: QueueItem, phrase: str, guide: Guide | None) -> Form | None:
+def suggest(item: QueueItem, phrase: str, guide: Guide | None) -> ReviewForm | None:
     """Return the likely correction of a pair, to be looked at; None without one.
 
     The reference is taken to be right, except of "No Finding" that no failing label
@@ -225,21 +225,25 @@ def suggest(item: QueueItem, phrase: str, guide: Guide | None) -> Form | None:
     """
     failure = item.failure
     if item.right:
-        return Form(judgement=Judgement.ANSWER_RIGHT.value)
+        return ReviewForm(judgement=Judgement.ANSWER_RIGHT.value)
     if item.label == NO_FINDING:
         if any(cause.fails for cause in item.causes) or failure.predicted is None:
             return None
-        return Form(
+        return ReviewForm(
             judgement=Judgement.REFERENCE_WRONG.value, value=failure.predicted.value
         )
     if item.label == ALL_LABELS or failure.reference is None:
         return None
     present = failure.reference is Mark.PRESENT
-    form = Form(
+    form = ReviewForm(
         judgement=Judgement.MODEL_WRONG.value,
         value=Value.PRESENT.value if present else Value.ABSENT.value,
     )
-    if failure.kind is Kind.FALSE_POSITIVE and phrase and not _names(guide, phrase):
+    if (
+        failure.kind is FailureKind.FALSE_POSITIVE
+        and phrase
+        and not _names(guide, phrase)
+    ):
         return form._replace(action=EXCLUSION, phrase=phrase)
     return form
 
@@ -252,7 +256,7 @@ def _names(guide: Guide | None, phrase: str) -> bool:
     return any(said in one.casefold() for one in (guide.name, *guide.terms))
 
 
-def describe(form: Form) -> str:
+def describe(form: ReviewForm) -> str:
     """Return what a form says, in a few words.
 
     Examples

@@ -70,7 +70,7 @@ class Newer(NamedTuple):
     """Number of the newer reference; 0 where it is the run that is newer."""
 
 
-class CohortFacts(NamedTuple):
+class ReviewCohort(NamedTuple):
     """What is needed of a cohort besides its failing cases."""
 
     language: str
@@ -181,12 +181,12 @@ def guides_of(desk: Desk, prompt_ref: str) -> Mapping[str, Guide]:
     return desk.memo.get(("guides", prompt_ref), make)
 
 
-def cohort_facts(desk: Desk, place: Place) -> CohortFacts:
+def cohort_facts(desk: Desk, place: Place) -> ReviewCohort:
     """Return language and case ids of the cohort of the run."""
 
-    def make() -> CohortFacts:
+    def make() -> ReviewCohort:
         cohort = read_cohort(desk.workspace, place.cohort)
-        return CohortFacts(
+        return ReviewCohort(
             cohort.language, frozenset(cohort.case_ids), cohort.synthetic
         )
 

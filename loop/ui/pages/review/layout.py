@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from loop.evaluate.failures import Kind
-from loop.review.queue.records import Progress, RightKind, Section
+from loop.evaluate.failures import FailureKind
+from loop.review.queue.records import ReviewStatus, RightKind, TextSection
 from loop.ui.look import panel, typing_in
 from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
 from loop.ui.pages.review.place import RESERVED, Place
@@ -19,13 +19,13 @@ from loop.ui.show import notice, show
 ALL = ("All", "")
 KINDS = (
     ALL,
-    *((KIND_MARKS[kind][1].capitalize(), kind.value) for kind in Kind),
+    *((KIND_MARKS[kind][1].capitalize(), kind.value) for kind in FailureKind),
     ("Right answers", RightKind.RIGHT.value),
 )
-SECTIONS = (ALL, *((one.value.capitalize(), one.value) for one in Section))
+SECTIONS = (ALL, *((one.value.capitalize(), one.value) for one in TextSection))
 STATUSES = (
     ALL,
-    *((one.value.capitalize(), one.value) for one in Progress),
+    *((one.value.capitalize(), one.value) for one in ReviewStatus),
     ("Reserved", RESERVED),
 )
 
@@ -33,7 +33,8 @@ STATUSES = (
 class Panels(NamedTuple):
     """What every move through the queue sets, besides the form's fields.
 
-    A value for each component of this name in `Parts`, in the order of the outputs.
+    A value for each component of this name in `ReviewComponents`, in the order of the
+    outputs.
     """
 
     place: Any
@@ -50,7 +51,7 @@ class Panels(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class ReviewComponents:
     """Every component that an event reads or sets."""
 
     tab: gr.Tab
@@ -111,7 +112,7 @@ class Parts:
         return [*self.panels, *self.fields]
 
 
-def build_parts() -> Parts:
+def build_parts() -> ReviewComponents:
     """Return the page's components, laid out."""
     with gr.Tab("Review", id="review", elem_id="tab-review") as tab:
         place = gr.State(Place())
@@ -135,7 +136,7 @@ def build_parts() -> Parts:
                 together = panel(elem_id="review-together-list")
                 said = panel(elem_id="review-said")
                 reason, withdraw = _build_withdrawal()
-    return Parts(
+    return ReviewComponents(
         tab=tab,
         place=place,
         token=token,

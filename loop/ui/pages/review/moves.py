@@ -27,7 +27,7 @@ from loop.ui.pages.review.place import (
     step,
 )
 from loop.ui.pages.review.showing import (
-    Status,
+    FormStatus,
     show_again,
     show_all,
     show_closed,
@@ -121,12 +121,12 @@ def choose(visit: Visit, place: Place, *values: Any) -> Any:
     if data.get("act") == "blind":
         keep_blind(visit, not place.blind)
         place = place._replace(blind=not place.blind)
-        return show_again(visit, place, filters, Status())
+        return show_again(visit, place, filters, FormStatus())
     if data.get("act") == "page":
         start = str(data.get("start", ""))
         whole = start.isascii() and start.isdecimal() and len(start) < 8
         at = int(start) if whole else FOLLOW
-        return show_again(visit, place._replace(start=at), filters, Status())
+        return show_again(visit, place._replace(start=at), filters, FormStatus())
     sight = look(visit, place, filters)
     case, label = str(data.get("case", "")), str(data.get("label", ""))
     item = sight.queue.find(case, label)
@@ -140,14 +140,16 @@ def turn(visit: Visit, place: Place, *values: Any) -> Any:
     filters = Filters.of(values)
     act = visit.data.get("act")
     if act == "wide":
-        return show_again(visit, place._replace(wide=not place.wide), filters, Status())
+        return show_again(
+            visit, place._replace(wide=not place.wide), filters, FormStatus()
+        )
     sight = look(visit, place, filters)
     if act not in ("next", "previous") or not sight.items:
         return gr.skip()
     item = step(sight.items, sight.item, 1 if act == "next" else -1)
     if item is sight.item:
         end = "last" if act == "next" else "first"
-        status = Status(done=f"This is the {end} pair of the list.")
+        status = FormStatus(done=f"This is the {end} pair of the list.")
         return show_again(visit, place, filters, status)
     return show_pair(visit, place.at(item), filters)
 
@@ -159,7 +161,7 @@ def narrow(visit: Visit, place: Place, *values: Any) -> Any:
     sight = look(visit, place, filters)
     if not sight.items or find_place(sight.items, sight.item) is not None:
         keep_place(visit, place, filters)
-        return show_again(visit, place, filters, Status())
+        return show_again(visit, place, filters, FormStatus())
     first = next_open(sight.items, None) or sight.items[0]
     return show_pair(visit, place.at(first), filters)
 

@@ -20,7 +20,7 @@ from loop.ui.chrome import (
 )
 from loop.ui.pages.page import Page
 from loop.ui.pages.review import answers, moves
-from loop.ui.pages.review.layout import Parts, build_parts
+from loop.ui.pages.review.layout import ReviewComponents, build_parts
 from loop.ui.pages.review.place import follow_link
 from loop.ui.wiring import Visit, Wire
 
@@ -112,7 +112,7 @@ def follow(visit: Visit, asked: object) -> None:
         follow_link(visit, prompt, cohort, pair)
 
 
-def _wire_moves(wire: Wire, parts: Parts) -> None:
+def _wire_moves(wire: Wire, parts: ReviewComponents) -> None:
     """Connect what goes through the queue; looking needs no more than that."""
     for menu in parts.menus:
         menu.input(None, parts.menus, parts.count, js=COUNT, queue=False)
@@ -138,7 +138,7 @@ def _wire_moves(wire: Wire, parts: Parts) -> None:
         moved.then(None, js=SETTLE, queue=False)
 
 
-def _wire_form(wire: Wire, parts: Parts) -> None:
+def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
     """Connect the form: every change is kept at once."""
     own = (parts.place, parts.token)
     chosen = [one.input for one in parts.fields if not isinstance(one, gr.Textbox)]
@@ -194,7 +194,7 @@ def _wire_form(wire: Wire, parts: Parts) -> None:
     parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
 
 
-def _wire_own(wire: Wire, parts: Parts) -> None:
+def _wire_own(wire: Wire, parts: ReviewComponents) -> None:
     """Connect reserving a case, and changing what one has said."""
     inputs = (parts.place, *parts.filters)
     wire.on(

@@ -8,13 +8,13 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from loop.evaluate.failures import Kind
+from loop.evaluate.failures import FailureKind
 from loop.review.queue.records import (
-    Progress,
     QueueFilter,
     QueueItem,
+    ReviewStatus,
     RightKind,
-    Section,
+    TextSection,
 )
 from loop.review.working import keep_working, read_working
 from loop.ui.wiring import Visit
@@ -28,7 +28,7 @@ FOLLOW = -1
 _BLIND = "review-blind"
 """Subject under which a person's wish to judge first is kept."""
 
-_OPEN = frozenset({Progress.UNREVIEWED, Progress.RETURNED})
+_OPEN = frozenset({ReviewStatus.UNREVIEWED, ReviewStatus.RETURNED})
 
 
 class Submission(NamedTuple):
@@ -117,17 +117,19 @@ class Filters(NamedTuple):
         """Return the filter of the queue; what it does not know lets all through."""
         return QueueFilter(
             labels=frozenset(filter(None, [self.label])),
-            kinds=frozenset(kind for kind in (*Kind, *RightKind) if kind == self.kind),
-            sections=frozenset(one for one in Section if one == self.section),
+            kinds=frozenset(
+                kind for kind in (*FailureKind, *RightKind) if kind == self.kind
+            ),
+            sections=frozenset(one for one in TextSection if one == self.section),
             text=self.search.strip(),
             reviewers=frozenset(filter(None, [self.reviewer])),
-            progress=frozenset(one for one in Progress if one == self.status),
+            progress=frozenset(one for one in ReviewStatus if one == self.status),
             reserved=True if self.status == RESERVED else None,
         )
 
 
 RESERVED = "reserved"
-"""A status beside those of `Progress`."""
+"""A status beside those of `ReviewStatus`."""
 
 
 def step(items: Sequence[QueueItem], now: QueueItem | None, by: int) -> QueueItem:
@@ -218,7 +220,7 @@ def _keep(visit: Visit, subject: str, payload: Mapping[str, Any]) -> None:
     keep_working(visit.desk.store, visit.actor, subject, payload, visit.desk.now)
 
 
-class Kept(NamedTuple):
+class ResumePoint(NamedTuple):
     """What was open the last time."""
 
     run: str
@@ -229,7 +231,7 @@ class Kept(NamedTuple):
     """Whether an address named it."""
 
 
-def place_kept(visit: Visit, place: Place) -> Kept:
+def place_kept(visit: Visit, place: Place) -> ResumePoint:
     """Return what was open last on this prompt and cohort; empty for a first visit."""
     subject = _subject(place.prompt, place.cohort)
     kept = read_working(visit.desk.store, visit.actor, subject)
@@ -238,7 +240,7 @@ def place_kept(visit: Visit, place: Place) -> Kept:
     known = chosen if isinstance(chosen, dict) else {}
     filters = Filters.of([known.get(name, "") for name in Filters._fields])
     run, case, label = (str(data.get(name, "")) for name in ("run", "case", "label"))
-    return Kept(run, case, label, filters, data.get("linked") is True)
+    return ResumePoint(run, case, label, filters, data.get("linked") is True)
 
 
 def _subject(prompt: str, cohort: str) -> str:

@@ -10,7 +10,7 @@ from loop.people.users import Right
 from loop.review.queue.build import Queue
 from loop.review.working import read_working
 from loop.ui.pages.review.form import (
-    Form,
+    ReviewForm,
     missing,
     warn,
 )
@@ -38,10 +38,10 @@ from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
 FILTERS = len(Filters._fields)
-FIELDS = len(Form._fields)
+FIELDS = len(ReviewForm._fields)
 
 
-class Status(NamedTuple):
+class FormStatus(NamedTuple):
     """What the line under the form says."""
 
     done: str = ""
@@ -95,7 +95,7 @@ def show_closed(text: str) -> list[Any]:
         case=notice(text, title="Nothing to review here"),
         offer=show("review_closed.html.jinja"),
     )
-    return [*([gr.skip()] * FILTERS), *panels, *Form()]
+    return [*([gr.skip()] * FILTERS), *panels, *ReviewForm()]
 
 
 def show_pair(
@@ -105,15 +105,15 @@ def show_pair(
     sight = look(visit, place, filters)
     keep_place(visit, place, filters)
     kept = read_working(visit.desk.store, visit.actor, place.subject)
-    form = Form.of(kept.payload) if kept else Form()
-    status = Status(done=said, trouble=trouble, kept=kept.saved if kept else "")
+    form = ReviewForm.of(kept.payload) if kept else ReviewForm()
+    status = FormStatus(done=said, trouble=trouble, kept=kept.saved if kept else "")
     if kept:
         status = note_form(status, form, sight)
     return [*show_panels(visit, place, filters, sight, status), *form]
 
 
 def show_again(
-    visit: Visit, place: Place, filters: Filters, status: Status
+    visit: Visit, place: Place, filters: Filters, status: FormStatus
 ) -> list[Any]:
     """Return the panels anew and leave the form as it is on the screen."""
     sight = look(visit, place, filters)
@@ -122,7 +122,7 @@ def show_again(
 
 
 def show_panels(
-    visit: Visit, place: Place, filters: Filters, sight: Sight, status: Status
+    visit: Visit, place: Place, filters: Filters, sight: Sight, status: FormStatus
 ) -> Panels:
     """Return everything but the form's fields.
 
@@ -145,12 +145,12 @@ def show_panels(
     )
 
 
-def render_status(status: Status, place: Place) -> str:
+def render_status(status: FormStatus, place: Place) -> str:
     """Return the line under the form."""
     return show("review_status.html.jinja", **status._asdict(), last=place.last)
 
 
-def note_form(status: Status, form: Form, sight: Sight) -> Status:
+def note_form(status: FormStatus, form: ReviewForm, sight: Sight) -> FormStatus:
     """Return the status with what the form lacks and what it copies."""
     text = ""
     if form.worded and sight.item and sight.queue.texts.here:

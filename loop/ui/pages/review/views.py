@@ -9,18 +9,18 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from loop.core.records import Guide, Span, Value
-from loop.evaluate.failures import ALL_LABELS, Kind
+from loop.evaluate.failures import ALL_LABELS, FailureKind
 from loop.labels.language import guess_language
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.people.users import Right
 from loop.prompts.catalog import parse_ref
 from loop.review.kept import KeptVerdict
 from loop.review.queue.progress import measure_pace
-from loop.review.queue.records import OtherAnswer, Progress, QueueItem, RightKind
+from loop.review.queue.records import OtherAnswer, QueueItem, ReviewStatus, RightKind
 from loop.review.queue.right import RIGHT_EVERY
 from loop.review.queue.value import AUDIT_EVERY
 from loop.review.verdict import Edits
-from loop.ui.pages.review.form import JUDGEMENTS, Form, describe, form_of, suggest
+from loop.ui.pages.review.form import JUDGEMENTS, ReviewForm, describe, form_of, suggest
 from loop.ui.pages.review.ground import (
     RunName,
     Sight,
@@ -48,21 +48,21 @@ from loop.ui.pages.review.segments import Segment, cut_text, find_hits
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
-KIND_MARKS: Mapping[Kind | RightKind, tuple[str, str]] = {
-    Kind.FALSE_POSITIVE: ("▲", "false positive"),
-    Kind.FALSE_NEGATIVE: ("▽", "false negative"),
-    Kind.UNCERTAIN: ("◇", "answered uncertain"),
-    Kind.UNPARSED: ("⊘", "unparsed"),
-    Kind.ENGINE_FAILED: ("⊗", "engine failed"),
+KIND_MARKS: Mapping[FailureKind | RightKind, tuple[str, str]] = {
+    FailureKind.FALSE_POSITIVE: ("▲", "false positive"),
+    FailureKind.FALSE_NEGATIVE: ("▽", "false negative"),
+    FailureKind.UNCERTAIN: ("◇", "answered uncertain"),
+    FailureKind.UNPARSED: ("⊘", "unparsed"),
+    FailureKind.ENGINE_FAILED: ("⊗", "engine failed"),
     RightKind.RIGHT: ("✓", "right, drawn at random"),
 }
 """Shape and word of each kind of pair; colour never stands alone."""
 
 PROGRESS_MARKS = {
-    Progress.UNREVIEWED: "",
-    Progress.REVIEWED: "✓",
-    Progress.ADDRESSED: "✓✓",
-    Progress.RETURNED: "↺",
+    ReviewStatus.UNREVIEWED: "",
+    ReviewStatus.REVIEWED: "✓",
+    ReviewStatus.ADDRESSED: "✓✓",
+    ReviewStatus.RETURNED: "↺",
 }
 
 
@@ -320,7 +320,7 @@ def render_offer(visit: Visit, place: Place, sight: Sight) -> str:
     )
 
 
-def suggest_for(visit: Visit, sight: Sight) -> Form | None:
+def suggest_for(visit: Visit, sight: Sight) -> ReviewForm | None:
     """Return the likely correction of the open pair, or None; see `suggest`."""
     item = sight.item
     if item is None:

@@ -8,30 +8,32 @@ from typing import NamedTuple
 from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.evaluate.regression import judge_regression
 from loop.revise.changed import CaseChange
-from loop.revise.check import Check, Progress, Target
+from loop.revise.check import Check, CheckTarget, TargetOutcome
 from loop.revise.checked import Recalled
-from loop.revise.shares import Basis, LabelCheck, ShareCheck
+from loop.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 from loop.stats.intervals import Interval
-from loop.ui.jobs import Progress as Done
-from loop.ui.pages.revise.scene import Scene
+from loop.ui.jobs import JobProgress
+from loop.ui.pages.revise.scene import ReviseState
 from loop.ui.show import notice, show
 
 CASES_SHOWN = 60
 """Cases of one kind and label that are listed; the others are counted."""
 
 FATES = (
-    (Progress.FIXED, "fixed"),
-    (Progress.IMPROVED, "improved"),
-    (Progress.ALREADY_RIGHT, "already right"),
-    (Progress.UNCHANGED, "unchanged"),
-    (Progress.WORSE, "worse"),
-    (Progress.UNDECIDED, "undecided"),
-    (Progress.UNANSWERED, "unanswered"),
-    (Progress.GONE, "not in the cohort"),
+    (TargetOutcome.FIXED, "fixed"),
+    (TargetOutcome.IMPROVED, "improved"),
+    (TargetOutcome.ALREADY_RIGHT, "already right"),
+    (TargetOutcome.UNCHANGED, "unchanged"),
+    (TargetOutcome.WORSE, "worse"),
+    (TargetOutcome.UNDECIDED, "undecided"),
+    (TargetOutcome.UNANSWERED, "unanswered"),
+    (TargetOutcome.GONE, "not in the cohort"),
 )
 """What may become of a targeted case, good first."""
 
-GOOD = frozenset({Progress.FIXED, Progress.IMPROVED, Progress.ALREADY_RIGHT})
+GOOD = frozenset(
+    {TargetOutcome.FIXED, TargetOutcome.IMPROVED, TargetOutcome.ALREADY_RIGHT}
+)
 
 
 class Share(NamedTuple):
@@ -45,7 +47,7 @@ class Share(NamedTuple):
     """What it was judged by, in words."""
 
 
-class Row(NamedTuple):
+class NonInferiorityRow(NamedTuple):
     """One label in the table of non-inferiority."""
 
     label: str
@@ -68,22 +70,22 @@ class Cases(NamedTuple):
     rows: tuple[CaseChange, ...]
 
 
-class Fate(NamedTuple):
+class TargetGroup(NamedTuple):
     """The targeted cases that ended alike."""
 
     word: str
     good: bool
-    targets: tuple[Target, ...]
+    targets: tuple[CheckTarget, ...]
 
 
 _BASIS = {
-    Basis.MARGIN: "",
-    Basis.COUNTS: "by counts",
-    Basis.NOTHING: "no case",
+    ShareCriterion.MARGIN: "",
+    ShareCriterion.COUNTS: "by counts",
+    ShareCriterion.NOTHING: "no case",
 }
 
 
-def show_checked(scene: Scene) -> str:
+def show_checked(scene: ReviseState) -> str:
     """Return the last check of the open draft as HTML."""
     recalled = scene.recalled
     if scene.info is None or scene.drafted is None:
@@ -104,7 +106,7 @@ def show_checked(scene: Scene) -> str:
     return str(desk.memo.get(key, lambda: _render(scene, recalled)))
 
 
-def _render(scene: Scene, recalled: Recalled) -> str:
+def _render(scene: ReviseState, recalled: Recalled) -> str:
     checked = recalled.checked
     check = checked.check
     confidence = read_protocol(scene.desk.workspace).confidence
@@ -133,8 +135,8 @@ def _render(scene: Scene, recalled: Recalled) -> str:
     )
 
 
-def _row(scene: Scene, one: LabelCheck, confidence: float) -> Row:
-    return Row(
+def _row(scene: ReviseState, one: LabelCheck, confidence: float) -> NonInferiorityRow:
+    return NonInferiorityRow(
         one.label,
         scene.names.get(one.label, one.label),
         _share(one.accuracy, confidence),
@@ -148,15 +150,17 @@ def _share(check: ShareCheck, confidence: float) -> Share:
     return Share(check, judged.interval, _BASIS[check.basis])
 
 
-def _fates(check: Check) -> Sequence[Fate]:
+def _fates(check: Check) -> Sequence[TargetGroup]:
     found = (
-        Fate(word, fate in GOOD, tuple(t for t in check.targets if t.progress is fate))
+        TargetGroup(
+            word, fate in GOOD, tuple(t for t in check.targets if t.progress is fate)
+        )
         for fate, word in FATES
     )
     return [one for one in found if one.targets]
 
 
-def _by_label(scene: Scene, rows: Iterable[CaseChange]) -> tuple[Cases, ...]:
+def _by_label(scene: ReviseState, rows: Iterable[CaseChange]) -> tuple[Cases, ...]:
     found: dict[str, list[CaseChange]] = {}
     for one in rows:
         found.setdefault(one.label, []).append(one)
@@ -167,11 +171,11 @@ def _by_label(scene: Scene, rows: Iterable[CaseChange]) -> tuple[Cases, ...]:
     )
 
 
-def show_progress(progress: Done, title: str) -> str:
+def show_progress(progress: JobProgress, title: str) -> str:
     """Return how far long work is, as HTML."""
     return show("revise_progress.html.jinja", progress=progress, title=title)
 
 
-def show_failed(progress: Done, title: str) -> str:
+def show_failed(progress: JobProgress, title: str) -> str:
     """Return why long work came to nothing, as HTML."""
     return notice(progress.error, kind="error", title=f"{title} ({progress.by})")

@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.prompts.version import PromptVersion
-from loop.revise.drafts import DraftInfo, Standing
+from loop.revise.drafts import DraftCheckStatus, DraftInfo
 from loop.revise.ground import read_line
 from loop.revise.merge import Conflict, merge_versions
 from loop.revise.shown import Shown, find_engine_counter, render_shown
 from loop.ui.pages.revise.kept import Typed
-from loop.ui.pages.revise.scene import Scene, guide_mark
+from loop.ui.pages.revise.scene import ReviseState, guide_mark
 from loop.ui.show import notice, show
 
 STANDING = {
-    Standing.PASSED: ("PASS", "check passed"),
-    Standing.OBJECTIONS: ("FAIL", "check objects"),
-    Standing.STALE: ("INSUFFICIENT", "check out of date"),
-    Standing.NEVER: ("INSUFFICIENT", "not checked"),
+    DraftCheckStatus.PASSED: ("PASS", "check passed"),
+    DraftCheckStatus.OBJECTIONS: ("FAIL", "check objects"),
+    DraftCheckStatus.STALE: ("INSUFFICIENT", "check out of date"),
+    DraftCheckStatus.NEVER: ("INSUFFICIENT", "not checked"),
 }
 """Each standing as a glyph and in words."""
 
@@ -30,7 +30,7 @@ class Behind(NamedTuple):
     conflicts: tuple[Conflict, ...]
 
 
-def show_drafts(scene: Scene) -> str:
+def show_drafts(scene: ReviseState) -> str:
     """Return the list of open drafts as HTML."""
     return show(
         "revise_drafts.html.jinja",
@@ -42,7 +42,7 @@ def show_drafts(scene: Scene) -> str:
     )
 
 
-def show_draft_panel(scene: Scene, notes: tuple[str, ...] = ()) -> str:
+def show_draft_panel(scene: ReviseState, notes: tuple[str, ...] = ()) -> str:
     """Return the open draft as HTML, with `notes` of what was just done to it."""
     if scene.info is None:
         return ""
@@ -69,7 +69,7 @@ def _broken(info: DraftInfo) -> str:
     )
 
 
-def _behind(scene: Scene) -> Behind | None:
+def _behind(scene: ReviseState) -> Behind | None:
     """Return what the draft has to be brought to; None while its parent is newest."""
     if scene.info is None or not scene.info.behind:
         return None
@@ -78,7 +78,7 @@ def _behind(scene: Scene) -> Behind | None:
     return Behind(line.newest, merged.conflicts)
 
 
-def _rendered(scene: Scene) -> Shown | None:
+def _rendered(scene: ReviseState) -> Shown | None:
     """Return the messages a model receives; None where they cannot be rendered."""
     if scene.drafted is None:
         return None
@@ -89,7 +89,7 @@ def _rendered(scene: Scene) -> Shown | None:
         return None
 
 
-def show_note(scene: Scene, typed: Typed | None, error: str = "") -> str:
+def show_note(scene: ReviseState, typed: Typed | None, error: str = "") -> str:
     """Return what is said below the editor, as HTML.
 
     Parameters

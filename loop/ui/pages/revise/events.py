@@ -10,9 +10,9 @@ import gradio as gr
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.prompts.catalog import list_drafts
 from loop.revise.begin import DraftRequest, begin_draft, correct_reference_from
-from loop.revise.decide import Decision, discard_draft, keep_draft
+from loop.revise.decide import CommitDecision, discard_draft, keep_draft
 from loop.revise.edit import GuideEdit, edit_draft
-from loop.revise.merge import Choice
+from loop.revise.merge import ConflictChoice
 from loop.revise.rebase import rebase_draft
 from loop.ui.pages.revise import work
 from loop.ui.pages.revise.checked import show_progress
@@ -31,7 +31,7 @@ from loop.ui.pages.revise.scene import guide_mark, known_engines, look
 from loop.ui.pages.revise.sheet import (
     NOTHING,
     SAME,
-    Sheet,
+    ReviseOutputs,
     Told,
     praise,
     show_editor,
@@ -48,7 +48,7 @@ PAGES = frozenset({"overview", "review", "versions"})
 """Pages that a link leads to."""
 
 
-def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> Sheet:
+def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> ReviseOutputs:
     """Return the page with the draft that was looked at last."""
     ref = find_draft_open(visit, prompt or "", cohort or "")
     return show_sheet(visit, (prompt, cohort), ref)
@@ -60,7 +60,7 @@ def tick(visit: Visit, prompt: str | None, cohort: str | None) -> None:
         keep_ticked(visit, cohort, _ticked(visit))
 
 
-def act_on_verdicts(visit: Visit, prompt: str, cohort: str) -> Sheet:
+def act_on_verdicts(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
     """Build a draft from verdicts, begin an unchanged one, or correct the reference."""
     match visit.data.get("do"):
         case "build":
@@ -69,10 +69,10 @@ def act_on_verdicts(visit: Visit, prompt: str, cohort: str) -> Sheet:
             return _begin(visit, prompt, cohort, ())
         case "correct":
             return _correct(visit, prompt, cohort)
-    return Sheet()
+    return ReviseOutputs()
 
 
-def _build(visit: Visit, prompt: str, cohort: str) -> Sheet:
+def _build(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
     keep_ticked(visit, cohort, _ticked(visit))
     scene = look(visit, prompt, cohort, "")
     found = sort_open(scene)
@@ -88,7 +88,7 @@ def _build(visit: Visit, prompt: str, cohort: str) -> Sheet:
     return _begin(visit, prompt, cohort, ids)
 
 
-def _tell_gone(visit: Visit, prompt: str, cohort: str, count: int) -> Sheet:
+def _tell_gone(visit: Visit, prompt: str, cohort: str, count: int) -> ReviseOutputs:
     """Show the list afresh: nothing is built from what is not there any more."""
     said = warn(
         f"{count} of the ticked verdicts {'is' if count == 1 else 'are'} not open any "
@@ -100,7 +100,9 @@ def _tell_gone(visit: Visit, prompt: str, cohort: str, count: int) -> Sheet:
     return show_sheet(visit, (prompt, cohort), ref, told=Told(said))
 
 
-def _begin(visit: Visit, prompt: str, cohort: str, ids: tuple[str, ...]) -> Sheet:
+def _begin(
+    visit: Visit, prompt: str, cohort: str, ids: tuple[str, ...]
+) -> ReviseOutputs:
     desk = visit.desk
     request = DraftRequest(
         prompt=prompt,
@@ -116,7 +118,7 @@ def _begin(visit: Visit, prompt: str, cohort: str, ids: tuple[str, ...]) -> Shee
     )
 
 
-def _correct(visit: Visit, prompt: str, cohort: str) -> Sheet:
+def _correct(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
     found = sort_open(look(visit, prompt, cohort, ""))
     ids = pick(found.reference, _ticked(visit))
     gone = set(_ticked(visit)) - set(ids) - {one.id for one in found.wording}
@@ -137,16 +139,18 @@ def _correct(visit: Visit, prompt: str, cohort: str) -> Sheet:
     return show_sheet(visit, (prompt, cohort), ref, told=Told(said))
 
 
-def open_draft(visit: Visit, prompt: str, cohort: str) -> Sheet:
+def open_draft(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
     """Open the draft that was chosen in the list."""
     ref = str(visit.data.get("ref") or "")
     if visit.data.get("act") != "open" or not ref.startswith(f"{prompt}@draft:"):
-        return Sheet()
+        return ReviseOutputs()
     keep_draft_open(visit, prompt, cohort, ref)
     return show_sheet(visit, (prompt, cohort), ref)
 
 
-def rebase(visit: Visit, prompt: str, cohort: str, opened: Opened | None) -> Sheet:
+def rebase(
+    visit: Visit, prompt: str, cohort: str, opened: Opened | None
+) -> ReviseOutputs:
     """Bring the open draft to the newest version, with what was chosen."""
     opened = _require_open(opened)
     ref = opened.draft
@@ -154,9 +158,9 @@ def rebase(visit: Visit, prompt: str, cohort: str, opened: Opened | None) -> She
         return show_sheet(visit, (prompt, cohort), ref)
     chosen = visit.data.get("chosen")
     resolve = {
-        str(name): Choice(side)
+        str(name): ConflictChoice(side)
         for name, side in (chosen.items() if isinstance(chosen, Mapping) else ())
-        if side in tuple(Choice)
+        if side in tuple(ConflictChoice)
     }
     desk = visit.desk
     done = rebase_draft(desk.workspace, ref, visit.actor, resolve, now=desk.now)
@@ -173,10 +177,10 @@ def rebase(visit: Visit, prompt: str, cohort: str, opened: Opened | None) -> She
 
 def choose_label(
     visit: Visit, prompt: str, cohort: str, opened: Opened | None, label: str
-) -> Sheet:
+) -> ReviseOutputs:
     """Put the guide of another label into the editor."""
     scene = look(visit, prompt, cohort, _require_open(opened).draft, label)
-    return show_editor(Sheet(opened=scene.opened), scene)
+    return show_editor(ReviseOutputs(opened=scene.opened), scene)
 
 
 def type_guide(visit: Visit, opened: Opened | None, text: str) -> None:
@@ -185,7 +189,9 @@ def type_guide(visit: Visit, opened: Opened | None, text: str) -> None:
         keep_typed(visit, opened, text)
 
 
-def undo_guide(visit: Visit, prompt: str, cohort: str, opened: Opened | None) -> Sheet:
+def undo_guide(
+    visit: Visit, prompt: str, cohort: str, opened: Opened | None
+) -> ReviseOutputs:
     """Put the draft's own guide back into the editor."""
     opened = _require_open(opened)
     drop_typed(visit, opened.draft, opened.label)
@@ -194,12 +200,14 @@ def undo_guide(visit: Visit, prompt: str, cohort: str, opened: Opened | None) ->
 
 def save_guide(
     visit: Visit, prompt: str, cohort: str, opened: Opened | None, text: str
-) -> Sheet:
+) -> ReviseOutputs:
     """Write the guide into the draft, or say below the editor why it was not."""
     opened = _require_open(opened)
     scene = look(visit, prompt, cohort, opened.draft, opened.label)
     if scene.info is None:
-        return Sheet(note=show_fate(visit, opened.draft, kept="Your text stays here."))
+        return ReviseOutputs(
+            note=show_fate(visit, opened.draft, kept="Your text stays here.")
+        )
     # The editor was opened on what has this mark; anything else is a conflict.
     known = guide_mark(scene.guide) == opened.guide
     seen = scene.guide if known else opened.guide
@@ -214,7 +222,7 @@ def save_guide(
         # What others wrote is shown with the error: saving again goes over it.
         now_seen = scene.opened._replace(digest=opened.digest, checked=opened.checked)
         keep_typed(visit, now_seen, text)
-        return Sheet(opened=now_seen, note=note)
+        return ReviseOutputs(opened=now_seen, note=note)
     drop_typed(visit, opened.draft, opened.label)
     desk.jobs.forget(work.check_key(opened.draft))
     told = Told(notes=(f"saved the guide of {opened.label}", *made.notes))
@@ -223,7 +231,7 @@ def save_guide(
 
 def run_check(
     visit: Visit, prompt: str, cohort: str, opened: Opened | None, engine: str
-) -> Sheet:
+) -> ReviseOutputs:
     """Start the check of the open draft."""
     opened = _require_open(opened)
     scene = look(visit, prompt, cohort, opened.draft, opened.label)
@@ -234,31 +242,33 @@ def run_check(
             f"no run here was made with the engine {engine!r}. Choose one of "
             f"{', '.join(scene.engines)}, or make a first run with `ranloop run`."
         )
-    wanted = work.Wanted(
+    wanted = work.CheckRequest(
         draft=opened.draft, cohort=scene.info.cohort or cohort, engine=engine
     )
     work.start_check(visit, wanted)
     return _beside_editor(visit, prompt, cohort, opened)
 
 
-def poll(visit: Visit, prompt: str, cohort: str, opened: Opened | None) -> Sheet:
+def poll(
+    visit: Visit, prompt: str, cohort: str, opened: Opened | None
+) -> ReviseOutputs:
     """Show how far the work on the open draft is, or what it came to."""
     if not opened or not opened.draft:
-        return Sheet(timer=gr.Timer(active=False))
+        return ReviseOutputs(timer=gr.Timer(active=False))
     desk, ref = visit.desk, opened.draft
     if running := work.find_running(desk, work.check_key(ref)):
-        return Sheet(check=show_progress(running, "Checking"))
+        return ReviseOutputs(check=show_progress(running, "Checking"))
     if running := work.find_running(desk, work.commit_key(ref)):
-        return Sheet(decision=show_progress(running, "Committing"))
+        return ReviseOutputs(decision=show_progress(running, "Committing"))
     if not opened.running:
         # The end was shown: a late answer must not stop the clock of what began since.
-        return Sheet()
+        return ReviseOutputs()
     return _beside_editor(visit, prompt, cohort, opened)
 
 
 def _beside_editor(
     visit: Visit, prompt: str, cohort: str, opened: Opened, told: Told = NOTHING
-) -> Sheet:
+) -> ReviseOutputs:
     """Return the page afresh, except for what the visitor may be typing."""
     sheet = show_sheet(visit, (prompt, cohort), opened.draft, opened.label, told)
     if sheet.opened.draft != opened.draft:
@@ -279,7 +289,7 @@ def commit(
     opened: Opened | None,
     why: str,
     override: bool,
-) -> Sheet:
+) -> ReviseOutputs:
     """Commit the open draft as it was shown, with the check that was shown."""
     opened = _require_open(opened)
     why = _require_why(why)
@@ -290,16 +300,16 @@ def commit(
             raise ConflictError(
                 f"{opened.draft} is being checked or committed. Wait for it to finish."
             )
-        decision = Decision(why, why if override else "")
+        decision = CommitDecision(why, why if override else "")
         work.start_commit(visit, opened.draft, decision)
         return _while_committing(visit, opened)
     return _beside_editor(visit, prompt, cohort, opened)
 
 
-def _while_committing(visit: Visit, opened: Opened) -> Sheet:
+def _while_committing(visit: Visit, opened: Opened) -> ReviseOutputs:
     """Show that the draft is being committed; it is being moved, so it is not read."""
     progress = visit.desk.jobs.look(work.commit_key(opened.draft))
-    return Sheet(
+    return ReviseOutputs(
         opened=opened._replace(running=True),
         timer=gr.Timer(active=True),
         decision=show_progress(progress, "Committing") if progress else SAME,
@@ -318,7 +328,7 @@ def _require_shown(now: Opened, opened: Opened) -> None:
 
 def keep(
     visit: Visit, prompt: str, cohort: str, opened: Opened | None, why: str
-) -> Sheet:
+) -> ReviseOutputs:
     """Record that the open draft stays a draft."""
     opened, why = _require_open(opened), _require_why(why)
     if _is_gone(visit, prompt, opened):
@@ -331,7 +341,7 @@ def keep(
 
 def discard(
     visit: Visit, prompt: str, cohort: str, opened: Opened | None, why: str
-) -> Sheet:
+) -> ReviseOutputs:
     """Remove the open draft."""
     opened, why = _require_open(opened), _require_why(why)
     if _is_gone(visit, prompt, opened):

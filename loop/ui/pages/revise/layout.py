@@ -18,7 +18,7 @@ window.ranloopForm(element, trigger, watch);
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class ReviseComponents:
     """The components, in the order of `Sheet`."""
 
     opened: gr.State
@@ -65,7 +65,7 @@ class Buttons:
     why_typed: gr.HTML
 
 
-def lay_out() -> tuple[Parts, Buttons]:
+def lay_out() -> tuple[ReviseComponents, Buttons]:
     """Add the components to the tab that is open."""
     waiting = notice("Reading the verdicts.", kind="wait")
     found: dict[str, Any] = {
@@ -98,7 +98,7 @@ def lay_out() -> tuple[Parts, Buttons]:
         guide_typed=typing_in("#revise-guide", elem_id="revise-guide-typed"),
         why_typed=typing_in("#revise-why", elem_id="revise-why-typed"),
     )
-    return Parts(**found), buttons
+    return ReviseComponents(**found), buttons
 
 
 def _scripted(elem_id: str, script: str, value: str = "") -> gr.HTML:

@@ -10,8 +10,8 @@ from loop.people.users import Right
 from loop.ui.chrome import Chrome
 from loop.ui.pages.page import Page
 from loop.ui.pages.revise import events
-from loop.ui.pages.revise.layout import Buttons, Parts, lay_out
-from loop.ui.pages.revise.sheet import Sheet
+from loop.ui.pages.revise.layout import Buttons, ReviseComponents, lay_out
+from loop.ui.pages.revise.sheet import ReviseOutputs
 from loop.ui.wiring import Wire
 
 SEE_DRAFT = """() => requestAnimationFrame(() => {
@@ -38,7 +38,7 @@ def build(wire: Wire, chrome: Chrome) -> Page:
     )
 
 
-def _wire_steps(wire: Wire, chrome: Chrome, parts: Parts) -> None:
+def _wire_steps(wire: Wire, chrome: Chrome, parts: ReviseComponents) -> None:
     place, every = chrome.context, parts.outputs
     here = (*place, parts.opened)
     wire.on(
@@ -101,11 +101,13 @@ def _wire_steps(wire: Wire, chrome: Chrome, parts: Parts) -> None:
         )
 
 
-def _wire_editor(wire: Wire, chrome: Chrome, parts: Parts, buttons: Buttons) -> None:
+def _wire_editor(
+    wire: Wire, chrome: Chrome, parts: ReviseComponents, buttons: Buttons
+) -> None:
     here = (*chrome.context, parts.opened)
     editor = [parts.opened, parts.guide, parts.note]
 
-    def in_editor(sheet: Sheet) -> tuple[Any, ...]:
+    def in_editor(sheet: ReviseOutputs) -> tuple[Any, ...]:
         return sheet.opened, sheet.guide, sheet.note
 
     wire.on(
@@ -142,7 +144,9 @@ def _wire_editor(wire: Wire, chrome: Chrome, parts: Parts, buttons: Buttons) -> 
     )
 
 
-def _wire_decision(wire: Wire, chrome: Chrome, parts: Parts, buttons: Buttons) -> None:
+def _wire_decision(
+    wire: Wire, chrome: Chrome, parts: ReviseComponents, buttons: Buttons
+) -> None:
     deciding = (*chrome.context, parts.opened, parts.why)
     wire.on(
         buttons.why_typed.typed,

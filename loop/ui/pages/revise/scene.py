@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.labels.cohort import Role, read_cohort
+from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.people.users import Right
 from loop.revise.checked import Checked, Recalled, recall_check
@@ -23,7 +23,7 @@ DEFAULT_ENGINE = "rules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class ReviseState:
     """What is there, for one visitor."""
 
     visit: Visit
@@ -104,7 +104,9 @@ def guide_mark(text: str) -> str:
     return digest_text(text)[:16] if text else ""
 
 
-def look(visit: Visit, prompt: str, cohort: str, ref: str, label: str = "") -> Scene:
+def look(
+    visit: Visit, prompt: str, cohort: str, ref: str, label: str = ""
+) -> ReviseState:
     """Return the page as it stands, with the draft `ref` open if it is there.
 
     Parameters
@@ -122,7 +124,7 @@ def look(visit: Visit, prompt: str, cohort: str, ref: str, label: str = "") -> S
     info = next((one for one in infos if one.ref == ref), None)
     engines = known_engines(desk, prompt, cohort)
     drafted = _describe(desk, info, engines[0])
-    return Scene(
+    return ReviseState(
         visit=visit,
         prompt=prompt,
         cohort=cohort,
@@ -172,6 +174,6 @@ def known_engines(desk: Desk, prompt: str, cohort: str) -> tuple[str, ...]:
 def is_dev(desk: Desk, cohort: str) -> bool:
     """Return whether prompts may be revised on `cohort`."""
     try:
-        return read_cohort(desk.workspace, cohort).role is Role.DEV
+        return read_cohort(desk.workspace, cohort).role is CohortRole.DEV
     except DataError:
         return False

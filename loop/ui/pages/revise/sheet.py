@@ -19,7 +19,7 @@ from loop.ui.pages.revise.kept import (
     find_why,
     keep_draft_open,
 )
-from loop.ui.pages.revise.scene import Scene, look
+from loop.ui.pages.revise.scene import ReviseState, look
 from loop.ui.pages.revise.verdicts import show_verdicts
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
@@ -28,7 +28,7 @@ SAME: Any = gr.skip()
 """Leaves a component as it is."""
 
 
-class Sheet(NamedTuple):
+class ReviseOutputs(NamedTuple):
     """An update for each component, in the order in which they are outputs."""
 
     opened: Any = SAME
@@ -73,7 +73,7 @@ def show_sheet(
     ref: str,
     label: str = "",
     told: Told = NOTHING,
-) -> Sheet:
+) -> ReviseOutputs:
     """Return the whole page for a prompt and cohort, with the draft `ref` open.
 
     Where the draft is gone, the page says what became of it.
@@ -96,13 +96,13 @@ def show_sheet(
     return _fill(scene, Told(said, told.notes))
 
 
-def _nothing() -> Sheet:
+def _nothing() -> ReviseOutputs:
     hidden = gr.Column(visible=False)
     empty = notice(
         "Add a cohort under Files, or with `ranloop cohort import`.",
         title="No cohort yet",
     )
-    return Sheet(
+    return ReviseOutputs(
         opened=Opened(),
         timer=gr.Timer(active=False),
         said=empty,
@@ -116,9 +116,9 @@ def _nothing() -> Sheet:
     )
 
 
-def _fill(scene: Scene, told: Told) -> Sheet:
+def _fill(scene: ReviseState, told: Told) -> ReviseOutputs:
     verdicts = show_verdicts(scene)
-    sheet = Sheet(
+    sheet = ReviseOutputs(
         opened=scene.opened,
         timer=gr.Timer(active=scene.running),
         said=told.said,
@@ -130,7 +130,7 @@ def _fill(scene: Scene, told: Told) -> Sheet:
     return _with_decision(_with_check(_with_editor(sheet, scene), scene), scene)
 
 
-def _with_editor(sheet: Sheet, scene: Scene) -> Sheet:
+def _with_editor(sheet: ReviseOutputs, scene: ReviseState) -> ReviseOutputs:
     shown = scene.may and scene.drafted is not None
     if not shown or scene.drafted is None:
         return sheet._replace(editing=gr.Column(visible=False))
@@ -147,7 +147,7 @@ def _with_editor(sheet: Sheet, scene: Scene) -> Sheet:
     )
 
 
-def show_editor(sheet: Sheet, scene: Scene) -> Sheet:
+def show_editor(sheet: ReviseOutputs, scene: ReviseState) -> ReviseOutputs:
     """Return `sheet` with the guide of the label in the editor, or what was begun."""
     typed = find_typed(scene.visit, scene.opened.draft, scene.label)
     return sheet._replace(
@@ -155,7 +155,7 @@ def show_editor(sheet: Sheet, scene: Scene) -> Sheet:
     )
 
 
-def _with_check(sheet: Sheet, scene: Scene) -> Sheet:
+def _with_check(sheet: ReviseOutputs, scene: ReviseState) -> ReviseOutputs:
     if scene.info is None or scene.drafted is None:
         return sheet._replace(checking=gr.Column(visible=False))
     changed = not scene.drafted.diff.empty
@@ -172,7 +172,7 @@ def _with_check(sheet: Sheet, scene: Scene) -> Sheet:
     )
 
 
-def show_check_panel(scene: Scene) -> str:
+def show_check_panel(scene: ReviseState) -> str:
     """Return the running check, why the last one failed, or what it found."""
     if scene.info is None:
         return ""
@@ -185,7 +185,7 @@ def show_check_panel(scene: Scene) -> str:
     return said + show_checked(scene)
 
 
-def _with_decision(sheet: Sheet, scene: Scene) -> Sheet:
+def _with_decision(sheet: ReviseOutputs, scene: ReviseState) -> ReviseOutputs:
     if scene.info is None:
         return sheet._replace(deciding=gr.Column(visible=False), decision="")
     checked = scene.checked
@@ -203,7 +203,7 @@ def _with_decision(sheet: Sheet, scene: Scene) -> Sheet:
     )
 
 
-def next_version(scene: Scene) -> str:
+def next_version(scene: ReviseState) -> str:
     """Return the reference the open draft would be committed as."""
     if scene.drafted is None:
         return "a version"
@@ -211,7 +211,7 @@ def next_version(scene: Scene) -> str:
     return f"{parent.name}@v{parent.number + 1}"
 
 
-def show_decision(scene: Scene) -> str:
+def show_decision(scene: ReviseState) -> str:
     """Return what a commit would mean just now, as HTML."""
     if scene.info is None:
         return ""

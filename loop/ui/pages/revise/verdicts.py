@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from loop.labels.recorded import read_record
-from loop.prompts.diff import Change, show_clarification, show_exemplar
+from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
 from loop.review.kept import KeptVerdict
 from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
 from loop.revise.kept import find_open, group_by_label
 from loop.ui.pages.revise.kept import find_ticked
-from loop.ui.pages.revise.scene import Scene, is_dev
+from loop.ui.pages.revise.scene import ReviseState, is_dev
 from loop.ui.show import show
 
 CASES_SHOWN = 8
@@ -46,13 +46,13 @@ JUDGED = {
 }
 
 
-class Row(NamedTuple):
+class VerdictRow(NamedTuple):
     """One verdict."""
 
     kept: KeptVerdict
     judged: str
     recorded_only: bool
-    asks: tuple[Change, ...]
+    asks: tuple[PromptChange, ...]
     cases: tuple[str, ...]
     against: tuple[str, ...]
     """Reviewers whose open verdict says otherwise of a case."""
@@ -63,12 +63,12 @@ class Row(NamedTuple):
     ticked: bool
 
 
-class Group(NamedTuple):
+class VerdictGroup(NamedTuple):
     """The verdicts of one label."""
 
     label: str
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[VerdictRow, ...]
 
     @property
     def reviewers(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class Sorted(NamedTuple):
     """To correct the reference from."""
 
 
-def sort_open(scene: Scene) -> Sorted:
+def sort_open(scene: ReviseState) -> Sorted:
     """Return the open verdicts on the prompt and cohort; none where not revised."""
     if not is_dev(scene.desk, scene.cohort):
         return Sorted((), ())
@@ -97,16 +97,16 @@ def sort_open(scene: Scene) -> Sorted:
     return Sorted(tuple(v for v in found if v not in wrong), tuple(wrong))
 
 
-def show_verdicts(scene: Scene) -> str:
+def show_verdicts(scene: ReviseState) -> str:
     """Return the step as HTML."""
     found = sort_open(scene)
     ticked = find_ticked(scene.visit, scene.cohort)
     by_id = {one.id: one for one in (*found.wording, *found.reference)}
     drafts = _drafts_by_verdict(scene)
 
-    def row(kept: KeptVerdict) -> Row:
+    def row(kept: KeptVerdict) -> VerdictRow:
         others = (by_id[one] for one in kept.conflicts if one in by_id)
-        return Row(
+        return VerdictRow(
             kept,
             JUDGED[kept.verdict.judgement],
             kept.verdict.judgement in RECORDED_ONLY,
@@ -126,7 +126,7 @@ def show_verdicts(scene: Scene) -> str:
         may=scene.may,
         folded=scene.info is not None,
         groups=[
-            Group(label, scene.names.get(label, label), tuple(map(row, rows)))
+            VerdictGroup(label, scene.names.get(label, label), tuple(map(row, rows)))
             for label, rows in grouped.items()
         ],
         reference=[row(kept) for kept in found.reference],
@@ -137,22 +137,22 @@ def show_verdicts(scene: Scene) -> str:
     )
 
 
-def asked(verdict: Verdict) -> Iterator[Change]:
+def asked(verdict: Verdict) -> Iterator[PromptChange]:
     """Yield what a verdict asks for: changes of the guide, or of the reference."""
     if verdict.judgement is Judgement.REFERENCE_WRONG and verdict.correct_value:
-        yield Change("+", "the reference should say", verdict.correct_value.value)
+        yield PromptChange("+", "the reference should say", verdict.correct_value.value)
     yield from _edits(verdict.edits)
 
 
-def _edits(edits: Edits) -> Iterator[Change]:
+def _edits(edits: Edits) -> Iterator[PromptChange]:
     for kind, added, removed, text in _LISTS:
         for row in getattr(edits, added):
-            yield Change("+", kind, text(row))
+            yield PromptChange("+", kind, text(row))
         for row in getattr(edits, removed):
-            yield Change("-", kind, str(row))
+            yield PromptChange("-", kind, str(row))
 
 
-def _drafts_by_verdict(scene: Scene) -> Mapping[str, tuple[str, ...]]:
+def _drafts_by_verdict(scene: ReviseState) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for info in scene.infos:
         for one in info.verdicts:
@@ -160,7 +160,7 @@ def _drafts_by_verdict(scene: Scene) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def _next_reference(scene: Scene) -> int:
+def _next_reference(scene: ReviseState) -> int:
     return read_record(scene.desk.workspace, scene.cohort).newest + 1
 
 

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loop.labels.cohort import read_cohort
-from loop.revise.checking import Examination, Side, check_draft_ref
-from loop.revise.decide import Decision, commit_checked
+from loop.revise.checking import CheckSide, Examination, check_draft_ref
+from loop.revise.decide import CommitDecision, commit_checked
 from loop.revise.ground import read_line
-from loop.run.asking import Asking
+from loop.run.asking import EngineOptions
 from loop.run.task import Watch
 from loop.ui.desk import Desk
-from loop.ui.jobs import Job, Progress
+from loop.ui.jobs import Job, JobProgress
 from loop.ui.pages.revise.scene import DEFAULT_ENGINE
 from loop.ui.wiring import Visit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class CheckRequest:
     """A check that somebody wants."""
 
     draft: str
@@ -38,7 +38,7 @@ def commit_key(draft: str) -> str:
     return f"commit {draft}"
 
 
-def start_check(visit: Visit, wanted: Wanted) -> None:
+def start_check(visit: Visit, wanted: CheckRequest) -> None:
     """Check a draft in the background; the result is kept beside it.
 
     Raises
@@ -51,7 +51,7 @@ def start_check(visit: Visit, wanted: Wanted) -> None:
     def work(job: Job) -> str:
         how = Examination(
             engine=wanted.engine,
-            asking=Asking(tell=lambda text: _tell(job, text)),
+            asking=EngineOptions(tell=lambda text: _tell(job, text)),
             watch=_watch(desk, wanted, job),
             cohort=wanted.cohort,
         )
@@ -70,23 +70,23 @@ def _tell(job: Job, text: str) -> None:
         job.step(text)
 
 
-def _watch(desk: Desk, wanted: Wanted, job: Job) -> Callable[[Side], Watch]:
+def _watch(desk: Desk, wanted: CheckRequest, job: Job) -> Callable[[CheckSide], Watch]:
     """Return what names each run and counts its cases."""
     total = len(read_cohort(desk.workspace, wanted.cohort).cases)
     line = read_line(desk.workspace, wanted.draft)
     steps = {
-        Side.PARENT: f"run 1 of 2: the parent {line.parent.ref} on {wanted.cohort}",
-        Side.DRAFT: f"run 2 of 2: the draft on {wanted.cohort}",
+        CheckSide.PARENT: f"run 1 of 2: parent {line.parent.ref} on {wanted.cohort}",
+        CheckSide.DRAFT: f"run 2 of 2: the draft on {wanted.cohort}",
     }
 
-    def watch(side: Side) -> Watch:
+    def watch(side: CheckSide) -> Watch:
         job.step(steps[side], total)
         return job.watch
 
     return watch
 
 
-def start_commit(visit: Visit, draft: str, decision: Decision) -> None:
+def start_commit(visit: Visit, draft: str, decision: CommitDecision) -> None:
     """Commit a checked draft in the background, and run the version it becomes.
 
     Raises
@@ -112,13 +112,13 @@ def is_running(desk: Desk, draft: str) -> bool:
     return any(one is not None and not one.finished for one in looked)
 
 
-def find_failed(desk: Desk, key: str) -> Progress | None:
+def find_failed(desk: Desk, key: str) -> JobProgress | None:
     """Return the work with this key if it came to nothing."""
     progress = desk.jobs.look(key)
     return progress if progress and progress.finished and progress.error else None
 
 
-def find_running(desk: Desk, key: str) -> Progress | None:
+def find_running(desk: Desk, key: str) -> JobProgress | None:
     """Return the work with this key while it goes on."""
     progress = desk.jobs.look(key)
     return progress if progress and not progress.finished else None

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LedgerError, LoopError
-from loop.core.ledger import Entry
-from loop.evaluate.gates import Verdict
+from loop.core.ledger import LedgerEntry
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.lineage import LedgerState, ledger_state
 from loop.people.users import Right
 from loop.prompts.catalog import list_drafts, list_versions, read_version
@@ -122,8 +122,8 @@ def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
     said = (
         f"{made.run.prompt} was evaluated on {made.cohort.name}: macro-F1 "
         f"{share(made.macro.score.estimate)} {interval(made.macro.score)}, "
-        f"{made.count(Verdict.PASS)} of {len(made.labels)} labels passed. It stands in "
-        "the ledger."
+        f"{made.count(GateVerdict.PASS)} of {len(made.labels)} labels passed. It "
+        "stands in the ledger."
     )
     *shown, _ = refresh(visit, prompt, cohort)
     return [*shown, render_unscored(visit, prompt, cohort, said)]
@@ -166,7 +166,7 @@ def _refuse_moved(
             )
 
 
-def _moved(entry: Entry) -> str:
+def _moved(entry: LedgerEntry) -> str:
     name, _, tag = entry.subject.partition("@")
     before = entry.payload.get("before")
     was = f" It was {before} before." if before else ""

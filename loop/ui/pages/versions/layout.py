@@ -15,7 +15,7 @@ from loop.ui.show import notice
 from loop.ui.wiring import Wire
 
 
-class Parts(NamedTuple):
+class VersionsComponents(NamedTuple):
     """The components, in the order in which `events.refresh` fills them."""
 
     tables: gr.HTML
@@ -58,14 +58,14 @@ def build(wire: Wire, chrome: Chrome) -> Page:
     )
 
 
-def _lay_out() -> tuple[Parts, AliasForm]:
+def _lay_out() -> tuple[VersionsComponents, AliasForm]:
     stale = panel(elem_id="versions-stale")
     unscored = panel(elem_id="versions-unscored")
     tables = panel(notice("Reading the versions.", kind="wait"), elem_id="versions")
     before, after, difference = _lay_out_comparison()
     aliasing, version, form = _lay_out_alias()
     action, subject, ledger = _lay_out_ledger()
-    parts = Parts(
+    parts = VersionsComponents(
         tables=tables,
         before=before,
         after=after,
@@ -122,7 +122,9 @@ def _lay_out_ledger() -> tuple[gr.Dropdown, gr.Textbox, gr.HTML]:
     return action, subject, panel(elem_id="ledger")
 
 
-def _connect(wire: Wire, chrome: Chrome, parts: Parts, form: AliasForm) -> None:
+def _connect(
+    wire: Wire, chrome: Chrome, parts: VersionsComponents, form: AliasForm
+) -> None:
     _connect_comparison(wire, chrome, parts)
     _connect_ledger(wire, parts)
     wire.on(
@@ -152,7 +154,7 @@ def _connect(wire: Wire, chrome: Chrome, parts: Parts, form: AliasForm) -> None:
     )
 
 
-def _connect_comparison(wire: Wire, chrome: Chrome, parts: Parts) -> None:
+def _connect_comparison(wire: Wire, chrome: Chrome, parts: VersionsComponents) -> None:
     for place, choice in (("earlier", parts.before), ("later", parts.after)):
         wire.on(
             choice.input,
@@ -174,7 +176,7 @@ def _connect_comparison(wire: Wire, chrome: Chrome, parts: Parts) -> None:
     shown.success(None, js=to_it, queue=False)
 
 
-def _connect_ledger(wire: Wire, parts: Parts) -> None:
+def _connect_ledger(wire: Wire, parts: VersionsComponents) -> None:
     for name, listener in (
         ("ledger_action", parts.action.input),
         ("ledger_subject", parts.subject.submit),

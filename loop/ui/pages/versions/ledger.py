@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.evaluate.lineage import LedgerState, ledger_state
 from loop.ui.desk import Desk
 from loop.ui.show import show
@@ -30,7 +30,7 @@ class Look(NamedTuple):
 class LedgerPage(NamedTuple):
     """One page of entries."""
 
-    entries: Sequence[tuple[Entry, str]]
+    entries: Sequence[tuple[LedgerEntry, str]]
     """Each with its payload as JSON."""
 
     found: int
@@ -47,7 +47,7 @@ def render_ledger(desk: Desk, look: Look) -> str:
     return show("ledger.html.jinja", state=state, page=turn_to(state.entries, look))
 
 
-def turn_to(entries: Sequence[Entry], look: Look) -> LedgerPage:
+def turn_to(entries: Sequence[LedgerEntry], look: Look) -> LedgerPage:
     """Return the page that `look` asks for."""
     part = look.subject.strip().casefold()
     found = [
@@ -77,5 +77,5 @@ def action_choices(state: LedgerState) -> list[tuple[str, str]]:
     ]
 
 
-def _payload(entry: Entry) -> str:
+def _payload(entry: LedgerEntry) -> str:
     return json.dumps(dict(entry.payload), ensure_ascii=False, indent=1)

@@ -6,31 +6,30 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.core.ledger import Entry
+from loop.core.ledger import LedgerEntry
 from loop.evaluate.history import VersionScore, score_history
 from loop.evaluate.lineage import lineage_graph
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.rescore import with_intervals
-from loop.evaluate.tried import Standing
+from loop.evaluate.tried import WordingStatus
 from loop.prompts.history import VersionHistory, read_history
 from loop.report.figures.lineage import lineage_svg
 from loop.report.figures.versions import version_chart
-from loop.revise import drafts as open_drafts
-from loop.revise.drafts import DraftInfo, list_open_drafts
+from loop.revise.drafts import DraftCheckStatus, DraftInfo, list_open_drafts
 from loop.ui.desk import Desk
 from loop.ui.pages.versions.scoring import find_unscored
 from loop.ui.show import show
 
 _PLURAL = {"term", "exclusion", "clarification", "exemplar"}
 _CHECKED = {
-    open_drafts.Standing.PASSED: "check passed",
-    open_drafts.Standing.OBJECTIONS: "check has objections",
-    open_drafts.Standing.STALE: "check out of date",
-    open_drafts.Standing.NEVER: "not checked",
+    DraftCheckStatus.PASSED: "check passed",
+    DraftCheckStatus.OBJECTIONS: "check has objections",
+    DraftCheckStatus.STALE: "check out of date",
+    DraftCheckStatus.NEVER: "not checked",
 }
 
 
-class Row(NamedTuple):
+class VersionRow(NamedTuple):
     """One committed version in the table."""
 
     history: VersionHistory
@@ -42,7 +41,7 @@ class Row(NamedTuple):
     changes: str
     """Against the version before, in words."""
 
-    marking: tuple[Entry, ...]
+    marking: tuple[LedgerEntry, ...]
 
 
 class DraftRow(NamedTuple):
@@ -103,9 +102,9 @@ def _waiting(desk: Desk, scores: Sequence[VersionScore], cohort: str) -> set[str
     return {one.score.digest for one in found}
 
 
-def _row(history: VersionHistory, score: VersionScore | None) -> Row:
+def _row(history: VersionHistory, score: VersionScore | None) -> VersionRow:
     made = [one for one in history.events if one.action == "draft_committed"]
-    return Row(
+    return VersionRow(
         history=history,
         score=score,
         role=made[-1].role if made else "",
@@ -141,7 +140,7 @@ def _draft_rows(
 
 
 def _draft(score: VersionScore, parent: str, info: DraftInfo | None) -> DraftRow:
-    rejected = score.status is Standing.REJECTED
+    rejected = score.status is WordingStatus.REJECTED
     return DraftRow(
         ref=score.ref,
         when=score.when,
