@@ -11,8 +11,8 @@ import typer
 from loop.cli.console import GATE_EXIT, JsonOption, note, print_json, say
 
 if TYPE_CHECKING:
-    from loop.evaluate.published.audit import TableAudit
-    from loop.evaluate.published.notes import Notes
+    from loop.published.audit import TableAudit
+    from loop.published.notes import Notes
 
 
 def register(app: typer.Typer) -> None:
@@ -55,9 +55,9 @@ def audit_tables(
     Exits with 100 when something does not hold.
     """
     from loop.core.errors import DataError
-    from loop.evaluate.published import audit as published
-    from loop.evaluate.published.columns import RATES
-    from loop.evaluate.published.finding import Consistency
+    from loop.published import audit as published
+    from loop.published.columns import RATES
+    from loop.published.finding import Consistency
     from loop.report.published_text import (
         published_data,
         render_html,
@@ -92,7 +92,7 @@ def audit_tables(
 
 def _read_notes(files: Sequence[Path], named: Path | None) -> Notes:
     """Read the notes named, or all that lie beside the files."""
-    from loop.evaluate.published.notes import Notes, beside, read_notes
+    from loop.published.notes import Notes, beside, read_notes
 
     if named is not None:
         return read_notes(named)

@@ -10,8 +10,8 @@ from loop.cli.console import print_table, say
 if TYPE_CHECKING:
     from loop.prompts.lint import LintFinding
     from loop.review.copied import Copy
-    from loop.revise.check import Check
-    from loop.revise.shares import LabelCheck, ShareCheck
+    from loop.review.revise.check import Check
+    from loop.review.revise.shares import LabelCheck, ShareCheck
 
 
 def show_lint(findings: Iterable[LintFinding]) -> None:
@@ -31,7 +31,7 @@ def show_copies(copies: Iterable[Copy]) -> None:
 
 def show_check(check: Check) -> None:
     """Print a check: what changed, by which measure, and what became of the targets."""
-    from loop.revise.check import TargetOutcome as Outcome
+    from loop.review.revise.check import TargetOutcome as Outcome
 
     say()
     say(f"check on {check.cases} cases, right answers against the parent")
@@ -82,7 +82,7 @@ def _change(share: ShareCheck) -> str:
 
 
 def _limit(share: ShareCheck) -> str:
-    from loop.revise.shares import ShareCriterion
+    from loop.review.revise.shares import ShareCriterion
 
     if share.bound is None:
         return "not judged"
@@ -92,7 +92,7 @@ def _limit(share: ShareCheck) -> str:
 
 def _show_basis(check: Check) -> None:
     """Name every label whose margin could not be used, changed or not."""
-    from loop.revise.shares import ShareCriterion
+    from loop.review.revise.shares import ShareCriterion
 
     for basis, words in (
         (

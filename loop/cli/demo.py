@@ -16,7 +16,7 @@ from loop.core.paths import Workspace, bundled, init_workspace
 
 if TYPE_CHECKING:
     from loop.evaluate.results import Evaluation
-    from loop.revise.revision import Revision
+    from loop.review.revise.revision import Revision
 
 PROMPT = "extractor"
 DEV, HOLDOUT = "demo_dev", "demo_holdout"
@@ -189,7 +189,7 @@ def _rescored(workspace: Workspace, step: DemoStep) -> DemoStep:
 
 
 def _revise(workspace: Workspace, number: int) -> Revision:
-    from loop.revise.revision import RevisionRequest, revise
+    from loop.review.revise.revision import RevisionRequest, revise
 
     verdicts = bundled() / "labels" / "demo" / f"verdicts_{number}.yaml"
     request = RevisionRequest(
@@ -200,7 +200,7 @@ def _revise(workspace: Workspace, number: int) -> Revision:
 
 def _story(revision: Revision) -> list[str]:
     """Return what a round did, in a few lines."""
-    from loop.revise.check import TargetOutcome
+    from loop.review.revise.check import TargetOutcome
 
     edits = sum(verdict.edits.count for verdict in revision.verdicts)
     lines = [f"{len(revision.verdicts)} verdicts ask for {edits} changes of wording"]

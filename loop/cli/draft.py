@@ -43,9 +43,9 @@ from loop.cli.revise import (
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
-    from loop.revise.checking import CheckSide
-    from loop.revise.drafted import Drafted
-    from loop.revise.merge import ConflictChoice
+    from loop.review.revise.checking import CheckSide
+    from loop.review.revise.drafted import Drafted
+    from loop.review.revise.merge import ConflictChoice
     from loop.run.task import Watch
 
 draft = typer.Typer(
@@ -82,7 +82,7 @@ def begin(
     Nothing is run and nothing is recorded: a draft is private until it is decided.
     """
     from loop.review.files import read_verdicts
-    from loop.revise.begin import DraftRequest, begin_draft
+    from loop.review.revise.begin import DraftRequest, begin_draft
     from loop.run.store import open_store
 
     place, who = open_workspace(workspace), acting(actor, role)
@@ -107,7 +107,7 @@ def list_drafts(
     as_json: JsonOption = False,
 ) -> None:
     """List the open drafts of a prompt, oldest first."""
-    from loop.revise.drafts import list_open_drafts
+    from loop.review.revise.drafts import list_open_drafts
     from loop.run.store import open_store
 
     place = open_workspace(workspace)
@@ -151,7 +151,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a draft: its changes, lint, tokens and the check that was made of it."""
-    from loop.revise.drafted import show_draft
+    from loop.review.revise.drafted import show_draft
 
     place = open_workspace(workspace)
     made = show_draft(place, ref, engine)
@@ -165,7 +165,7 @@ def show(
 
 def _show_guide(made: Drafted, label: str, *, as_json: bool) -> None:
     from loop.core.errors import DataError
-    from loop.revise.edit import guide_text
+    from loop.review.revise.edit import guide_text
 
     guide = made.draft.guide(label)
     if guide is None:
@@ -183,7 +183,7 @@ def _show_guide(made: Drafted, label: str, *, as_json: bool) -> None:
 def _show_prompt(
     place: Workspace, made: Drafted, engine: str, *, as_json: bool
 ) -> None:
-    from loop.revise.shown import find_engine_counter, render_shown
+    from loop.review.revise.shown import find_engine_counter, render_shown
 
     shown = render_shown(made.draft, find_engine_counter(place, engine))
     if as_json:
@@ -193,7 +193,7 @@ def _show_prompt(
 
 
 def _show_all(place: Workspace, made: Drafted, *, as_json: bool) -> None:
-    from loop.revise.checked import recall_check
+    from loop.review.revise.checked import recall_check
     from loop.run.store import open_store
 
     with open_store(place) as store:
@@ -227,7 +227,7 @@ def edit(
     import sys
 
     from loop.core.files import read_text
-    from loop.revise.edit import GuideEdit, edit_draft
+    from loop.review.revise.edit import GuideEdit, edit_draft
 
     text = sys.stdin.read() if str(file) == "-" else read_text(file)
     made = edit_draft(
@@ -258,7 +258,7 @@ def check(
 
     Interrupted and started again, it asks only for what is missing.
     """
-    from loop.revise.checking import Examination, check_draft_ref
+    from loop.review.revise.checking import Examination, check_draft_ref
     from loop.run.asking import EngineOptions
     from loop.run.store import open_store
 
@@ -296,7 +296,7 @@ def commit(
     as_json: JsonOption = False,
 ) -> None:
     """Commit a checked draft as the next version."""
-    from loop.revise.decide import CommitDecision, commit_checked
+    from loop.review.revise.decide import CommitDecision, commit_checked
     from loop.run.store import open_store
 
     if override and not why.strip():
@@ -321,7 +321,7 @@ def keep(
     as_json: JsonOption = False,
 ) -> None:
     """Record in the ledger that a draft stays a draft for now."""
-    from loop.revise.decide import keep_draft
+    from loop.review.revise.decide import keep_draft
 
     entry = keep_draft(open_workspace(workspace), ref, acting(actor, role), why)
     if as_json:
@@ -343,7 +343,7 @@ def rebase(
     as_json: JsonOption = False,
 ) -> None:
     """Bring a draft to the newest version; exits with 100 while conflicts are open."""
-    from loop.revise.rebase import rebase_draft
+    from loop.review.revise.rebase import rebase_draft
 
     choices = dict(map(_choice, resolve or ()))
     done = rebase_draft(open_workspace(workspace), ref, acting(actor, role), choices)
@@ -364,7 +364,7 @@ def rebase(
 
 
 def _choice(word: str) -> tuple[str, ConflictChoice]:
-    from loop.revise.merge import ConflictChoice
+    from loop.review.revise.merge import ConflictChoice
 
     name, _, side = word.rpartition("=")
     if side not in tuple(ConflictChoice) or not name:
@@ -382,7 +382,7 @@ def discard(
     as_json: JsonOption = False,
 ) -> None:
     """Remove a draft; one that was checked leaves an entry in the ledger."""
-    from loop.revise.decide import discard_draft
+    from loop.review.revise.decide import discard_draft
 
     entry = discard_draft(open_workspace(workspace), ref, acting(actor, role), why)
     if as_json:

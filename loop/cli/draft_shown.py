@@ -9,12 +9,12 @@ from loop.cli.check import check_data, show_check, show_copies, show_lint
 from loop.cli.console import print_json, say
 
 if TYPE_CHECKING:
-    from loop.revise.changed import CaseChange, Changes
-    from loop.revise.checked import Checked
-    from loop.revise.drafted import Drafted
-    from loop.revise.drafts import DraftInfo
-    from loop.revise.merge import Conflict
-    from loop.revise.shown import Shown
+    from loop.review.revise.changed import CaseChange, Changes
+    from loop.review.revise.checked import Checked
+    from loop.review.revise.drafted import Drafted
+    from loop.review.revise.drafts import DraftInfo
+    from loop.review.revise.merge import Conflict
+    from loop.review.revise.shown import Shown
 
 _MOST = 20
 """Cases of one kind that are listed on a terminal; the others are counted."""

@@ -53,7 +53,7 @@ def lint(
 
 def _parent(place: Workspace, version: PromptVersion) -> PromptVersion | None:
     from loop.prompts.catalog import find_parent
-    from loop.revise.answers import comparable_parent
+    from loop.review.revise.answers import comparable_parent
 
     parent = find_parent(place, version)
     return parent and comparable_parent(parent, version)

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.experts.counts import count_agreement
-from loop.experts.meta import meta_evaluate
-from loop.experts.radpref import RadPref, read_radpref
-from loop.experts.ratings import Ratings
-from loop.experts.reading import read_ratings
-from loop.experts.scores import ScoredMetric, ScoreTable, read_scores
 from loop.report.experts.words import MetaDocument
+from loop.score.experts.counts import count_agreement
+from loop.score.experts.meta import meta_evaluate
+from loop.score.experts.radpref import RadPref, read_radpref
+from loop.score.experts.ratings import Ratings
+from loop.score.experts.reading import read_ratings
+from loop.score.experts.scores import ScoredMetric, ScoreTable, read_scores
 from loop.score.metric import Direction, Metric
 from loop.score.metrics.registry import METRICS
 from loop.score.metrics.sheet import ScoreSheet

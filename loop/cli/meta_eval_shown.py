@@ -5,12 +5,12 @@ from __future__ import annotations
 from textwrap import wrap
 
 from loop.cli.console import print_table, say
-from loop.experts.comparing import MetricComparison
-from loop.experts.counts import CountAgreement
-from loop.experts.meta import MetaEvaluation, MetricAgreement
 from loop.report.experts import words
 from loop.report.experts.words import MetaDocument
 from loop.report.numbers import interval, share, signed
+from loop.score.experts.comparing import MetricComparison
+from loop.score.experts.counts import CountAgreement
+from loop.score.experts.meta import MetaEvaluation, MetricAgreement
 from loop.stats.intervals import Estimate
 from loop.stats.preference import Preference
 

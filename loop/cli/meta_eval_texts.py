@@ -12,11 +12,11 @@ from loop.cli.meta_eval_inputs import TextScoringOptions
 from loop.cli.score_inputs import material
 from loop.cli.score_labels import ExtractorOptions, read_labels
 from loop.core.paths import Workspace
-from loop.experts.radpref import RadPref
-from loop.experts.scores import ScoredMetric, ScoreTable
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.report.score.build import Read
 from loop.run.asking import EngineOptions
+from loop.score.experts.radpref import RadPref
+from loop.score.experts.scores import ScoredMetric, ScoreTable
 from loop.score.grading import ungraded
 from loop.score.joining import join_texts
 from loop.score.metric import MetricOptions

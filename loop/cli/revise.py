@@ -25,7 +25,7 @@ from loop.cli.console import (
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
-    from loop.revise.revision import Revision
+    from loop.review.revise.revision import Revision
 
 VerdictsOption = Annotated[
     Path | None, typer.Option("--verdicts", "-v", help="YAML or CSV file.")
@@ -83,8 +83,8 @@ def revise(
 
     Exits with 100 when the result stayed a draft.
     """
-    from loop.revise.revision import RevisionRequest
-    from loop.revise.revision import revise as revise_prompt
+    from loop.review.revise.revision import RevisionRequest
+    from loop.review.revise.revision import revise as revise_prompt
     from loop.run.asking import EngineOptions
 
     if override and not why.strip():
@@ -117,7 +117,7 @@ def named_verdicts(
 ) -> tuple[str, ...]:
     """Return the ids of the kept verdicts that --kept and --verdict ask for."""
     from loop.core.errors import DataError
-    from loop.revise.kept import find_open
+    from loop.review.revise.kept import find_open
     from loop.run.store import open_store
 
     if not every:

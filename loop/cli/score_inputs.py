@@ -13,10 +13,10 @@ import typer
 from loop.cli.console import open_workspace
 from loop.core.errors import WorkspaceError
 from loop.core.paths import Workspace, bundled
-from loop.experts.radpref import read_radpref
-from loop.experts.ratings import Ratings
-from loop.experts.reading import read_ratings
 from loop.labels.taxonomy import Taxonomy
+from loop.score.experts.radpref import read_radpref
+from loop.score.experts.ratings import Ratings
+from loop.score.experts.reading import read_ratings
 from loop.score.joining import CandidateFile, join_files, join_pairs, join_texts
 from loop.score.metrics.registry import find
 from loop.score.reading.options import ReadingOptions

@@ -21,7 +21,7 @@ from loop.core.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loop.people.users import User, UserRole
+    from loop.core.people.users import User, UserRole
 
 NameArgument = Annotated[str, typer.Argument(help='Name, e.g. "Dr. Ayşe Kaya".')]
 RolesOption = Annotated[
@@ -62,7 +62,7 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add a user. The password is asked for, or read from stdin; never an argument."""
-    from loop.people.roster import add_user
+    from loop.core.people.roster import add_user
 
     place = open_workspace(workspace)
     wanted = _roles(role)
@@ -75,7 +75,7 @@ def list_users(
     as_json: JsonOption = False,
 ) -> None:
     """List the users with their roles; never a password, not even its hash."""
-    from loop.people.roster import read_users
+    from loop.core.people.roster import read_users
 
     users = read_users(open_workspace(workspace))
     if as_json:
@@ -100,7 +100,7 @@ def roles(
     as_json: JsonOption = False,
 ) -> None:
     """Give a user these roles instead of the ones they have."""
-    from loop.people.roster import set_roles
+    from loop.core.people.roster import set_roles
 
     user = set_roles(open_workspace(workspace), name, _roles(role))
     _tell(user, f"{user.name} is now {_listed(user.roles)}", as_json)
@@ -113,7 +113,7 @@ def password(
     as_json: JsonOption = False,
 ) -> None:
     """Set another password for a user; their sessions end."""
-    from loop.people.roster import set_password
+    from loop.core.people.roster import set_password
 
     place = open_workspace(workspace)
     user = set_password(place, name, _password(password_stdin))
@@ -126,7 +126,7 @@ def disable(
     as_json: JsonOption = False,
 ) -> None:
     """Shut a user out; their sessions end, what they did stays."""
-    from loop.people.roster import disable_user
+    from loop.core.people.roster import disable_user
 
     user = disable_user(open_workspace(workspace), name)
     _tell(user, f"{user.name} may not sign in any more", as_json)
@@ -138,14 +138,14 @@ def enable(
     as_json: JsonOption = False,
 ) -> None:
     """Let a disabled user sign in again."""
-    from loop.people.roster import enable_user
+    from loop.core.people.roster import enable_user
 
     user = enable_user(open_workspace(workspace), name)
     _tell(user, f"{user.name} may sign in again", as_json)
 
 
 def _roles(names: Sequence[str]) -> tuple[UserRole, ...]:
-    from loop.people.users import UserRole
+    from loop.core.people.users import UserRole
 
     try:
         return tuple(UserRole(name) for name in names)

@@ -1,1 +1,1 @@
-"""What every room stands on: errors, records, files, digests, the ledger."""
+"""What every room stands on: errors, records, files, digests, the ledger, people."""

@@ -14,7 +14,7 @@ LoopError
 ├── EngineError           an engine as a whole cannot answer
 │   └── UnknownEngineError
 ├── ConflictError         someone else changed the same thing first; retryable
-└── PermissionRefused     whoever asks may not do that (in loop.people.users)
+└── PermissionRefused     whoever asks may not do that (in loop.core.people.users)
     └── SignInRequired    nobody is signed in, or not any more
 
 A message says what happened, where, and what to do next, in that order. It never

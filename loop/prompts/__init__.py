@@ -1,1 +1,1 @@
-"""Prompt versions: read, render, digest, lineage, diff, lint."""
+"""Prompt versions: read, render, diff, lint; and the contracts that read answers."""

@@ -25,8 +25,8 @@ from loop.core.errors import DataError, LedgerError
 from loop.core.files import locked, make_folder, write_atomic
 from loop.core.ledger import Actor, Event, LedgerEntry, Signer, append_event
 from loop.core.paths import Workspace
+from loop.core.people.users import UserRole
 from loop.core.signing import key_id, public_of, sign
-from loop.people.users import UserRole
 from loop.release.public_keys import (
     PublicKey,
     format_public_key,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 
 from loop.core.errors import DataError
-from loop.outputs.base import get_contract
 from loop.prompts.folder import read_folder
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import Call, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.release.folder import PROMPT, SCHEMA, unpacked

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loop import __version__
-from loop.evaluate.published.audit import TableAudit
-from loop.evaluate.published.finding import Consistency, TableFinding
-from loop.evaluate.published.table import PublishedTable
+from loop.published.audit import TableAudit
+from loop.published.finding import Consistency, TableFinding
+from loop.published.table import PublishedTable
 from loop.report.templates import render_template, shipped_templates
 
 ORDER = (Consistency.FAILS, Consistency.OPEN, Consistency.HOLDS)

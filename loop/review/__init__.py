@@ -1,1 +1,1 @@
-"""Clinicians' verdicts on failing cases: what they say, their files, their record."""
+"""Clinicians' verdicts on failing cases, and the prompt versions made from them."""

@@ -13,9 +13,9 @@ from loop.core.paths import Workspace
 from loop.core.records import Item
 from loop.engines.names import split_name
 from loop.labels.cohort import iter_items, read_cohort
-from loop.outputs.base import CONTRACTS, get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.contracts import can_exchange, with_contract
+from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.run.asking import check_engine

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Completion, Item, Prompt
 from loop.engines.base import Engine
-from loop.outputs.base import Contract
+from loop.prompts.outputs.base import Contract
 from loop.run.begin import begin_run
 from loop.run.encoding import FieldEncoder
 from loop.run.keys import KeyMaker

@@ -16,8 +16,8 @@ from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
 from loop.labels.recorded import read_record
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
-from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
 from loop.run.archive import find_archive

@@ -1,4 +1,4 @@
-"""Grades of generated reports: Ran Score and the report metrics."""
+"""Grades of generated reports: Ran Score, the report metrics, experts' ratings."""
 
 from __future__ import annotations
 

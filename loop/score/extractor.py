@@ -19,8 +19,8 @@ from loop.core.paths import Workspace
 from loop.core.records import Item, Status, Value
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.labels.texts import has_words
-from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine

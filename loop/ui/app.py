@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.ui.chrome import (
     Chrome,
     build_header,

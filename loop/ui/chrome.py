@@ -9,8 +9,8 @@ from typing import Any
 import gradio as gr
 
 from loop.core.errors import DataError
+from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole, list_cohorts, read_cohort
-from loop.people.users import Right
 from loop.prompts.catalog import list_prompts
 from loop.review.working import keep_working, read_working
 from loop.run.store import RunRecord

@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, Response
 
 from loop.core.errors import DataError, LoopError
-from loop.people.users import PermissionRefused, Right, User
+from loop.core.people.users import PermissionRefused, Right, User
 from loop.prompts.catalog import list_prompts
 from loop.ui.chrome import visible_cohorts
 from loop.ui.desk import Desk

@@ -26,7 +26,7 @@ from starlette.requests import ClientDisconnect
 from loop.core.errors import DataError, LoopError
 from loop.core.files import make_folder
 from loop.core.paths import Workspace
-from loop.people.users import PermissionRefused, Right
+from loop.core.people.users import PermissionRefused, Right
 from loop.ui.access.access import Access
 from loop.ui.access.gate import SIZES
 from loop.ui.access.rules import UPLOAD

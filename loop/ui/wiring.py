@@ -16,7 +16,7 @@ import gradio as gr
 
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
-from loop.people.users import Right, User
+from loop.core.people.users import Right, User
 from loop.release.keys import signer_for
 from loop.ui.desk import Desk
 from loop.ui.faults import place_of

@@ -28,10 +28,10 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from loop.core.paths import Workspace
+from loop.core.people.roster import add_user
+from loop.core.people.users import UserRole
 from loop.core.records import Value
 from loop.labels.taxonomy import NO_FINDING
-from loop.people.roster import add_user
-from loop.people.users import UserRole
 from loop.review.kept import read_kept
 from loop.review.reading.answers import answer_many
 from loop.review.reading.assignment import read_assignment, reading_order

@@ -30,8 +30,8 @@ from time import perf_counter
 from loop.core.paths import Workspace, bundled
 from loop.core.records import Completion, Item, Prompt
 from loop.engines.base import Engine, Settings, get_engine
-from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.run.execute import Work, execute
 from loop.run.spec import RunSpec

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import DataError
-from tests.evaluate.published.article import write_article
+from tests.published.article import write_article
 
 HONEST = "Label,Precision,Recall,F1\nA,0.500,1.000,0.667\n"
 WRONG = "Label,Precision,Recall,F1\nA,0.500,1.000,0.700\n"

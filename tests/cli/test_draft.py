@@ -15,8 +15,8 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import list_drafts, list_versions, write_version
 from loop.prompts.version import PromptVersion
+from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.verdict import Edits, Judgement, Verdict
-from loop.revise.begin import DraftRequest, begin_draft
 from loop.run.store import open_store
 
 EDITOR = Actor(name="Dr A. Example")

@@ -11,8 +11,8 @@ from loop.cli.main import app
 from loop.cli.meta_eval_texts import tabulate
 from loop.core.errors import DataError
 from loop.score import Extractor
-from tests.experts.radpref_folder import candidate, case, write_folder
 from tests.report.score.score_scenes import sheet_of
+from tests.score.experts.radpref_folder import candidate, case, write_folder
 
 RATINGS = "id,system,rater,score\n" + "".join(
     f"{case},{system},{rater},{1 + (at * step + extra) % 5}\n"

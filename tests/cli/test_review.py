@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.people.roster import add_user
-from loop.people.users import UserRole
+from loop.core.people.roster import add_user
+from loop.core.people.users import UserRole
 
 pytestmark = pytest.mark.slow
 

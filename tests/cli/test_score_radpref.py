@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from loop.experts.radpref import read_radpref
+from loop.score.experts.radpref import read_radpref
 from tests.cli.test_score import run
 
 LEXICAL = ("bleu", "rouge", "meteor", "chrf")

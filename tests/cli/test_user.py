@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from loop.cli import user as verb
 from loop.core.errors import DataError
-from loop.people import passwords
-from loop.people.passwords import Cost, fits
-from loop.people.roster import read_users, users_path
+from loop.core.people import passwords
+from loop.core.people.passwords import Cost, fits
+from loop.core.people.roster import read_users, users_path
 
 GOOD = "correct horse battery"
 

@@ -14,7 +14,7 @@ from loop.core.config import Config, ServingSettings
 from loop.core.records import Item, Message, Prompt, PromptFrame
 from loop.engines.base import Settings
 from loop.engines.openai.engine import ChatEngine, Endpoint
-from loop.outputs.label_values import LabelValues
+from loop.prompts.outputs.label_values import LabelValues
 from loop.run.asking import opened
 from loop.run.execute import Work, execute
 from loop.run.spec import RunSpec

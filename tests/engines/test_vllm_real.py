@@ -23,8 +23,8 @@ from loop.engines.vllm.running import announced, serve_folder
 from loop.engines.vllm.starting import describe, make_server
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.run.asking import EngineOptions, opened
 from loop.run.store import open_store, read_outcomes

@@ -7,11 +7,11 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.paths import Workspace, bundled
 from loop.labels.taxonomy import read_taxonomy
-from loop.outputs.base import CONTRACTS, get_contract
 from loop.prompts.catalog import read_version
 from loop.prompts.contracts import can_exchange, with_contract
 from loop.prompts.frozen import frozen_blocks
 from loop.prompts.lint import LintLevel, lint_version
+from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.render import plan_prompts
 
 SHIPPED = Workspace(bundled())

@@ -6,10 +6,10 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace, bundled
 from loop.core.records import Item
 from loop.labels.taxonomy import read_taxonomy
-from loop.outputs.base import get_contract
 from loop.prompts.catalog import list_prompts, read_version
 from loop.prompts.history import read_history
 from loop.prompts.lint import LintLevel, lint_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 
 SHIPPED = Workspace(bundled())

@@ -14,7 +14,7 @@ from loop.release.candidate import FreezeRequest
 from loop.release.freeze import FreezeContext, Frozen, Signing, freeze
 from loop.release.keys import PublicKey, load_private, make_key
 from loop.report.release.documents import render_documents
-from tests.revise import conftest
+from tests.review.revise import conftest
 
 AUTHOR = Actor(name="Dr Author", role="editor")
 APPROVER = Actor(name="Dr Approver", role="approver")

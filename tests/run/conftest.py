@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from loop.core.records import Completion, Item, Message, Prompt, PromptFrame
-from loop.outputs.label_values import LabelValues
+from loop.prompts.outputs.label_values import LabelValues
 from loop.run.execute import Work, execute
 from loop.run.spec import RunSpec
 from loop.run.store import Store

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from loop.core.records import Completion, Item, Message, Prompt, PromptFrame
-from loop.outputs.label_values import LabelValues
+from loop.prompts.outputs.label_values import LabelValues
 from loop.run.execute import Work, execute
 from loop.run.spec import RunSpec
 from loop.run.store import Store

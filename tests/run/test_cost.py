@@ -12,8 +12,8 @@ from loop.core.records import Item
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.run.cost import PromptLayout, estimate_run, list_ways
 from loop.run.expected import (

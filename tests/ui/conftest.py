@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.paths import Workspace
-from loop.people.roster import add_user, users_path
-from loop.people.users import UserRole
+from loop.core.people.roster import add_user, users_path
+from loop.core.people.users import UserRole
 from tests.ui.forked import serving
 
 PASSWORD = "correct horse battery"

@@ -4,7 +4,7 @@ import json
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from loop.people.users import Right, User, UserRole
+from loop.core.people.users import Right, User, UserRole
 from loop.run.task import run_prompt
 from loop.ui.access.access import Access
 from loop.ui.pages.review import answers, moves

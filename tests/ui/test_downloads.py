@@ -9,10 +9,10 @@ from fastapi.testclient import TestClient
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
+from loop.core.people.roster import add_user
+from loop.core.people.users import Right, UserRole
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.people.roster import add_user
-from loop.people.users import Right, UserRole
 from loop.review.files import read_verdicts
 from loop.review.intake import ImportDefaults, take_file
 from loop.run.store import open_store

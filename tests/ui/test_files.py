@@ -11,9 +11,9 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
+from loop.core.people.users import Right, UserRole
 from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.reference import list_references
-from loop.people.users import Right, UserRole
 from loop.review.kept import read_kept
 from loop.ui.pages.files import events
 from loop.ui.pages.files.steps import ImportKind, Visitor, look

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.paths import bundled
+from loop.core.people.roster import disable_user
 from loop.labels.cohort import iter_items, read_cohort
-from loop.people.roster import disable_user
 from tests.ui.conftest import PASSWORD, open_tab, press, sign_in
 from tests.ui.test_review_browser import case_of, press_on, verdicts
 

@@ -8,11 +8,11 @@ import gradio as gr
 import pytest
 
 from loop.core.errors import ConflictError, DataError, LoopError
+from loop.core.people.users import Right, UserRole
 from loop.core.records import Value
 from loop.labels.cohort import texts_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.people.users import Right, UserRole
 from loop.review.reading.answers import answer_many, complete_case, read_answers
 from loop.review.reading.assignment import read_assignment, reading_order
 from loop.review.reading.plans import CaseOrder, PlanRequest, assign_cases

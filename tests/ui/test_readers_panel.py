@@ -8,10 +8,10 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
+from loop.core.people.users import PermissionRefused, Right, UserRole
 from loop.core.records import Mark, Value
 from loop.evaluate.protocol import register_protocol
 from loop.labels.reference import read_reference
-from loop.people.users import PermissionRefused, Right, UserRole
 from loop.review.reading.adjudication import adjudicate
 from loop.review.reading.answers import answer, answer_many, complete_case
 from loop.review.reading.assignment import read_assignment

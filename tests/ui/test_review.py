@@ -6,8 +6,8 @@ import gradio as gr
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.people.users import PermissionRefused, Right, UserRole
 from loop.labels.taxonomy import NO_FINDING
-from loop.people.users import PermissionRefused, Right, UserRole
 from loop.review.kept import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
 from loop.run.task import run_prompt

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
-from loop.people.users import Right, UserRole
+from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import read_aliases, read_version, write_version
 from loop.prompts.history import move_alias
 from loop.ui.pages import overview

@@ -13,7 +13,7 @@ from gradio.state_holder import SessionState, StateHolder
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.people.users import Right, User, UserRole
+from loop.core.people.users import Right, User, UserRole
 from loop.release.keys import make_key
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk

@@ -4,7 +4,7 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from loop.people.users import Right, User, UserRole
+from loop.core.people.users import Right, User, UserRole
 from loop.run.store import open_store
 from loop.ui.access.access import Access
 from loop.ui.desk import Desk

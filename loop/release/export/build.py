@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.outputs.base import get_contract
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.release.export.programs import CODE, program_code, save_program

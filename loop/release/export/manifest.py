@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.digests import digest_json
-from loop.outputs.base import get_contract
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.version import CallPlan
 from loop.release.export.records import ExportOrigin, ExportTarget, RequestParameters
 from loop.release.export.requests import batch_metadata

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from loop import __version__
-from loop.experts.agreement import RaterAgreement
-from loop.experts.comparing import MetricComparison
-from loop.experts.counts import CountAgreement
-from loop.experts.meta import MetricAgreement
-from loop.experts.scores import Key
 from loop.report.experts.words import MetaDocument
+from loop.score.experts.agreement import RaterAgreement
+from loop.score.experts.comparing import MetricComparison
+from loop.score.experts.counts import CountAgreement
+from loop.score.experts.meta import MetricAgreement
+from loop.score.experts.scores import Key
 from loop.stats.correlation import Correlations
 from loop.stats.intervals import Estimate
 from loop.stats.preference import Preference

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import floor
 
-from loop.experts.meta import MetaEvaluation, MetricAgreement
 from loop.report.figures.palette import ink
 from loop.report.figures.svg import cut, figure, group, line, path, text
 from loop.report.forest import Axis
 from loop.report.numbers import count, interval, share
+from loop.score.experts.meta import MetaEvaluation, MetricAgreement
 
 _NAMES, _PLOT, _NUMBERS = 200.0, 340.0, 200.0
 """Widths of the three columns, pixels."""

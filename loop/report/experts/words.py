@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from loop.experts.comparing import MetricComparison
-from loop.experts.counts import CountAgreement
-from loop.experts.meta import MetaEvaluation, MetricAgreement
-from loop.experts.scores import ScoredMetric
 from loop.report.numbers import NOT_ESTIMABLE, count, interval, listed, p_value, share
+from loop.score.experts.comparing import MetricComparison
+from loop.score.experts.counts import CountAgreement
+from loop.score.experts.meta import MetaEvaluation, MetricAgreement
+from loop.score.experts.scores import ScoredMetric
 
 LEVEL: Final = 0.05
 """Adjusted p-value below which two metrics are said to differ."""

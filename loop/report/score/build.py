@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.experts.ratings import Ratings
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.report.score.document import ScoreDocument, describe_sources
 from loop.report.score.experts import Experts, describe_experts
 from loop.score.confused import confusions
+from loop.score.experts.ratings import Ratings
 from loop.score.metric import MetricOptions
 from loop.score.metrics.run import run_metrics
 from loop.score.metrics.sheet import (

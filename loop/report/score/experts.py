@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.experts.agreement import RaterAgreement, rater_agreement
-from loop.experts.ratings import Ratings
+from loop.score.experts.agreement import RaterAgreement, rater_agreement
+from loop.score.experts.ratings import Ratings
 from loop.score.metric import Direction
 from loop.score.metrics.sheet import MetricResult, ScoreSheet
 from loop.stats.correlation import Correlations, correlate

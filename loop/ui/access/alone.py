@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loop.core.errors import LoopError
-from loop.people.users import User, local_person
+from loop.core.people.users import User, local_person
 from loop.ui.access.hosts import Hosts
 
 

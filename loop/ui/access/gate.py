@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loop.core.errors import DataError, LoopError
-from loop.people.users import PermissionRefused, SignInRequired, User
+from loop.core.people.users import PermissionRefused, SignInRequired, User
 from loop.ui.access.access import Access
 from loop.ui.access.armour import armoured
 from loop.ui.access.bodies import BODY_LIMITS, Arrival, Body, BodyLimits

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 
 
 class Need(Enum):

@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from loop.core.errors import DataError
+from loop.core.people.users import SignInRequired
 from loop.core.printable import printable
-from loop.people.users import SignInRequired
 from loop.ui.access.access import Access
 from loop.ui.access.cookies import give_token, take_token, token_of
 from loop.ui.access.rules import PAGE, SIGN_IN

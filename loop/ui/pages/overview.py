@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import gradio as gr
 
+from loop.core.people.users import Right
 from loop.core.records import Status
 from loop.evaluate.changes import Comparison, LabelChange
 from loop.evaluate.compare import compare_runs
 from loop.evaluate.gates import Gate, GateVerdict
 from loop.evaluate.parent import find_parent_run
 from loop.evaluate.results import Evaluation, LabelResult
-from loop.people.users import Right
 from loop.report.evaluation_selection import selection_note, selection_remarks
 from loop.report.forest import (
     Axis,

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from loop.people.users import Right, User
+from loop.core.people.users import Right, User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

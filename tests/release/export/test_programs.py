@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from loop.core.errors import DataError
-from loop.outputs.base import get_contract
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.release.export import load_export
 from loop.release.export.programs import with_versions_of

@@ -9,8 +9,8 @@ from jinja2 import Environment, StrictUndefined, UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.records import Item
-from loop.outputs.base import get_contract
 from loop.prompts.catalog import read_version
+from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import environment, plan_prompts
 from loop.release.export.templates import call_files, escape, template
 from tests.release.export.scenes import PER_LABEL, TEXTS, VERSION

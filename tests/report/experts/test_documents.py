@@ -8,11 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loop.experts.agreement import unit_codes
-from loop.experts.counts import count_agreement
-from loop.experts.meta import meta_evaluate
-from loop.experts.ratings import Ratings
-from loop.experts.scores import ScoredMetric, ScoreTable
 from loop.report.experts import words
 from loop.report.experts.data import meta_data
 from loop.report.experts.figure import agreement_svg
@@ -20,6 +15,11 @@ from loop.report.experts.html import render_meta_html
 from loop.report.experts.text import render_meta_markdown
 from loop.report.experts.words import MetaDocument
 from loop.report.numbers import share
+from loop.score.experts.agreement import unit_codes
+from loop.score.experts.counts import count_agreement
+from loop.score.experts.meta import meta_evaluate
+from loop.score.experts.ratings import Ratings
+from loop.score.experts.scores import ScoredMetric, ScoreTable
 
 HOSTILE = "<script>alert(1)</script>|\u202e\x1b[31m"
 NA = np.nan

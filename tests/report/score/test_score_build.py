@@ -7,7 +7,6 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.paths import bundled
-from loop.experts.ratings import Ratings
 from loop.labels.taxonomy import read_taxonomy
 from loop.report.score.build import Counting, Read, build_document, find_twins
 from loop.report.score.experts import describe_experts
@@ -15,6 +14,7 @@ from loop.report.score.html import render_score_html
 from loop.report.score.text import render_score_markdown
 from loop.report.score.words import coverage_lines, floor_sentence, problem_line
 from loop.run.tally import Problem
+from loop.score.experts.ratings import Ratings
 from loop.score.metrics.sheet import ScoreSheet
 from loop.score.records import (
     MISSING,

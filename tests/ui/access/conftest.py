@@ -7,10 +7,10 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from loop.people import passwords
-from loop.people.passwords import Cost
-from loop.people.roster import add_user
-from loop.people.users import UserRole
+from loop.core.people import passwords
+from loop.core.people.passwords import Cost
+from loop.core.people.roster import add_user
+from loop.core.people.users import UserRole
 from loop.ui.access.access import Access
 from loop.ui.access.gate import Sizes, build_gate
 from loop.ui.access.hosts import Hosts

@@ -6,8 +6,8 @@ import pytest
 from starlette.requests import Request
 
 from loop.core.errors import DataError, LoopError
-from loop.people.passwords import Cost, fits
-from loop.people.roster import (
+from loop.core.people.passwords import Cost, fits
+from loop.core.people.roster import (
     add_user,
     disable_user,
     read_users,
@@ -15,8 +15,8 @@ from loop.people.roster import (
     set_roles,
     users_path,
 )
-from loop.people.sign_ins import sign_ins_path
-from loop.people.users import PermissionRefused, Right, SignInRequired, UserRole
+from loop.core.people.sign_ins import sign_ins_path
+from loop.core.people.users import PermissionRefused, Right, SignInRequired, UserRole
 from loop.ui.access.access import Access
 from tests.ui.access.served import GOOD
 
@@ -259,7 +259,7 @@ def test_a_log_that_cannot_be_written_shuts_nobody_out(access, users, caplog):
 
 def test_an_old_hash_is_renewed_by_signing_in(access, users, monkeypatch):
     """And the session opened with it goes on."""
-    monkeypatch.setattr("loop.people.passwords.COST", Cost(2**5, 1, 1))
+    monkeypatch.setattr("loop.core.people.passwords.COST", Cost(2**5, 1, 1))
     token = access.enter("reader", GOOD, "").token
     kept = read_users(users)[0].password_hash
     assert kept.startswith("scrypt$32$")
@@ -269,7 +269,7 @@ def test_an_old_hash_is_renewed_by_signing_in(access, users, monkeypatch):
 
 def test_an_old_hash_that_cannot_be_renewed_lets_in(access, users, monkeypatch):
     """A workspace that can only be read can still be looked at."""
-    monkeypatch.setattr("loop.people.passwords.COST", Cost(2**5, 1, 1))
+    monkeypatch.setattr("loop.core.people.passwords.COST", Cost(2**5, 1, 1))
     lock = users.private / ".users.lock"
     lock.unlink()
     lock.mkdir()

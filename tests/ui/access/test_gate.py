@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from loop.people.roster import add_user, disable_user, users_path
-from loop.people.sign_ins import sign_ins_path
-from loop.people.users import UserRole
+from loop.core.people.roster import add_user, disable_user, users_path
+from loop.core.people.sign_ins import sign_ins_path
+from loop.core.people.users import UserRole
 from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
 from loop.ui.access.hosts import Hosts

@@ -5,7 +5,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.ui.access.rules import Need, find_rule
 from tests.ui.conftest import awaited
 

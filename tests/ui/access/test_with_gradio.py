@@ -8,8 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
 
-from loop.people.roster import disable_user
-from loop.people.users import PermissionRefused, Right
+from loop.core.people.roster import disable_user
+from loop.core.people.users import PermissionRefused, Right
 from loop.ui.access.gate import build_gate
 from tests.ui.access.served import GOOD, Client, serving
 

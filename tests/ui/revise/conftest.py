@@ -6,16 +6,16 @@ from threading import enumerate as threads
 
 import pytest
 
+from loop.core.people.users import Right, User, UserRole
 from loop.core.records import Value
-from loop.people.users import Right, User, UserRole
 from loop.review.record import VerdictContext, save_verdicts
 from loop.ui.access.access import Access
 from loop.ui.desk import Desk
 from loop.ui.pages.revise.kept import Opened
 from loop.ui.wiring import Visit
-from tests.revise.conftest import setting as setting
-from tests.revise.conftest import store as store
-from tests.revise.stepping import FLUID, USELESS, WHEN, WRONG
+from tests.review.revise.conftest import setting as setting
+from tests.review.revise.conftest import store as store
+from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG
 
 PLACE = ("tiny", "dev")
 AGAINST = replace(

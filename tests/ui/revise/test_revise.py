@@ -7,7 +7,7 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
-from loop.people.users import Right, UserRole
+from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import latest_version, list_drafts
 from loop.review.record import VerdictContext, save_verdicts
 from loop.review.submit import withdraw_verdict
@@ -15,7 +15,7 @@ from loop.ui.pages.revise import events
 from loop.ui.pages.revise.kept import keep_draft_open
 from loop.ui.pages.revise.sheet import SAME, ReviseOutputs
 from loop.ui.pages.revise.work import check_key
-from tests.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
+from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
 from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace, bundled
-from loop.people.roster import users_path
+from loop.core.people.roster import users_path
 from loop.prompts.catalog import latest_version
 from loop.review.intake import ImportDefaults, take_file
 from loop.run.store import open_store

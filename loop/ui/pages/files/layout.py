@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole
-from loop.people.users import Right
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
 from loop.ui.pages.files import events

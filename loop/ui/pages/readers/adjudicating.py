@@ -7,8 +7,8 @@ from typing import Any
 import gradio as gr
 
 from loop.core.errors import DataError
+from loop.core.people.users import Right
 from loop.core.records import Mark
-from loop.people.users import Right
 from loop.review.reading.adjudication import DECIDABLE, adjudicate
 from loop.review.reading.pending import (
     decide,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import ConflictError, DataError
+from loop.core.people.users import Right
 from loop.evaluate.ceiling import Ceiling, CeilingRow, measure_ceiling
 from loop.evaluate.inputs import read_inputs
 from loop.labels.agreement import (
@@ -18,7 +19,6 @@ from loop.labels.agreement import (
     measure_agreement,
 )
 from loop.labels.ballots import Votes
-from loop.people.users import Right
 from loop.report.figures.heatmap import kappa_heatmap
 from loop.review.reading.assignment import Assignment
 from loop.review.reading.basis import read_basis

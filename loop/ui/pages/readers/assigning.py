@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import DataError
-from loop.people.roster import read_users
-from loop.people.users import Right
+from loop.core.people.roster import read_users
+from loop.core.people.users import Right
 from loop.review.reading.assignment import Assignment
 from loop.review.reading.files import split_case_ids
 from loop.review.reading.plans import (

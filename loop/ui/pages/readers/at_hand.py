@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
+from loop.core.people.users import Right
 from loop.labels.ballots import Turnout, Votes
 from loop.labels.cohort import CohortRole, check_name
 from loop.labels.kept_votes import read_turnout
 from loop.labels.recorded import read_record
 from loop.labels.votes import read_cohort_votes
-from loop.people.users import Right
 from loop.review.reading.assignment import Assignment, read_assignment
 from loop.review.reading.basis import ReadingCacheKey, read_basis
 from loop.review.reading.disputes import Disputes, read_disputes

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.review.reading.adjudication import DECIDABLE, Adjudicated
 from loop.review.reading.assignment import Assignment
 from loop.review.reading.basis import read_basis

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import ConflictError, DataError
+from loop.core.people.users import Right
 from loop.core.records import Value
 from loop.labels.taxonomy import Label
-from loop.people.users import Right
 from loop.review.reading.answers import (
     answer,
     complete_case,

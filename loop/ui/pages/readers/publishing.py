@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.errors import DataError
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.review.reading.assignment import Assignment
 from loop.review.reading.basis import read_basis
 from loop.review.reading.foreseen import Foreseen, foresee_publication

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.ui.show import notice
 from loop.ui.wiring import Wire
 

@@ -9,8 +9,8 @@ from typing import Any
 import gradio as gr
 
 from loop.core.errors import DataError, UnknownLabelError
+from loop.core.people.users import Right
 from loop.evaluate.failures import ALL_LABELS
-from loop.people.users import Right
 from loop.review.entry import build_from_form
 from loop.review.kept import VerdictState
 from loop.review.queue.records import QueueItem

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import gradio as gr
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.ui.chrome import (
     Chrome,
     choose_context,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.review.queue.build import Queue
 from loop.review.working import read_working
 from loop.ui.pages.review.form import (

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from loop.core.people.users import Right
 from loop.core.records import Guide, Span, Value
 from loop.evaluate.failures import ALL_LABELS, FailureKind
 from loop.labels.language import guess_language
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
-from loop.people.users import Right
 from loop.prompts.catalog import parse_ref
 from loop.review.kept import KeptVerdict
 from loop.review.queue.progress import measure_pace

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.evaluate.regression import judge_regression
-from loop.revise.changed import CaseChange
-from loop.revise.check import Check, CheckTarget, TargetOutcome
-from loop.revise.checked import Recalled
-from loop.revise.shares import LabelCheck, ShareCheck, ShareCriterion
+from loop.review.revise.changed import CaseChange
+from loop.review.revise.check import Check, CheckTarget, TargetOutcome
+from loop.review.revise.checked import Recalled
+from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 from loop.stats.intervals import Interval
 from loop.ui.jobs import JobProgress
 from loop.ui.pages.revise.scene import ReviseState

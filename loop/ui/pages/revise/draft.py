@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.prompts.version import PromptVersion
-from loop.revise.drafts import DraftCheckStatus, DraftInfo
-from loop.revise.ground import read_line
-from loop.revise.merge import Conflict, merge_versions
-from loop.revise.shown import Shown, find_engine_counter, render_shown
+from loop.review.revise.drafts import DraftCheckStatus, DraftInfo
+from loop.review.revise.ground import read_line
+from loop.review.revise.merge import Conflict, merge_versions
+from loop.review.revise.shown import Shown, find_engine_counter, render_shown
 from loop.ui.pages.revise.kept import Typed
 from loop.ui.pages.revise.scene import ReviseState, guide_mark
 from loop.ui.show import notice, show

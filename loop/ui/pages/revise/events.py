@@ -9,11 +9,11 @@ import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.prompts.catalog import list_drafts
-from loop.revise.begin import DraftRequest, begin_draft, correct_reference_from
-from loop.revise.decide import CommitDecision, discard_draft, keep_draft
-from loop.revise.edit import GuideEdit, edit_draft
-from loop.revise.merge import ConflictChoice
-from loop.revise.rebase import rebase_draft
+from loop.review.revise.begin import DraftRequest, begin_draft, correct_reference_from
+from loop.review.revise.decide import CommitDecision, discard_draft, keep_draft
+from loop.review.revise.edit import GuideEdit, edit_draft
+from loop.review.revise.merge import ConflictChoice
+from loop.review.revise.rebase import rebase_draft
 from loop.ui.pages.revise import work
 from loop.ui.pages.revise.checked import show_progress
 from loop.ui.pages.revise.draft import show_note

@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.ui.chrome import Chrome
 from loop.ui.pages.page import Page
 from loop.ui.pages.revise import events

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
+from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
-from loop.people.users import Right
-from loop.revise.checked import Checked, Recalled, recall_check
-from loop.revise.drafted import Drafted, show_draft
-from loop.revise.drafts import DraftInfo, list_open_drafts
-from loop.revise.edit import guide_text
+from loop.review.revise.checked import Checked, Recalled, recall_check
+from loop.review.revise.drafted import Drafted, show_draft
+from loop.review.revise.drafts import DraftInfo, list_open_drafts
+from loop.review.revise.edit import guide_text
 from loop.ui.desk import Desk
 from loop.ui.pages.revise.kept import Opened
 from loop.ui.wiring import Visit

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loop.labels.cohort import read_cohort
-from loop.revise.checking import CheckSide, Examination, check_draft_ref
-from loop.revise.decide import CommitDecision, commit_checked
-from loop.revise.ground import read_line
+from loop.review.revise.checking import CheckSide, Examination, check_draft_ref
+from loop.review.revise.decide import CommitDecision, commit_checked
+from loop.review.revise.ground import read_line
 from loop.run.asking import EngineOptions
 from loop.run.task import Watch
 from loop.ui.desk import Desk

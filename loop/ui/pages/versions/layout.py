@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import gradio as gr
 
-from loop.people.users import Right
+from loop.core.people.users import Right
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
 from loop.ui.pages.page import Page

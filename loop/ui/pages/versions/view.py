@@ -15,7 +15,7 @@ from loop.evaluate.tried import WordingStatus
 from loop.prompts.history import VersionHistory, read_history
 from loop.report.figures.lineage import lineage_svg
 from loop.report.figures.versions import version_chart
-from loop.revise.drafts import DraftCheckStatus, DraftInfo, list_open_drafts
+from loop.review.revise.drafts import DraftCheckStatus, DraftInfo, list_open_drafts
 from loop.ui.desk import Desk
 from loop.ui.pages.versions.scoring import find_unscored
 from loop.ui.show import show

@@ -1,0 +1,367 @@
+"""Which method, and which number of cases, printed intervals were computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.published.columns import RATES, TableColumn
+from loop.published.finding import Consistency, TableFinding
+from loop.published.limits import METHODS
+from loop.published.table import PublishedTable, TableRow, counts_of
+from loop.published.values import Number
+
+_MOST_N = 5_000
+"""Largest number of cases searched when none is stated or the stated one fails."""
+
+_ENOUGH = 4
+"""Different cells from which an unstated number of cases may be concluded."""
+
+_MANY = 8
+"""Cells from which the odd ones out among fitting ones are called wrong."""
+
+_MOST_COUNTS = 200_000
+"""Counts tried at once, over all numbers of cases."""
+
+_LOOSE = 2_000
+"""Counts that print as one cell, beyond which it says too little about its count."""
+
+
+class Printed(NamedTuple):
+    """One cell with an interval."""
+
+    row: str
+    column: str
+    value: Number
+    low: Number
+    high: Number
+    n: int | None
+
+
+class Fit(NamedTuple):
+    """How many cells one method at given numbers of cases reproduces."""
+
+    method: str
+    matched: NDArray[np.bool_]
+    """Per cell, with either rounding."""
+
+    single: int
+    """Cells that fit when limits are rounded once."""
+
+
+def check_intervals(table: PublishedTable) -> Iterator[TableFinding]:
+    """Yield what the intervals of a table imply: order, method, number of cases.
+
+    The method is looked for among the shares of all cases (accuracies, or columns
+    that name no measure); an interval of another measure rests on a denominator that
+    the table does not state, so only its order is checked.
+    """
+    every = list(_printed(table, RATES))
+    if every:
+        yield _order(table, every)
+    cells = [cell for cell in _printed(table, ("accuracy", "share")) if _in_unit(cell)]
+    if cells:
+        yield _method(table, cells)
+    others = len(every) - len(cells)
+    if others:
+        text = (
+            f"{others} intervals belong to measures whose denominator the table does "
+            "not state, or to values outside 0 to 1: their method cannot be found."
+        )
+        yield TableFinding(
+            "interval method", table.name, "other measures", Consistency.OPEN, text,
+            {"cells": others},
+        )  # fmt: skip
+
+
+def _printed(table: PublishedTable, measures: Sequence[str]) -> Iterator[Printed]:
+    for column in table.values():
+        if column.measure in measures:
+            for row in table.rows:
+                limits = _limits(table, row, column)
+                value = row.cells[column.index].value
+                if limits and value is not None and (not row.kind or len(measures) > 2):
+                    n = table.cases(row, column)
+                    yield Printed(row.name, column.header, value, *limits, n)
+
+
+def _limits(
+    table: PublishedTable, row: TableRow, column: TableColumn
+) -> tuple[Number, Number] | None:
+    """Return the interval of a cell: its own, or that of columns of limits beside."""
+    own = row.cells[column.index].limits
+    if own is not None:
+        return own
+    beside = {
+        other.part: row.cells[other.index]
+        for other in table.columns
+        if other.part and (other.measure, other.group) == (column.measure, column.group)
+    }
+    if "limits" in beside:
+        return beside["limits"].limits
+    low = beside["low"].value if "low" in beside else None
+    high = beside["high"].value if "high" in beside else None
+    return (low, high) if low is not None and high is not None else None
+
+
+def _in_unit(cell: Printed) -> bool:
+    return all(
+        -0.001 <= one.value <= 1.001 for one in (cell.value, cell.low, cell.high)
+    )
+
+
+def _order(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
+    wrong = [
+        f"{cell.row}, {cell.column}"
+        for cell in cells
+        if cell.low.low > cell.value.high or cell.value.low > cell.high.high
+    ]
+    text = (
+        f"{len(cells) - len(wrong)} of {len(cells)} values lie within their interval."
+    )
+    return TableFinding(
+        "interval order", table.name, "all intervals",
+        Consistency.FAILS if wrong else Consistency.HOLDS,
+        text + (f" Outside: {'; '.join(wrong[:10])}." if wrong else ""),
+        {"cells": len(cells), "outside": wrong},
+    )  # fmt: skip
+
+
+def _method(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
+    """Find the method at the stated number of cases, else the number that fits."""
+    total = len(cells)
+    stated = [cell.n for cell in cells]
+    fits = _fits(cells, [n or 0 for n in stated], table.level) if all(stated) else []
+    best = max(fits, key=lambda fit: int(fit.matched.sum()), default=None)
+    numbers: dict[str, Any] = {
+        "cells": total,
+        "level": table.level,
+        "stated_n": sorted({n for n in stated if n}),
+        "matched": {fit.method: int(fit.matched.sum()) for fit in fits},
+        "single_rounding": {fit.method: fit.single for fit in fits},
+    }
+    make = _maker(table, numbers)
+    if best and best.matched.all():
+        rival = [
+            f"{fit.method} {int(fit.matched.sum())}" for fit in fits if fit != best
+        ]
+        numbers |= {"method": best.method, "n": numbers["stated_n"]}
+        once = (
+            f" Rounded once, {best.single} of {total} fit: the others were rounded to "
+            "one digit more first."
+            if best.single < total
+            else ""
+        )
+        return make(
+            Consistency.HOLDS,
+            f"{total} of {total} intervals are {best.method} at the stated number of "
+            f"cases ({_listed(numbers['stated_n'])}).{once} Other methods fit "
+            f"{', '.join(rival)}.",
+        )
+    return _without_stated(table, cells, best, numbers)
+
+
+def _maker(
+    table: PublishedTable, numbers: dict[str, Any]
+) -> Callable[[Consistency, str], TableFinding]:
+    def make(standing: Consistency, text: str) -> TableFinding:
+        return TableFinding(
+            "interval method",
+            table.name,
+            "intervals of shares",
+            standing,
+            text,
+            numbers,
+        )
+
+    return make
+
+
+def _without_stated(
+    table: PublishedTable,
+    cells: Sequence[Printed],
+    best: Fit | None,
+    numbers: dict[str, Any],
+) -> TableFinding:
+    """Judge intervals that no method gives at the stated number, or without one."""
+    make = _maker(table, numbers)
+    total = len(cells)
+    found = _search(cells, table.level)
+    numbers["fitting"] = [{"method": name, "n": n} for name, n in found[:20]]
+    stated = numbers["stated_n"]
+    distinct = len({(cell.value, cell.low, cell.high) for cell in cells})
+    sizes = {n for _, n in found}
+    if found and distinct >= _ENOUGH and len(sizes) <= 5:
+        method, n = found[0]
+        numbers |= {"method": method, "n": [n]}
+        if best is None:
+            return make(
+                Consistency.HOLDS,
+                f"No number of cases is stated; {total} of {total} intervals are "
+                f"{method} at n = {_listed(sorted(sizes))}.",
+            )
+        if all(abs(n - one) > 0.1 * one for one in stated):
+            return make(Consistency.FAILS, _other_n(cells, best, found[0], numbers))
+    odd = _odd_ones(cells, best, table.level) if best else []
+    if best and odd:
+        numbers |= {"method": best.method, "n": stated, "odd": odd}
+        return make(
+            Consistency.FAILS,
+            f"{int(best.matched.sum())} of {total} intervals are {best.method} at the "
+            f"stated number of cases; not so: {'; '.join(odd[:10])}.",
+        )
+    most = (
+        f" The nearest, {best.method}, fits {int(best.matched.sum())}." if best else ""
+    )
+    several = f" {len(sizes)} numbers of cases would fit." if sizes else ""
+    return make(
+        Consistency.OPEN,
+        f"None of {len(METHODS)} methods gives all {total} intervals at "
+        f"{'the stated' if best else 'one'} number of cases.{most}{several} They may "
+        "be bootstrap intervals, or rest on fewer cases per row.",
+    )
+
+
+def _other_n(
+    cells: Sequence[Printed],
+    best: Fit,
+    found: tuple[str, int],
+    numbers: dict[str, Any],
+) -> str:
+    """Say that another number of cases fits, and what it would mean."""
+    method, n = found
+    (stated, *more) = numbers["stated_n"]
+    total, fits = len(cells), int(best.matched.sum())
+    text = (
+        f"{total} of {total} intervals are {method} at n = {n}; at the stated "
+        f"n = {_listed([stated, *more])} {fits} of {total} fit any of the methods."
+    )
+    if more:
+        return text
+    counts = [list(counts_of(cell.value, n)) for cell in cells]
+    known = [options[0] for options in counts if len(options) == 1]
+    ratio = n / stated
+    numbers["width_ratio"] = ratio**0.5
+    if ratio == round(ratio) and ratio > 1 and len(known) == total:
+        times = int(ratio)
+        even = sum(k % times == 0 for k in known)
+        numbers |= {"counts_that_divide": even, "divisor": times}
+        text += (
+            f" Of the counts at {n}, {even} of {total} are multiples of {times}, as "
+            f"shares of {stated} cases are."
+        )
+    numbers["correct"] = _correct(cells, stated, method, numbers["level"])
+    wider = "narrow" if ratio > 1 else "wide"
+    return (
+        f"{text} So the printed intervals are too {wider}, by about {ratio**0.5:.2f}."
+    )
+
+
+def _correct(
+    cells: Sequence[Printed], n: int, method: str, level: float
+) -> list[dict[str, Any]]:
+    """Return each interval as it should be at `n`, where the count is certain."""
+    correct = []
+    for cell in cells:
+        options = list(counts_of(cell.value, n))
+        if len(options) == 1:
+            low, high = METHODS[method](np.array(options), np.array([n]), level)
+            correct.append({
+                "row": cell.row, "column": cell.column, "k": options[0], "n": n,
+                "low": round(float(low[0]), 6), "high": round(float(high[0]), 6),
+            })  # fmt: skip
+    return correct
+
+
+def _odd_ones(cells: Sequence[Printed], best: Fit, level: float) -> list[str]:
+    """Return cells far off a method that gives nearly all; none where it is unclear."""
+    matched = int(best.matched.sum())
+    if matched < max(_MANY, 0.8 * len(cells)):
+        return []
+    odd = [cell for cell, fit in zip(cells, best.matched, strict=True) if not fit]
+    far = [cell for cell in odd if _misfit(cell, best.method, level) > 2]
+    return (
+        [f"{cell.row}, {cell.column}" for cell in far] if len(far) == len(odd) else []
+    )
+
+
+def _misfit(cell: Printed, method: str, level: float) -> float:
+    """Return how many printed units the nearest computed interval is away."""
+    k = np.array(list(counts_of(cell.value, cell.n or 0)))
+    if not k.size:
+        return float("inf")
+    low, high = METHODS[method](k, np.full(k.shape, cell.n), level)
+    away = np.maximum(
+        np.abs(low - cell.low.value) / cell.low.unit,
+        np.abs(high - cell.high.value) / cell.high.unit,
+    )
+    return float(away.min())
+
+
+def _fits(cells: Sequence[Printed], n: Sequence[int], level: float) -> list[Fit]:
+    """Compare every cell with every method at its own number of cases."""
+    fits = []
+    for method in METHODS:
+        both = [
+            _matches(cell, np.array([size]), method, level)
+            for cell, size in zip(cells, n, strict=True)
+        ]
+        matched = np.array([bool(either[0]) for either, _ in both])
+        fits.append(Fit(method, matched, sum(bool(single[0]) for _, single in both)))
+    return fits
+
+
+def _search(cells: Sequence[Printed], level: float) -> list[tuple[str, int]]:
+    """Return the methods and numbers of cases that give every interval."""
+    distinct = {(cell.value, cell.low, cell.high): cell for cell in cells}
+    narrow = sorted(
+        distinct.values(), key=lambda cell: -cell.high.value + cell.low.value
+    )
+    found = []
+    for method in METHODS:
+        sizes = np.arange(2, _MOST_N + 1)
+        for cell in narrow:
+            if sizes.size:
+                sizes = sizes[_matches(cell, sizes, method, level)[0]]
+        found += [(method, int(n)) for n in sizes]
+    return sorted(found, key=lambda one: one[1])
+
+
+def _matches(
+    cell: Printed, sizes: NDArray[Any], method: str, level: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return at which sizes a method gives the cell: either rounding, and single."""
+    first = np.maximum(0, np.ceil(sizes * cell.value.low)).astype(np.int64)
+    last = np.minimum(sizes, np.floor(sizes * cell.value.high)).astype(np.int64)
+    many = np.maximum(0, last - first + 1)
+    none = np.zeros(sizes.shape, dtype=bool)
+    if not 0 < many.sum() <= _MOST_COUNTS or many.max() > _LOOSE:
+        return none, none
+    owner = np.repeat(np.arange(len(sizes)), many)
+    k = first[owner] + np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+    low, high = METHODS[method](k, sizes[owner], level)
+    twice = _twice(low, cell.low) & _twice(high, cell.high)
+    once = _once(low, cell.low) & _once(high, cell.high)
+    either, single = none.copy(), none.copy()
+    np.logical_or.at(either, owner, twice | once)
+    np.logical_or.at(single, owner, once)
+    return either, single
+
+
+def _once(limit: NDArray[np.float64], printed: Number) -> NDArray[np.bool_]:
+    return np.abs(limit - printed.value) <= 0.5 * printed.unit + 1e-9
+
+
+def _twice(limit: NDArray[np.float64], printed: Number) -> NDArray[np.bool_]:
+    """Whether a limit prints so after rounding half-up to one digit more first."""
+    more = np.floor(limit / printed.unit * 10 + 0.5 + 1e-7) / 10
+    rounded = np.floor(more + 0.5 + 1e-7) * printed.unit
+    return np.abs(rounded - printed.value) <= 0.1 * printed.unit
+
+
+def _listed(values: Sequence[int]) -> str:
+    shown = ", ".join(map(str, values[:6]))
+    return shown + (", ..." if len(values) > 6 else "")

@@ -1,0 +1,297 @@
+"""Whether results of one table can come from one set of reference labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from loop.published.columns import TableColumn
+from loop.published.confusions import (
+    Rates,
+    Solutions,
+    at_size,
+    candidates,
+    solvable,
+    solve,
+)
+from loop.published.finding import Consistency, TableFinding
+from loop.published.table import PublishedTable, TableRow, group_name
+from loop.published.values import Number
+
+_MOST_N = 20_000
+"""Cases beyond which whole-number tables are too many to mean anything."""
+
+_MOST_CANDIDATES = 20_000
+"""Tables per row that are tried at each smaller number of cases."""
+
+_FEWEST = 2 / 3
+"""Smallest share of the stated cases that a row may rest on in the wider search."""
+
+
+class Solved(NamedTuple):
+    """The tables that fit one row of one set of results."""
+
+    row: TableRow
+    rates: Rates
+    n: int
+    found: Solutions | None
+
+    @property
+    def positives(self) -> set[int]:
+        """Reference positives the row can rest on."""
+        return set() if self.found is None else set(self.found.positives.tolist())
+
+
+Group = tuple[str, str, str]
+
+
+def check_counts(table: PublishedTable) -> Iterator[TableFinding]:
+    """Yield which rows are possible at n, and which share their reference positives.
+
+    Results side by side on one cohort have the same reference positives. Where no
+    number of positives fits both, they were scored against different references, or
+    a number is wrong.
+    """
+    solved = {
+        group: _solve(table, columns) for group, columns in _groups(table).items()
+    }
+    solved = {group: rows for group, rows in solved.items() if rows}
+    for group, rows in solved.items():
+        yield _possible(table, group, rows)
+    if table.shared and not table.rows_are_systems:
+        if len(solved) > 1:
+            yield _common(table, solved)
+        if solved:
+            yield from _attainable(table, solved)
+
+
+def _groups(table: PublishedTable) -> dict[Group, dict[str, TableColumn]]:
+    groups = table.groups()
+    common = groups.get(("", "", ""), {})
+    counted = {n: c for n, c in common.items() if n == "positives"}
+    return {
+        group: {**counted, **columns}
+        for group, columns in groups.items()
+        if group[2] not in ("macro", "weighted")
+    }
+
+
+def _solve(table: PublishedTable, columns: Mapping[str, TableColumn]) -> list[Solved]:
+    solved = []
+    for row in table.results:
+        rates = _rates(row, columns)
+        n = table.cases(row, next(iter(columns.values())))
+        if n and n <= _MOST_N and solvable(rates):
+            solved.append(Solved(row, rates, n, solve(rates, n)))
+    return solved
+
+
+def _rates(row: TableRow, columns: Mapping[str, TableColumn]) -> dict[str, Number]:
+    return {
+        name: value
+        for name, column in columns.items()
+        if (value := row.cells[column.index].value) is not None and name != "n"
+    }
+
+
+def _possible(table: PublishedTable, group: Group, rows: list[Solved]) -> TableFinding:
+    name = group_name(group, dict(_groups(table)[group]))
+    known = [one for one in rows if one.found is not None]
+    none = [one.row.name for one in known if not one.positives]
+    single = sum(one.found is not None and one.found.tp.size == 1 for one in rows)
+    text = (
+        f"{len(known) - len(none)} of {len(rows)} rows print as a table of whole "
+        f"cases, {single} of them as exactly one"
+    )
+    if none:
+        text += f"; no table fits: {', '.join(none)}"
+    standing = Consistency.FAILS if none else Consistency.HOLDS
+    return TableFinding(
+        "confusion tables", table.name, name,
+        standing if known else Consistency.OPEN, text + ".",
+        {
+            "rows": len(rows), "unique": single, "impossible": none,
+            "solutions": {one.row.name: _listed(one.found) for one in known},
+        },
+    )  # fmt: skip
+
+
+def _listed(found: Solutions | None) -> dict[str, object]:
+    """Return the solutions of a row: all of a few, else how many."""
+    if found is None or not found.tp.size:
+        return {"count": 0, "positives": None}
+    p = found.positives
+    some = list(zip(*(x.tolist() for x in found), strict=True))[:10]
+    return {
+        "count": int(p.size), "positives": [int(p.min()), int(p.max())],
+        "tp_fp_fn": [list(one) for one in some] if p.size <= 10 else [],
+    }  # fmt: skip
+
+
+def _common(
+    table: PublishedTable, solved: Mapping[Group, list[Solved]]
+) -> TableFinding:
+    by_row: dict[str, list[Solved]] = {}
+    for rows in solved.values():
+        for one in rows:
+            by_row.setdefault(one.row.name, []).append(one)
+    pairs = {
+        name: ones
+        for name, ones in by_row.items()
+        if len(ones) > 1 and all(one.found is not None for one in ones)
+    }
+    differ = [name for name, ones in pairs.items() if not _shared(ones)]
+    wider = [name for name in differ if not _shared_at_any_size(pairs[name])]
+    empty = [n for n in differ if not all(one.positives for one in pairs[n])]
+    text = (
+        f"{len(pairs) - len(differ)} of {len(pairs)} rows can have one number of "
+        "reference positives in all their results"
+    )
+    if differ:
+        text += (
+            f"; {len(differ)} cannot: "
+            f"{'; '.join(_apart(name, pairs[name]) for name in differ)}. "
+            f"{_wider_text(differ, wider)}"
+        )
+    fails = Consistency.FAILS if wider else Consistency.OPEN
+    return TableFinding(
+        "reference positives", table.name, "results of one row",
+        fails if differ else Consistency.HOLDS, text.rstrip(". ") + ".",
+        {
+            "rows": len(pairs), "differ": differ, "at_any_size": wider,
+            "impossible": empty,
+            "positives": {name: [_span(one) for one in pairs[name]] for name in differ},
+        },
+    )  # fmt: skip
+
+
+def _wider_text(differ: list[str], wider: list[str]) -> str:
+    if len(wider) == len(differ):
+        return "Fewer cases in a row, down to two thirds, do not explain any of them"
+    left = [name for name in differ if name not in wider]
+    return f"Fewer cases would explain {', '.join(left)}"
+
+
+def _shared(ones: list[Solved]) -> bool:
+    return bool(set.intersection(*(one.positives for one in ones)))
+
+
+def _shared_at_any_size(ones: list[Solved]) -> bool:
+    """Whether a smaller common number of cases gives common positives."""
+    most = min(one.n for one in ones)
+    least = ceil(_FEWEST * most)
+    if "positives" in ones[0].rates or most > 1_500:
+        return False
+    found = [candidates(one.rates, most, least) for one in ones]
+    if any(one is None or one.tp.size > _MOST_CANDIDATES for one in found):
+        return True
+    return any(
+        set.intersection(*(
+            set(at_size(some, one.rates, n).positives.tolist())
+            for some, one in zip(found, ones, strict=True)
+            if some is not None
+        ))
+        for n in range(most, least - 1, -1)
+    )  # fmt: skip
+
+
+def _span(one: Solved) -> list[int]:
+    found = one.positives
+    return [min(found), max(found)] if found else []
+
+
+def _apart(name: str, ones: list[Solved]) -> str:
+    spans = [_span(one) for one in ones]
+    shown = [
+        "none" if not s else str(s[0]) if s[0] == s[1] else f"{s[0]}-{s[1]}"
+        for s in spans
+    ]
+    return f"{name} {' / '.join(shown)}"
+
+
+def _attainable(
+    table: PublishedTable, solved: Mapping[Group, list[Solved]]
+) -> Iterator[TableFinding]:
+    """Check columns of F1 alone against the positives the other results imply."""
+    allowed, sizes = _allowed(solved)
+    for group, columns in _groups(table).items():
+        if group in solved or "f1" not in columns:
+            continue
+        cells = [
+            (row.name, value)
+            for row in table.results
+            if allowed.get(row.name)
+            and (value := row.cells[columns["f1"].index].value) is not None
+        ]
+        if cells:
+            yield _attained(table, columns["f1"].header, cells, (allowed, sizes))
+
+
+def _allowed(
+    solved: Mapping[Group, list[Solved]],
+) -> tuple[dict[str, set[int]], dict[str, int]]:
+    """Return the reference positives and the cases of each row.
+
+    The positives that all its results share; where there are none, those of any.
+    """
+    every: dict[str, list[set[int]]] = {}
+    sizes: dict[str, int] = {}
+    for rows in solved.values():
+        for one in rows:
+            if one.positives:
+                every.setdefault(one.row.name, []).append(one.positives)
+                sizes[one.row.name] = one.n
+    allowed = {
+        name: set.intersection(*sets) or set.union(*sets)
+        for name, sets in every.items()
+    }
+    return allowed, sizes
+
+
+def _attained(
+    table: PublishedTable,
+    header: str,
+    cells: list[tuple[str, Number]],
+    known: tuple[Mapping[str, set[int]], Mapping[str, int]],
+) -> TableFinding:
+    allowed, sizes = known
+    no = [
+        f"{name} {value.shown()}"
+        for name, value in cells
+        if not any(_f1_possible(value, p, sizes[name]) for p in allowed[name])
+    ]
+    text = (
+        f"{len(cells) - len(no)} of {len(cells)} F1 values are possible with the "
+        "reference positives of the other results"
+    )
+    if no:
+        text += (
+            f"; not possible: {', '.join(no)}. So they were not measured on the same "
+            "cases and reference labels"
+        )
+    return TableFinding(
+        "attainable F1", table.name, header,
+        Consistency.FAILS if no else Consistency.HOLDS, text + ".",
+        {"cells": len(cells), "impossible": no},
+    )  # fmt: skip
+
+
+def _f1_possible(f1: Number, positives: int, n: int) -> bool:
+    """Return whether some hits and false alarms give this F1 with these positives.
+
+    An F1 made from rounded rates, which are not printed here, can be off by up to
+    twice their rounding on top of its own.
+    """
+    low, high = f1.value - 3 * f1.slack, f1.value + 3 * f1.slack
+    if low <= 0:
+        return True
+    if positives == 0:
+        return high >= 1
+    tp = np.arange(positives + 1)
+    most = np.floor(2 * tp / low + 1e-9) - tp - positives
+    least = np.ceil(2 * tp / high - 1e-9) - tp - positives
+    least = np.maximum(least, 0)
+    return bool(((tp > 0) & (least <= most) & (least <= n - positives)).any())

@@ -1,0 +1,330 @@
+"""The first step of a revision: a draft from verdicts, or from guides by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.ledger import Actor, read_ledger
+from loop.core.paths import Workspace
+from loop.core.records import Guide
+from loop.labels.cohort import Cohort, CohortRole, read_cohort
+from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import latest_version, read_version
+from loop.prompts.version import PromptVersion
+from loop.review.copied import Copy
+from loop.review.files import check_verdicts
+from loop.review.record import VerdictContext, save_verdicts
+from loop.review.revise.answers import answered_in
+from loop.review.revise.beside import DraftMetadata, DraftOrigin, write_draft
+from loop.review.revise.copies import check_copies, new_wording
+from loop.review.revise.corrections import correct_from_verdicts
+from loop.review.revise.draft import Authorship, build_draft
+from loop.review.revise.drafted import Drafted, describe
+from loop.review.revise.kept import find_kept
+from loop.review.revise.ready import (
+    name_forgotten,
+    name_unseen,
+    read_earlier,
+    require_corrigible,
+)
+from loop.review.verdict import Judgement, Verdict
+from loop.run.store import Store
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftRequest:
+    """What a draft is made from."""
+
+    prompt: str
+    """The newest version, ``"extractor"``, or a draft, ``"extractor@draft:<id>"``."""
+
+    cohort: str
+    """Dev cohort of the cases."""
+
+    verdicts: tuple[Verdict | str, ...] = ()
+    """Verdicts, or the ids of kept ones."""
+
+    guides: Mapping[str, Guide] = field(default_factory=dict)
+    """Guides written by hand, by label; each takes the place of the old one."""
+
+    contract: str = ""
+    """Output contract to answer in from now on; empty to keep the version's."""
+
+    why: str = ""
+    """Reason for the change; a count of verdicts when empty."""
+
+    engine: str = "rules"
+    """Engine whose tokens are counted."""
+
+    origin: DraftOrigin | None = None
+    """Where the wording comes from; None to tell by the verdicts."""
+
+
+class Start(NamedTuple):
+    """What is revised."""
+
+    base: PromptVersion
+    """Version or draft whose wording the edits apply to."""
+
+    parent: PromptVersion
+    """Newest committed version, which the result is measured against."""
+
+
+class Outline(NamedTuple):
+    """A draft that is built and checked for copies, and not written yet."""
+
+    start: Start
+    cohort: Cohort
+    draft: PromptVersion
+    verdicts: tuple[Verdict, ...]
+    """Of this round."""
+
+    earlier: tuple[Verdict, ...]
+    """Of the rounds that made the draft this one began with."""
+
+    copies: tuple[Copy, ...]
+    skipped: tuple[tuple[str, CohortRole], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the draft says anything that its parent does not."""
+        return self.draft.digest != self.start.parent.digest
+
+
+def begin_draft(
+    workspace: Workspace,
+    store: Store,
+    request: DraftRequest,
+    actor: Actor,
+    *,
+    now: Clock = lambda: datetime.now(UTC),
+) -> Drafted:
+    """Return the new draft, written to its folder; nothing is run or recorded.
+
+    A draft that nothing was asked of says what its parent says, to be edited by hand.
+    Verdicts that call the reference wrong change no wording and are left out; see
+    `correct_reference_from`.
+
+    Raises
+    ------
+    DataError
+        A verdict, label, case or cohort is wrong; says which. Nothing was changed.
+    OverlapError
+        Wording is copied from a case of a cohort that is not for development.
+    ConflictError
+        `request.prompt` is not the newest version, or a draft of an older one.
+    StoreError
+        The store cannot be read or written.
+    WriteError
+        The workspace cannot be written; there is no draft.
+    """
+    read_ledger(workspace.ledger)
+    given = check_verdicts(
+        _gather(store, request),
+        read_taxonomy(workspace.labels),
+        frozenset(require_dev(workspace, request.cohort).case_ids),
+    )
+    wanted = [v for v in given if v.judgement is not Judgement.REFERENCE_WRONG]
+    by = Authorship(actor.name, now(), request.why)
+    outline = outline_draft(workspace, store, request, wanted, by)
+    _keep(store, given, outline, by.when)
+    draft = write_draft(workspace, outline.draft, tell_about(request, outline))
+    made = describe(workspace, outline.start.parent, draft, request.engine)
+    return replace(
+        made,
+        copies=outline.copies,
+        skipped=outline.skipped,
+        notes=(*_name_left_out(given), *outline.notes),
+    )
+
+
+def outline_draft(
+    workspace: Workspace,
+    store: Store,
+    request: DraftRequest,
+    verdicts: Sequence[Verdict],
+    by: Authorship,
+) -> Outline:
+    """Return the draft as it would be; refuses what can be refused, writes nothing.
+
+    Without a reason in `by` a draft keeps that of the draft it began with, or gets one
+    from counts.
+
+    Raises
+    ------
+    LoopError
+        As `begin_draft` does.
+    """
+    start = find_start(workspace, request.prompt)
+    base, parent = start
+    cohort = require_dev(workspace, request.cohort)
+    verdicts = check_verdicts(
+        verdicts, read_taxonomy(workspace.labels), frozenset(cohort.case_ids)
+    )
+    why = by.why or (base.why if base.draft else explain(verdicts, request.contract))
+    built = build_draft(base, verdicts, by._replace(why=why))
+    draft = answered_in(with_guides(built.draft, request.guides), request.contract)
+    copies, skipped = check_copies(workspace, new_wording(parent, draft), cohort)
+    earlier = read_earlier(store, base, cohort)
+    notes = (*name_forgotten(base, earlier), *name_unseen(skipped), *built.notes)
+    return Outline(
+        start, cohort, draft, tuple(verdicts), earlier, copies, skipped, notes
+    )
+
+
+def find_start(workspace: Workspace, prompt: str) -> Start:
+    """Return what to revise and what to measure against; refuse an old version.
+
+    Raises
+    ------
+    ConflictError
+        `prompt` is not the newest version, or a draft of an older one.
+    """
+    base = read_version(workspace, prompt)
+    newest = latest_version(workspace, base.name)
+    if base.draft and base.parent != newest.digest:
+        raise ConflictError(
+            f"{newest.ref} by {newest.author} was committed since {base.ref}. "
+            f"The draft is kept; see `ranloop diff {newest.ref} {base.ref}` and bring "
+            f"it there with `ranloop draft rebase {base.ref}`."
+        )
+    if not base.draft and base.ref != newest.ref:
+        raise ConflictError(
+            f"{base.ref} is not the newest version: {newest.ref} by {newest.author} "
+            f"is. Revise that one: `ranloop revise {base.name} ...`."
+        )
+    return Start(base, newest)
+
+
+def require_dev(workspace: Workspace, name: str) -> Cohort:
+    """Return the cohort `name`, which must be one to revise on.
+
+    Raises
+    ------
+    DataError
+        It is unnamed, unknown, or not a dev cohort.
+    """
+    if not name:
+        raise DataError(
+            "nothing says which cohort the cases belong to. Name a dev cohort with "
+            "--cohort, or write `cohort: NAME` at the top of the verdict file."
+        )
+    cohort = read_cohort(workspace, name)
+    if cohort.role is not CohortRole.DEV:
+        raise DataError(
+            f"cohort {name} has the role {cohort.role}: prompts are revised on a dev "
+            "cohort only. Name one with --cohort."
+        )
+    return cohort
+
+
+def with_guides(version: PromptVersion, guides: Mapping[str, Guide]) -> PromptVersion:
+    """Return `version` with these guides in place of its own; new labels come last.
+
+    Raises
+    ------
+    ValueError
+        A guide stands under another label than its own.
+    """
+    for label, guide in guides.items():
+        if guide.label != label:
+            raise ValueError(f"the guide of {guide.label} stands under {label}")
+    kept = tuple(guides.get(guide.label, guide) for guide in version.guides)
+    added = tuple(one for label, one in guides.items() if label not in version.labels)
+    return replace(version, guides=(*kept, *added))
+
+
+def tell_about(request: DraftRequest, outline: Outline) -> DraftMetadata:
+    """Return what is kept of how a draft began."""
+    origin = DraftOrigin.VERDICTS if outline.draft.verdicts else DraftOrigin.HAND
+    return DraftMetadata(
+        cohort=outline.cohort.name,
+        origin=request.origin or origin,
+        begun_by=outline.draft.author,
+        begun=outline.draft.time,
+    )
+
+
+def explain(verdicts: Sequence[Verdict], contract: str) -> str:
+    """Return a reason from counts: comments are private and may quote a case."""
+    if not verdicts:
+        return f"answers in the contract {contract}" if contract else "edited by hand"
+    edited = [verdict for verdict in verdicts if verdict.edits]
+    labels = list(dict.fromkeys(verdict.label for verdict in edited))
+    plural = "" if len(edited) == 1 else "s"
+    about = ", ".join(labels) if len(labels) <= 4 else f"{len(labels)} labels"
+    return f"{len(edited)} verdict{plural} on {about or 'no label'}"
+
+
+def _gather(store: Store, request: DraftRequest) -> tuple[Verdict, ...]:
+    """Return the verdicts asked for, kept ones read from the store."""
+    ids = [one for one in request.verdicts if isinstance(one, str)]
+    kept = find_kept(store, request.cohort, ids)
+    return (*kept, *(one for one in request.verdicts if isinstance(one, Verdict)))
+
+
+def _name_left_out(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    ids = [v.id for v in verdicts if v.judgement is Judgement.REFERENCE_WRONG]
+    if not ids:
+        return ()
+    return (
+        f"the reference is called wrong by {', '.join(ids)}: no wording changes for "
+        "that; correct the reference with those verdicts",
+    )
+
+
+def _keep(
+    store: Store, verdicts: Sequence[Verdict], outline: Outline, when: datetime
+) -> None:
+    """Store verdicts before anything is tried with them; known ones stay."""
+    if verdicts:
+        circumstances = VerdictContext(
+            cohort=outline.cohort.name, prompt=outline.start.base.ref, source=""
+        )
+        save_verdicts(store, verdicts, circumstances, when)
+
+
+class CorrectedReference(NamedTuple):
+    """What correcting a reference from verdicts did."""
+
+    reference: int | None
+    """Number of the new reference version; None if it says all of it already."""
+
+    corrections: int
+    """Reference labels that the verdicts call wrong."""
+
+
+def correct_reference_from(
+    workspace: Workspace,
+    store: Store,
+    cohort: str,
+    verdicts: Sequence[str],
+    actor: Actor,
+) -> CorrectedReference:
+    """Make the reference version that kept verdicts ask for; never a prompt.
+
+    Verdicts that do not call the reference wrong are left aside.
+
+    Raises
+    ------
+    DataError
+        A verdict is not kept, names what the reference does not have, or two verdicts
+        disagree. Nothing was changed.
+    WriteError
+        The workspace cannot be written.
+    """
+    members = require_dev(workspace, cohort)
+    found = check_verdicts(
+        find_kept(store, cohort, verdicts),
+        read_taxonomy(workspace.labels),
+        frozenset(members.case_ids),
+    )
+    require_corrigible(workspace, members, found)
+    return CorrectedReference(*correct_from_verdicts(workspace, members, found, actor))

@@ -1,0 +1,377 @@
+"""A draft against its parent on the same cases: is it better, and did anything break.
+
+An answer is right when it equals the reference. Uncertain and unreadable answers are
+not right here, so a draft cannot hide an error by hedging. Where the engine failed,
+there is no answer of the prompt's, and nothing is concluded from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.records import Value
+from loop.evaluate.pairs import AlignedPairs, Answer
+from loop.review.record import Anchor
+from loop.review.revise.changed import WORDS
+from loop.review.revise.shares import (
+    LabelCheck,
+    NonInferiorityRule,
+    PairedAnswers,
+    ShareCriterion,
+    check_labels,
+)
+from loop.review.verdict import Verdict
+
+# Steps from right: uncertain lies between present and absent, no answer beyond both.
+_RANK = {Answer.ABSENT: 0, Answer.UNCERTAIN: 1, Answer.PRESENT: 2}
+_NO_ANSWER = 3
+
+
+class TargetOutcome(StrEnum):
+    """What became of one targeted case."""
+
+    FIXED = "fixed"
+    IMPROVED = "improved"
+    """Nearer to right, for example from absent to uncertain."""
+
+    UNCHANGED = "unchanged"
+    WORSE = "worse"
+    ALREADY_RIGHT = "already_right"
+    """Right before and after: the verdict was met earlier."""
+
+    UNDECIDED = "undecided"
+    """Neither the reference nor the verdict says what is right."""
+
+    UNANSWERED = "unanswered"
+    """The engine failed on it before or after: nothing can be said."""
+
+    GONE = "gone"
+    """The case is not in the cohort any more."""
+
+
+_OPEN = {
+    TargetOutcome.WORSE: "targeted cases got worse",
+    TargetOutcome.UNCHANGED: "targeted cases did not change",
+    TargetOutcome.UNDECIDED: (
+        "nothing says what is right in targeted cases (give correct_value)"
+    ),
+    TargetOutcome.UNANSWERED: "the engine failed on targeted cases (run it again)",
+}
+"""What stands against a commit, as an objection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckTarget:
+    """One case and label that a verdict wants put right."""
+
+    case_id: str
+    label: str
+    expected: str
+    """``present``, ``absent`` or ``uncertain``; empty when undecided."""
+
+    before: str
+    after: str
+    progress: TargetOutcome
+
+
+class Unanswered(NamedTuple):
+    """Shares of cases without a readable answer."""
+
+    before: float
+    after: float
+    most: float
+    """What the protocol allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A draft measured against its parent."""
+
+    cases: int
+    targets: tuple[CheckTarget, ...]
+    broken_anchors: tuple[Anchor, ...]
+    unanswered_anchors: tuple[Anchor, ...]
+    """Pinned cases that the engine failed on: whether they held is not known."""
+
+    missing_anchors: tuple[Anchor, ...]
+    """Pinned cases that are not in the cohort any more."""
+
+    labels: tuple[LabelCheck, ...]
+    unanswered: Unanswered
+
+    gain_required: bool = True
+    """Whether an answer must have changed to a right one, where no case is targeted.
+
+    False for another output contract: it is made for its cost, and need only not lose.
+    """
+
+    @property
+    def passed(self) -> bool:
+        """Whether the draft may be committed."""
+        return not self.reasons
+
+    def judged_by(self, basis: ShareCriterion) -> dict[str, list[str]]:
+        """Return the labels that were judged by `basis`, for each share."""
+        found: dict[str, list[str]] = {"accuracy": [], "sensitivity": []}
+        for label in self.labels:
+            for name, share in label.shares():
+                if share.basis is basis:
+                    found[name].append(label.label)
+        return found
+
+    def count(self, progress: TargetOutcome) -> int:
+        """Return how many targets ended as `progress`."""
+        return sum(target.progress is progress for target in self.targets)
+
+    @property
+    def lost(self) -> int:
+        """Right answers lost, over all labels."""
+        return sum(label.accuracy.difference.lost for label in self.labels)
+
+    @property
+    def gained(self) -> int:
+        """Right answers gained, over all labels."""
+        return sum(label.accuracy.difference.gained for label in self.labels)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the draft may not be committed; empty when it may."""
+        return tuple(
+            reason
+            for reason in (
+                self._no_gain(),
+                *(self._open(progress) for progress in _OPEN),
+                *self._anchors(),
+                self._worse_labels(),
+                self._too_few_answers(),
+            )
+            if reason
+        )
+
+    def _no_gain(self) -> str:
+        if self.count(TargetOutcome.FIXED) + self.count(TargetOutcome.IMPROVED):
+            return ""
+        if self.targets and self.count(TargetOutcome.ALREADY_RIGHT) < len(self.targets):
+            return "no targeted case was fixed or improved"
+        if not (self.targets or self.gain_required):
+            return ""
+        return "" if self.gained else "no answer changed to a right one"
+
+    def _open(self, progress: TargetOutcome) -> str:
+        names = [_name(one) for one in self.targets if one.progress is progress]
+        return _listing(_OPEN[progress], names)
+
+    def _anchors(self) -> tuple[str, str]:
+        return (
+            _listing("anchored cases broke", map(_name, self.broken_anchors)),
+            _listing(
+                "the engine failed on anchored cases (run it again)",
+                map(_name, self.unanswered_anchors),
+            ),
+        )
+
+    def _worse_labels(self) -> str:
+        worse = [
+            f"{label.label} (lost {share.difference.lost}, gained "
+            f"{share.difference.gained} of {share.difference.n}, {name})"
+            for label in self.labels
+            for name, share in label.shares()
+            if not share.passed
+        ]
+        return _listing("labels that may be worse than before", worse)
+
+    def _too_few_answers(self) -> str:
+        before, after, most = self.unanswered
+        if max(before, after) <= most:
+            return ""
+        return (
+            f"{before:.1%} of the cases have no readable answer from the parent and "
+            f"{after:.1%} from the draft (at most {most:.1%})"
+        )
+
+
+def _name(pair: CheckTarget | Anchor) -> str:
+    return f"{pair.case_id} {pair.label}"
+
+
+def _listing(what: str, found: Iterable[str]) -> str:
+    names = list(found)
+    if not names:
+        return ""
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"{what}: {', '.join(names[:10])}{more}"
+
+
+def check_draft(
+    measured: PairedAnswers,
+    verdicts: Sequence[Verdict],
+    anchors: Sequence[Anchor],
+    rule: NonInferiorityRule,
+) -> Check:
+    """Return how the draft did against its parent.
+
+    Both runs must hold the same cases in the same order, scored against the same
+    reference.
+
+    Raises
+    ------
+    ValueError
+        They do not.
+    """
+    before, after = measured
+    if before.case_ids != after.case_ids or before.labels != after.labels:
+        raise ValueError("the two runs do not hold the same cases and labels")
+    if not np.array_equal(before.reference, after.reference):
+        raise ValueError("the two runs are not scored against the same reference")
+    table = _AnswerTable(measured)
+    fates = [(one, table.judge_anchor(one)) for one in anchors]
+    return Check(
+        cases=len(before.case_ids),
+        targets=tuple(_targets(table, verdicts)),
+        broken_anchors=_with_fate(fates, TargetOutcome.WORSE),
+        unanswered_anchors=_with_fate(fates, TargetOutcome.UNANSWERED),
+        missing_anchors=_with_fate(fates, TargetOutcome.GONE),
+        labels=check_labels(measured, rule),
+        unanswered=Unanswered(
+            _unanswered(before), _unanswered(after), rule.max_unanswered
+        ),
+    )
+
+
+def _with_fate(
+    fates: Sequence[tuple[Anchor, TargetOutcome]], wanted: TargetOutcome
+) -> tuple[Anchor, ...]:
+    return tuple(anchor for anchor, fate in fates if fate is wanted)
+
+
+def _unanswered(pairs: AlignedPairs) -> float:
+    """Return the share of cases with an answer that is missing or unreadable."""
+    if not pairs.case_ids:
+        return 0.0
+    without = np.isin(pairs.predicted, (Answer.UNPARSED, Answer.FAILED))
+    return float(without.any(axis=1).mean())
+
+
+class _AnswerTable:
+    """Answers and reference of both runs, looked up by case and label."""
+
+    def __init__(self, measured: PairedAnswers) -> None:
+        self._before, self._after = measured
+        self._rows = {case: row for row, case in enumerate(self._before.case_ids)}
+        self._columns = {label: c for c, label in enumerate(self._before.labels)}
+        self._truth: NDArray[np.int8] = self._before.binary_reference
+
+    def answers(self, case_id: str, label: str) -> tuple[Answer, Answer]:
+        """Return the answers before and after."""
+        at = self._rows[case_id], self._columns[label]
+        before, after = self._before.predicted[at], self._after.predicted[at]
+        return Answer(int(before)), Answer(int(after))
+
+    def expected(self, case_id: str, label: str, value: Value | None) -> Answer | None:
+        """Return what is right: the clinician's value, else the reference."""
+        if value is not None:
+            return Answer[value.name]
+        code = int(self._truth[self._rows[case_id], self._columns[label]])
+        return Answer(code) if code >= 0 else None
+
+    def holds(self, case_id: str, label: str) -> bool:
+        """Whether both runs hold this case and label."""
+        return case_id in self._rows and label in self._columns
+
+    def judge_anchor(self, anchor: Anchor) -> TargetOutcome:
+        """Return `WORSE` for an anchored case that was right and is not any more."""
+        case_id, label, value = anchor
+        if not self.holds(case_id, label):
+            return TargetOutcome.GONE
+        expected = self.expected(case_id, label, value)
+        before, after = self.answers(case_id, label)
+        if after == expected or Answer.FAILED not in (before, after):
+            broke = before == expected != after
+            return TargetOutcome.WORSE if broke else TargetOutcome.UNCHANGED
+        return TargetOutcome.UNANSWERED
+
+
+def _targets(table: _AnswerTable, verdicts: Sequence[Verdict]) -> list[CheckTarget]:
+    wanted: dict[tuple[str, str], Value | None] = {}
+    for verdict in verdicts:
+        for pair in verdict.targets:
+            wanted[pair] = verdict.correct_value or wanted.get(pair)
+    return [_target(table, *pair, value) for pair, value in wanted.items()]
+
+
+def _target(
+    table: _AnswerTable, case_id: str, label: str, value: Value | None
+) -> CheckTarget:
+    if not table.holds(case_id, label):
+        return CheckTarget(
+            case_id=case_id,
+            label=label,
+            expected=value.value if value else "",
+            before="",
+            after="",
+            progress=TargetOutcome.GONE,
+        )
+    expected = table.expected(case_id, label, value)
+    before, after = table.answers(case_id, label)
+    return CheckTarget(
+        case_id=case_id,
+        label=label,
+        expected="" if expected is None else WORDS[expected],
+        before=WORDS[before],
+        after=WORDS[after],
+        progress=judge_progress(expected, before, after),
+    )
+
+
+def judge_progress(
+    expected: Answer | None, before: Answer, after: Answer
+) -> TargetOutcome:
+    """Return whether `after` is nearer to `expected` than `before` was.
+
+    Examples
+    --------
+    >>> judge_progress(Answer.PRESENT, Answer.ABSENT, Answer.UNCERTAIN).value
+    'improved'
+    """
+    if Answer.FAILED in (before, after):
+        return TargetOutcome.UNANSWERED
+    if expected is None:
+        return TargetOutcome.UNDECIDED
+    far, near = _distance(expected, before), _distance(expected, after)
+    if near == 0:
+        return TargetOutcome.FIXED if far else TargetOutcome.ALREADY_RIGHT
+    if near < far:
+        return TargetOutcome.IMPROVED
+    return TargetOutcome.UNCHANGED if near == far else TargetOutcome.WORSE
+
+
+def _distance(expected: Answer, answer: Answer) -> int:
+    if answer not in _RANK:
+        return _NO_ANSWER
+    return abs(_RANK[expected] - _RANK[answer])
+
+
+def summarise(check: Check) -> dict[str, object]:
+    """Return the counts of a check for the ledger: no case ids, no text."""
+    return {
+        "cases": check.cases,
+        "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
+        "anchors_broken": len(check.broken_anchors),
+        "anchors_unanswered": len(check.unanswered_anchors),
+        "anchors_missing": len(check.missing_anchors),
+        "lost": check.lost,
+        "gained": check.gained,
+        "labels_worse": [one.label for one in check.labels if not one.passed],
+        "judged_by_counts": check.judged_by(ShareCriterion.COUNTS),
+        "not_judged": check.judged_by(ShareCriterion.NOTHING),
+        "unanswered": {
+            "before": f"{check.unanswered.before:.4f}",
+            "after": f"{check.unanswered.after:.4f}",
+        },
+    }

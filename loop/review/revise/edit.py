@@ -1,0 +1,197 @@
+"""A draft's guide rewritten by hand: as YAML text, checked before it is written.
+
+A draft keeps its id while it is edited. What decides between two editors is the guide
+and not the draft: of two labels both edits are kept, of one label the second editor is
+told of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import yaml
+from pydantic import ValidationError
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.files import write_atomic
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
+from loop.core.records import Guide
+from loop.core.yaml_files import dump_yaml
+from loop.prompts.catalog import version_folder
+from loop.prompts.folder import Header
+from loop.prompts.guides import dump_guides, parse_guides
+from loop.prompts.version import PromptVersion
+from loop.review.revise.begin import require_dev, with_guides
+from loop.review.revise.beside import drafts_locked, read_about
+from loop.review.revise.copies import check_copies, new_wording
+from loop.review.revise.decide import record_attempt
+from loop.review.revise.drafted import Drafted, describe
+from loop.review.revise.ground import DraftLineage, read_line
+from loop.review.revise.ready import name_unseen
+
+Clock = Callable[[], datetime]
+
+_SOURCE = "the guide"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuideEdit:
+    """One label's guide as somebody wants it."""
+
+    label: str
+    text: str
+    """As `guide_text` writes it."""
+
+    seen: str = ""
+    """The text that was edited; empty to write over whatever is there now."""
+
+
+def guide_text(guide: Guide) -> str:
+    """Return `guide` as YAML, its label on the first line; empty lists left out."""
+    return dump_guides((guide,))
+
+
+def parse_guide_text(text: str, label: str) -> Guide:
+    """Return the guide of `label` that `text` holds, as `guide_text` writes it.
+
+    Raises
+    ------
+    DataError
+        It is not YAML, a field does not fit, or it is the guide of another label;
+        names the line.
+    """
+    try:
+        guides = parse_guides(text, _SOURCE)
+    except DataError as error:
+        if isinstance(error.__cause__, ValidationError):
+            raise DataError(_name_lines(text, error.__cause__)) from error
+        raise
+    if [guide.label for guide in guides] != [label]:
+        found = ", ".join(guide.label for guide in guides) or "nothing"
+        raise DataError(
+            f"{_SOURCE}, line 1: holds {found[:80]}, and the guide of {label} is "
+            f"wanted. Begin it with `{label}:` and indent everything else."
+        )
+    return guides[0]
+
+
+def _name_lines(text: str, error: ValidationError) -> str:
+    """Return what does not fit, each with its line."""
+    root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    lines = []
+    for problem in error.errors(include_input=False, include_url=False)[:10]:
+        where = ".".join(str(part) for part in problem["loc"][1:]) or "guide"
+        unknown = problem["type"] == "extra_forbidden"
+        reason = "there is no such field" if unknown else problem["msg"]
+        lines.append(f"line {_find_line(root, problem['loc'])}, {where}: {reason}")
+    return f"{_SOURCE}, {'; '.join(lines)}. Correct it."
+
+
+def _find_line(node: yaml.Node | None, path: Sequence[int | str]) -> int:
+    """Return the line of the deepest node on `path`, counted from 1."""
+    line = node.start_mark.line + 1 if node else 1
+    for part in path:
+        if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        elif isinstance(node, yaml.MappingNode):
+            pairs = {key.value: (key, value) for key, value in node.value}
+            if part not in pairs:
+                break
+            key, node = pairs[part]
+            line = key.start_mark.line + 1
+        else:
+            break
+    return line
+
+
+def edit_draft(
+    workspace: Workspace,
+    ref: str,
+    edits: Sequence[GuideEdit],
+    actor: Actor,
+    *,
+    now: Clock = lambda: datetime.now(UTC),
+) -> Drafted:
+    """Return the draft `ref` with these guides in place of its own, as written.
+
+    An earlier check of it is stale from now on; if the wording was measured, that
+    stands in the ledger first. A kill leaves the old guides or the new ones.
+
+    Raises
+    ------
+    DataError
+        There is no such draft, or a text is no guide of its label; names the line.
+    OverlapError
+        Wording is copied from a case of a cohort that is not for development.
+    ConflictError
+        Somebody else edited one of these guides meanwhile; says who.
+    WriteError
+        The workspace cannot be written; the draft is as it was.
+    """
+    guides = {one.label: parse_guide_text(one.text, one.label) for one in edits}
+    with drafts_locked(workspace, ref):
+        line = read_line(workspace, ref)
+        for one in edits:
+            _require_seen(line.draft, one)
+        edited = replace(
+            with_guides(line.draft, guides),
+            author=actor.name,
+            time=now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        made = _describe(workspace, line, edited)
+        if edited.digest != line.draft.digest:
+            record_attempt(workspace, line, actor, "edited after its check", now)
+            _rewrite(workspace, edited)
+    return made
+
+
+def _require_seen(draft: PromptVersion, edit: GuideEdit) -> None:
+    guide = draft.guide(edit.label)
+    current = guide_text(guide) if guide else ""
+    if edit.seen and edit.seen != current:
+        raise ConflictError(
+            f"{draft.author} edited the guide of {edit.label} in {draft.ref} at "
+            f"{draft.time}, after you opened it. Keep your text, open the draft again "
+            "and make your change there. Nothing was changed."
+        )
+
+
+def _describe(
+    workspace: Workspace, line: DraftLineage, edited: PromptVersion
+) -> Drafted:
+    made = replace(describe(workspace, line.parent, edited), behind=line.behind)
+    name = read_about(workspace, line.draft).cohort
+    if not name:
+        return made
+    copies, skipped = check_copies(
+        workspace, new_wording(line.parent, edited), require_dev(workspace, name)
+    )
+    return replace(made, copies=copies, skipped=skipped, notes=name_unseen(skipped))
+
+
+def _rewrite(workspace: Workspace, draft: PromptVersion) -> None:
+    """Write the guides, which are one file, and then who wrote them.
+
+    The digest in ``prompt.yaml`` of a draft decides nothing, so that a kill between
+    the two writes leaves a draft like one that was edited in an editor.
+    """
+    folder = version_folder(workspace, draft)
+    write_atomic(folder / "guides.yaml", dump_guides(draft.guides))
+    header = Header(
+        name=draft.name,
+        number=draft.number,
+        digest=draft.digest,
+        parent=draft.parent,
+        author=draft.author,
+        time=draft.time,
+        why=draft.why,
+        verdicts=draft.verdicts,
+        plan=draft.plan,
+        contract=draft.contract,
+        inputs=draft.inputs,
+    )
+    write_atomic(folder / "prompt.yaml", dump_yaml(header.model_dump(mode="json")))

@@ -1,0 +1,281 @@
+"""How well each metric agrees with the raters, and which of two agrees better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.core.errors import DataError
+from loop.score.experts.agreement import RaterAgreement, rater_agreement, unit_codes
+from loop.score.experts.comparing import MetricComparison, compare_all
+from loop.score.experts.preferences import CandidatePairs, candidate_pairs
+from loop.score.experts.ratings import Ratings
+from loop.score.experts.scores import Key, ScoredMetric, ScoreTable
+from loop.stats.correlation import Correlations, correlate
+from loop.stats.preference import Preference, preference_accuracy
+from loop.stats.resampling import Resampling
+
+CONFIDENCE = 0.95
+"""Level of every interval."""
+
+
+class MetricAgreement(NamedTuple):
+    """One metric against the raters."""
+
+    metric: ScoredMetric
+    same: tuple[ScoredMetric, ...]
+    """Metrics with the same value for every candidate; they are not listed again."""
+
+    undefined: int
+    """Candidates it says nothing about; they are in none of its numbers."""
+
+    consensus: Correlations
+    """With the mean of the raters."""
+
+    raters: tuple[Correlations, ...]
+    """With each rater alone, in the order of `MetaEvaluation.raters`."""
+
+    preference: Preference
+    """Which of two candidates of a case is better, by the mean of the raters."""
+
+    unanimous: Preference
+    """The same on the pairs where all raters prefer the same one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaEvaluation:
+    """The result of `meta_evaluate`."""
+
+    metrics: tuple[MetricAgreement, ...]
+    """By tau-b with the mean of the raters, highest first; undefined ones last. Of
+    metrics with the same values only the first is here."""
+
+    comparisons: tuple[MetricComparison, ...]
+    """Every two metrics, in the order of `metrics`."""
+
+    agreement: RaterAgreement
+    """Of the raters with each other, on all candidates they rated."""
+
+    raters: tuple[str, ...]
+    systems: tuple[str, ...]
+    scale: tuple[float, float]
+    candidates: int
+    """Candidates with scores and ratings."""
+
+    cases: int
+    patients: int | None
+    """Patients that were resampled; None: cases were."""
+
+    pairs: int
+    """Pairs of candidates of one case."""
+
+    unanimous: int
+    """Pairs of which all raters prefer the same."""
+
+    tied: int
+    """Pairs to which every rater gives the same points twice."""
+
+    unscored: tuple[Key, ...]
+    """Candidates that are rated and have no row of scores."""
+
+    unrated: tuple[Key, ...]
+    """Candidates with scores that nobody rated."""
+
+    unavailable: tuple[tuple[str, str], ...]
+    """Metrics that could not run, and why."""
+
+    resamples: int
+    permutations: int
+    seed: int
+    confidence: float = CONFIDENCE
+
+
+class _Aligned(NamedTuple):
+    """Scores and ratings of the same candidates, row by row."""
+
+    scores: NDArray[np.float64]
+    """Shape ``(n_candidates, n_metrics)``; higher is better."""
+
+    ratings: Ratings
+    units: NDArray[Any]
+    unscored: tuple[Key, ...]
+    unrated: tuple[Key, ...]
+
+
+def meta_evaluate(
+    scores: ScoreTable,
+    ratings: Ratings,
+    *,
+    patients: Mapping[str, str] | None = None,
+    resamples: int = 2000,
+    permutations: int = 10_000,
+    seed: int = 0,
+) -> MetaEvaluation:
+    """Return how well every metric agrees with the raters.
+
+    A candidate is used where it has scores and a rating. What a metric leaves
+    undefined is left out of its own numbers and counted; two metrics are compared on
+    the candidates that both define.
+
+    Metrics with the same value for every candidate count as one.
+
+    Parameters
+    ----------
+    scores
+        Values of the metrics; those of lower-is-better metrics are negated first.
+    ratings
+        Points of one rater or more. Without systems, those of the scores are taken if
+        there is only one.
+    patients
+        Patient by case id: all their candidates are resampled together; None: those
+        of a case are.
+    resamples, permutations, seed
+        Of the bootstrap and of the permutation tests.
+
+    Returns
+    -------
+    MetaEvaluation
+        Undefined numbers are None, with the reason in their note.
+
+    Raises
+    ------
+    DataError
+        No candidate has both scores and a rating; names one of each.
+
+    References
+    ----------
+    Kendall MG. Biometrika 1945;33:239-251 (tau-b). Williams EJ. J R Stat Soc B
+    1959;21:396-399. Holm S. Scand J Stat 1979;6:65-70. Resampling whole cases: Field
+    CA, Welsh AH. J R Stat Soc B 2007;69:369-390.
+    """
+    same = _align(scores, ratings, patients)
+    drawn = Resampling(
+        units=same.units, resamples=resamples, seed=seed, confidence=CONFIDENCE
+    )
+    pairs = candidate_pairs(same.ratings, same.units)
+    agreed = {
+        places[0]: _agreement(
+            [scores.metrics[place] for place in places],
+            same.scores[:, places[0]],
+            same,
+            pairs,
+            drawn,
+        )
+        for places in _distinct(same.scores)
+    }
+    order = sorted(agreed, key=lambda place: _rank(agreed[place]))
+    return MetaEvaluation(
+        metrics=tuple(agreed[place] for place in order),
+        comparisons=compare_all(
+            [scores.metrics[place].name for place in order],
+            same.scores[:, order],
+            same.ratings.consensus,
+            same.units,
+            permutations=permutations,
+            seed=seed,
+        ),
+        agreement=rater_agreement(
+            ratings, patients=patients, resamples=resamples, seed=seed
+        ),
+        raters=ratings.raters,
+        systems=tuple(sorted(set(same.ratings.systems))),
+        scale=ratings.scale,
+        candidates=len(same.ratings.ids),
+        cases=len(set(same.ratings.ids)),
+        patients=None if patients is None else len(np.unique(same.units)),
+        pairs=len(pairs.rows),
+        unanimous=int(pairs.unanimous.sum()),
+        tied=int(pairs.tied.sum()),
+        unscored=same.unscored,
+        unrated=same.unrated,
+        unavailable=scores.unavailable,
+        resamples=resamples,
+        permutations=permutations,
+        seed=seed,
+    )
+
+
+def _align(
+    scores: ScoreTable, ratings: Ratings, patients: Mapping[str, str] | None
+) -> _Aligned:
+    """Return the rows that both have, in the order of the ratings."""
+    keys = _named(scores.keys, ratings.keys)
+    rated = _named(ratings.keys, scores.keys)
+    places = {key: place for place, key in enumerate(keys)}
+    anyone = (~np.isnan(ratings.scores)).sum(axis=1) > 0
+    both = [row for row, key in enumerate(rated) if key in places and anyone[row]]
+    if not both:
+        raise DataError(
+            f"no candidate has both scores and a rating: scores are of {_shown(keys)}, "
+            f"ratings of {_shown(rated)}. Give both files the same ids and systems."
+        )
+    wanted = {rated[row] for row, one in enumerate(anyone) if one}
+    kept = Ratings(
+        ids=tuple(rated[row][0] for row in both),
+        systems=tuple(rated[row][1] for row in both),
+        raters=ratings.raters,
+        scores=ratings.scores[both],
+        scale=ratings.scale,
+    )
+    return _Aligned(
+        scores=scores.directed[[places[rated[row]] for row in both]],
+        ratings=kept,
+        units=unit_codes(kept.ids, patients),
+        unscored=tuple(sorted(wanted - set(keys))),
+        unrated=tuple(sorted(set(keys) - wanted)),
+    )
+
+
+def _named(keys: tuple[Key, ...], others: tuple[Key, ...]) -> tuple[Key, ...]:
+    """Return `keys`; without systems, with the only system of the others."""
+    names = sorted({system for _, system in others})
+    if {system for _, system in keys} != {""} or len(names) != 1:
+        return keys
+    return tuple((case, names[0]) for case, _ in keys)
+
+
+def _shown(keys: tuple[Key, ...]) -> str:
+    case, system = keys[0]
+    return f"case {case!r}, system {system!r}"
+
+
+def _distinct(values: NDArray[np.float64]) -> list[list[int]]:
+    """Return the columns, those with the same value in every row together."""
+    found: dict[bytes, list[int]] = {}
+    for place, column in enumerate(values.T):
+        # Adding 0 makes one zero of both; every NaN gets the same bits.
+        plain = np.where(np.isnan(column), np.nan, column.round(12) + 0.0)
+        found.setdefault(plain.tobytes(), []).append(place)
+    return list(found.values())
+
+
+def _agreement(
+    metrics: Sequence[ScoredMetric],
+    values: NDArray[np.float64],
+    same: _Aligned,
+    pairs: CandidatePairs,
+    drawn: Resampling,
+) -> MetricAgreement:
+    both, chosen = values[pairs.rows], pairs.unanimous
+    every = Resampling(**{**drawn, "units": pairs.units})
+    some = Resampling(**{**drawn, "units": pairs.units[chosen]})
+    return MetricAgreement(
+        metric=metrics[0],
+        same=tuple(metrics[1:]),
+        undefined=int(np.isnan(values).sum()),
+        consensus=correlate(values, same.ratings.consensus, **drawn),
+        raters=tuple(
+            correlate(values, points, **drawn) for points in same.ratings.scores.T
+        ),
+        preference=preference_accuracy(both, pairs.consensus, **every),
+        unanimous=preference_accuracy(both[chosen], pairs.consensus[chosen], **some),
+    )
+
+
+def _rank(one: MetricAgreement) -> tuple[float, str]:
+    value = one.consensus.tau_b.value
+    return (np.inf if value is None else -value, one.metric.name)

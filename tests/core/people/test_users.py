@@ -1,0 +1,65 @@
+"""Roles, rights, and the person at this machine."""
+
+import pytest
+
+from loop.core.people.users import (
+    GRANTS,
+    PermissionRefused,
+    Right,
+    User,
+    UserRole,
+    local_person,
+)
+
+
+def test_a_mere_reader_reaches_no_result():
+    """Blinding: a reader who sees the model is no independent standard."""
+    reader = User(name="r", roles=(UserRole.READER,))
+    assert [right for right in Right if reader.may(right)] == [Right.READ]
+
+
+def test_every_right_is_granted_by_some_role():
+    """A right that nobody can have is a page that nobody can open."""
+    assert set().union(*GRANTS.values()) == set(Right)
+
+
+def test_an_editor_may_all_that_a_reviewer_may():
+    """Roles that people think of as nested are nested."""
+    assert GRANTS[UserRole.REVIEWER] < GRANTS[UserRole.EDITOR]
+
+
+def test_who_manages_users_neither_judges_nor_revises():
+    """Administration gives no say in the science."""
+    admin = User(name="a", roles=(UserRole.ADMIN,))
+    assert not any(map(admin.may, (Right.JUDGE, Right.REVISE, Right.APPROVE)))
+
+
+def test_the_ledger_names_the_role_that_grants_the_right():
+    """A reviewer who is also an approver approves as approver."""
+    user = User(name="a", roles=(UserRole.APPROVER, UserRole.REVIEWER))
+    assert user.actor(Right.APPROVE).role == "approver"
+    assert user.actor(Right.JUDGE).role == "reviewer"
+
+
+def test_refusal_says_which_role_it_takes():
+    """What to do next: ask for that role."""
+    user = User(name="Dr. A", roles=(UserRole.READER,))
+    with pytest.raises(PermissionRefused, match=r"takes the role editor, and theirs"):
+        user.actor(Right.REVISE)
+
+
+def test_the_person_at_the_machine_may_everything():
+    """Alone on a laptop nobody has to make accounts."""
+    assert all(map(local_person("me").may, Right))
+
+
+def test_a_user_shows_no_hash():
+    """Records end up in logs and tracebacks."""
+    user = User(name="a", roles=(UserRole.ADMIN,), password_hash="scrypt$secret")
+    assert "secret" not in repr(user)
+
+
+def test_a_user_has_a_role():
+    """Nobody without a role could do anything, or be named in the ledger."""
+    with pytest.raises(ValueError, match="needs a role"):
+        User(name="a", roles=())

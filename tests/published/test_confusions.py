@@ -1,0 +1,124 @@
+"""Whole-number tables behind printed rates, against counting them all."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta, binomtest, norm
+
+from loop.published.confusions import solve
+from loop.published.limits import METHODS, exact_limits
+from loop.published.prevalence import share_of_positives
+from loop.published.values import Number
+from loop.stats.intervals import clopper_pearson
+
+N = 14
+
+
+def every():
+    """Yield every confusion table of N cases."""
+    for tp in range(N + 1):
+        for fp in range(N + 1 - tp):
+            for fn in range(N + 1 - tp - fp):
+                yield tp, fp, fn
+
+
+def rates(tp, fp, fn, n=N):
+    """Return the rates of a table, without those that have no denominator."""
+    tn = n - tp - fp - fn
+    parts = {
+        "accuracy": (tp + tn, n), "precision": (tp, tp + fp), "recall": (tp, tp + fn),
+        "specificity": (tn, tn + fp), "npv": (tn, tn + fn),
+        "f1": (2 * tp, 2 * tp + fp + fn),
+    }  # fmt: skip
+    return {name: k / whole for name, (k, whole) in parts.items() if whole}
+
+
+def fits(printed, table):
+    """Whether a table prints so, a rate without a denominator as 0 or 1."""
+    own = rates(*table)
+    return all(
+        number.low <= own[name] <= number.high
+        if name in own
+        else number.low <= 0 or number.high >= 1
+        for name, number in printed.items()
+    )
+
+
+@given(
+    st.sampled_from(list(every())),
+    st.sets(st.sampled_from(["recall", "specificity", "npv"]), max_size=2),
+    st.sampled_from(["precision", "recall", "f1"]),
+)
+def test_the_solver_finds_exactly_the_tables_that_fit(table, more, first):
+    """Neither more nor fewer than by trying each of 680 tables."""
+    names = {"accuracy", first, *more}
+    printed = {
+        name: Number(round(value, 2), 0.01)
+        for name, value in rates(*table).items()
+        if name in names
+    }
+    found = solve(printed, N)
+    listed = set(zip(*(counts.tolist() for counts in found), strict=True))
+    assert listed == {one for one in every() if fits(printed, one)}
+    assert table in listed
+
+
+def test_a_row_that_no_table_prints_has_no_solution():
+    """Precision and recall of 1 leave no error, so accuracy cannot be 0.997."""
+    one = Number(1.0, 0.001)
+    printed = {"accuracy": Number(0.997, 0.001), "precision": one, "recall": one}
+    assert solve(printed, 300).tp.size == 0
+
+
+def test_a_row_of_very_many_cases_is_not_listed():
+    """None, so that nothing is concluded from a part of the solutions."""
+    loose = {"accuracy": Number(0.5, 0.1), "f1": Number(0.5, 0.1)}
+    assert solve(loose, 20_000) is None
+
+
+@pytest.mark.parametrize("k", [0, 1, 149, 150])
+def test_exact_limits_are_those_of_the_package(k):
+    """The vectorised form against the one used everywhere else."""
+    low, high = exact_limits(np.array([k]), np.array([150]))
+    assert (low[0], high[0]) == pytest.approx(clopper_pearson(k, 150))
+
+
+def _wald(centre, of):
+    half = norm.ppf(0.975) * (centre * (1 - centre) / of) ** 0.5
+    return max(centre - half, 0), min(centre + half, 1)
+
+
+KNOWN = {
+    "Clopper-Pearson": lambda k, n: binomtest(k, n).proportion_ci(method="exact"),
+    "Wilson": lambda k, n: binomtest(k, n).proportion_ci(method="wilson"),
+    "Jeffreys": lambda k, n: beta.interval(0.95, k + 0.5, n - k + 0.5),
+    "Agresti-Coull": lambda k, n: _wald(
+        (k + norm.ppf(0.975) ** 2 / 2) / (n + norm.ppf(0.975) ** 2),
+        n + norm.ppf(0.975) ** 2,
+    ),
+    "Wald": lambda k, n: _wald(k / n, n),
+}
+
+
+@pytest.mark.parametrize("method", KNOWN)
+@pytest.mark.parametrize(("k", "n"), [(4, 40), (1, 9), (298, 300)])
+def test_each_method_gives_the_limits_of_scipy_or_of_its_closed_form(method, k, n):
+    """Inside the ends where conventions differ."""
+    low, high = METHODS[method](np.array([k]), np.array([n]), 0.95)
+    expected = KNOWN[method](k, n)
+    assert (low[0], high[0]) == pytest.approx(tuple(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_interval_leaves_zero_and_one(method):
+    """Without a success it begins at 0, without a failure it ends at 1."""
+    low, high = METHODS[method](np.array([0, 7]), np.array([7, 7]), 0.95)
+    assert low[0] == 0
+    assert high[1] == 1
+    assert low[1] == pytest.approx(1 - high[0])
+
+
+def test_share_of_positives_inverts_the_rates():
+    """From 60 hits, 20 false alarms, 40 misses of 1,000: 100 are positive."""
+    assert share_of_positives(0.94, 60 / 80, 60 / 100) == pytest.approx(0.1)

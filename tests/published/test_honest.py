@@ -1,0 +1,151 @@
+"""Tables printed honestly raise no alarm, however they were rounded."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import classification_report
+
+from loop.published.audit import audit_tables
+from loop.published.finding import Consistency
+from loop.published.limits import METHODS
+from loop.published.reading import TextTable
+from loop.published.table import make_table
+from tests.published.honest import (
+    Manner,
+    before_after,
+    systems,
+    with_intervals,
+)
+
+MANNERS = st.builds(
+    Manner,
+    places=st.integers(2, 4),
+    half_up=st.booleans(),
+    percent=st.booleans(),
+    method=st.sampled_from(list(METHODS)),
+    from_rounded=st.booleans(),
+)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def audited(rows, caption="", n=None):
+    """Return the audit of rows of text."""
+    header, *body = (tuple(row) for row in rows)
+    grid = TextTable("T", caption, header, tuple(body), 0)
+    return audit_tables([make_table(grid, n=n)])
+
+
+def alarms(audit):
+    """Return what does not hold."""
+    return [one for one in audit.findings if one.standing is Consistency.FAILS]
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(SEEDS, MANNERS, st.integers(20, 900), st.integers(3, 21), st.booleans())
+def test_a_table_before_and_after_raises_no_alarm(seed, manner, n, labels, stated):
+    """Shares, averages, differences and reference positives, n stated or not."""
+    rows = before_after(seed, manner, n=n, labels=labels)
+    assert alarms(audited(rows, n=n if stated else None)) == []
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(SEEDS, MANNERS, st.integers(20, 2000), st.integers(3, 21), st.booleans())
+def test_a_table_of_intervals_raises_no_alarm(seed, manner, n, labels, stated):
+    """All five methods, at the stated number of cases or at none."""
+    rows = with_intervals(seed, manner, n=n, labels=labels)
+    audit = audited(rows, "Accuracy (95% CI)", n=n if stated else None)
+    assert alarms(audit) == []
+    if stated:
+        (found,) = audit.about("interval method")
+        assert found.standing is Consistency.HOLDS
+        assert found.numbers["matched"][manner.method] == labels * 3
+
+
+@settings(max_examples=60)
+@given(SEEDS, MANNERS, st.integers(100, 5000), st.integers(2, 9), st.booleans())
+def test_a_table_of_systems_raises_no_alarm(seed, manner, n, models, stated):
+    """One reference set, so one share of positives, whatever each system does."""
+    rows = systems(seed, manner, n=n, models=models)
+    assert alarms(audited(rows, n=n if stated else None)) == []
+
+
+@given(SEEDS, st.integers(30, 400), st.integers(2, 6), st.booleans())
+@settings(max_examples=30)
+def test_a_classification_summary_raises_no_alarm(seed, n, classes, stated):
+    """The table everybody prints: rows of accuracy, macro and weighted averages."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, n)
+    guess = np.where(rng.random(n) < 0.7, truth, rng.integers(0, classes, n))
+    text = classification_report(truth, guess, digits=3, zero_division=0)
+    rows = [["Class", "precision", "recall", "f1-score", "support"]]
+    for line in text.splitlines()[2:]:
+        if line.strip():
+            name, *cells = re.split(r"\s{2,}", line.strip())
+            rows.append([name, *[""] * (4 - len(cells)), *cells])
+    assert alarms(audited(rows, n=n if stated else None)) == []
+
+
+def test_one_changed_digit_in_an_honest_table_is_found():
+    """The other side: a table is not passed because nothing is ever refused."""
+    rows = before_after(7, Manner(), n=300, labels=12)
+    cell = rows[4][9]
+    rows[4][9] = f"{float(cell) - 0.004:.3f}"
+    checks = {one.check for one in alarms(audited(rows, n=300))}
+    assert {"F1 from P and R", "difference"} <= checks
+
+
+def test_intervals_of_another_level_are_recognised():
+    """The caption says 90 %, and the limits are those of 90 %."""
+    rows = [["Label", "Accuracy (90% CI)"]]
+    rows += [[f"L{k}", f"{k / 200:.3f} ({low}-{high})"] for k, low, high in NINETY]
+    (found,) = audited(rows, n=200).about("interval method")
+    assert found.standing is Consistency.HOLDS
+    assert found.numbers["method"] == "Clopper-Pearson"
+
+
+NINETY = ((190, "0.917", "0.973"), (180, "0.858", "0.933"), (100, "0.440", "0.560"))
+
+
+def test_one_interval_among_many_that_was_mistyped_is_named():
+    """Ten of eleven are exact limits, so the odd one is wrong and not the method."""
+    rows = with_intervals(3, Manner(), n=300, labels=11, models=1)
+    value = rows[5][1].partition(" ")[0]
+    rows[5][1] = f"{value} [{float(value) - 0.001:.3f}, {float(value) + 0.001:.3f}]"
+    (found,) = audited(rows, "Accuracy", n=300).about("interval method")
+    assert found.standing is Consistency.FAILS
+    assert found.numbers["odd"] == ["Label 4, Model A"]
+
+
+def test_intervals_that_no_method_gives_are_left_undecided():
+    """A bootstrap interval is no mistake."""
+    rows = [["Label", "Accuracy (95% CI)"]]
+    rows += [[f"L{k}", f"{k / 300:.3f} ({k / 301:.3f}-{k / 299:.3f})"] for k in NINE]
+    (found,) = audited(rows, n=300).about("interval method")
+    assert found.standing is Consistency.OPEN
+    assert "bootstrap" in found.text
+
+
+NINE = (150, 200, 210, 220, 230, 240, 250, 260, 270)
+
+
+def test_an_average_beside_its_values_is_checked_row_by_row():
+    """0.85 and 0.95 average to 0.90; the second row does not."""
+    rows = [
+        ["Label", "A accuracy", "B accuracy", "Average"],
+        ["x", "0.850", "0.950", "0.900"], ["y", "0.850", "0.950", "0.950"],
+        ["z", "0.500", "0.600", "0.550"],
+    ]  # fmt: skip
+    (found,) = audited(rows).about("row mean")
+    assert found.numbers["wrong"] == ["y: 0.9000"]
+
+
+def test_an_interval_beside_its_value_is_seen():
+    """Limits that do not hold their value between them."""
+    rows = [["Label", "F1", "F1 lower", "F1 upper"], ["x", "0.80", "0.82", "0.90"]]
+    (found,) = audited(rows).about("interval order")
+    assert found.numbers["outside"] == ["x, F1"]

@@ -1,0 +1,138 @@
+"""Beginning a draft writes a draft and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from loop.core.errors import ConflictError, DataError, OverlapError, StoreError
+from loop.core.ledger import read_ledger
+from loop.core.records import Guide, Mark
+from loop.labels.reference import read_reference
+from loop.prompts.catalog import list_drafts, read_version
+from loop.review.revise.begin import DraftRequest, begin_draft, correct_reference_from
+from loop.review.revise.kept import find_open, group_by_label
+from tests.review.revise.stepping import FLUID, WRONG, begin, overtake
+
+
+def test_a_begun_draft_is_private(setting, store):
+    """It is on disk, nothing is run, and the ledger does not know of it."""
+    before = setting.workspace.ledger.read_bytes()
+    made = begin(setting, store, FLUID)
+    assert read_version(setting.workspace, made.draft.ref) == made.draft
+    assert made.diff.counts() == {"+term": 1}
+    assert (made.lint, made.draft.verdicts) == ((), (FLUID.id,))
+    assert store.find_runs() == []
+    assert setting.workspace.ledger.read_bytes() == before
+
+
+def test_kept_verdicts_are_named_by_id(setting, store):
+    """What was given in the workbench need not be typed again."""
+    first = begin(setting, store, FLUID)
+    again = begin(setting, store, FLUID.id)
+    prefixed = begin(setting, store, f"dev:{FLUID.id}")
+    assert again.draft.digest == prefixed.draft.digest == first.draft.digest
+    assert again.draft.verdicts == (FLUID.id,)
+
+
+def test_an_unknown_verdict_is_refused_by_name(setting, store):
+    """A draft must not silently lack what was selected."""
+    with pytest.raises(DataError, match="no verdict 0123456789ab is kept"):
+        begin(setting, store, "0123456789ab")
+    assert list_drafts(setting.workspace, "tiny") == ()
+
+
+def test_a_wrong_reference_changes_no_wording(setting, store):
+    """It is kept and named, and corrected in a step of its own."""
+    made = begin(setting, store, FLUID, WRONG)
+    assert made.draft.verdicts == (FLUID.id,)
+    assert WRONG.id in made.notes[0]
+    done = correct_reference_from(
+        setting.workspace, store, "dev", (FLUID.id, WRONG.id), setting.editor
+    )
+    assert done == (2, 1)
+    reference = read_reference(setting.workspace, "dev")
+    assert reference.mark("n1", "pleural_effusion") is Mark.PRESENT
+    again = correct_reference_from(
+        setting.workspace, store, "dev", (WRONG.id,), setting.editor
+    )
+    assert again == (None, 1)
+
+
+def test_a_guide_by_hand_takes_the_place_of_the_old_one(setting, store):
+    """Editors need not go through a verdict."""
+    guide = replace(setting.tiny.guides[0], definition="Any fluid.")
+    made = begin(setting, store, guides={guide.label: guide})
+    assert made.draft.guides == (guide, setting.tiny.guides[1])
+    assert made.draft.why == "edited by hand"
+
+
+def test_a_guide_of_a_label_nobody_knows_is_a_lint_error(setting, store):
+    """It is written, so that it can be corrected, and it cannot be checked."""
+    guide = Guide(label="nonsense", name="N", definition="d")
+    made = begin(setting, store, guides={"nonsense": guide})
+    assert not made.sound
+
+
+def test_an_empty_selection_gives_a_draft_to_edit(setting, store):
+    """Beginning by hand starts from what the parent says."""
+    made = begin(setting, store)
+    assert made.diff.empty
+    assert made.tokens.before == made.tokens.after
+
+
+def test_tokens_before_and_after_are_estimated_without_a_model(setting, store):
+    """The rules engine has no tokenizer, and that is said."""
+    made = begin(
+        setting,
+        store,
+        guides={
+            "cardiomegaly": replace(
+                setting.tiny.guides[1], definition="The heart is enlarged for sure."
+            )
+        },
+    )
+    assert made.tokens.after > made.tokens.before
+    assert not made.tokens.exact
+    assert "estimated" in made.tokens.remark
+
+
+def test_copied_text_of_a_holdout_is_refused_before_anything_is_written(setting, store):
+    """Neither verdict nor draft is kept."""
+    text = "There is a meniscus of fluid along the left wall today."
+    setting.add_cohort("held", "holdout", [("h1", text, 1, 0)])
+    before = setting.state()
+    guide = replace(setting.tiny.guides[0], definition=text)
+    with pytest.raises(OverlapError, match="h1 of cohort held"):
+        begin(setting, store, FLUID, guides={guide.label: guide})
+    assert setting.state() == before
+
+
+def test_an_old_version_is_refused(setting, store):
+    """The history is a line: whoever came first is named."""
+    overtake(setting)
+    request = DraftRequest(prompt="tiny@v1", cohort="dev")
+    with pytest.raises(ConflictError, match=r"tiny@v2 by Dr C. Example"):
+        begin_draft(setting.workspace, store, request, setting.editor)
+
+
+def test_a_replaced_store_leaves_no_draft(setting, store):
+    """Verdicts come first: a draft never names a verdict that was lost."""
+    setting.workspace.store.unlink()
+    with pytest.raises(StoreError, match="removed or replaced"):
+        begin(setting, store, FLUID)
+    assert list_drafts(setting.workspace, "tiny") == ()
+
+
+def test_open_verdicts_are_found_and_grouped(setting, store):
+    """What a committed version answers is not offered again."""
+    other = replace(FLUID, case_ids=("f2",), reviewer="Dr D. Example")
+    heart = replace(FLUID, label="cardiomegaly", case_ids=("s1",), edits=WRONG.edits)
+    begin(setting, store, FLUID, other, heart)
+    found = find_open(setting.workspace, store, "tiny", "dev")
+    groups = group_by_label(found)
+    assert {label: len(group) for label, group in groups.items()} == {
+        "pleural_effusion": 2,
+        "cardiomegaly": 1,
+    }
+    assert find_open(setting.workspace, store, "extractor", "dev") == ()
+    assert "without the word" not in str(read_ledger(setting.workspace.ledger))

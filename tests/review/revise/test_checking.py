@@ -1,0 +1,201 @@
+"""Checking a draft: what it shows, what it rests on, and how long that holds."""
+
+from dataclasses import replace
+
+import pytest
+
+from loop.core.errors import ConflictError, DataError
+from loop.prompts.catalog import write_version
+from loop.review.revise.begin import correct_reference_from
+from loop.review.revise.beside import beside
+from loop.review.revise.check import TargetOutcome
+from loop.review.revise.checked import recall_check
+from loop.review.revise.checking import CheckSide, Examination
+from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from tests.review.revise.stepping import FLUID, WRONG, begin, check, overtake
+
+
+@pytest.fixture
+def draft(setting, store):
+    """Begin a draft that fixes four cases."""
+    return begin(setting, store, FLUID).draft
+
+
+def stale(setting, store, draft, engine=""):
+    """Return why the check of `draft` does not hold."""
+    return recall_check(setting.workspace, store, draft.ref, engine).stale
+
+
+def holds(setting, store, draft):
+    """Return the check of `draft` if there is one that is not stale."""
+    found = recall_check(setting.workspace, store, draft.ref)
+    return found.checked if found and not found.stale else None
+
+
+def test_a_check_lists_what_was_fixed_and_leaves_the_ledger_alone(
+    setting, store, draft
+):
+    """Case ids and answers, never texts."""
+    before = setting.workspace.ledger.read_bytes()
+    checked = check(setting, store, draft)
+    assert checked.passed
+    assert checked.check.count(TargetOutcome.FIXED) == 2
+    fixed = [one for one in checked.changes.fixed if one.label == "pleural_effusion"]
+    assert [tuple(one) for one in fixed] == [
+        (f"f{n}", "pleural_effusion", "present", "absent", "present") for n in range(4)
+    ]
+    assert checked.changes.broken == ()
+    assert [one.case_id for one in checked.changes.unchanged] == ["s1"]
+    assert setting.workspace.ledger.read_bytes() == before
+
+
+def test_a_reload_finds_the_check_as_it_was(setting, store, draft):
+    """It is kept beside the draft, whose digest does not change."""
+    assert not holds(setting, store, draft)
+    checked = check(setting, store, draft)
+    assert holds(setting, store, draft) == checked
+
+
+def test_another_engine_makes_a_check_stale(setting, store, draft):
+    """What one engine answers says nothing of another."""
+    check(setting, store, draft)
+    assert stale(setting, store, draft, "rules") == ()
+    assert stale(setting, store, draft, "vllm:m") == ("it asked rules, not vllm:m",)
+
+
+def test_another_reference_makes_a_check_stale(setting, store, draft):
+    """What is right has changed."""
+    begin(setting, store, WRONG)
+    check(setting, store, draft)
+    correct_reference_from(setting.workspace, store, "dev", (WRONG.id,), setting.editor)
+    assert "dev:ref2 is the newest" in stale(setting, store, draft)[0]
+    assert not holds(setting, store, draft)
+
+
+def test_another_protocol_makes_a_check_stale(setting, store, draft):
+    """Its margins decided."""
+    check(setting, store, draft)
+    path = setting.workspace.protocol
+    path.write_text(path.read_text() + "# agreed anew\n")
+    assert stale(setting, store, draft) == ("the protocol was changed since",)
+
+
+def test_another_pinned_case_makes_a_check_stale(setting, store, draft):
+    """A pinned case was not looked at as one."""
+    check(setting, store, draft)
+    begin(setting, store, replace(FLUID, case_ids=("e0",), anchor=True))
+    assert stale(setting, store, draft) == ("other cases are pinned now",)
+
+
+def test_an_edit_makes_a_check_stale(setting, store, draft):
+    """The wording that was measured is another one."""
+    check(setting, store, draft)
+    guide = replace(draft.guides[0], definition="Any fluid.")
+    edit = GuideEdit(label=guide.label, text=guide_text(guide))
+    edit_draft(setting.workspace, draft.ref, (edit,), setting.editor)
+    assert stale(setting, store, draft) == ("the draft was edited since",)
+
+
+def test_a_newer_version_makes_a_check_stale_and_a_new_one_impossible(
+    setting, store, draft
+):
+    """The message names who and when, and the way out."""
+    check(setting, store, draft)
+    overtake(setting)
+    assert "tiny@v2 was committed by Dr C. Example" in stale(setting, store, draft)[0]
+    with pytest.raises(
+        ConflictError, match=r"Dr C. Example at 2026-01-07T09:30.*draft rebase"
+    ):
+        check(setting, store, draft)
+
+
+def test_a_damaged_check_counts_as_none(setting, store, draft):
+    """Checking again makes it anew; nothing else is lost."""
+    check(setting, store, draft)
+    beside(setting.workspace, draft).check.write_text('{"draft": ')
+    assert recall_check(setting.workspace, store, draft.ref) is None
+    assert check(setting, store, draft).passed
+
+
+def test_progress_says_which_run_it_is(setting, store, draft):
+    """Two bars, not one that starts again."""
+    seen = []
+
+    def watch(side):
+        def track(items):
+            for item in items:
+                seen.append(side)
+                yield item
+
+        return track
+
+    check(setting, store, draft, Examination(watch=watch))
+    assert seen == [CheckSide.PARENT] * 25 + [CheckSide.DRAFT] * 25
+
+
+def test_a_check_that_was_interrupted_goes_on_with_its_runs(setting, store, draft):
+    """The run that was begun is taken up, not begun anew."""
+
+    def watch(side):
+        def track(items):
+            for number, item in enumerate(items):
+                if side is CheckSide.DRAFT and number == 10:
+                    raise KeyboardInterrupt
+                yield item
+
+        return track
+
+    with pytest.raises(KeyboardInterrupt):
+        check(setting, store, draft, Examination(watch=watch))
+    (begun,) = [run.id for run in store.find_runs("finished IS NULL")]
+    assert not holds(setting, store, draft)
+    assert check(setting, store, draft).runs[1] == begun
+
+
+def test_a_draft_edited_while_it_is_checked_is_not_taken_for_the_other(
+    setting, store, draft
+):
+    """The check must be of the wording that is there."""
+    guide = replace(draft.guides[0], definition="Any fluid.")
+    edit = GuideEdit(label=guide.label, text=guide_text(guide))
+
+    def watch(side):
+        if side is CheckSide.PARENT:
+            edit_draft(setting.workspace, draft.ref, (edit,), setting.editor)
+        return iter
+
+    with pytest.raises(ConflictError, match="edited while it was checked"):
+        check(setting, store, draft, Examination(watch=watch))
+    assert not holds(setting, store, draft)
+
+
+def test_lint_errors_stop_before_anything_is_run(setting, store):
+    """The check says so and is kept too."""
+    guide = replace(setting.tiny.guides[0], exclusions=("pleural effusion",))
+    draft = begin(setting, store, guides={guide.label: guide}).draft
+    checked = check(setting, store, draft)
+    assert (checked.check, checked.runs) == (None, ())
+    assert checked.objections == ("lint found errors",)
+    assert store.find_runs() == []
+    assert holds(setting, store, draft) == checked
+
+
+def test_an_unchanged_draft_is_not_checked(setting, store):
+    """Nothing can come of it."""
+    with pytest.raises(DataError, match="nothing to check"):
+        check(setting, store, begin(setting, store).draft)
+
+
+def test_a_draft_that_names_no_cohort_needs_one(setting, store):
+    """Drafts made elsewhere are checked all the same."""
+    foreign = replace(
+        setting.tiny,
+        number=0,
+        draft="foreign",
+        parent=setting.tiny.digest,
+        system="Read well.\n",
+    )
+    write_version(setting.workspace, foreign)
+    with pytest.raises(DataError, match="which cohort"):
+        check(setting, store, foreign)
+    assert check(setting, store, foreign, Examination(cohort="dev")).runs

@@ -1,0 +1,112 @@
+"""Wording copied from cases is found; one's own words are not."""
+
+from dataclasses import replace
+
+import pytest
+
+from loop.core.records import Clarification, Exemplar, Value
+from loop.labels.cohort import CohortRole, read_cohort, texts_path
+from loop.review.copied import LONG_RUN, NewWording, find_copies
+from loop.review.revise.copies import (
+    check_copies,
+    new_wording,
+)
+
+P = Value.PRESENT
+COPIED = "There is a meniscus of fluid along the left wall today."
+
+CASE = ("c1", "FINDINGS: The heart, which is large,\nhas grown since the last film.")
+ZH = ("z1", "两肺纹理增粗,右侧肋膈角变钝,考虑少量胸腔积液。")
+
+
+def copies(text, run, case=CASE):
+    """Return whether `text` counts as copied from the case."""
+    return bool(find_copies([NewWording("here", text)], [case], run, "dev"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the heart which is LARGE has grown", True),
+        ("the heart which is large", False),
+        ("My heart, which is large, has grown", True),
+        ("a heart that is big and grew", False),
+        ("the heart which is largely has grown", False),
+    ],
+)
+def test_six_equal_words_in_a_row_are_a_copy(text, found):
+    """Case, punctuation and line breaks do not hide a copy; whole words count."""
+    assert copies(text, 6) is found
+
+
+def test_a_chinese_character_counts_as_half_a_word():
+    """Common terms of four to eight characters must stay usable."""
+    assert not copies("少量胸腔积液", 6, ZH)
+    assert copies("右侧肋膈角变钝,考虑少量胸腔积液", 6, ZH)
+
+
+def test_a_copy_names_place_and_case_but_not_the_text():
+    """The report of a copy must not be one."""
+    (copy,) = find_copies(
+        [NewWording("verdict 1, term", CASE[1])], [CASE], LONG_RUN, "dev"
+    )
+    assert copy == ("verdict 1, term", "dev", "c1", LONG_RUN)
+
+
+def new(setting, **changes):
+    """Return what a draft with these changes of the second guide would bring in."""
+    first, second = setting.tiny.guides
+    guides = (first, replace(second, **changes))
+    return list(new_wording(setting.tiny, replace(setting.tiny, guides=guides)))
+
+
+def test_a_long_copy_from_the_own_cohort_is_a_warning(setting):
+    """Patients' words should not end up in a public prompt; the clinician decides."""
+    text = "A skin fold resembles cardiomegaly on this film."
+    example = Exemplar(text=text, value=Value.ABSENT, evidence="skin fold")
+    cohort = read_cohort(setting.workspace, "dev")
+    wording = new(setting, exemplars=(example,))
+    (copy,) = check_copies(setting.workspace, wording, cohort).copies
+    assert (copy.where, copy.case_id) == ("cardiomegaly, exemplar", "s1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"definition": COPIED}, "definition"),
+        ({"terms": ("cardiomegaly", COPIED)}, "term"),
+        ({"exclusions": (COPIED,)}, "exclusion"),
+        (
+            {"clarifications": (Clarification(phrase="x", value=P, note=COPIED),)},
+            "clarification",
+        ),
+        ({"exemplars": (Exemplar(text=COPIED, value=P, evidence="x"),)}, "exemplar"),
+        ({"exemplars": (Exemplar(text="x", value=P, evidence="x", why=COPIED),)}, None),
+    ],
+)
+def test_everything_a_guide_says_anew_is_looked_at(setting, changes, kind):
+    """However it came in: by a verdict or by an edit of the files."""
+    wheres = [where for where, text in new(setting, **changes) if text == COPIED]
+    assert wheres == [f"cardiomegaly, {kind or 'exemplar'}"]
+
+
+def test_new_lines_of_a_template_are_looked_at_as_one_text(setting):
+    """A copy may run over several lines; old lines are the parent's affair."""
+    lines = "The heart, which is large,\nhas grown since.\n"
+    draft = replace(setting.tiny, system=setting.tiny.system + lines)
+    (wording,) = new_wording(setting.tiny, draft)
+    assert wording == ("system.jinja", lines.strip())
+    assert find_copies([wording], [CASE], 6, "dev")
+
+
+def test_a_cohort_without_texts_is_named_not_passed_over(setting):
+    """What was not looked at must not look clean."""
+    setting.add_cohort("held", "holdout", [("h1", COPIED, 1, 0)])
+    texts_path(setting.workspace, "held").unlink()
+    cohort = read_cohort(setting.workspace, "dev")
+    wording = new(setting, definition=COPIED)
+    assert check_copies(setting.workspace, wording, cohort).skipped == (
+        ("held", CohortRole.HOLDOUT),
+    )
+    short = new(setting, terms=("big heart",))
+    assert check_copies(setting.workspace, short, cohort).skipped == ()

@@ -1,0 +1,140 @@
+"""The list of open drafts, and a draft or version as a model receives it."""
+
+import errno
+from dataclasses import replace
+
+import pytest
+
+from loop.core.errors import WriteError
+from loop.prompts.catalog import write_version
+from loop.prompts.version import CallPlan
+from loop.review.revise.beside import DraftMetadata, DraftOrigin, beside, write_draft
+from loop.review.revise.drafted import show_draft
+from loop.review.revise.drafts import DraftCheckStatus, list_open_drafts
+from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from loop.review.revise.shown import render_shown
+from tests.review.revise.conftest import TINY
+from tests.review.revise.stepping import FLUID, OTHER, USELESS, begin, check, overtake
+
+
+def listed(setting, store):
+    """Return the open drafts of ``tiny``, by reference."""
+    return {one.ref: one for one in list_open_drafts(setting.workspace, store, "tiny")}
+
+
+def test_a_draft_tells_where_it_stands(setting, store):
+    """Whose, from what, checked or not, and behind or not."""
+    passed = begin(setting, store, FLUID).draft
+    failed = begin(setting, store, USELESS).draft
+    by_hand = begin(setting, store).draft
+    check(setting, store, passed)
+    check(setting, store, failed)
+    found = listed(setting, store)
+    assert [found[one.ref].checked for one in (passed, failed, by_hand)] == [
+        DraftCheckStatus.PASSED,
+        DraftCheckStatus.OBJECTIONS,
+        DraftCheckStatus.NEVER,
+    ]
+    assert [one.origin for one in found.values()] == [
+        DraftOrigin.VERDICTS,
+        DraftOrigin.VERDICTS,
+        DraftOrigin.HAND,
+    ]
+    info = found[passed.ref]
+    assert (info.parent_ref, info.behind, info.cohort) == ("tiny@v1", False, "dev")
+    assert (info.author, info.verdicts) == (setting.editor.name, (FLUID.id,))
+    overtake(setting)
+    info = listed(setting, store)[passed.ref]
+    assert (info.parent_ref, info.behind, info.checked) == (
+        "tiny@v1",
+        True,
+        DraftCheckStatus.STALE,
+    )
+
+
+def test_an_optimizer_may_lay_down_its_drafts(setting, store):
+    """Its proposals arrive where the others do."""
+    draft = replace(
+        TINY, number=0, draft="proposal", parent=TINY.digest, system="Read on.\n"
+    )
+    about = DraftMetadata(
+        cohort="dev", origin=DraftOrigin.OPTIMIZER, begun_by="gepa", begun=""
+    )
+    write_draft(setting.workspace, draft, about)
+    assert listed(setting, store)[draft.ref].origin is DraftOrigin.OPTIMIZER
+
+
+def test_a_damaged_draft_hides_no_other(setting, store):
+    """It is named with its problem."""
+    good, bad = begin(setting, store, FLUID).draft, begin(setting, store).draft
+    folder = setting.workspace.private / "drafts" / "tiny" / bad.draft
+    (folder / "guides.yaml").write_text("- no guides")
+    found = listed(setting, store)
+    assert "guides.yaml" in found[bad.ref].problem
+    assert found[good.ref].problem == ""
+
+
+def test_a_kill_after_the_first_file_leaves_no_draft(setting, store):
+    """What a draft is about comes first and means nothing without it."""
+    draft = begin(setting, store, FLUID).draft
+    path = beside(setting.workspace, draft).about
+    path.with_name("d20260101-000000-abcdef.about.json").write_bytes(path.read_bytes())
+    assert list(listed(setting, store)) == [draft.ref]
+
+
+def test_a_shown_draft_names_its_copies_instead_of_failing(setting, store):
+    """A holdout imported later must not hide the draft that copies it."""
+    text = "There is a meniscus of fluid along the left wall today."
+    guide = replace(TINY.guides[0], definition=text)
+    draft = begin(setting, store, guides={guide.label: guide}).draft
+    assert show_draft(setting.workspace, draft.ref).notes == ()
+    setting.add_cohort("held", "holdout", [("h1", text, 1, 0)])
+    shown = show_draft(setting.workspace, draft.ref)
+    assert "h1 of cohort held" in shown.notes[0]
+    assert shown.diff.counts() == {"+definition": 1, "-definition": 1}
+
+
+def test_a_read_only_workspace_is_said_and_nothing_changes(setting, store, monkeypatch):
+    """Neither a new draft nor an edited one; what was there stays readable."""
+    draft = begin(setting, store, FLUID).draft
+    guide = replace(TINY.guides[0], definition="Any fluid.")
+    edit = GuideEdit(label=guide.label, text=guide_text(guide))
+    before = setting.state()
+
+    def refuse(*_args, **_options):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    with pytest.raises(WriteError, match="read-only"):
+        edit_draft(setting.workspace, draft.ref, (edit,), OTHER)
+    with pytest.raises(WriteError, match="read-only"):
+        begin(setting, store)
+    assert list(listed(setting, store)) == [draft.ref]
+    assert setting.state() == before
+
+
+def test_a_shown_prompt_has_a_placeholder_for_the_case():
+    """What a model receives, without any case."""
+    shown = render_shown(TINY)
+    (call,) = shown.calls
+    assert [message.role for message in call.messages] == ["system", "user"]
+    assert call.messages[1].content.endswith("[text of the case]\n")
+    assert shown.tokens == call.tokens > 0
+
+
+def test_a_version_with_a_call_a_label_shows_every_call():
+    """Their tokens add up."""
+    shown = render_shown(replace(TINY, plan=CallPlan.PER_LABEL))
+    assert [call.name for call in shown.calls] == ["pleural_effusion", "cardiomegaly"]
+    assert shown.tokens == sum(call.tokens for call in shown.calls)
+
+
+def test_a_draft_without_its_notes_tells_its_origin_by_its_verdicts(setting, store):
+    """Drafts of an earlier release are listed too."""
+    foreign = replace(
+        TINY, number=0, draft="old", parent=TINY.digest, verdicts=("0123456789ab",)
+    )
+    write_version(setting.workspace, foreign)
+    info = listed(setting, store)[foreign.ref]
+    assert (info.origin, info.cohort) == (DraftOrigin.VERDICTS, "")

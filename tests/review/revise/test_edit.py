@@ -1,0 +1,186 @@
+"""A guide edited by hand: strict as text, and nobody's work is overwritten."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.core.errors import ConflictError, DataError, OverlapError
+from loop.core.ledger import read_ledger
+from loop.core.records import Clarification, Exemplar, Guide, Value
+from loop.prompts.catalog import read_version
+from loop.review.revise.beside import beside
+from loop.review.revise.edit import GuideEdit, edit_draft, guide_text, parse_guide_text
+from tests.review.revise.stepping import FLUID, OTHER, begin, check, now
+
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Co"]),
+    min_size=1,
+    max_size=30,
+).map(str.strip).filter(bool)  # fmt: skip
+
+
+@given(
+    st.builds(
+        Guide,
+        label=st.just("edema"),
+        name=WORDS,
+        definition=WORDS,
+        terms=st.lists(WORDS, max_size=3).map(tuple),
+        clarifications=st.lists(
+            st.builds(Clarification, phrase=WORDS, value=st.sampled_from(Value)),
+            max_size=2,
+        ).map(tuple),
+        exemplars=st.lists(
+            st.builds(
+                Exemplar, text=WORDS, value=st.sampled_from(Value), evidence=WORDS
+            ),
+            max_size=2,
+        ).map(tuple),
+    )
+)
+def test_a_guide_reads_back_as_it_was_written(guide):
+    """What an editor sees is all there is, whatever the words are."""
+    assert parse_guide_text(guide_text(guide), "edema") == guide
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("edema:\n  name: E\n  definition: [\n", "line 4: not valid YAML"),
+        ("edema:\n  name: E\n  definition: d\n  name: F\n", "line 4: key 'name'"),
+        (
+            "edema:\n  name: E\n  definition: d\n  temrs: [x]\n",
+            "line 4, temrs: there is no such field",
+        ),
+        (
+            "edema:\n  name: E\n  definition: d\n  terms:\n  - x\n  - ''\n",
+            "line 6, terms.1: ",
+        ),
+        (
+            "edema:\n  name: E\n  definition: d\n  clarifications:\n"
+            "  - phrase: p\n    value: perhaps\n",
+            "line 6, clarifications.0.value: ",
+        ),
+        ("edema:\n  name: E\n", "line 1, definition: "),
+        ("cardiomegaly:\n  name: E\n  definition: d\n", "holds cardiomegaly, and"),
+        ("{}", "holds nothing"),
+        ("- a\n", "line 1, guide: "),
+        ("", "line 1, guide: "),
+        ("edema: 3\n", "line 1, "),
+    ],
+)
+def test_a_text_that_is_no_guide_is_refused_with_its_line(text, said):
+    """An editor finds the place without counting."""
+    with pytest.raises(DataError) as caught:
+        parse_guide_text(text, "edema")
+    assert said in str(caught.value)
+
+
+@pytest.fixture
+def draft(setting, store):
+    """Begin a draft."""
+    return begin(setting, store, FLUID).draft
+
+
+def edited(draft, label, definition, seen=True):
+    """Return an edit of one definition, made on the draft as given."""
+    guide = draft.guide(label)
+    return GuideEdit(
+        label=label,
+        text=guide_text(replace(guide, definition=definition)),
+        seen=guide_text(guide) if seen else "",
+    )
+
+
+def test_an_edit_keeps_the_draft_and_its_verdicts(setting, draft):
+    """Same id, other wording, the editor's name."""
+    one = edited(draft, "cardiomegaly", "A large heart.")
+    made = edit_draft(setting.workspace, draft.ref, (one,), OTHER, now=now)
+    found = read_version(setting.workspace, draft.ref)
+    assert found == made.draft
+    assert found.guide("cardiomegaly").definition == "A large heart."
+    assert (found.author, found.verdicts) == (OTHER.name, draft.verdicts)
+    assert "+definition" in made.diff.counts()
+
+
+def test_two_editors_of_two_labels_both_keep_their_work(setting, draft):
+    """The guide is what they must agree on, not the draft."""
+    ours = edited(draft, "pleural_effusion", "Fluid.")
+    theirs = edited(draft, "cardiomegaly", "A large heart.")
+    start = threading.Barrier(2)
+
+    def save(edit, actor):
+        start.wait()
+        edit_draft(setting.workspace, draft.ref, (edit,), actor)
+
+    threads = [
+        threading.Thread(target=save, args=pair)
+        for pair in ((ours, setting.editor), (theirs, OTHER))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = read_version(setting.workspace, draft.ref)
+    assert [guide.definition for guide in found.guides] == ["Fluid.", "A large heart."]
+
+
+def test_the_second_editor_of_one_label_is_told_of_the_first(setting, draft):
+    """Nothing is overwritten unseen."""
+    first = edited(draft, "cardiomegaly", "A large heart.")
+    second = edited(draft, "cardiomegaly", "A big heart.")
+    edit_draft(setting.workspace, draft.ref, (first,), OTHER, now=now)
+    with pytest.raises(ConflictError, match=r"Dr C. Example edited .* cardiomegaly"):
+        edit_draft(setting.workspace, draft.ref, (second,), setting.editor)
+    found = read_version(setting.workspace, draft.ref)
+    assert found.guide("cardiomegaly").definition == "A large heart."
+
+
+def test_an_edit_of_checked_wording_leaves_what_was_measured_in_the_ledger(
+    setting, store, draft
+):
+    """What was tried on a cohort counts for what is claimed on it."""
+    check(setting, store, draft)
+    one = edited(draft, "cardiomegaly", "A large heart.")
+    edit_draft(setting.workspace, draft.ref, (one,), OTHER, now=now)
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert (entry.action, entry.payload["digest"]) == ("draft_rejected", draft.digest)
+    assert entry.actor == OTHER.name
+
+
+def test_a_kill_between_the_two_files_leaves_an_edited_draft(setting, draft):
+    """The guides decide; the header's digest of a draft does not."""
+    folder = setting.workspace.private / "drafts" / "tiny" / draft.draft
+    header = (folder / "prompt.yaml").read_bytes()
+    one = edited(draft, "cardiomegaly", "A large heart.")
+    made = edit_draft(setting.workspace, draft.ref, (one,), OTHER, now=now)
+    (folder / "prompt.yaml").write_bytes(header)
+    assert read_version(setting.workspace, draft.ref).digest == made.draft.digest
+    unseen = replace(one, seen="")
+    again = edit_draft(setting.workspace, draft.ref, (unseen,), OTHER, now=now)
+    assert again.draft.digest == made.draft.digest
+
+
+def test_text_of_a_holdout_is_refused_and_the_draft_stays(setting, draft):
+    """An editor is no way round the check for copies."""
+    text = "There is a meniscus of fluid along the left wall today."
+    setting.add_cohort("held", "holdout", [("h1", text, 1, 0)])
+    with pytest.raises(OverlapError, match="h1 of cohort held"):
+        edit_draft(
+            setting.workspace,
+            draft.ref,
+            (edited(draft, "cardiomegaly", text),),
+            setting.editor,
+        )
+    assert read_version(setting.workspace, draft.ref) == draft
+    assert beside(setting.workspace, draft).about.is_file()
+
+
+def test_a_committed_version_is_not_edited(setting, draft):
+    """The message says how to begin."""
+    one = edited(draft, "cardiomegaly", "A large heart.", seen=False)
+    with pytest.raises(DataError, match=r"stays as it is.*draft begin tiny"):
+        edit_draft(setting.workspace, "tiny@v1", (one,), setting.editor)

@@ -1,0 +1,225 @@
+"""Metrics against raters: joined by key, negated where less is better, compared."""
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
+from loop.core.errors import DataError
+from loop.score.experts.comparing import compare_all
+from loop.score.experts.meta import meta_evaluate
+from loop.score.experts.scores import ScoredMetric, ScoreTable
+from tests.score.experts.test_agreement import ratings_of
+
+NA = np.nan
+QUICK = {"resamples": 60, "permutations": 200}
+
+
+def table_of(keys, lower=(), **columns):
+    """Return a table of made-up scores."""
+    order = sorted(range(len(keys)), key=lambda row: keys[row])
+    values = np.array(list(columns.values()), dtype=float).T
+    return ScoreTable(
+        keys=tuple(keys[row] for row in order),
+        metrics=tuple(
+            ScoredMetric(name, name.title(), lower=name in lower) for name in columns
+        ),
+        values=values[order],
+    )
+
+
+@pytest.fixture
+def study():
+    """Return 30 cases of two systems: a good, a reversed and a useless metric."""
+    rng = np.random.default_rng(8)
+    ids = [f"c{case:02}" for case in range(30) for _ in "xy"]
+    systems = ["x", "y"] * 30
+    truth = rng.normal(size=60)
+    points = np.clip(np.round(3 + truth[:, None] + rng.normal(0, 0.4, (60, 3))), 1, 5)
+    ratings = ratings_of(points, ids, systems)
+    good = truth + rng.normal(0, 0.3, 60)
+    scores = table_of(
+        list(zip(ids, systems, strict=True)),
+        lower=("errors",),
+        good=good,
+        errors=5 - truth + rng.normal(0, 0.6, 60),
+        noise=rng.normal(size=60),
+    )
+    return scores, ratings
+
+
+def test_correlations_are_scipys(study):
+    """With the mean of the raters and with each alone; best first."""
+    scores, ratings = study
+    found = meta_evaluate(scores, ratings, **QUICK)
+    assert [one.metric.name for one in found.metrics] == ["good", "errors", "noise"]
+    good = found.metrics[0]
+    for points, said in [
+        (ratings.consensus, good.consensus),
+        *zip(ratings.scores.T, good.raters, strict=True),
+    ]:
+        values = scores.values[:, 0]
+        assert said.tau_b.value == pytest.approx(kendalltau(values, points)[0])
+        assert said.spearman.value == pytest.approx(spearmanr(values, points)[0])
+        assert said.pearson.value == pytest.approx(pearsonr(values, points)[0])
+        assert said.tau_b.low < said.tau_b.value < said.tau_b.high
+        assert (said.n, said.n_units) == (60, 30)
+
+
+def test_less_is_better_becomes_agreement(study):
+    """Errors go down as points go up; the sign is turned, the values are not."""
+    scores, ratings = study
+    errors = meta_evaluate(scores, ratings, **QUICK).metrics[1]
+    assert errors.metric.lower
+    expected = -kendalltau(scores.values[:, 1], ratings.consensus)[0]
+    assert errors.consensus.tau_b.value == pytest.approx(expected)
+    assert expected > 0.4
+
+
+def test_reversed_rows_change_nothing(study):
+    """Candidates are joined by case and system, never by position."""
+    scores, ratings = study
+    turned = ratings_of(
+        ratings.scores[::-1], list(ratings.ids[::-1]), list(ratings.systems[::-1])
+    )
+    other = ScoreTable(
+        keys=scores.keys[::-1], metrics=scores.metrics, values=scores.values[::-1]
+    )
+    plain = meta_evaluate(scores, ratings, **QUICK)
+    again = meta_evaluate(other, turned, **QUICK)
+    for one, two in zip(plain.metrics, again.metrics, strict=True):
+        np.testing.assert_allclose(two.consensus.tau_b[:3], one.consensus.tau_b[:3])
+        np.testing.assert_allclose(two.consensus.pearson[:3], one.consensus.pearson[:3])
+        assert two.preference == one.preference
+
+
+def test_who_is_in_one_file_only_is_named(study):
+    """A lost row is reported and shifts nothing."""
+    scores, ratings = study
+    fewer = ScoreTable(
+        keys=scores.keys[1:], metrics=scores.metrics, values=scores.values[1:]
+    )
+    points = ratings.scores.copy()
+    points[-1] = NA
+    rated = ratings_of(points, list(ratings.ids), list(ratings.systems))
+    found = meta_evaluate(fewer, rated, **QUICK)
+    assert found.unscored == (("c00", "x"),)
+    assert found.unrated == (("c29", "y"),)
+    assert (found.candidates, found.cases, found.pairs) == (58, 30, 28)
+
+
+def test_nothing_in_common_is_refused_with_an_example_of_each(study):
+    """Ids of two exports are often spelled differently."""
+    _, ratings = study
+    other = table_of([("7", "x")], good=[1.0])
+    with pytest.raises(DataError, match="case '7', system 'x', ratings of case 'c00'"):
+        meta_evaluate(other, ratings, **QUICK)
+
+
+def test_a_system_that_only_one_file_names_is_taken_for_the_same():
+    """With one system there is nothing to confuse."""
+    ratings = ratings_of([[1], [2], [3], [5]], list("abcd"), [""] * 4)
+    scores = table_of([(case, "x") for case in "abcd"], good=[1, 2, 3, 4])
+    found = meta_evaluate(scores, ratings, **QUICK)
+    assert found.metrics[0].consensus.tau_b.value == pytest.approx(1)
+    two = table_of([("a", "x"), ("a", "y")], good=[1, 2])
+    with pytest.raises(DataError, match="no candidate has both"):
+        meta_evaluate(two, ratings, **QUICK)
+
+
+def test_what_a_metric_leaves_undefined_is_counted_and_left_out(study):
+    """Undefined is neither the least value nor dropped in silence."""
+    scores, ratings = study
+    values = scores.values.copy()
+    values[:6, 0] = NA
+    found = meta_evaluate(
+        ScoreTable(keys=scores.keys, metrics=scores.metrics, values=values),
+        ratings,
+        **QUICK,
+    )
+    good = next(one for one in found.metrics if one.metric.name == "good")
+    assert (good.undefined, good.consensus.n) == (6, 54)
+    assert good.preference.undefined == 3
+    against = [one for one in found.comparisons if "good" in (one.better, one.worse)]
+    assert {one.tau_b.n for one in against} == {54}
+
+
+def test_metrics_with_the_same_values_count_once(study):
+    """Else their p-values would be adjusted for comparisons that are none."""
+    scores, ratings = study
+    twice = ScoreTable(
+        keys=scores.keys,
+        metrics=(*scores.metrics, ScoredMetric("again", "Again")),
+        values=np.column_stack([scores.values, scores.values[:, 0]]),
+    )
+    found = meta_evaluate(twice, ratings, **QUICK)
+    assert [one.name for one in found.metrics[0].same] == ["again"]
+    assert len(found.comparisons) == 3
+
+
+def test_a_constant_metric_has_no_correlation_and_comes_last(study):
+    """None, with the reason; the others go on."""
+    scores, ratings = study
+    flat = ScoreTable(
+        keys=scores.keys,
+        metrics=(ScoredMetric("flat", "Flat"), *scores.metrics),
+        values=np.column_stack([np.ones(60), scores.values]),
+    )
+    found = meta_evaluate(flat, ratings, **QUICK)
+    last = found.metrics[-1]
+    assert last.metric.name == "flat"
+    assert last.consensus.tau_b.value is None
+    assert "equal" in last.consensus.tau_b.note
+    assert last.preference.tied + last.preference.rater_ties == 30
+    none = [one for one in found.comparisons if one.worse == "flat"]
+    assert {one.p_tau_b for one in none} == {None}
+    assert {one.pearson for one in none} == {None}
+
+
+def test_a_good_metric_is_shown_to_be_better_than_noise(study):
+    """Both tests, adjusted; and the better one stands first."""
+    scores, ratings = study
+    found = meta_evaluate(scores, ratings, resamples=60, permutations=999)
+    one = next(
+        one for one in found.comparisons if {one.better, one.worse} == {"good", "noise"}
+    )
+    assert one.better == "good"
+    assert one.tau_b.difference > 0.4
+    assert one.pearson > 0.4
+    assert one.williams.t > 0
+    assert max(one.p_tau_b, one.p_williams) < 0.01
+    assert one.p_tau_b >= one.tau_b.p
+
+
+def test_the_order_of_the_metrics_turns_no_comparison(study):
+    """Whoever comes first, the better one and the p-values stay."""
+    scores, ratings = study
+    units = np.array(ratings.ids)
+    args = (ratings.consensus, units)
+    [one] = compare_all(["a", "b"], scores.directed[:, [0, 2]], *args)
+    [two] = compare_all(["b", "a"], scores.directed[:, [2, 0]], *args)
+    assert (one.better, one.worse) == (two.better, two.worse) == ("a", "b")
+    assert two.tau_b.difference == pytest.approx(one.tau_b.difference)
+    assert two.williams.t == pytest.approx(one.williams.t)
+    assert two.pearson == pytest.approx(one.pearson)
+
+
+def test_patients_are_the_unit_where_known(study):
+    """Three cases of a patient say less than three of three patients."""
+    scores, ratings = study
+    patients = {case: f"p{int(case[1:]) // 3}" for case in ratings.ids}
+    found = meta_evaluate(scores, ratings, patients=patients, **QUICK)
+    assert found.patients == 10
+    assert found.metrics[0].consensus.n_units == 10
+    assert meta_evaluate(scores, ratings, **QUICK).patients is None
+
+
+def test_a_perfect_metric_is_right_in_every_pair(study):
+    """The raters' own mean prefers what they prefer."""
+    _, ratings = study
+    scores = table_of(list(ratings.keys), mean=ratings.consensus)
+    [one] = meta_evaluate(scores, ratings, **QUICK).metrics
+    assert one.consensus.tau_b.value == pytest.approx(1)
+    assert one.preference.accuracy.value == 1
+    assert one.preference.wrong == one.preference.tied == 0
+    assert one.unanimous.accuracy.value == 1
+    assert 0 < one.unanimous.right < one.preference.right
