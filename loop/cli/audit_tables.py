@@ -57,7 +57,7 @@ def audit_tables(
     from loop.core.errors import DataError
     from loop.published import audit as published
     from loop.published.columns import RATES
-    from loop.published.finding import Consistency
+    from loop.published.table import Consistency
     from loop.report.published_text import (
         published_data,
         render_html,

@@ -9,10 +9,10 @@ import typer
 
 from loop.cli import cohort_vault
 from loop.cli.cohort_report import (
+    import_dry_run_data,
     pair_data,
-    rehearsal_data,
     say_import,
-    say_rehearsal,
+    say_import_dry_run,
     say_votes,
     votes_data,
 )
@@ -32,8 +32,8 @@ from loop.cli.console import (
 if TYPE_CHECKING:
     from loop.core.ledger import Actor
     from loop.core.paths import Workspace
+    from loop.labels.dry_run import VotesFile
     from loop.labels.importing.source import ImportOptions
-    from loop.labels.rehearsal import VotesFile
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Say what would become of it; change nothing.")
@@ -129,8 +129,8 @@ def import_(
     become a reference by majority. With --dry-run, also what it would share with
     cohorts of other roles.
     """
+    from loop.labels.dry_run import VotesFile
     from loop.labels.importing.source import ImportOptions
-    from loop.labels.rehearsal import VotesFile
 
     place, who = open_workspace(workspace), acting(actor)
     columns = {"case_id": id_column, "text": text_column, "patient": patient_column}
@@ -149,7 +149,7 @@ def import_(
         reason=why,
     )
     given = VotesFile(name, votes_file, need) if votes_file else None
-    do = _rehearse if dry_run else _import
+    do = _dry_run if dry_run else _import
     do(place, (source, options, given), who, as_json=as_json)
 
 
@@ -176,11 +176,11 @@ def votes(
     The majority of those who voted on a case and label makes the next reference
     version; with --dry-run, which marks would change.
     """
-    from loop.labels.rehearsal import VotesFile, rehearse_votes, take_votes_file
+    from loop.labels.dry_run import VotesFile, dry_run_votes, take_votes_file
 
     place, who = open_workspace(workspace), acting(actor)
     given = VotesFile(name, file, need, replace, why)
-    do = rehearse_votes if dry_run else take_votes_file
+    do = dry_run_votes if dry_run else take_votes_file
     report = do(place, given, actor=who)
     if as_json:
         print_json({**votes_data(report), **({"dry_run": True} if dry_run else {})})
@@ -231,8 +231,8 @@ def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> No
     """Import a source and the votes on it, and say what became of them."""
     from dataclasses import asdict
 
+    from loop.labels.dry_run import take_votes_file
     from loop.labels.importing.importer import import_cohort
-    from loop.labels.rehearsal import take_votes_file
 
     source, options, given = what
     progress = ProgressBar(f"import {options.name}", quiet=as_json)
@@ -251,15 +251,14 @@ def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> No
     say("next: ranloop cohort check")
 
 
-def _rehearse(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
+def _dry_run(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
     """Say what `_import` would do."""
+    from loop.labels.dry_run import dry_run_import, take_votes_file, trial
     from loop.labels.importing.importer import import_cohort
-    from loop.labels.rehearsal import rehearse_import, take_votes_file
-    from loop.labels.trial import trial
 
     source, options, given = what
     progress = ProgressBar(f"check {options.name}", quiet=as_json)
-    found = rehearse_import(place, source, options, actor=who, watch=progress.track)
+    found = dry_run_import(place, source, options, actor=who, watch=progress.track)
     counted = None
     if given:
         with trial(place) as copy:
@@ -267,10 +266,10 @@ def _rehearse(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> 
             counted = take_votes_file(copy, given, actor=who)
     replaced = _find_replaced(place, options.name)
     if as_json:
-        print_json({**rehearsal_data(found, counted), "replaced": replaced})
+        print_json({**import_dry_run_data(found, counted), "replaced": replaced})
         return
     say("dry run: nothing was changed; this is what the import would make")
-    say_rehearsal(found, replaced)
+    say_import_dry_run(found, replaced)
     if counted:
         say_votes(counted)
     say(f"next: {_AGAIN}")
@@ -280,9 +279,9 @@ def _find_replaced(place: Workspace, name: str) -> dict[str, object] | None:
     """Return what a cohort of this name holds now; None without one."""
     from loop.core.errors import DataError
     from loop.labels.cohort import list_cohorts, read_cohort_file
+    from loop.labels.kept_votes import votes_path
     from loop.labels.reference import list_references
     from loop.labels.sealing import is_stored
-    from loop.labels.votes import votes_path
 
     if name not in list_cohorts(place):
         return None

@@ -9,10 +9,10 @@ from loop.cli.console import say
 from loop.core.records import Mark
 
 if TYPE_CHECKING:
+    from loop.labels.dry_run import ImportDryRun
     from loop.labels.importing.importer import ImportReport
+    from loop.labels.majority import MarkChanges
     from loop.labels.overlap import PairReport, Shared
-    from loop.labels.rehearsal import ImportRehearsal
-    from loop.labels.superseded import MarkChanges
     from loop.labels.votes import VotesReport
 
 
@@ -56,8 +56,8 @@ def say_import(report: ImportReport) -> None:
         say(f"  cite        {report.citation}")
 
 
-def say_rehearsal(
-    found: ImportRehearsal, replaced: Mapping[str, object] | None
+def say_import_dry_run(
+    found: ImportDryRun, replaced: Mapping[str, object] | None
 ) -> None:
     """Print what would become of a source, what it shares, and what it replaces."""
     say_import(found.report)
@@ -101,8 +101,8 @@ def _shared(one: Shared) -> str:
     return f"{one.number} {one.kind.value}{several}: {', '.join(ids)}{more}"
 
 
-def rehearsal_data(
-    found: ImportRehearsal, votes: VotesReport | None
+def import_dry_run_data(
+    found: ImportDryRun, votes: VotesReport | None
 ) -> dict[str, object]:
     """Return what an import would do for ``--json``."""
     from dataclasses import asdict

@@ -138,7 +138,7 @@ def _marks(place: Workspace, name: str) -> dict[str, dict[str, int]]:
 def _seal(place: Workspace, name: str) -> dict[str, Any]:
     """Return how the labels of a holdout lie, and whether the key to them is here."""
     from loop.labels.holdout import label_files, replaced_files
-    from loop.labels.vault_key import vault_key
+    from loop.labels.sealing import vault_key
 
     plain = [path for path in label_files(place, name) if path.is_file()]
     before = [path for path in replaced_files(place, name) if path.is_file()]

@@ -16,7 +16,7 @@ from loop.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from loop.evaluate.changes import Comparison, LabelChange
+    from loop.evaluate.compare import Comparison, LabelChange
 
 
 def register(app: typer.Typer) -> None:

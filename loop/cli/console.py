@@ -18,7 +18,7 @@ import typer
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, find_workspace
-from loop.core.printable import printable
+from loop.core.safe_text import printable
 
 GATE_EXIT = 100
 """Exit code when a gate did not pass."""

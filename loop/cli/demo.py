@@ -272,7 +272,7 @@ def _write_page(workspace: Workspace, evaluation: Evaluation) -> Path:
     """Write the page of the last version, compared with the version before it."""
     from loop.core.files import write_atomic
     from loop.evaluate.compare import compare_runs
-    from loop.evaluate.parent import find_parent_run
+    from loop.evaluate.evaluation import find_parent_run
     from loop.report.evaluation_html import render_html
 
     run = evaluation.run.run_id

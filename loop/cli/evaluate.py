@@ -25,9 +25,9 @@ from loop.cli.console import (
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
-    from loop.evaluate.changes import Comparison
+    from loop.evaluate.compare import Comparison
     from loop.evaluate.results import Evaluation, LabelResult
-    from loop.evaluate.selection import Selection
+    from loop.evaluate.tried import Selection
     from loop.report.exclusions import Exclusion
 
 HtmlOption = Annotated[
@@ -77,10 +77,10 @@ def evaluate(
     Exits with 100 unless the protocol's claim passes: every label, or for a claim on
     a subset any label that Holm's test certifies. The result goes into the ledger.
     """
-    from loop.evaluate.certify import certify_evaluation
     from loop.evaluate.evaluation import evaluate_run
     from loop.evaluate.gates import GateVerdict
     from loop.evaluate.recording import record_evaluation
+    from loop.evaluate.results import certify_evaluation
     from loop.report.data import comparison_data, evaluation_data
     from loop.report.evaluation_html import render_html
     from loop.report.evaluation_text import render_csv, render_markdown
@@ -124,7 +124,7 @@ def _compare(
 ) -> Comparison | None:
     """Compare with the run named, with the parent version's, or with none."""
     from loop.evaluate.compare import compare_runs
-    from loop.evaluate.parent import find_parent_run
+    from loop.evaluate.evaluation import find_parent_run
 
     run = result.run.run_id
     before = find_parent_run(workspace, run) if against is None else against
@@ -135,7 +135,7 @@ def _compare(
 
 def _correct(workspace: Workspace, result: Evaluation) -> Selection:
     """Correct the run's macro-F1 for the versions tried on its cohort."""
-    from loop.evaluate.selection import correct_optimism
+    from loop.evaluate.tried import correct_optimism
     from loop.run.store import open_store
 
     run, number = result.run.run_id, result.cohort.reference
@@ -178,7 +178,7 @@ def show_evaluation(
 
 def show_claim(evaluation: Evaluation) -> None:
     """Print which labels a claim on a subset certifies, and by what test."""
-    from loop.evaluate.certify import certify_evaluation
+    from loop.evaluate.results import certify_evaluation
     from loop.report.evaluation_claim import claim_lines
 
     for line in claim_lines(certify_evaluation(evaluation)):

@@ -115,7 +115,7 @@ def _cases(
     """Return the cases to ask about and, for a file, what counts those left out."""
     from dataclasses import replace
 
-    from loop.release.export.sources import cohort_cases, file_cases
+    from loop.release.export.origin import cohort_cases, file_cases
 
     found: CaseSource
     screening = None

@@ -117,7 +117,7 @@ def named_verdicts(
 ) -> tuple[str, ...]:
     """Return the ids of the kept verdicts that --kept and --verdict ask for."""
     from loop.core.errors import DataError
-    from loop.review.revise.kept import find_open
+    from loop.review.revise.begin import find_open
     from loop.run.store import open_store
 
     if not every:

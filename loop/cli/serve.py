@@ -156,7 +156,7 @@ def _serve(
     """Start the server, announce it, and stay until interrupted."""
     from loop.engines.vllm.environment import find_vllm
     from loop.engines.vllm.running import announced, serve_folder
-    from loop.engines.vllm.starting import describe, make_server, start_server
+    from loop.engines.vllm.server import describe, make_server, start_server
 
     folder = serve_folder(workspace.private)
     installed = find_vllm(settings.python, config=workspace.config)

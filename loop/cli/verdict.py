@@ -25,8 +25,8 @@ from loop.cli.console import (
 
 if TYPE_CHECKING:
     from loop.core.paths import Workspace
-    from loop.review.intake import ImportDefaults
     from loop.review.kept import KeptVerdict, VerdictState
+    from loop.review.submit import ImportDefaults
     from loop.run.store import Store
 
 CohortOption = Annotated[
@@ -69,13 +69,13 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Keep the verdicts of a file, all or none; handing it in twice changes nothing."""
-    from loop.review.intake import ImportDefaults, take_file
+    from loop.review.submit import ImportDefaults, take_file
     from loop.run.store import open_store
 
     place = open_workspace(workspace)
     occasion = ImportDefaults(acting(actor).name, cohort or "", run or "")
     if dry_run:
-        _rehearse(place, file, occasion, as_json=as_json)
+        _dry_run(place, file, occasion, as_json=as_json)
         return
     with open_store(place) as store:
         taken = take_file(place, store, file, occasion)
@@ -183,15 +183,15 @@ def export(
         note(f"wrote {file}: {_counted(len(kept), 'verdict')}")
 
 
-def _rehearse(
+def _dry_run(
     place: Workspace, file: Path, occasion: ImportDefaults, *, as_json: bool
 ) -> None:
     """Say what a verdict file holds; nothing is kept."""
-    from loop.review.rehearsal import rehearse_file
+    from loop.review.submit import dry_run_file
     from loop.run.store import open_store
 
     with open_store(place) as store:
-        found = rehearse_file(place, store, file, occasion)
+        found = dry_run_file(place, store, file, occasion)
     if as_json:
         print_json(
             {"dry_run": True, **found._asdict(), "reviewers": list(found.reviewers)}

@@ -19,7 +19,7 @@ from loop.core.config import read_config
 from loop.core.errors import LoopError
 from loop.core.files import locked
 from loop.core.paths import Workspace
-from loop.core.printable import printable
+from loop.core.safe_text import printable
 
 _LOG = logging.getLogger("loop.git")
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.records import Value
+from loop.evaluate.align import AlignedPairs, Codes
 from loop.evaluate.measure import resampling_units
-from loop.evaluate.pairs import AlignedPairs, Codes
 from loop.labels.agreement import POOLED
 from loop.labels.ballots import VOTE_CODES, Votes
 from loop.labels.taxonomy import Taxonomy

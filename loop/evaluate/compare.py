@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,16 +10,214 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.evaluate.changes import Comparison, LabelChange
+from loop.evaluate.align import Answer, Codes
+from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import Clusters, resampling_units
-from loop.evaluate.pairs import Answer, Codes
 from loop.evaluate.protocol import Protocol
-from loop.evaluate.regression import ShareDifference, judge_regression
-from loop.evaluate.results import Method
+from loop.evaluate.results import CohortFacts, Method, RunFacts
 from loop.stats.bootstrap import bootstrap_f1_difference
 from loop.stats.confusion import Confusion, average_f1, count_confusions
-from loop.stats.paired import can_be_significant, holm, mcnemar_exact
+from loop.stats.intervals import Interval
+from loop.stats.paired import can_be_significant, holm, mcnemar_exact, tango_interval
+from loop.stats.resampling import Bootstrap
+
+
+class ShareDifference(NamedTuple):
+    """After minus before of a share, over the same cases."""
+
+    lost: int
+    """Right before, wrong after."""
+
+    gained: int
+    """Wrong before, right after."""
+
+    n: int
+
+    @property
+    def value(self) -> float | None:
+        """(gained - lost) / n; None without cases."""
+        return (self.gained - self.lost) / self.n if self.n else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regression:
+    """Whether a share got worse by less than its margin."""
+
+    difference: ShareDifference
+    interval: Interval | None
+    """Tango score interval at the protocol's confidence."""
+
+    bound: float | None
+    """One-sided lower limit of the difference at the same confidence."""
+
+    margin: float
+    verdict: GateVerdict
+    """PASS: not worse by the margin. FAIL: worse by more than it."""
+
+    reachable: bool = True
+    """Whether so many cases could pass at all if nothing had changed."""
+
+    @property
+    def tolerable(self) -> GateVerdict:
+        """`verdict`; over too few cases to pass, PASS if no more was lost than gained.
+
+        For the share that stands beside another: 30 positives can never show that
+        sensitivity fell by less than 0.05, but a loss among them must not be passed.
+        """
+        if self.reachable or self.verdict is GateVerdict.FAIL:
+            return self.verdict
+        lost, gained, _ = self.difference
+        return GateVerdict.PASS if lost <= gained else GateVerdict.INSUFFICIENT
+
+
+def judge_regression(
+    difference: ShareDifference, margin: float, confidence: float = 0.95
+) -> Regression:
+    """Return whether a share got worse by less than `margin`.
+
+    The one-sided lower limit of the difference must lie above ``-margin``. That limit
+    is the lower end of the two-sided interval at twice the error. A test that finds
+    no difference would not show that nothing got worse.
+
+    References
+    ----------
+    Tango T. Stat Med 1998;17:891-908.
+    """
+    if not difference.n:
+        return Regression(
+            difference=difference,
+            interval=None,
+            bound=None,
+            margin=margin,
+            verdict=GateVerdict.INSUFFICIENT,
+            reachable=False,
+        )
+    lost, gained, n = difference
+    level = 2 * confidence - 1
+    one_sided = tango_interval(lost, gained, n, confidence=level)
+    verdict = GateVerdict.INSUFFICIENT
+    if one_sided.low > -margin:
+        verdict = GateVerdict.PASS
+    elif one_sided.high < -margin:
+        verdict = GateVerdict.FAIL
+    return Regression(
+        difference=difference,
+        interval=tango_interval(lost, gained, n, confidence=confidence),
+        bound=one_sided.low,
+        margin=margin,
+        verdict=verdict,
+        reachable=tango_interval(0, 0, n, confidence=level).low > -margin,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelChange:
+    """What changed for one label.
+
+    Fixed and broken count cases decided by the reference and by both runs. Answers
+    that turned uncertain or back are listed apart: they are changes of coverage. Only
+    `accuracy` and `sensitivity` take a right answer that is no longer given as lost.
+    """
+
+    label: str
+    name: str
+    fixed: tuple[str, ...]
+    """Ids of cases wrong before and right after."""
+
+    broken: tuple[str, ...]
+    """Ids of cases right before and wrong after."""
+
+    became_uncertain: tuple[str, ...]
+    became_decided: tuple[str, ...]
+    decided_right: int
+    """How many of `became_decided` agree with the reference."""
+
+    became_unanswered: tuple[str, ...]
+    """Ids of cases with an answer before and none after."""
+
+    f1_before: float | None
+    f1_after: float | None
+    p: float
+    """Exact McNemar."""
+
+    p_holm: float
+    """Corrected over all labels with cases in common."""
+
+    testable: bool
+    """Whether so few discordant cases could reach the protocol's alpha at all."""
+
+    accuracy: Regression
+    """Over the cases that the reference and the run before decide."""
+
+    sensitivity: Regression
+    """The same over the positives among them."""
+
+    judged: bool = True
+    """False when the reference leaves the label open, or neither run asks for it."""
+
+    @property
+    def verdict(self) -> GateVerdict:
+        """Whether neither accuracy nor sensitivity got worse by its margin."""
+        return judge_all((self.accuracy.verdict, self.sensitivity.tolerable))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Run `after` against run `before` on the cases they share."""
+
+    before: RunFacts
+    after: RunFacts
+    cohort: CohortFacts
+    protocol: Protocol
+    cases: int
+    """Cases in both runs."""
+
+    only_before: int
+    only_after: int
+    labels: tuple[LabelChange, ...]
+    macro_before: float | None
+    macro_after: float | None
+    macro: Bootstrap
+    """Paired bootstrap of macro-F1, after minus before."""
+
+    method: Method
+    unanswered_before: float = 0.0
+    """Largest share, over the labels, of unparsed and failed answers."""
+
+    unanswered_after: float = 0.0
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the two runs cannot be compared, whatever the labels say."""
+        shares = (("before", self.unanswered_before), ("after", self.unanswered_after))
+        return tuple(
+            f"the run {which} left {100 * share:.1f} % of a label's answers unparsed "
+            f"or failed (at most {100 * self.protocol.max_unanswered:g} % allowed)"
+            for which, share in shares
+            if share > self.protocol.max_unanswered
+        )
+
+    @property
+    def verdict(self) -> GateVerdict:
+        """Whether no label's accuracy or sensitivity got worse by its margin.
+
+        A label is left out only if the reference leaves it open or neither run asks
+        for it. ``INSUFFICIENT`` when too many answers are missing on either side.
+        """
+        if self.reasons:
+            return GateVerdict.INSUFFICIENT
+        return judge_all(change.verdict for change in self.labels if change.judged)
+
+    @property
+    def less_sensitive(self) -> tuple[LabelChange, ...]:
+        """Labels that lost more sensitivity than its margin, as observed."""
+        return tuple(
+            change
+            for change in self.labels
+            if (change.sensitivity.difference.value or 0.0) < -change.sensitivity.margin
+        )
+
 
 Mask = NDArray[np.bool_]
 

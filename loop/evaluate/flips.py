@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.pairs import Answer, Codes
+from loop.evaluate.align import Answer, Codes
 from loop.stats.intervals import Interval, clopper_pearson
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.evaluate.pairs import AlignedPairs, align
+from loop.evaluate.align import AlignedPairs, align
 from loop.evaluate.protocol import Protocol, protocol_digest, read_protocol
 from loop.evaluate.results import CohortFacts, RunFacts
 from loop.labels.cohort import Cohort, read_cohort

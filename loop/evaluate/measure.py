@@ -8,20 +8,15 @@ from typing import NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.evaluate.align import AlignedPairs, Answer, Codes
 from loop.evaluate.gates import LabelEvidence, PatientLimit, judge_label
-from loop.evaluate.pairs import AlignedPairs, Answer, Codes
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Average, Exclusions, LabelResult, Method, View
 from loop.labels.reference import MISSING, NO_MAJORITY, NOT_CODED, UNCERTAIN
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.agreement import cohen_kappa
 from loop.stats.bootstrap import Average as Averaging
-from loop.stats.bootstrap import (
-    Bootstrap,
-    bootstrap_accuracy,
-    bootstrap_f1,
-    bootstrap_kappa,
-)
+from loop.stats.bootstrap import bootstrap_accuracy, bootstrap_f1, bootstrap_kappa
 from loop.stats.confusion import (
     Confusion,
     average_f1,
@@ -30,7 +25,7 @@ from loop.stats.confusion import (
     micro_f1,
 )
 from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
-from loop.stats.resampling import Resampling
+from loop.stats.resampling import Bootstrap, Resampling
 
 Units = NDArray[np.int64]
 Counts = NDArray[np.int64]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import nextafter
+from math import ceil, nextafter
 from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.evaluate.codes import decided_reference, in_order, read_codes
-from loop.evaluate.needs import (
-    Counted,
-    Goal,
-    LabelPlan,
-    Needed,
-    need_alone,
-    plan_labels,
-)
-from loop.evaluate.pairs import Codes
+from loop.evaluate.align import Codes, decided_reference, in_order, read_codes
 from loop.evaluate.protocol import Protocol, read_protocol
 from loop.labels.cohort import Cohort, CohortRole, read_cohort, read_cohort_file
 from loop.labels.reference import read_reference
@@ -27,7 +18,327 @@ from loop.prompts.catalog import list_prompts, read_version
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, open_store
 from loop.stats.confusion import Confusion, count_confusions
-from loop.stats.power import Bar, flawless_cases
+from loop.stats.paired import holm
+from loop.stats.planning import cases_for_positives
+from loop.stats.power import (
+    Bar,
+    Rates,
+    Size,
+    exact_p,
+    flawless_cases,
+    size_for_power,
+    sizes_for_both,
+)
+
+POWERS = (0.8, 0.9)
+"""Chances of certifying that sizes are given for. Where each of two limits holds with
+the second, both hold with the first, by Bonferroni's inequality."""
+
+_NEVER = (Size(None, None),) * len(POWERS)
+
+
+class Goal(NamedTuple):
+    """What the lower limits of a label must reach."""
+
+    accuracy: Bar
+    sensitivity: Bar
+
+
+class Counted(NamedTuple):
+    """What is known of one label before it is planned."""
+
+    label: str
+    name: str
+    cases: int
+    """Cases of the cohort whose reference decides the label."""
+
+    positives: int
+    observed: Confusion | None = None
+    """Counts of a run over them; None without a run."""
+
+    @property
+    def negatives(self) -> int:
+        """Cases whose reference says absent."""
+        return self.cases - self.positives
+
+    @property
+    def prevalence(self) -> float | None:
+        """Share of positives; None without cases."""
+        return self.positives / self.cases if self.cases else None
+
+
+class Needed(NamedTuple):
+    """What one supposed accuracy needs, one size per power of `POWERS`."""
+
+    accuracy: float
+    """Supposed true accuracy."""
+
+    sensitivity: float
+    """Supposed true sensitivity."""
+
+    cases: tuple[Size, ...]
+    """Cases for the accuracy alone."""
+
+    positives: tuple[Size, ...]
+    """Positives for the sensitivity alone."""
+
+    both: tuple[Size, ...] = _NEVER
+    """Random cases for both together; never where no prevalence is known."""
+
+
+class Collect(NamedTuple):
+    """What to add to a cohort so that both limits hold with the first power."""
+
+    accuracy: float
+    """The true accuracy that is supposed."""
+
+    random: int
+    """More cases if drawn at random; 0 when there are enough."""
+
+    positives: int
+    """More positives if they are chosen; 0 where choosing them saves no case."""
+
+    others: int
+    """Further cases beside those positives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPlan:
+    """One label of a plan."""
+
+    counted: Counted
+    candidates: tuple[Needed, ...]
+    """One per supposed accuracy."""
+
+    observed: Needed | None
+    """For the rates of the run; None where it scored no positives or no negatives."""
+
+    kappa_asks: float | None
+    """Accuracy at which kappa reaches its threshold if misses and false alarms are as
+    many; None without positives or negatives."""
+
+    obstacles: tuple[str, ...]
+    """Why these cases can never certify the label, even without an error."""
+
+    remedy: str
+    """What removes the obstacles; empty without any."""
+
+    collect: Collect | None
+    """None where the supposed accuracy can be certified with no number of cases."""
+
+
+def need_alone(accuracy: float, goal: Goal) -> Needed:
+    """Return what a supposed accuracy needs, without regard to any prevalence.
+
+    Errors fall on positives and negatives alike, so it is the sensitivity as well.
+
+    Raises
+    ------
+    ValueError
+        `accuracy` is not in [0, 1].
+    """
+    return Needed(
+        accuracy,
+        accuracy,
+        tuple(size_for_power(accuracy, goal.accuracy, power=one) for one in POWERS),
+        tuple(size_for_power(accuracy, goal.sensitivity, power=one) for one in POWERS),
+    )
+
+
+def plan_labels(
+    labels: Sequence[Counted],
+    protocol: Protocol,
+    goal: Goal,
+    candidates: Sequence[float],
+) -> tuple[LabelPlan, ...]:
+    """Return the plan of every label of a claim.
+
+    Parameters
+    ----------
+    labels
+        The whole family: a claim on a subset is corrected for its size.
+    protocol
+        Its thresholds and minimum numbers; the rule is taken as ``lower``.
+    goal
+        The limits that the claim asks for.
+    candidates
+        Supposed true accuracies in [0, 1], at least one.
+
+    Raises
+    ------
+    ValueError
+        A candidate is outside [0, 1].
+    """
+    flawless = [exact_p(one.cases, one.cases, protocol.accuracy) for one in labels]
+    adjusted = holm(flawless) if protocol.claim == "subset" else flawless
+    level = protocol.alpha if protocol.claim == "subset" else 1 - protocol.confidence
+    return tuple(
+        _plan(one, protocol, goal, candidates, reachable=p <= level * (1 + 1e-12))
+        for one, p in zip(labels, adjusted, strict=True)
+    )
+
+
+def accuracy_for_kappa(prevalence: float, kappa: float) -> float:
+    """Return the accuracy at which Cohen's kappa is `kappa`.
+
+    Parameters
+    ----------
+    prevalence
+        Share of positives in (0, 1).
+    kappa
+        Kappa in [0, 1].
+
+    Returns
+    -------
+    float
+        ``1 - 2 p (1 - p) (1 - kappa)``, for as many misses as false alarms.
+
+    References
+    ----------
+    Cohen J. Educ Psychol Meas 1960;20:37-46, with equal margins.
+
+    Examples
+    --------
+    >>> round(accuracy_for_kappa(0.02, 0.8), 4), round(accuracy_for_kappa(0.5, 0.8), 4)
+    (0.9922, 0.9)
+    """
+    return 1 - 2 * prevalence * (1 - prevalence) * (1 - kappa)
+
+
+def _plan(
+    one: Counted,
+    protocol: Protocol,
+    goal: Goal,
+    candidates: Sequence[float],
+    *,
+    reachable: bool,
+) -> LabelPlan:
+    share = one.prevalence
+    mixed = share is not None and 0 < share < 1
+    needed = tuple(_need(candidate, share, goal) for candidate in candidates)
+    observed = _need_observed(one.observed, goal)
+    short = _Short(one, protocol, goal, reachable=reachable)
+    return LabelPlan(
+        counted=one,
+        candidates=needed,
+        observed=observed,
+        kappa_asks=accuracy_for_kappa(share or 0.0, protocol.kappa) if mixed else None,
+        obstacles=tuple(short.reasons()),
+        remedy=short.remedy(),
+        collect=_collect(one, protocol, _supposed(needed, observed)),
+    )
+
+
+def _need(accuracy: float, prevalence: float | None, goal: Goal) -> Needed:
+    alone = need_alone(accuracy, goal)
+    if prevalence is None or not 0 < prevalence < 1:
+        return alone
+    rates = Rates(accuracy, accuracy)
+    return alone._replace(both=sizes_for_both(rates, prevalence, *goal, POWERS))
+
+
+def _need_observed(counts: Confusion | None, goal: Goal) -> Needed | None:
+    """Return what the rates of a run need, at the prevalence of its scored cases."""
+    if counts is None or not counts.positives or not counts.negatives:
+        return None
+    rates = Rates(counts.tp / counts.positives, counts.tn / counts.negatives)
+    accuracy, share = counts.correct / counts.n, counts.positives / counts.n
+    return Needed(
+        accuracy,
+        rates.sensitivity,
+        need_alone(accuracy, goal).cases,
+        need_alone(rates.sensitivity, goal).positives,
+        sizes_for_both(rates, share, *goal, POWERS),
+    )
+
+
+def _supposed(candidates: Sequence[Needed], observed: Needed | None) -> Needed:
+    """Return what to collect for: the middle candidate, or the run where it asks more.
+
+    A run without an error does not show that there is none, and prompts are revised
+    on the cases it was made on.
+    """
+    middle = candidates[len(candidates) // 2]
+    if observed is None:
+        return middle
+    return max(middle, observed, key=lambda one: one.both[0].safe or 0)
+
+
+def _collect(one: Counted, protocol: Protocol, needed: Needed) -> Collect | None:
+    share = one.prevalence
+    both, cases = needed.both[0].safe, needed.cases[-1].safe
+    positives = needed.positives[-1].safe
+    if not share or both is None or cases is None or positives is None:
+        return None
+    rarest = max(protocol.min_positives / share, protocol.min_negatives / (1 - share))
+    random = max(both, protocol.min_cases, ceil(rarest - 1e-9)) - one.cases
+    if random <= 0:
+        return Collect(needed.accuracy, 0, 0, 0)
+    chosen = max(max(positives, protocol.min_positives) - one.positives, 0)
+    others = max(max(cases, protocol.min_cases) - one.cases - chosen, 0)
+    if chosen + others >= random:
+        chosen = others = 0
+    return Collect(needed.accuracy, random, chosen, others)
+
+
+class _Short:
+    """What a label lacks before even a flawless result could certify it."""
+
+    __slots__ = ("cases", "counted", "negatives", "positives", "protocol")
+
+    def __init__(
+        self, counted: Counted, protocol: Protocol, goal: Goal, *, reachable: bool
+    ) -> None:
+        self.counted = counted
+        self.protocol = protocol
+        self.positives = max(flawless_cases(goal.sensitivity), protocol.min_positives)
+        self.negatives = protocol.min_negatives
+        # Holm's last step is easier than its first: what is reachable may stay.
+        least = 0 if reachable else flawless_cases(goal.accuracy)
+        self.cases = max(protocol.min_cases, least)
+
+    def reasons(self) -> Iterator[str]:
+        """Yield what is short, as ``have of at least want``."""
+        have = self.counted
+        for what, number, wanted in (
+            ("cases", have.cases, self.cases),
+            ("positives", have.positives, self.positives),
+            ("negatives", have.negatives, self.negatives),
+        ):
+            if number < wanted:
+                yield f"{number:,} of at least {wanted:,} {what}"
+
+    def remedy(self) -> str:
+        """Return how many chosen or random cases bring what is short."""
+        have = self.counted
+        positives = max(self.positives - have.positives, 0)
+        negatives = max(self.negatives - have.negatives, 0)
+        cases = max(self.cases - have.cases, 0)
+        if not (positives or negatives or cases):
+            return ""
+        if not (positives or negatives):
+            return f"{cases:,} more case{'' if cases == 1 else 's'}"
+        chosen = _chosen(positives, negatives, cases)
+        random = [
+            cases_for_positives(positives, have.positives, have.cases),
+            cases_for_positives(negatives, have.negatives, have.cases),
+        ]
+        if None in random:
+            return f"{chosen}; none has been seen, so random cases cannot be counted on"
+        most = max(cases, *(number or 0 for number in random))
+        return f"{chosen}, or about {most:,} more random cases"
+
+
+def _chosen(positives: int, negatives: int, cases: int) -> str:
+    rest = max(cases - positives - negatives, 0)
+    parts = (
+        (positives, "chosen positive"),
+        (negatives, "chosen negative"),
+        (rest, "other case"),
+    )
+    told = [f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in parts if n]
+    return " and ".join(told)
+
 
 CANDIDATES = (0.99, 0.98, 0.97)
 """True accuracies that are supposed unless others are named."""

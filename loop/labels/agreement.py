@@ -9,18 +9,17 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.records import Value
+from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
 from loop.labels.taxonomy import Taxonomy
-from loop.labels.votes import NOT_VOTED, VOTE_CODES, Votes
 from loop.stats.agreement import (
     LeaveOneOut,
     PairAgreement,
-    fleiss_kappa,
-    krippendorff_alpha,
     leave_one_out,
     mean_pairwise_kappa,
     pairwise_kappas,
 )
 from loop.stats.intervals import Estimate
+from loop.stats.reliability import fleiss_kappa, krippendorff_alpha
 
 POOLED = "all"
 """Id of the row that takes all labels together."""

@@ -1,21 +1,38 @@
-"""The majority of readers' votes, which becomes the reference."""
+"""The majority of readers' votes, and what it changes of the newest reference."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LedgerError
 from loop.core.paths import Workspace
-from loop.core.records import Value
+from loop.core.records import Mark, Value
 from loop.core.yaml_files import read_model
 from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
-from loop.labels.marks import ABSENT, MISSING, NO_MAJORITY, PRESENT, UNCERTAIN, Marks
+from loop.labels.cohort import Cohort
+from loop.labels.marks import (
+    ABSENT,
+    MARKS,
+    MISSING,
+    NO_MAJORITY,
+    PRESENT,
+    UNCERTAIN,
+    Marks,
+)
+from loop.labels.recorded import CohortRecord, read_record
+from loop.labels.reference import (
+    Reference,
+    list_references,
+    read_reference,
+)
+from loop.labels.taxonomy import NO_FINDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +157,220 @@ def _require_reachable(votes: Votes, rule: MajorityRule) -> None:
             f"{rule.need} equal votes of {of} readers cannot make a majority. Use 1 to "
             f"{of}; 1 asks for over half of those who voted and no more."
         )
+
+
+_DECIDED = (Mark.PRESENT, Mark.ABSENT, Mark.UNCERTAIN)
+
+
+class Superseded(NamedTuple):
+    """What is lost from one reference version to the next."""
+
+    corrections: int
+    """Marks corrected since the last votes or import, and now different again."""
+
+    missing: int
+    """Marks that become missing: of labels or pairs that nobody voted on."""
+
+
+class MarkChange(NamedTuple):
+    """One mark that another takes the place of."""
+
+    case_id: str
+    label: str
+    """Label id."""
+
+    was: Mark
+    becomes: Mark
+
+    @property
+    def undecides(self) -> bool:
+        """Whether a mark that said something becomes one that does not."""
+        return self.was in _DECIDED and self.becomes not in _DECIDED
+
+
+class Shift(NamedTuple):
+    """How many marks of one label change in the same way."""
+
+    label: str
+    was: Mark
+    becomes: Mark
+    marks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkChanges:
+    """Every mark in which a new reference version differs from the newest one."""
+
+    rows: tuple[MarkChange, ...]
+    """Decided marks that become undecided first, then other decided marks, then those
+    that were undecided or missing; each in the order of labels and cases."""
+
+    @property
+    def undecided(self) -> int:
+        """Marks that said something and will not."""
+        return sum(row.undecides for row in self.rows)
+
+    @property
+    def shifts(self) -> tuple[Shift, ...]:
+        """The same, counted per label, in the order of `rows`."""
+        counts = Counter((row.label, row.was, row.becomes) for row in self.rows)
+        return tuple(Shift(*what, number) for what, number in counts.items())
+
+
+class Newest(NamedTuple):
+    """The newest reference version, as far as it can be believed."""
+
+    reference: Reference | None
+    """None without a version, or with one that cannot be read."""
+
+    origin: Reference | None
+    """The version that corrections, one after the other, made it of."""
+
+    exists: bool
+
+
+def read_newest(workspace: Workspace, cohort: Cohort) -> Newest:
+    """Return the newest reference version; nothing of one edited, removed or sealed.
+
+    Raises
+    ------
+    LedgerError
+        The ledger is broken.
+    """
+    record = read_record(workspace, cohort.name)
+    if not record.newest and not list_references(workspace, cohort.name):
+        return Newest(None, None, exists=False)
+    try:
+        newest = read_reference(workspace, cohort.name)
+        origin = read_reference(workspace, cohort.name, _origin(record, newest.number))
+    except LedgerError:
+        raise
+    except DataError:
+        return Newest(None, None, exists=True)
+    return Newest(newest, origin, exists=True)
+
+
+def find_untouched(
+    before: Votes, after: Votes, rules: tuple[MajorityRule, MajorityRule]
+) -> NDArray[np.bool_]:
+    """Return where no vote changed and the rule gives the same, ``(cases, labels)``.
+
+    There the newest reference stands, corrections by verdict included: whoever reads
+    other cases, or other labels, re-judges nothing here.
+
+    Parameters
+    ----------
+    rules
+        The rule of the votes before, and that of the new ones.
+    """
+    labels, readers = after.labels, tuple(sorted({*before.readers, *after.readers}))
+    old, new = _align(before, labels, readers), _align(after, labels, readers)
+    touched = (old.values != new.values).any(axis=2)
+    touched |= majority(old, rules[0]) != majority(new, rules[1])
+    untouched: NDArray[np.bool_] = (new.values != NOT_VOTED).any(axis=2) & ~touched
+    return untouched
+
+
+def keep_marks(
+    newest: Reference,
+    labels: Sequence[str],
+    marks: Marks,
+    untouched: NDArray[np.bool_],
+) -> Marks:
+    """Return `marks` of `labels`, with those of `newest` where nothing was touched.
+
+    "No Finding" follows from the other labels: it is kept where all of them are as they
+    were.
+    """
+    kept = marks.copy()
+    same = np.ones(len(marks), dtype=np.bool_)
+    # The derived label last.
+    for label in sorted(labels, key=lambda one: one == NO_FINDING):
+        if label not in newest.labels:
+            continue
+        column, before = list(labels).index(label), newest.labels.index(label)
+        rows = untouched[:, column] & (same if label == NO_FINDING else True)
+        kept[rows, column] = newest.marks[rows, before]
+        same &= kept[:, column] == newest.marks[:, before]
+    return kept
+
+
+def count_superseded(
+    newest: Newest, labels: Sequence[str], marks: Marks
+) -> Superseded | None:
+    """Return what new marks of `labels` take from the newest version.
+
+    Zeros when there is no version yet; None when that version, or the one that was
+    corrected to make it, was edited or removed, so that nothing can be counted.
+    """
+    before, origin = newest.reference, newest.origin
+    if before is None or origin is None:
+        return None if newest.exists else Superseded(0, 0)
+    after = _spread(before.labels, labels, marks)
+    corrected = (origin.marks != before.marks) & (after != before.marks)
+    missing = (before.marks != MISSING) & (after == MISSING)
+    return Superseded(int(corrected.sum()), int(missing.sum()))
+
+
+def list_changes(
+    newest: Newest, votes: Votes, marks: Marks, order: Sequence[str]
+) -> MarkChanges | None:
+    """Return every mark that `marks` change; None where nobody can tell.
+
+    A pair that the newest version has no mark of was missing.
+
+    Parameters
+    ----------
+    votes
+        Name the rows and columns of `marks`.
+    order
+        Every label id, in the order of the taxonomy.
+    """
+    before = newest.reference
+    if before is None and newest.exists:
+        return None
+    known = before.labels if before else ()
+    labels = [name for name in order if name in {*known, *votes.labels}]
+    new = _spread(labels, votes.labels, marks)
+    old = np.full(new.shape, MISSING, dtype=np.int8)
+    if before is not None:
+        old = _spread(labels, before.labels, before.marks)
+    rows = [
+        MarkChange(
+            votes.case_ids[row],
+            labels[column],
+            MARKS[int(old[row, column])],
+            MARKS[int(new[row, column])],
+        )
+        for column, row in np.argwhere((old != new).T).tolist()
+    ]
+    rows.sort(key=lambda one: (not one.undecides, one.was not in _DECIDED))
+    return MarkChanges(rows=tuple(rows))
+
+
+def _origin(record: CohortRecord, number: int) -> int:
+    """Return the version that corrections, one after the other, made `number` of."""
+    while "corrects" in record.references[number]:
+        number = int(record.references[number]["corrects"])
+    return number
+
+
+def _spread(wanted: Sequence[str], labels: Sequence[str], marks: Marks) -> Marks:
+    """Return `marks` in the columns of `wanted`; a label they lack is missing."""
+    after = np.full((len(marks), len(wanted)), MISSING, dtype=np.int8)
+    at: Mapping[str, int] = {name: column for column, name in enumerate(labels)}
+    for column, label in enumerate(wanted):
+        if label in at:
+            after[:, column] = marks[:, at[label]]
+    return after
+
+
+def _align(votes: Votes, labels: tuple[str, ...], readers: tuple[str, ...]) -> Votes:
+    """Return `votes` with exactly these labels and readers."""
+    shape = (len(votes.case_ids), len(labels), len(readers))
+    values = np.full(shape, NOT_VOTED, dtype=np.int8)
+    layers = [readers.index(name) for name in votes.readers]
+    for source, label in enumerate(votes.labels):
+        if label in labels:
+            values[:, labels.index(label), layers] = votes.values[:, source, :]
+    return Votes(readers=readers, case_ids=votes.case_ids, labels=labels, values=values)

@@ -9,28 +9,151 @@ shows every opening that was asked for.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import hmac
 import os
 import secrets
+import stat
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from loop.core.digests import digest_bytes
-from loop.core.errors import DataError, SealedError
-from loop.core.files import sync_folder, write_atomic, write_error
+from loop.core.digests import digest_bytes, framed
+from loop.core.errors import DataError, SealedError, StoreError
+from loop.core.files import locked, make_folder, sync_folder, write_atomic, write_error
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.recorded import CohortRecord
-from loop.labels.vault_key import open_key, read_key, vault_key
+
+_KEY_BYTES = 32
+
+
+def vault_key(workspace: Workspace) -> Path:
+    """File with the key that seals the holdouts of `workspace`, mode 0600."""
+    return workspace.keys / "vault.key"
+
+
+def open_key(workspace: Workspace) -> bytes:
+    """Return the key of the vault; it is made on first use, mode 0600.
+
+    Raises
+    ------
+    DataError
+        The key is damaged, or others may read it.
+    WriteError
+        It cannot be written.
+    """
+    workspace.open_private()
+    make_folder(workspace.keys, mode=0o700)
+    with locked(workspace.private / "locks" / "vault.lock"):
+        if not vault_key(workspace).exists():
+            text = secrets.token_hex(_KEY_BYTES) + "\n"
+            write_atomic(vault_key(workspace), text, mode=0o600)
+        return read_key(workspace)
+
+
+def read_key(workspace: Workspace) -> bytes:
+    """Return the key of the vault.
+
+    Raises
+    ------
+    DataError
+        It is not here, is damaged, or others may read it.
+    """
+    path = vault_key(workspace)
+    try:
+        _require_private(path)
+        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{path} is not on this machine: without it no sealed label can be read. "
+            "Bring the key from the machine that sealed them, or from a backup; if it "
+            "is lost, import the cohort again with its labels."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read as a key. Restore it.") from error
+    if len(key) != _KEY_BYTES:
+        raise DataError(
+            f"{path} is damaged: it must hold {2 * _KEY_BYTES} hex characters. Restore "
+            "it from your backup."
+        )
+    return key
+
+
+def _require_private(path: Path) -> None:
+    """Refuse a key that others may read, as the keys of people are refused."""
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise DataError(
+            f"{path} may be read by others. Make it yours alone with `chmod 600 "
+            f"{path}`; if others had access, they may know what is sealed with it."
+        )
+
+
+_MARK = "sealed:"
+_NONCE_BYTES = 12
+_WIDTH = 16
+"""Every word is filled up to this, so that its length does not tell which it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordSeal:
+    """Seals words for one place each, with the key of the vault."""
+
+    key: bytes = field(repr=False)
+
+    def close(self, word: str, place: tuple[str, ...]) -> str:
+        """Return `word` sealed for `place`; nothing stays nothing."""
+        if not word:
+            return ""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        padded = word.encode("utf-8").ljust(_WIDTH)
+        text = AESGCM(self.key).encrypt(nonce, padded, framed(place))
+        return _MARK + base64.b64encode(nonce + text).decode("ascii")
+
+    def open(self, kept: str, place: tuple[str, ...]) -> str:
+        """Return the word sealed for `place`; one kept in plain is as it is.
+
+        Raises
+        ------
+        StoreError
+            It was sealed for another place, with another key, or was changed.
+        """
+        if not kept.startswith(_MARK):
+            return kept
+        try:
+            data = base64.b64decode(kept.removeprefix(_MARK), validate=True)
+            nonce, text = data[:_NONCE_BYTES], data[_NONCE_BYTES:]
+            padded = AESGCM(self.key).decrypt(nonce, text, framed(place))
+        except (binascii.Error, InvalidTag, ValueError) as error:
+            raise StoreError(
+                "an answer on a holdout cannot be opened: it was changed, or sealed "
+                "with another key. Restore the store or .ranloop/keys/vault.key from a "
+                "backup."
+            ) from error
+        return padded.decode("utf-8").rstrip()
+
+
+def open_words(workspace: Workspace) -> WordSeal:
+    """Return what seals words in `workspace`; its key is made on first use.
+
+    Raises
+    ------
+    DataError
+        The key is damaged.
+    WriteError
+        It cannot be written.
+    """
+    return WordSeal(open_key(workspace))
+
 
 SUFFIX = ".sealed"
 _MAGIC = b"ranloop-sealed/1 "
-_NONCE_BYTES = 12
 _LENGTH_BYTES = 8
 _LEAST = 4096
 """Bytes that even the shortest sealed text takes."""

@@ -11,9 +11,8 @@ from jinja2 import TemplateError, meta
 
 from loop.core.errors import DataError
 from loop.core.records import Guide
-from loop.prompts.frozen import frozen_blocks
 from loop.prompts.render import PromptPlan, environment, plan_prompts
-from loop.prompts.version import PromptVersion
+from loop.prompts.version import PromptVersion, frozen_blocks
 
 MAX_SUFFIX = 200
 """Characters of static text allowed after the case: more would defeat the cache."""

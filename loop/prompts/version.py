@@ -1,13 +1,51 @@
-"""One immutable prompt version: templates, guides, call plan, output contract."""
+"""One immutable prompt version: templates, guides, call plan, output contract.
+
+A frozen block, which no optimizer may touch, begins with ``{# frozen: NAME #}`` and
+ends with ``{# end frozen #}``, each on a line of its own; both lines render to nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from loop.core.digests import digest_json
+from loop.core.errors import DataError
 from loop.core.records import Guide
+
+_MARK = re.compile(r"\{#-?\s*(?:frozen:\s*(?P<name>[\w-]+)|end frozen)\s*-?#\}")
+
+
+def frozen_blocks(template: str) -> dict[str, str]:
+    r"""Return the frozen blocks of a template, name to source between the marks.
+
+    Raises
+    ------
+    DataError
+        A block is not closed, closed twice, nested, or named twice.
+
+    Examples
+    --------
+    >>> frozen_blocks("{# frozen: a #}\nkeep\n{# end frozen #}\n")
+    {'a': '\nkeep\n'}
+    """
+    blocks: dict[str, str] = {}
+    name, start = "", 0
+    for mark in _MARK.finditer(template):
+        line = template.count("\n", 0, mark.start()) + 1
+        if bool(mark["name"]) == bool(name) or mark["name"] in blocks:
+            raise DataError(
+                f"line {line}: frozen blocks must be closed with "
+                "{# end frozen #}, not nested, and each needs its own name"
+            )
+        if name:
+            blocks[name] = template[start : mark.start()]
+        name, start = mark["name"] or "", mark.end()
+    if name:
+        raise DataError(f"frozen block {name!r} has no {{# end frozen #}}")
+    return blocks
+
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 """What a prompt, a draft id and an alias may look like; also safe as a folder name."""
@@ -120,3 +158,68 @@ class PromptVersion:
     def guide(self, label: str) -> Guide | None:
         """Return the guide of `label`, or None when the prompt does not ask for it."""
         return next((guide for guide in self.guides if guide.label == label), None)
+
+
+_BLOCK = "answer"
+"""Name of the frozen block that tells a model how to answer."""
+
+_OPEN = re.compile(rf"\{{#-?\s*frozen:\s*{_BLOCK}\s*-?#\}}")
+
+
+def with_contract(version: PromptVersion, name: str, instruction: str) -> PromptVersion:
+    """Return `version` with the output contract `name` and its way to answer.
+
+    Parameters
+    ----------
+    name
+        Name of an output contract, for example ``"findings"``.
+    instruction
+        Jinja source that takes the place of what stands in the frozen block
+        ``answer``, in whichever template holds it.
+
+    Raises
+    ------
+    DataError
+        No template has that block, both have, or a block is malformed.
+    """
+    try:
+        system = _replaced(version.system, instruction)
+        user = _replaced(version.user, instruction)
+    except DataError as error:
+        raise DataError(
+            f"{version.ref}: {error}. Correct the template first."
+        ) from error
+    if (system is None) == (user is None):
+        found = "no template has" if system is None else "both templates have"
+        raise DataError(
+            f"{version.ref}: {found} a frozen block {_BLOCK!r}, so its way to answer "
+            f"cannot be exchanged. Put {{# frozen: {_BLOCK} #}} before and "
+            "{# end frozen #} after the lines that say how to answer, in one template."
+        )
+    return replace(
+        version,
+        contract=name,
+        system=version.system if system is None else system,
+        user=version.user if user is None else user,
+    )
+
+
+def can_exchange(version: PromptVersion) -> bool:
+    """Whether exactly one template says in a frozen block how to answer."""
+    try:
+        system, user = frozen_blocks(version.system), frozen_blocks(version.user)
+    except DataError:
+        return False
+    return (_BLOCK in system) != (_BLOCK in user)
+
+
+def _replaced(template: str, instruction: str) -> str | None:
+    """Return `template` with its block replaced; None if it has no such block."""
+    block = frozen_blocks(template).get(_BLOCK)
+    mark = _OPEN.search(template)
+    if block is None or mark is None:
+        return None
+    # The mark stands on a line of its own: the block begins with that line's end.
+    return (
+        f"{template[: mark.end()]}\n{instruction}{template[mark.end() + len(block) :]}"
+    )

@@ -13,17 +13,15 @@ from loop.published.columns import TableColumn
 from loop.published.confusions import solvable
 from loop.published.copies import check_copies
 from loop.published.deltas import check_deltas
-from loop.published.finding import Consistency, TableFinding
 from loop.published.intervals import check_intervals
-from loop.published.means import check_means
+from loop.published.means import check_f1, check_means
 from loop.published.notes import Notes, SignificanceClaim
 from loop.published.positives import check_counts
 from loop.published.prevalence import check_prevalence
-from loop.published.rates import check_f1
 from loop.published.reading import read_grids
 from loop.published.shares import check_shares
 from loop.published.significance import check_significance
-from loop.published.table import PublishedTable, make_table
+from loop.published.table import Consistency, PublishedTable, TableFinding, make_table
 
 
 class TableAudit(NamedTuple):

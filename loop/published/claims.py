@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from loop.core.errors import DataError
 from loop.published.columns import TableColumn
-from loop.published.finding import Consistency, TableFinding
 from loop.published.means import bounds, mean_bounds
 from loop.published.notes import (
     Claim,
@@ -19,7 +18,7 @@ from loop.published.notes import (
     SignificanceClaim,
 )
 from loop.published.significance import check_significance
-from loop.published.table import PublishedTable, TableRow
+from loop.published.table import Consistency, PublishedTable, TableFinding, TableRow
 from loop.published.values import Number, read_cell
 
 _EQUAL = 1e-9

@@ -7,8 +7,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from loop.published.columns import RATES, TableColumn
-from loop.published.finding import Consistency, TableFinding
-from loop.published.table import PublishedTable
+from loop.published.table import Consistency, PublishedTable, TableFinding
 
 _FEWEST_ROWS = 5
 _FEWEST_VALUES = 4

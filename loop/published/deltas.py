@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 from loop.published.columns import RATES, TableColumn
-from loop.published.finding import Consistency, TableFinding
 from loop.published.means import (
     Bounds,
     bounds,
@@ -16,7 +15,7 @@ from loop.published.means import (
     prints_as,
     subsets,
 )
-from loop.published.table import PublishedTable, TableRow
+from loop.published.table import Consistency, PublishedTable, TableFinding, TableRow
 from loop.published.values import Number
 
 

@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loop.published.columns import RATES, TableColumn
-from loop.published.finding import Consistency, TableFinding
-from loop.published.limits import METHODS
-from loop.published.table import PublishedTable, TableRow, counts_of
+from loop.published.table import (
+    Consistency,
+    PublishedTable,
+    TableFinding,
+    TableRow,
+    counts_of,
+)
 from loop.published.values import Number
+
+Floats = NDArray[np.float64]
+Limits = tuple[Floats, Floats]
+
+
+def confidence_limits(
+    k: NDArray[Any], n: NDArray[Any], level: float = 0.95, *, method: str
+) -> Limits:
+    """Return the limits of counts `k` of `n`, arrays of one shape, within 0 and 1.
+
+    Without a success the lower limit is 0, without a failure the upper limit is 1,
+    also with the Jeffreys prior.
+
+    Parameters
+    ----------
+    method
+        As in statsmodels: ``"beta"`` (Clopper-Pearson), ``"wilson"``,
+        ``"agresti_coull"``, ``"jeffreys"`` or ``"normal"`` (Wald).
+
+    References
+    ----------
+    Brown LD, Cai TT, DasGupta A. Stat Sci 2001;16:101-133.
+    """
+    # Large, and only who audits tables needs it.
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(k, n, alpha=1 - level, method=method)
+    return (
+        np.where(k == 0, 0.0, np.clip(low, 0, 1)),
+        np.where(k == n, 1.0, np.clip(high, 0, 1)),
+    )
+
+
+def exact_limits(k: NDArray[Any], n: NDArray[Any], level: float = 0.95) -> Limits:
+    """Return the Clopper-Pearson limits of counts `k` of `n`, arrays of one shape."""
+    return confidence_limits(k, n, level, method="beta")
+
+
+def _limits_by(name: str) -> Callable[[NDArray[Any], NDArray[Any], float], Limits]:
+    return lambda k, n, level: confidence_limits(k, n, level, method=name)
+
+
+METHODS: Mapping[str, Callable[[NDArray[Any], NDArray[Any], float], Limits]] = {
+    "Clopper-Pearson": exact_limits,
+    "Wilson": _limits_by("wilson"),
+    "Agresti-Coull": _limits_by("agresti_coull"),
+    "Jeffreys": _limits_by("jeffreys"),
+    "Wald": _limits_by("normal"),
+}
+
 
 _MOST_N = 5_000
 """Largest number of cases searched when none is stated or the stated one fails."""

@@ -17,8 +17,13 @@ from loop.published.confusions import (
     solvable,
     solve,
 )
-from loop.published.finding import Consistency, TableFinding
-from loop.published.table import PublishedTable, TableRow, group_name
+from loop.published.table import (
+    Consistency,
+    PublishedTable,
+    TableFinding,
+    TableRow,
+    group_name,
+)
 from loop.published.values import Number
 
 _MOST_N = 20_000

@@ -7,9 +7,10 @@ from itertools import product
 from typing import NamedTuple
 
 from loop.published.columns import TableColumn
-from loop.published.finding import Consistency, TableFinding
 from loop.published.table import (
+    Consistency,
     PublishedTable,
+    TableFinding,
     TableRow,
     group_name,
     is_system_header,

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loop.published.columns import TableColumn
-from loop.published.finding import Consistency, TableFinding
-from loop.published.table import PublishedTable, TableRow, counts_of
+from loop.published.table import (
+    Consistency,
+    PublishedTable,
+    TableFinding,
+    TableRow,
+    counts_of,
+)
 from loop.published.values import Number
 
 _NEAR = 0.9

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from loop.published.columns import TableColumn
-from loop.published.finding import Consistency, TableFinding
-from loop.published.table import PublishedTable, counts_of
+from loop.published.table import Consistency, PublishedTable, TableFinding, counts_of
 from loop.stats.paired import mcnemar_exact
 
 

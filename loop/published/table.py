@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from math import ceil, floor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loop.published.columns import (
     SHARES,
@@ -22,6 +23,35 @@ from loop.published.values import (
     decimal_commas,
     read_cell,
 )
+
+
+class Consistency(Enum):
+    """Whether what a table says can be true."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    OPEN = "cannot be decided"
+
+
+class TableFinding(NamedTuple):
+    """One check of one table, column or claim, with the numbers behind it."""
+
+    check: str
+    """Name of the check, for example ``"interval method"``."""
+
+    table: str
+    """Name of the table, for example ``"Table 2"``."""
+
+    subject: str
+    """What was checked in it: a column, a pair of columns, a claim."""
+
+    standing: Consistency
+    text: str
+    """The result as sentences."""
+
+    numbers: Mapping[str, Any]
+    """The result as plain numbers, strings and lists."""
+
 
 _MEAN_ROW = re.compile(
     r"(?:the )?(?:macro[- ]?)?(?:average|avg\.?|mean|macro)(?: (?:of|over) all\b.*)?",

@@ -10,12 +10,11 @@ from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.evaluate.certify import Claim, certify_evaluation
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import find_registration, protocol_digest, register_protocol
 from loop.evaluate.recording import record_evaluation
-from loop.evaluate.results import Evaluation
+from loop.evaluate.results import Claim, Evaluation, certify_evaluation
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import read_version

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from loop.core.digests import digest_json
 from loop.core.paths import Workspace
-from loop.evaluate.changes import Comparison, LabelChange
-from loop.evaluate.compare import compare_runs
+from loop.evaluate.compare import Comparison, LabelChange, compare_runs
 from loop.evaluate.gates import GateVerdict
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.diff import PromptChange, VersionDiff, diff_data, diff_versions

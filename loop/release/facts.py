@@ -10,7 +10,7 @@ from typing import Any
 
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
-from loop.evaluate.selection import Selection, correct_optimism
+from loop.evaluate.tried import Selection, correct_optimism
 from loop.prompts.catalog import find_parent
 from loop.release.candidate import Candidate, FreezeRequest
 from loop.release.change import Compared, change_facts

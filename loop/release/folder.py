@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.files import write_error
-from loop.core.printable import printable
+from loop.core.safe_text import printable
 from loop.release.form import FACTS
 from loop.release.statement import ENVELOPE
 

@@ -21,8 +21,7 @@ from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.gates import GateVerdict
 from loop.labels.cohort import CohortRole, read_cohort
-from loop.prompts.catalog import read_version, version_folder
-from loop.prompts.folder import FILES
+from loop.prompts.catalog import FILES, read_version, version_folder
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import (
     APPROVERS,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.evaluate.certify import Claim, certify_evaluation
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.recording import record_evaluation
+from loop.evaluate.results import Claim, certify_evaluation
 from loop.labels.cohort import read_cohort
 from loop.labels.recorded import read_record
 from loop.release.candidate import (

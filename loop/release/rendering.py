@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from loop.core.errors import DataError
-from loop.prompts.folder import read_folder
+from loop.prompts.catalog import read_folder
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import Call, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion

@@ -13,15 +13,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import BaseModel, ConfigDict, Field
 
 from loop.core.digests import canonical_json, digest_bytes
-from loop.core.dsse import (
+from loop.core.errors import DataError
+from loop.core.signing import (
     STATEMENT_TYPE,
     Envelope,
     Signature,
     format_envelope,
+    key_id,
     pre_authentication,
+    public_of,
+    sign,
 )
-from loop.core.errors import DataError
-from loop.core.signing import key_id, public_of, sign
 from loop.core.yaml_files import check_model
 
 ENVELOPE = "release.dsse.json"

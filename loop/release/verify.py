@@ -3,24 +3,325 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
-from loop.release.agreement import check_agreement, check_facts, check_prompt
-from loop.release.chain import check_chain
-from loop.release.claims import check_claim
-from loop.release.finding import ReleaseCheck as ReleaseCheck
-from loop.release.finding import judged
-from loop.release.folder import TABLE, Contents, read_contents
-from loop.release.form import FACTS, parse_facts
-from loop.release.recompute import check_numbers
-from loop.release.signatures import check_files, check_signatures, read_signed
-from loop.release.statement import Approval, Statement
-from loop.release.table import check_table
+from loop.core.signing import Envelope, is_signed, key_id, parse_envelope
+from loop.release.finding import ReleaseCheck, held, judged
+from loop.release.folder import shown
+from loop.release.statement import ENVELOPE, Approval, Statement, parse_statement
 
 if TYPE_CHECKING:
     from loop.release.keys import PublicKey
+import base64
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loop.core.entries import signed_bytes
+from loop.core.errors import LedgerError
+from loop.core.ledger import LedgerEntry, read_ledger
+from loop.labels.sealing import list_openings
+from loop.release.folder import LEDGER, PROMPT, unpacked
+
+if TYPE_CHECKING:
+    from loop.release.keys import PublicKey
+from typing import TYPE_CHECKING
+
+from loop.release.consistency import (
+    check_agreement,
+    check_claim,
+    check_facts,
+    check_numbers,
+    check_prompt,
+    check_table,
+)
+from loop.release.folder import TABLE, Contents, read_contents
+from loop.release.form import FACTS, parse_facts
+
+if TYPE_CHECKING:
+    from loop.release.keys import PublicKey
+
+
+class Signed(NamedTuple):
+    """What the envelope of a release holds, as far as it can be read."""
+
+    envelope: Envelope | None
+    statement: Statement | None
+
+
+def read_signed(files: Mapping[str, bytes]) -> tuple[Signed, list[ReleaseCheck]]:
+    """Return envelope and statement, and whether each is spelled as it must be."""
+    if ENVELOPE not in files:
+        return Signed(None, None), [
+            ReleaseCheck("envelope", False, f"{ENVELOPE} is missing: nothing is signed")
+        ]
+    try:
+        envelope = parse_envelope(files[ENVELOPE], ENVELOPE)
+    except DataError as error:
+        return Signed(None, None), [ReleaseCheck("envelope", False, str(error))]
+    good = held("envelope", f"signatures: {len(envelope.signatures)}")
+    try:
+        statement = parse_statement(envelope)
+    except DataError as error:
+        return Signed(envelope, None), [
+            good,
+            ReleaseCheck("statement", False, str(error)),
+        ]
+    named = f"names {len(statement.subjects)} files"
+    return Signed(envelope, statement), [good, held("statement", named)]
+
+
+def check_signatures(
+    signed: Signed, trusted: Mapping[str, PublicKey]
+) -> tuple[ReleaseCheck, ...]:
+    """Return whether the signatures are those listed, and each by a trusted key.
+
+    Parameters
+    ----------
+    trusted
+        Key id to public key: who the reader believes, and nobody else.
+    """
+    envelope, statement = signed
+    if envelope is None or statement is None:
+        return (
+            ReleaseCheck("signatures", False, "not checked: there is no statement"),
+            ReleaseCheck("vouched for", False, "by nobody"),
+        )
+    listed = [approval.keyid for approval in statement.approvals]
+    found = [signature.keyid for signature in envelope.signatures]
+    problems = []
+    if found != listed:
+        problems.append("they are not those of the approvals, in their order")
+    return (
+        judged("signatures", problems, f"{len(found)}, each listed"),
+        _check_vouched(listed, trusted),
+        *(_check_approval(one, envelope, trusted) for one in statement.approvals),
+    )
+
+
+def _check_vouched(listed: list[str], trusted: Mapping[str, PublicKey]) -> ReleaseCheck:
+    """Return whether the reader trusts any of those who are said to have signed."""
+    known = [keyid for keyid in listed if keyid in trusted]
+    if known:
+        return held("vouched for", f"{len(known)} of {len(listed)} keys are trusted")
+    ids = ", ".join(keyid[:16] for keyid in listed)
+    detail = f"by nobody you trust; name a public key with --key (it says {ids})"
+    return ReleaseCheck("vouched for", False, detail)
+
+
+def _check_approval(
+    approval: Approval, envelope: Envelope, trusted: Mapping[str, PublicKey]
+) -> ReleaseCheck:
+    """Return whether the person listed signed, with a key that was good then."""
+    check = f"approval {shown(approval.keyid[:16])}"
+    key = trusted.get(approval.keyid)
+    who = f"{shown(approval.name)} ({shown(approval.role)})"
+    if key is None:
+        detail = f"{who}: the key {approval.keyid[:16]} is not one that you trust"
+        return ReleaseCheck(check, False, detail)
+    signatures = [one.sig for one in envelope.signatures if one.keyid == approval.keyid]
+    problems = _key_problems(key, approval)
+    if not any(is_signed(key.public, envelope.signed, sig) for sig in signatures):
+        problems.append("the signature is missing or was not made with the key")
+    problems = [f"{who}: {problem}" for problem in problems]
+    good = f"{who}, {shown(approval.meaning)}, {approval.time}"
+    return judged(check, problems, good)
+
+
+def _key_problems(key: PublicKey, approval: Approval) -> list[str]:
+    """Return why a trusted key does not vouch for what the approval says."""
+    problems = []
+    if key_id(key.public) != approval.keyid:
+        problems.append("the trusted key has another id than it is listed under")
+    if (key.name, key.role) != (approval.name, approval.role):
+        problems.append(f"the key is that of {shown(key.name)} ({shown(key.role)})")
+    if key.revoked:
+        problems.append(
+            f"the key was revoked, at {shown(key.revoked)}; whether the release is "
+            "older, only the ledger of its workspace can tell"
+        )
+    if approval.time < key.created:
+        problems.append(f"the key was made after it, at {shown(key.created)}")
+    if key.valid_to and approval.time >= key.valid_to:
+        problems.append(f"the key had run out, at {shown(key.valid_to)}")
+    return problems
+
+
+def check_files(
+    statement: Statement | None, files: Mapping[str, bytes]
+) -> ReleaseCheck:
+    """Return whether the files are those of the statement, byte by byte."""
+    if statement is None:
+        return ReleaseCheck(
+            "files", False, "not checked: there is no statement to go by"
+        )
+    present = {name: raw for name, raw in files.items() if name != ENVELOPE}
+    problems = [
+        f"{shown(name)} is named in the statement and missing"
+        for name in sorted(set(statement.subjects) - set(present))
+    ]
+    for name, raw in sorted(present.items()):
+        if name not in statement.subjects:
+            problems.append(f"{name} is not named in the statement")
+        elif digest_bytes(raw) != statement.subjects[name]:
+            problems.append(f"{name} was changed after it was signed")
+    return judged("files", problems, f"{len(present)} files have their digests")
+
+
+Facts = Mapping[str, Any]
+
+
+def check_chain(
+    files: Mapping[str, bytes], facts: Facts, trusted: Mapping[str, PublicKey]
+) -> tuple[ReleaseCheck, ...]:
+    """Return whether the chain is unbroken up to the head named, and what it holds.
+
+    Entries that name a trusted key must carry its signature.
+    """
+    raw = files.get(LEDGER, b"")
+    unsure = ReleaseCheck("history", False, "not checked: the ledger cannot be read")
+    try:
+        with unpacked(files, LEDGER) as folder:
+            entries = _read(folder)
+    except LedgerError as error:
+        return ReleaseCheck("ledger", False, str(error)), unsure
+    problems = []
+    if not entries or not raw.endswith(b"\n"):
+        problems.append("it is missing, empty or cut off")
+    head, named = entries[-1] if entries else None, facts["ledger"]
+    if head and (head.seq, head.hash) != (named["seq"], named["head"]):
+        problems.append(
+            f"it ends with entry {head.seq} ({head.hash[:12]}), the release names "
+            f"entry {named['seq']} ({named['head'][:12]})"
+        )
+    problems.extend(_unsigned(entries, trusted))
+    good = f"{len(entries)} entries, unbroken up to the head named"
+    history = list(_history_problems(entries, facts, files))
+    return (
+        judged("ledger", problems, good),
+        judged("history", history, "the ledger holds what release.json says of it"),
+    )
+
+
+def _read(folder: Path) -> tuple[LedgerEntry, ...]:
+    """Read the ledger of an unpacked release; errors name it without the folder."""
+    try:
+        return read_ledger(folder / LEDGER)
+    except LedgerError as error:
+        raise LedgerError(str(error).replace(f"{folder}/", "")) from error
+
+
+def _unsigned(
+    entries: Sequence[LedgerEntry], trusted: Mapping[str, PublicKey]
+) -> Iterator[str]:
+    """Say which entries were not signed with the key they name."""
+    for entry in entries:
+        if entry.keyid in trusted:
+            signature = base64.b64decode(entry.signature)
+            public = trusted[entry.keyid].public
+            if not is_signed(public, signed_bytes(entry.hash), signature):
+                yield f"entry {entry.seq} was not signed with the key it names"
+
+
+def _history_problems(
+    entries: Sequence[LedgerEntry], facts: Facts, files: Mapping[str, bytes]
+) -> Iterator[str]:
+    yield from _protocol_problems(entries, facts["protocol"])
+    yield from _commit_problems(entries, facts, files)
+    yield from _evaluation_problems(entries, facts)
+    yield from _opening_problems(entries, facts)
+    older = facts["supersedes"]
+    known = {
+        entry.payload.get("statement_sha256")
+        for entry in entries
+        if entry.action == "frozen"
+    }
+    if older and older["statement_sha256"] not in known:
+        yield "the release it supersedes is not in the ledger"
+
+
+def _protocol_problems(
+    entries: Sequence[LedgerEntry], protocol: Facts
+) -> Iterator[str]:
+    """Compare when and with what the protocol was registered."""
+    first = next(
+        (
+            entry
+            for entry in entries
+            if entry.action == "protocol_set"
+            and entry.payload.get("digest") == protocol["digest"]
+        ),
+        None,
+    )
+    if first is None:
+        yield "the protocol is not registered in the ledger"
+        return
+    if first.time != protocol["registered"]:
+        yield f"the protocol was registered at {first.time}, not when it is said to be"
+    content = protocol["content"]
+    for name in ("rule", "accuracy", "kappa"):
+        if name in first.payload and first.payload[name] != str(content.get(name)):
+            yield f"the protocol was registered with another {name}"
+
+
+def _commit_problems(
+    entries: Sequence[LedgerEntry], facts: Facts, files: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Compare what was committed with what is released, and with the history told."""
+    commits = {
+        entry.subject: entry for entry in entries if entry.action == "draft_committed"
+    }
+    release = facts["release"]
+    commit = commits.get(release["ref"])
+    if commit is None or commit.payload.get("digest") != release["digest"]:
+        yield f"{release['ref']} was not committed with this digest"
+    recorded = commit.payload.get("files", {}) if commit else {}
+    for name in PROMPT:
+        raw = files.get(f"prompt/{name}", b"")
+        if name in recorded and recorded[name] != digest_bytes(raw):
+            yield f"prompt/{name} is not the file that was committed"
+    for past in facts["history"]:
+        entry = commits.get(past["ref"])
+        if entry and entry.payload.get("digest") != past["digest"]:
+            yield f"{shown(past['ref'])} was committed with another digest"
+
+
+def _evaluation_problems(entries: Sequence[LedgerEntry], facts: Facts) -> Iterator[str]:
+    """Compare each evaluation with the gate the ledger recorded for its run."""
+    for one in facts["evaluations"]:
+        gates = [
+            entry.payload
+            for entry in entries
+            if entry.action == "gate_decided" and entry.payload.get("run") == one["run"]
+        ]
+        where = f"the evaluation on {shown(one['cohort'])}"
+        if not gates:
+            yield f"{where} is not in the ledger"
+        elif not any(
+            gate.get("counts_digest") == one["counts_digest"]
+            and gate.get("verdict") == one["verdict"]
+            for gate in gates
+        ):
+            yield f"{where} has other counts or another verdict in the ledger"
+
+
+def _opening_problems(entries: Sequence[LedgerEntry], facts: Facts) -> Iterator[str]:
+    """Compare the openings listed with those of the holdouts in the ledger."""
+    recorded = [
+        (entry.time, entry.actor, entry.reason)
+        for cohort in facts["cohorts"]
+        if cohort["role"] == "holdout"
+        for entry in list_openings(tuple(entries), cohort["name"], cohort["digest"])
+    ]
+    listed = [(one["time"], one["actor"], one["why"]) for one in facts["openings"]]
+    if recorded != listed:
+        yield (
+            f"the ledger holds {len(recorded)} openings of the holdout, "
+            f"{len(listed)} are listed, or others"
+        )
+
 
 _OF_FACTS = ("agreement", "prompt", "rendered", "ledger", "history", "numbers", TABLE)
 """Checks that need a readable ``release.json``."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from loop.evaluate.certify import certify_evaluation
-from loop.evaluate.changes import Comparison, LabelChange
-from loop.evaluate.regression import Regression
-from loop.evaluate.results import Average, Evaluation, LabelResult, RunFacts
-from loop.evaluate.selection import Selection
+from loop.evaluate.compare import Comparison, LabelChange, Regression
+from loop.evaluate.results import (
+    Average,
+    Evaluation,
+    LabelResult,
+    RunFacts,
+    certify_evaluation,
+)
+from loop.evaluate.tried import Selection
 from loop.report.evaluation_claim import claim_data
 from loop.report.evaluation_selection import selection_data
-from loop.stats.bootstrap import Bootstrap
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate, Interval
+from loop.stats.resampling import Bootstrap
 
 
 def evaluation_data(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loop.evaluate.certify import Claim
+from loop.evaluate.results import Claim
 from loop.report.numbers import p_value
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loop import __version__
-from loop.evaluate.certify import certify_evaluation
-from loop.evaluate.changes import Comparison, LabelChange
+from loop.evaluate.compare import Comparison, LabelChange
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.results import Evaluation, LabelResult
-from loop.evaluate.selection import Selection
+from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
+from loop.evaluate.tried import Selection
 from loop.report.evaluation_claim import claim_lines
 from loop.report.evaluation_selection import selection_note, selection_remarks
 from loop.report.exclusions import shown_exclusions

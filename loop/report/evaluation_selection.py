@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loop.evaluate.selection import LIMITS, Selection
+from loop.evaluate.tried import LIMITS, Selection
 from loop.report.numbers import NOT_ESTIMABLE, count, interval, listed, share
 
 _NAMED = 5

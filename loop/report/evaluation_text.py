@@ -7,12 +7,10 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from loop.core.printable import printable
-from loop.core.spreadsheets import shielded
-from loop.evaluate.certify import certify_evaluation
-from loop.evaluate.changes import Comparison
-from loop.evaluate.results import Evaluation, LabelResult
-from loop.evaluate.selection import Selection
+from loop.core.safe_text import printable, shielded
+from loop.evaluate.compare import Comparison
+from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
+from loop.evaluate.tried import Selection
 from loop.report.evaluation_claim import claim_lines
 from loop.report.evaluation_selection import selection_lines, selection_note
 from loop.report.exclusions import EXCLUSIONS, shown_exclusions

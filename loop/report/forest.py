@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from loop.evaluate.changes import Comparison, LabelChange
+from loop.evaluate.compare import Comparison, LabelChange
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.results import Evaluation, LabelResult
 

@@ -7,8 +7,14 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from loop.evaluate.needs import POWERS, Collect, LabelPlan, Needed
-from loop.evaluate.plan import PlanLevel, SampleSizePlan
+from loop.evaluate.plan import (
+    POWERS,
+    Collect,
+    LabelPlan,
+    Needed,
+    PlanLevel,
+    SampleSizePlan,
+)
 from loop.report.evaluation_text import neutralise
 from loop.report.numbers import NOT_ESTIMABLE, count, percent, share
 from loop.stats.power import MOST, Bar, Size

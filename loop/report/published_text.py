@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from loop import __version__
 from loop.published.audit import TableAudit
-from loop.published.finding import Consistency, TableFinding
-from loop.published.table import PublishedTable
+from loop.published.table import Consistency, PublishedTable, TableFinding
 from loop.report.templates import render_template, shipped_templates
 
 ORDER = (Consistency.FAILS, Consistency.OPEN, Consistency.HOLDS)

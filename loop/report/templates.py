@@ -10,7 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace, bundled
-from loop.core.printable import printable
+from loop.core.safe_text import printable
 from loop.report import numbers
 
 

@@ -9,8 +9,7 @@ from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
 from loop.labels.taxonomy import Taxonomy
 from loop.review.files import check_verdicts
-from loop.review.form import VerdictForm, build_verdict
-from loop.review.verdict import Verdict
+from loop.review.verdict import Verdict, VerdictForm, build_verdict
 
 _WHERE = "the verdict"
 

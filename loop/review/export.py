@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loop.core.printable import printable
 from loop.core.records import Clarification, Exemplar
-from loop.core.spreadsheets import shielded
+from loop.core.safe_text import printable, shielded
 from loop.core.yaml_files import dump_yaml
 from loop.review.files import SEPARATOR
 from loop.review.kept import KeptVerdict

@@ -51,12 +51,17 @@ from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Value
-from loop.core.spreadsheets import unshielded
+from loop.core.safe_text import unshielded
 from loop.core.yaml_files import check_model, parse_yaml
 from loop.labels.importing.encodings import decode_text
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
-from loop.review.form import VerdictForm, build_verdict
-from loop.review.verdict import RECORDED_ONLY, Judgement, Verdict
+from loop.review.verdict import (
+    RECORDED_ONLY,
+    Judgement,
+    Verdict,
+    VerdictForm,
+    build_verdict,
+)
 
 _DEFAULTS = ("reviewer", "judgement", "severity", "context")
 """Header keys that hold for every verdict that does not say otherwise."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from loop.core.ledger import Actor
-from loop.review.record import stamp
+from loop.review.submit import stamp
 from loop.run.store import Store
 
 Clock = Callable[[], datetime]

@@ -4,14 +4,180 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from loop.core.errors import DataError
+from pydantic import TypeAdapter, ValidationError
+
+from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
-from loop.review.record import VerdictContext, payload, stamp
+from loop.core.paths import Workspace
+from loop.core.records import Value
+from loop.evaluate.failures import open_for_review
+from loop.labels.dry_run import trial
+from loop.labels.taxonomy import read_taxonomy
+from loop.review.files import check_verdicts, read_verdicts
 from loop.review.verdict import Verdict
-from loop.run.store import Store
+from loop.run import store as runs
+from loop.run.manifest import find_run
+from loop.run.store import Store, open_store
+
+_LOOKUP = 500
+"""Ids in one SELECT."""
+
+
+class Anchor(NamedTuple):
+    """A case that must stay right for a label."""
+
+    case_id: str
+    label: str
+    value: Value | None
+    """What is right; None leaves it to the reference."""
+
+
+class VerdictContext(NamedTuple):
+    """What verdicts were made on, kept with each of them."""
+
+    cohort: str
+    prompt: str
+    """Version reference the verdicts answer."""
+
+    source: str
+    """Name of the file they came in; empty for one made by hand."""
+
+    run: str = ""
+    """Run whose answers were judged; empty where nobody said."""
+
+
+def save_verdicts(
+    store: runs.Store,
+    verdicts: Iterable[Verdict],
+    circumstances: VerdictContext,
+    when: datetime,
+) -> None:
+    """Keep verdicts in the store; doing it twice changes nothing.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be written.
+    """
+    created = stamp(when)
+    store.add_verdicts(
+        runs.StoredVerdict(
+            id=f"{circumstances.cohort}:{verdict.id}",
+            created=created,
+            actor=verdict.reviewer,
+            payload=payload(verdict, circumstances),
+        )
+        for verdict in verdicts
+    )
+
+
+def stamp(when: datetime) -> str:
+    """Return a time as the store keeps it: UTC, ISO 8601, microseconds.
+
+    Examples
+    --------
+    >>> stamp(datetime(2026, 1, 5, 9, 0, tzinfo=UTC))
+    '2026-01-05T09:00:00.000000Z'
+    """
+    return f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def payload(verdict: Verdict, circumstances: VerdictContext) -> dict[str, Any]:
+    """Return what the store keeps of a verdict, as JSON data."""
+    return circumstances._asdict() | {"verdict": asdict(verdict)}
+
+
+def load_verdicts(
+    store: runs.Store, cohort: str, ids: Collection[str]
+) -> tuple[Verdict, ...]:
+    """Return the kept verdicts on `cohort` with these ids, oldest first.
+
+    Ids that the store does not have, or has for another cohort, are left out.
+
+    Raises
+    ------
+    StoreError
+        A verdict cannot be read.
+    """
+    wanted = sorted({f"{cohort}:{one}" for one in ids})
+    rows: list[tuple[str, str, str]] = []
+    for start in range(0, len(wanted), _LOOKUP):
+        part = wanted[start : start + _LOOKUP]
+        marks = ",".join("?" * len(part))
+        rows += store.read(
+            f"SELECT created, id, payload FROM verdicts WHERE id IN ({marks})", part
+        )
+    return tuple(decode(key, text)[0] for _, key, text in sorted(rows))
+
+
+def decode(key: str, text: str) -> tuple[Verdict, VerdictContext]:
+    """Return a kept verdict and what it was made on.
+
+    Parameters
+    ----------
+    key
+        Id of the row, named in the error.
+    text
+        Its payload, JSON.
+
+    Raises
+    ------
+    StoreError
+        Something other than ranloop changed it.
+    """
+    try:
+        data = json.loads(text)
+        verdict = _adapter().validate_python(data.get("verdict"))
+        names = {name: str(data.get(name, "")) for name in VerdictContext._fields}
+    except (ValidationError, ValueError, AttributeError) as error:
+        raise StoreError(
+            f"the kept verdict {key} cannot be read; something other than ranloop "
+            "changed it. Restore the store from a backup."
+        ) from error
+    return verdict, VerdictContext(**names)
+
+
+@cache
+def _adapter() -> TypeAdapter[Verdict]:
+    """Return the reader of verdicts: making one costs more than reading hundreds."""
+    return TypeAdapter(Verdict)
+
+
+def read_anchors(store: runs.Store, cohort: str) -> tuple[Anchor, ...]:
+    """Return every pinned case of `cohort`; a later pin of the same pair wins.
+
+    A verdict that was withdrawn pins nothing. Where the reviewer of a pin later names
+    another value for the pair, the pin takes that value.
+    """
+    withdrawn = {key for (key,) in store.read("SELECT verdict FROM withdrawals")}
+    pins: dict[tuple[str, str], tuple[Anchor, str]] = {}
+    for row in store.list_verdicts():
+        data = row.payload.get("verdict", {})
+        if row.payload.get("cohort") != cohort or row.id in withdrawn:
+            continue
+        for anchor in _anchors(data):
+            pair = anchor[:2]
+            corrects = pair in pins and pins[pair][1] == row.actor and anchor.value
+            if data.get("anchor") or corrects:
+                pins[pair] = anchor, row.actor
+    return tuple(anchor for anchor, _ in pins.values())
+
+
+def _anchors(data: Mapping[str, Any]) -> list[Anchor]:
+    value = data.get("correct_value")
+    known = Value(value) if value else None
+    return [
+        Anchor(case_id, data["label"], known) for case_id in data.get("case_ids", ())
+    ]
+
 
 Clock = Callable[[], datetime]
 
@@ -210,4 +376,128 @@ def _stands(
         other["label"] == verdict.label
         and not set(verdict.case_ids).isdisjoint(other["case_ids"])
         for other in said
+    )
+
+
+class ImportDefaults(NamedTuple):
+    """What the verdicts of a file are about, where the file does not say it."""
+
+    reviewer: str
+    """Who judges where a verdict names nobody."""
+
+    cohort: str = ""
+    """Cohort of the cases; by default what the file says, or the run's."""
+
+    run: str = ""
+    """Run that was judged; by default what the file says, or none."""
+
+
+class ImportedVerdicts(NamedTuple):
+    """What was taken from a file."""
+
+    cohort: str
+    run: str
+    """Full id of the run, or empty."""
+
+    ids: tuple[str, ...]
+    """Ids the verdicts are kept under, in file order."""
+
+
+def take_file(
+    workspace: Workspace,
+    store: Store,
+    path: Path,
+    occasion: ImportDefaults,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> ImportedVerdicts:
+    """Keep the verdicts of a file, all or none, and return their ids.
+
+    Raises
+    ------
+    DataError
+        The file, a verdict, the cohort or the run is wrong; nothing was kept.
+    UnknownLabelError
+        A label is not in the taxonomy; nothing was kept.
+    StoreError
+        The store cannot be written; nothing was kept.
+    """
+    file = read_verdicts(path, reviewer=occasion.reviewer)
+    ref = occasion.run or file.run
+    record = find_run(workspace, ref) if ref else None
+    of_run = record.spec.cohort if record else ""
+    name = occasion.cohort or file.cohort or of_run
+    if not name:
+        raise DataError(
+            f"nothing says which cohort the cases of {path} belong to. Name it with "
+            "--cohort or --run, or write `cohort: NAME` at the top of the file."
+        )
+    if record and name != of_run:
+        raise DataError(
+            f"run {record.id} asked the cases of {of_run}, and the verdicts are on "
+            f"{name}. Name the right run or the right cohort."
+        )
+    cohort = open_for_review(workspace, name)
+    taxonomy = read_taxonomy(workspace.labels)
+    verdicts = check_verdicts(file.verdicts, taxonomy, frozenset(cohort.case_ids))
+    made_on = VerdictContext(
+        cohort=name,
+        prompt=record.spec.prompt if record else file.prompt,
+        source=path.name,
+        run=record.id if record else "",
+    )
+    return ImportedVerdicts(
+        name, made_on.run, submit_verdicts(store, verdicts, made_on, now)
+    )
+
+
+class VerdictsDryRun(NamedTuple):
+    """What a verdict file holds."""
+
+    cohort: str
+    run: str
+    """Full id of the run that was judged, or empty."""
+
+    verdicts: int
+    known: int
+    """Of these: in the store already, word for word."""
+
+    reviewers: tuple[str, ...]
+    """Who judges, as the file says; sorted."""
+
+    judgements: Mapping[str, int]
+    labels: Mapping[str, int]
+    """Label id to number of verdicts, most first."""
+
+
+def dry_run_file(
+    workspace: Workspace,
+    store: Store,
+    path: Path,
+    occasion: ImportDefaults,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> VerdictsDryRun:
+    """Return what `take_file` would keep; `store` is only read.
+
+    Raises
+    ------
+    DataError
+        The file, a verdict, the cohort or the run is wrong.
+    UnknownLabelError
+        A label is not in the taxonomy.
+    WriteError
+        The store to try it in cannot be made.
+    """
+    with trial(workspace) as copy, open_store(copy) as empty:
+        taken = take_file(workspace, empty, path, occasion, now)
+        verdicts = load_verdicts(empty, taken.cohort, taken.ids)
+    known = load_verdicts(store, taken.cohort, [one.id for one in verdicts])
+    labels = Counter(one.label for one in verdicts)
+    return VerdictsDryRun(
+        cohort=taken.cohort,
+        run=taken.run,
+        verdicts=len(taken.ids),
+        known=len(known),
+        reviewers=tuple(sorted({one.reviewer for one in verdicts})),
+        judgements=dict(Counter(one.judgement.value for one in verdicts)),
+        labels=dict(labels.most_common()),
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
-from loop.review.record import stamp
+from loop.review.submit import stamp
 from loop.run.store import Store
 
 LARGEST = 64 * 1024

@@ -7,32 +7,259 @@ resumption after a kill, and the promise that every item ends in exactly one out
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+from loop.core.digests import canonical_json, digest_json, framed
+from loop.core.errors import ConflictError
+from loop.core.files import locked
+from loop.core.records import Completion, Field, Item, Prompt, PromptFrame, Status
+from loop.engines.base import Engine
+from loop.run.spec import RunSpec, run_id, spec_data
+from loop.run.store import RunRecord, Store
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 import json
 import time
 from collections.abc import (
-    Callable,
     Generator,
     Iterable,
-    Iterator,
-    Sequence,
 )
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
 
 from loop.core.errors import DataError, EngineError
-from loop.core.records import Completion, Item, Prompt
-from loop.engines.base import Engine
 from loop.prompts.outputs.base import Contract
-from loop.run.begin import begin_run
-from loop.run.encoding import FieldEncoder
-from loop.run.keys import KeyMaker
-from loop.run.slot import FAILED, STATUS, UNPARSED, Slot
-from loop.run.spec import RunSpec
-from loop.run.store import RunRecord, Store
-from loop.run.tally import Problem, ProblemCount, Usage, UsageCount
+from loop.run.database import FieldEncoder
 from loop.run.writer import Writer
+
+
+@contextmanager
+def begin_run(
+    store: Store,
+    spec: RunSpec,
+    identity: Mapping[str, object],
+    now: Callable[[], datetime],
+) -> Iterator[RunRecord]:
+    """Hold the run of `spec` for the length of the block.
+
+    That is the newest unfinished run with the same spec and engine identity that no
+    living process works on; else a new one. The lock goes with the process, so a
+    killed run can be taken up at once.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read or written.
+    WriteError
+        The run's folder cannot be made.
+    """
+    match = digest_json({"spec": spec_data(spec), "engine": dict(identity)})
+    unfinished = store.find_runs("match = ? AND finished IS NULL", [match])
+    for known in chain(unfinished, repeat(None)):
+        record = known or _add(store, spec, match, now)
+        with ExitStack() as stack:
+            try:
+                folder = store.path.parent / "runs" / record.id
+                stack.enter_context(locked(folder / "lock", wait=False))
+            except ConflictError:
+                # A living process works on it: take the next, at last a new one.
+                continue
+            yield record
+            return
+
+
+def _add(
+    store: Store, spec: RunSpec, match: str, now: Callable[[], datetime]
+) -> RunRecord:
+    created = now().astimezone(UTC)
+    stamp = created.isoformat(timespec="seconds")
+    return store.add_run(run_id(created, match), stamp, match, spec)
+
+
+ANSWERED, UNPARSED, FAILED = 0, 1, 2
+STATUS = (Status.ANSWERED, Status.UNPARSED, Status.ENGINE_FAILED)
+"""Statuses from best to worst: an item takes the worst of its calls."""
+
+
+class Slot:
+    """What the calls of one item have brought so far."""
+
+    __slots__ = (
+        "fields",
+        "item",
+        "keys",
+        "left",
+        "order",
+        "problems",
+        "repairs",
+        "seq",
+        "status",
+    )
+
+    def __init__(self, seq: int, item: Item, prompts: Sequence[Prompt]) -> None:
+        self.seq = seq
+        self.item = item
+        self.left = len(prompts)
+        self.order: tuple[str, ...] = ()
+        if self.left > 1:
+            self.order = tuple(name for one in prompts for name in one.frame.fields)
+        self.fields: Mapping[str, Field] = {}
+        self.status = ANSWERED
+        # Keys of the calls, in the order of the plan.
+        self.keys = b""
+
+        self.repairs: tuple[str, ...] = ()
+        self.problems: tuple[str, ...] = ()
+
+    def spoil(self, status: int, prompt: Prompt, problem: str) -> None:
+        """Record that one call did not give fields."""
+        self.status = max(self.status, status)
+        where = f"{prompt.frame.call}: " if self.order else ""
+        self.problems = (*self.problems, where + problem)
+
+    def ordered(self) -> Mapping[str, Field]:
+        """Return the fields in the order of the plan, however the calls ended."""
+        if not self.order:
+            return self.fields
+        return {name: self.fields[name] for name in self.order if name in self.fields}
+
+
+MAX_PROBLEMS = 50
+"""Different problems told apart; a run with more has one cause, or none to name."""
+
+MAX_CASES = 5
+"""Case ids kept as examples of one problem."""
+
+_OTHER = "other problems; see the outcomes"
+
+
+class Usage(NamedTuple):
+    """Tokens of some answers, as the server counted them."""
+
+    answers: int = 0
+    """Answers whose tokens are known."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """How many of the prompt tokens came from the server's prefix cache."""
+
+
+class Problem(NamedTuple):
+    """Why some items have no answer."""
+
+    text: str
+    """Never case text."""
+
+    cases: int
+    examples: tuple[str, ...]
+    """Ids of the first cases."""
+
+
+@dataclass(slots=True)
+class UsageCount:
+    """Adds up the tokens of completions."""
+
+    answers: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+    def add(self, completion: Completion) -> None:
+        """Count `completion`, if its engine counted tokens."""
+        if completion.prompt_tokens is None and completion.completion_tokens is None:
+            return
+        self.answers += 1
+        self.prompt_tokens += completion.prompt_tokens or 0
+        self.completion_tokens += completion.completion_tokens or 0
+        self.cached_tokens += completion.cached_tokens or 0
+
+    @property
+    def total(self) -> Usage:
+        """What was added up so far."""
+        return Usage(
+            self.answers,
+            self.prompt_tokens,
+            self.completion_tokens,
+            self.cached_tokens,
+        )
+
+
+class ProblemCount:
+    """Counts the items of each problem and keeps a few of their ids."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[int, tuple[str, ...]]] = {}
+
+    def add(self, text: str, item_id: str) -> None:
+        """Count one item that ended with the problem `text`."""
+        if text not in self._found and len(self._found) >= MAX_PROBLEMS:
+            text = _OTHER
+        count, examples = self._found.get(text, (0, ()))
+        if len(examples) < MAX_CASES:
+            examples = (*examples, item_id)
+        self._found[text] = (count + 1, examples)
+
+    @property
+    def total(self) -> tuple[Problem, ...]:
+        """The problems, the most frequent first."""
+        problems = [Problem(text, *found) for text, found in self._found.items()]
+        return tuple(sorted(problems, key=lambda one: (-one.cases, one.text)))
+
+
+class KeyMaker:
+    """Makes the cache key of prompts: sha256, 32 bytes.
+
+    Digested are the engine's identity, the parameters, the number of the draw, the
+    answer's schema and fields, the messages, and for engines that read data instead of
+    prose the guides and the language. Not digested: ids and names, so equal questions
+    share one answer.
+
+    Everything but the end of the last message is digested once per frame.
+    """
+
+    def __init__(self, spec: RunSpec, engine: Engine) -> None:
+        asker: tuple[object, ...] = (dict(engine.identity()), dict(spec.parameters))
+        # Draw 0 has the key it had before there were draws.
+        self._asker = (*asker, spec.draw) if spec.draw else asker
+        self._prefixes: dict[tuple[int, str], tuple[PromptFrame, _Hash]] = {}
+
+    def key(self, prompt: Prompt) -> bytes:
+        """Return the key of `prompt`."""
+        frame, item, tail = prompt.frame, prompt.item, prompt.tail
+        known = self._prefixes.get((id(frame), item.language))
+        if known is None:
+            known = self._add(frame, item.language)
+        digest = known[1].copy()
+        digest.update(tail.encode("utf-8", "surrogatepass"))
+        for name, value in item.variables.items():
+            # Engines may read the variables; those in the tail are digested already.
+            # A search costs far more than a look at the start, where they mostly stand.
+            if not tail.startswith(value) and value not in tail:
+                digest.update(b"\0" + framed((name, value)))
+        return digest.digest()
+
+    def _add(self, frame: PromptFrame, language: str) -> tuple[PromptFrame, _Hash]:
+        static = {
+            "asker": self._asker,
+            "messages": frame.messages,
+            "fields": frame.fields,
+            "schema": frame.schema,
+            "guides": [asdict(guide) for guide in frame.guides],
+            "language": language,
+        }
+        # The frame is kept beside its digest: an id is only unique while it lives.
+        known = (frame, hashlib.sha256(canonical_json(static) + b"\0"))
+        self._prefixes[id(frame), language] = known
+        return known
+
 
 _BLOCK = 256
 """Items planned and looked up in the cache at a time."""

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from loop.core.errors import DataError, StoreError
 from loop.core.paths import Workspace
 from loop.core.records import Completion, Outcome, Status
-from loop.run.database import connect, reported, transaction
-from loop.run.encoding import decode_fields
+from loop.run.database import connect, decode_fields, reported, transaction
 from loop.run.spec import RunSpec, read_spec, spec_data
 
 _PAGE = 1000

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Final, NamedTuple
@@ -15,7 +19,8 @@ import numpy as np
 
 from loop.core.digests import canonical_json, digest_bytes, digest_json, framed
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.files import write_error
+from loop.core.paths import Workspace, bundled
 from loop.core.records import Item, Status, Value
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.labels.texts import has_words
@@ -24,12 +29,10 @@ from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
-from loop.run.execute import RunSummary, Work, execute
+from loop.run.execute import Problem, RunSummary, Work, execute
 from loop.run.spec import RunSpec
-from loop.run.store import Store
-from loop.run.tally import Problem
+from loop.run.store import RunRecord, Store
 from loop.run.values import Values, read_values
-from loop.score.answers_kept import forget_run, place_of_store, shipped_material
 from loop.score.records import (
     ABSENT,
     MISSING,
@@ -39,6 +42,40 @@ from loop.score.records import (
     Codes,
     ExtractorFacts,
 )
+
+_MATERIAL: Final = ("prompts", "labels")
+
+
+def forget_run(store: Store, run: RunRecord) -> None:
+    """Remove the outcomes of a run that was read: its completions are what is kept."""
+    # First the folder: while the run is there, no other one takes its name.
+    shutil.rmtree(store.path.parent / "runs" / run.id, ignore_errors=True)
+    with store.writing() as connection:
+        connection.execute("DELETE FROM outcomes WHERE run = ?", [run.number])
+        connection.execute("DELETE FROM runs WHERE number = ?", [run.number])
+
+
+@contextmanager
+def shipped_material() -> Iterator[Path]:
+    """Give a workspace of the shipped material that nothing is kept in."""
+    with tempfile.TemporaryDirectory(prefix="ranloop-") as folder:
+        try:
+            for part in _MATERIAL:
+                os.symlink(bundled() / part, Path(folder) / part)
+        except OSError as error:
+            raise write_error(Path(folder), error) from error
+        yield Path(folder)
+
+
+@contextmanager
+def place_of_store(workspace: Workspace | None) -> Iterator[Path]:
+    """Give the folder of the store: in the workspace, or one that goes afterwards."""
+    if workspace is not None:
+        yield workspace.open_private() / "score"
+        return
+    with tempfile.TemporaryDirectory(prefix="ranloop-") as folder:
+        yield Path(folder)
+
 
 Watch = Callable[[Iterable[Item]], Iterable[Item]]
 """Wraps the texts that are asked about, to show progress."""

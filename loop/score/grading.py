@@ -12,7 +12,7 @@ from loop.core.errors import DataError
 from loop.labels.language import UNKNOWN, guess_language
 from loop.labels.taxonomy import NO_FINDING, SUPPORT_DEVICES, Taxonomy
 from loop.labels.texts import has_words
-from loop.run.tally import Problem
+from loop.run.execute import Problem
 from loop.score.extractor import Extracted, Extractor, Watch
 from loop.score.records import (
     ABSENT,

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.score.averages import average
 from loop.score.bias import Corrections, correct
 from loop.score.counting import LeftOut, apply, count_left_out, paired_rows
-from loop.score.differences import compare
 from loop.score.per_case import score_cases
 from loop.score.records import Conventions, Coverage, Graded
-from loop.score.result import LabelScore, RanScore, SystemScore
+from loop.score.result import LabelScore, RanScore, SystemDifference, SystemScore
 from loop.score.signature import sign
 from loop.stats.confusion import (
     EXCLUDED,
     Confusion,
+    ZeroDivision,
     average_f1,
     count_confusions,
     effective_labels,
@@ -35,7 +34,145 @@ from loop.stats.resampling import (
     has_no_width,
     to_estimate,
 )
-from loop.stats.systems import SystemRank, rank_systems
+from loop.stats.systems import PairedTest, SystemRank, compare_systems, rank_systems
+
+
+class Averages(NamedTuple):
+    """Rates over all labels; None, never NaN, where there is nothing to divide by."""
+
+    micro_precision: float | None
+    micro_recall: float | None
+    micro_accuracy: float | None
+    macro_precision: float | None
+    macro_recall: float | None
+    macro_accuracy: float | None
+
+
+def average(counts: NDArray[Any], *, zero_division: ZeroDivision = "skip") -> Averages:
+    """Return the rates of one system, averaged over cells and over labels.
+
+    Macro precision and recall are means over the labels that the macro-F1 is a mean
+    of. There a label that is never predicted has precision 0, one that never occurs
+    has recall 0; a label without any positive on either side is skipped or counts 0
+    or 1, as in the F1. Macro accuracy is over the labels with a decided pair.
+
+    Parameters
+    ----------
+    counts
+        Shape ``(n_labels, 4)``, in the order TP, FP, FN, TN.
+    zero_division
+        As for `loop.stats.confusion.average_f1`.
+
+    References
+    ----------
+    Sokolova M, Lapalme G. Inf Process Manag 2009;45:427-437.
+
+    Examples
+    --------
+    >>> rates = average(np.array([[1, 1, 0, 2], [0, 0, 2, 2], [0, 0, 0, 4]]))
+    >>> rates.micro_precision, rates.macro_precision, rates.macro_recall
+    (0.5, 0.25, 0.5)
+    """
+    tp, fp, fn, tn = np.asarray(counts, dtype=np.int64).T
+    counting = (
+        tp + fp + fn > 0
+        if zero_division == "skip"
+        else np.ones(len(tp), dtype=np.bool_)
+    )
+    empty = 1.0 if zero_division == "one" else 0.0
+    return Averages(
+        micro_precision=_ratio(tp.sum(), (tp + fp).sum()),
+        micro_recall=_ratio(tp.sum(), (tp + fn).sum()),
+        micro_accuracy=_ratio((tp + tn).sum(), (tp + fp + fn + tn).sum()),
+        macro_precision=_mean(_rates(tp, tp + fp, fn, empty)[counting]),
+        macro_recall=_mean(_rates(tp, tp + fn, fp, empty)[counting]),
+        macro_accuracy=_mean_accuracy(tp + tn, tp + fp + fn + tn),
+    )
+
+
+def _rates(
+    right: NDArray[np.int64],
+    whole: NDArray[np.int64],
+    others: NDArray[np.int64],
+    empty: float,
+) -> NDArray[np.float64]:
+    """Return ``right / whole``: 0 where undefined, `empty` for an empty label."""
+    undefined = np.where(others > 0, 0.0, empty)
+    return np.divide(right, whole, out=undefined, where=whole > 0)
+
+
+def _mean_accuracy(right: NDArray[np.int64], n: NDArray[np.int64]) -> float | None:
+    return _mean(right[n > 0] / n[n > 0])
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    return float(values.mean()) if values.size else None
+
+
+def _ratio(part: np.int64, whole: np.int64) -> float | None:
+    return float(part / whole) if whole else None
+
+
+def compare(
+    codes: tuple[NDArray[np.int8], NDArray[np.int8]],
+    systems: Sequence[str],
+    *,
+    permutations: int = 10_000,
+    zero_division: ZeroDivision = "skip",
+    **resampling: Unpack[Resampling],
+) -> tuple[SystemDifference, ...]:
+    """Return the difference in Ran Score of every pair of systems.
+
+    Parameters
+    ----------
+    codes
+        References, shape ``(n_cases, n_labels)``, and candidates, shape
+        ``(n_systems, n_cases, n_labels)``: 1, 0, -1.
+    systems
+        Their names.
+    permutations
+        Exchanges per pair at most; fewer possible ones are all counted.
+    zero_division
+        As for `loop.stats.confusion.average_f1`.
+    **resampling
+        As for `loop.stats.bootstrap.bootstrap_f1`.
+
+    Returns
+    -------
+    tuple[Difference, ...]
+        Each seen from its better system, so that no value is negative; pairs in the
+        order of the systems given. Empty for one system.
+    """
+    if len(systems) < 2:
+        return ()
+    tests = compare_systems(
+        *codes, zero_division=zero_division, permutations=permutations, **resampling
+    )
+    return tuple(_to_difference(test, systems) for test in tests)
+
+
+def _to_difference(test: PairedTest, systems: Sequence[str]) -> SystemDifference:
+    found = to_estimate(test.difference)
+    better, worse = systems[test.first], systems[test.second]
+    if found.value is not None and found.value < 0:
+        found, better, worse = _negate(found), worse, better
+    return SystemDifference(
+        better=better,
+        worse=worse,
+        difference=found,
+        p=test.p,
+        p_holm=test.p_holm,
+        exact=test.exact,
+    )
+
+
+def _negate(estimate: Estimate) -> Estimate:
+    value, low, high = (
+        None if one is None else -one
+        for one in (estimate.value, estimate.high, estimate.low)
+    )
+    return estimate._replace(value=value, low=low, high=high)
+
 
 _FEW = 10
 """Positives in the references below which the F1 of a label hardly resamples well."""

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.run.tally import Problem
+from loop.run.execute import Problem
 from loop.stats.confusion import ZeroDivision
 
 PRESENT: Final = 1

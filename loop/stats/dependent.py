@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import rankdata
 
-from loop.stats.concordance import normalise, quadratic, sum_signs
+from loop.stats.correlation import keep_rated, normalise, quadratic, sum_signs
 from loop.stats.exchange import check_permutations, exact_p, sampled_p
-from loop.stats.rated import keep_rated
 
 _EXACT_UNITS = 18
 """Up to so many units all exchanges are counted, however few were asked for."""

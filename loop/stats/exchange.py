@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.stats.threads import one_thread
+from loop.stats.resampling import one_thread
 
 Differences = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 """From which units are exchanged, ``(n, n_units)``, to differences ``(n, m)``; NaN

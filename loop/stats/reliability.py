@@ -1,4 +1,4 @@
-"""Agreement among many readers: Fleiss' kappa and Krippendorff's alpha."""
+"""Agreement among many raters: Fleiss' kappa, Krippendorff's alpha, and ICC."""
 
 from __future__ import annotations
 
@@ -10,6 +10,205 @@ from numpy.typing import NDArray
 from loop.stats.confusion import divide
 from loop.stats.intervals import Estimate
 from loop.stats.resampling import Resampling, bootstrap, to_estimate
+
+_MOST_VALUES = 64
+"""Different points beyond which their table of pairs would not stay small."""
+
+
+def ordinal_alpha(
+    ratings: NDArray[np.float64], **resampling: Unpack[Resampling]
+) -> Estimate:
+    """Return Krippendorff's alpha for ordered points, missing ratings allowed.
+
+    Parameters
+    ----------
+    ratings
+        Points of any scale, NaN missing, shape ``(n_cases, n_raters)``.
+    **resampling
+        ``units``, ``resamples`` (2,000), ``seed`` (0), ``confidence`` (0.95).
+
+    Returns
+    -------
+    Estimate
+        At most 1, with a bootstrap interval over units; None where every rating is
+        the same, or with more than 64 different points. The note counts the cases
+        with fewer than two ratings, which say nothing.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two raters, or infinite points.
+
+    References
+    ----------
+    Krippendorff K. Content Analysis. 4th ed. 2019, chapter 12. The distance of two
+    ranks is that of their mid-ranks, so it follows the points given in each resample.
+
+    Examples
+    --------
+    >>> points = np.array([[1, 1], [2, 3], [3, 3], [1, 2.0]])
+    >>> round(ordinal_alpha(points).value, 4)
+    0.7083
+    """
+    paired = _paired(ratings)
+    values = np.unique(ratings[~np.isnan(ratings)])
+    if len(values) > _MOST_VALUES:
+        return Estimate(
+            None, None, None, f"not estimable: over {_MOST_VALUES} different points"
+        )
+    given = (ratings[:, :, None] == values).sum(axis=1) * paired[:, None]
+    table = given[:, :, None] * given[:, None, :] - _diagonal(given)
+    pairs = table / np.maximum(given.sum(axis=1) - 1, 1)[:, None, None]
+
+    def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        tables = sums.reshape(len(sums), len(values), len(values))
+        marginal = tables.sum(axis=2)
+        place = marginal.cumsum(axis=1) - marginal / 2
+        distance = (place[:, :, None] - place[:, None, :]) ** 2
+        observed = (tables * distance).sum(axis=(1, 2))
+        expected = np.einsum("bi,bj,bij->b", marginal, marginal, distance)
+        return 1 - divide((marginal.sum(axis=1) - 1) * observed, expected)
+
+    result = bootstrap(pairs.reshape(len(pairs), -1), statistic, **resampling)[0]
+    return to_estimate(result, _note(paired, result.estimate))
+
+
+def interval_alpha(
+    ratings: NDArray[np.float64], **resampling: Unpack[Resampling]
+) -> Estimate:
+    """Return Krippendorff's alpha for points with equal steps.
+
+    Parameters
+    ----------
+    ratings, **resampling
+        As for `ordinal_alpha`.
+
+    Returns
+    -------
+    Estimate
+        As for `ordinal_alpha`, for any number of different points.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two raters, or infinite points.
+
+    References
+    ----------
+    Krippendorff K. Content Analysis. 4th ed. 2019, chapter 12.
+
+    Examples
+    --------
+    >>> points = np.array([[1, 1], [2, 3], [3, 3], [1, 2.0]])
+    >>> round(interval_alpha(points).value, 4)
+    0.7083
+    """
+    paired = _paired(ratings)
+    number, total, squares = _moments(ratings, paired)
+    within = (number * squares - total**2) / np.maximum(number - 1, 1)
+
+    def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        observed, n, first, second = sums.T
+        return 1 - divide((n - 1) * observed, n * second - first**2)
+
+    columns = np.stack([within, number, total, squares], axis=1)
+    result = bootstrap(columns, statistic, **resampling)[0]
+    return to_estimate(result, _note(paired, result.estimate))
+
+
+def icc_agreement(
+    ratings: NDArray[np.float64], **resampling: Unpack[Resampling]
+) -> Estimate:
+    """Return ICC(2,1): absolute agreement of one rater drawn from many.
+
+    Parameters
+    ----------
+    ratings, **resampling
+        As for `ordinal_alpha`; cases without a rating by everyone are left out.
+
+    Returns
+    -------
+    Estimate
+        At most 1, with a bootstrap interval over units; None with fewer than two
+        complete cases or where every rating is the same.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two raters, or infinite points.
+
+    References
+    ----------
+    Shrout PE, Fleiss JL. Psychol Bull 1979;86:420-428.
+
+    Examples
+    --------
+    >>> points = np.array([[1, 1], [2, 3], [3, 3], [1, 2.0]])
+    >>> round(icc_agreement(points).value, 4)
+    0.75
+    """
+    _paired(ratings)
+    raters = ratings.shape[1]
+    complete = (~np.isnan(ratings)).sum(axis=1) == raters
+    kept = np.where(complete[:, None], ratings - _middle(ratings), 0.0)
+    columns = np.column_stack(
+        [complete, kept, (kept**2).sum(axis=1), kept.sum(axis=1) ** 2 / raters]
+    )
+
+    def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        n, by_rater = sums[:, 0], sums[:, 1:-2]
+        mean = divide(by_rater.sum(axis=1) ** 2, n * raters)
+        cases = sums[:, -1] - mean
+        rater = divide((by_rater**2).sum(axis=1), n) - mean
+        rest = sums[:, -2] - mean - cases - rater
+        freedom = n - 1
+        between = divide(cases, freedom)
+        error = divide(rest, freedom * (raters - 1))
+        bias = divide(rater / (raters - 1) - error, n)
+        return divide(between - error, between + (raters - 1) * error + raters * bias)
+
+    result = bootstrap(columns, statistic, **resampling)[0]
+    return to_estimate(result, _note(complete, result.estimate))
+
+
+def _paired(ratings: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which cases have two ratings or more."""
+    if ratings.ndim != 2 or ratings.shape[1] < 2:
+        raise ValueError(f"need shape (n_cases, 2 or more raters), got {ratings.shape}")
+    if np.isinf(ratings).any():
+        raise ValueError("points must be finite, got an infinite one")
+    paired: NDArray[np.bool_] = (~np.isnan(ratings)).sum(axis=1) >= 2
+    return paired
+
+
+def _diagonal(given: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a matrix for each row, with the row on its diagonal."""
+    return given[:, :, None] * np.eye(given.shape[1], dtype=np.int64)
+
+
+def _middle(ratings: NDArray[np.float64]) -> float:
+    """Return the mean of all points: sums of squares lose least around it."""
+    given = ratings[~np.isnan(ratings)]
+    return float(given.mean()) if given.size else 0.0
+
+
+def _moments(
+    ratings: NDArray[np.float64], used: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return number, sum and sum of squares of the points of each case."""
+    given = ~np.isnan(ratings) & used[:, None]
+    kept = np.where(given, ratings - _middle(ratings), 0.0)
+    number = given.sum(axis=1).astype(np.float64)
+    return number, kept.sum(axis=1), (kept**2).sum(axis=1)
+
+
+def _note(used: NDArray[np.bool_], estimate: float | None) -> str:
+    if not used.any():
+        return "not estimable: no case with enough ratings"
+    if estimate is None:
+        return "not estimable: every rating is the same, or too few cases"
+    return "" if used.all() else f"{int(used.sum())} of {used.size} cases used"
+
 
 MISSING = -1
 """Code of a rating that was not given."""

@@ -8,15 +8,36 @@ in the block, the same integers that counting the resampled rows would give.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from loop.stats.intervals import Estimate, check_confidence
-from loop.stats.threads import one_thread
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which matrix products run in the calling thread alone.
+
+    The products of a bootstrap are many and small. Where other processes want the
+    processor too, the threads of each product wait for the one that is held up, and
+    all of it takes ten times as long; on an idle machine one thread loses a fifth.
+    The setting is the process's, and is put back at the end.
+    """
+    limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return what sets the threads of the libraries that are loaded by now."""
+    return ThreadpoolController()
+
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From summed columns ``(n, n_columns)`` to values ``(n,)`` or ``(n, m)``."""

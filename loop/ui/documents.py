@@ -11,15 +11,15 @@ from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.ledger import read_ledger
 from loop.evaluate.compare import compare_runs
+from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.failures import failing_cases
 from loop.evaluate.history import read_scores
-from loop.evaluate.parent import find_parent_run
-from loop.evaluate.selection import correct_optimism
+from loop.evaluate.tried import correct_optimism
 from loop.labels.agreement import measure_agreement
 from loop.labels.cohort import read_cohort
+from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.recorded import read_record
 from loop.labels.taxonomy import read_taxonomy
-from loop.labels.votes import read_cohort_votes
 from loop.report.evaluation_html import render_html
 from loop.report.evaluation_text import render_csv, render_markdown
 from loop.report.tables import agreement_table, failures_table, history_table

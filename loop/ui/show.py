@@ -9,7 +9,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
-from loop.core.printable import printable
+from loop.core.safe_text import printable
 from loop.report import numbers
 
 _FOLDER = Path(__file__).parent / "templates"

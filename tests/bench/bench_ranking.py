@@ -20,9 +20,8 @@ import numpy as np
 from sklearn.metrics import f1_score
 
 from loop.stats.confusion import f1_columns, mean_f1
-from loop.stats.pairs import tabulate_pairs
 from loop.stats.resampling import draw_units
-from loop.stats.systems import compare_systems, rank_systems
+from loop.stats.systems import compare_systems, rank_systems, tabulate_pairs
 
 POLICY = "zero"
 

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from loop.release.folder import read_contents
-from loop.release.signatures import check_files, check_signatures, read_signed
 from loop.release.statement import ENVELOPE
+from loop.release.verify import check_files, check_signatures, read_signed
 from tests.release.small import make_small
 
 

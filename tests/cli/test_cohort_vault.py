@@ -7,8 +7,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.labels.reference import reference_path
-from loop.labels.sealing import sealed_path, unseal
-from loop.labels.vault_key import vault_key
+from loop.labels.sealing import sealed_path, unseal, vault_key
 from tests.review.scenes import add_cohort
 
 ROWS = [("h1", "An effusion.", 1, 0), ("h2", "Nothing.", 0, 0)]

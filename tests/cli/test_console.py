@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from loop.cli.console import reported_errors, say
 from loop.cli.main import app
-from loop.core.printable import printable
+from loop.core.safe_text import printable
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from loop.cli.dry_run import show_dry_run
 from loop.cli.main import app
+from loop.cli.run import show_dry_run
 from loop.core.ledger import Actor, read_ledger
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions

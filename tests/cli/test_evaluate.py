@@ -14,7 +14,7 @@ from loop.core.errors import DataError, WriteError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Guide, Mark
-from loop.evaluate.parent import find_parent_run
+from loop.evaluate.evaluation import find_parent_run
 from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.cli.meta_eval_texts import tabulate
+from loop.cli.meta_eval_inputs import tabulate
 from loop.core.errors import DataError
 from loop.score import Extractor
 from tests.report.score.score_scenes import sheet_of

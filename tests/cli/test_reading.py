@@ -13,8 +13,8 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Guide, Mark
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.kept_votes import votes_path
 from loop.labels.reference import list_references, read_reference
-from loop.labels.votes import votes_path
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
 from loop.review.reading.assignment import read_assignment

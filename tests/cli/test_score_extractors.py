@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.cli.run_release import find_wanted
-from loop.cli.score_bias import read_errors
-from loop.cli.score_labels import ExtractorOptions, choose, engine_remarks
+from loop.cli.score_labels import ExtractorOptions, choose, engine_remarks, read_errors
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace

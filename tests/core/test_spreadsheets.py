@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.core.spreadsheets import shielded, unshielded
+from loop.core.safe_text import shielded, unshielded
 
 
 @given(st.text(alphabet="=+-@' \t\r\nab", max_size=8))

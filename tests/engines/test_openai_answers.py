@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.core.records import Completion
-from loop.engines.openai.answers import (
+from loop.engines.openai.bodies import (
     UnreadableAnswerError,
     one_line,
     read_answer,

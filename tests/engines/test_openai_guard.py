@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from loop.core.errors import EngineError
-from loop.engines.openai import wire
-from loop.engines.openai.guard import GuardedResolver, check_address, check_literal
+from loop.engines.openai import client
+from loop.engines.openai.client import GuardedResolver, check_address, check_literal
 from tests.engines.scripted import Scripted, make_engine, serving
 
 
@@ -39,7 +39,7 @@ class Names:
 def with_names(monkeypatch, *answers):
     """Let every engine ask this table behind its guard."""
     monkeypatch.setattr(
-        wire, "GuardedResolver", lambda hosts: GuardedResolver(hosts, Names(*answers))
+        client, "GuardedResolver", lambda hosts: GuardedResolver(hosts, Names(*answers))
     )
 
 
@@ -155,12 +155,12 @@ def test_one_address_elsewhere_among_loopback_ones_is_enough(monkeypatch):
 def test_a_name_that_changes_its_address_is_refused_at_the_connection(monkeypatch):
     """What was checked is what is connected to: there is no gap in between."""
     guarded = GuardedResolver((), Names(["127.0.0.1"], ["10.1.2.3"]))
-    monkeypatch.setattr(wire, "GuardedResolver", lambda hosts: guarded)
-    monkeypatch.setattr(wire, "_KEEP_S", 0.0)
+    monkeypatch.setattr(client, "GuardedResolver", lambda hosts: guarded)
+    monkeypatch.setattr(client, "_KEEP_S", 0.0)
     script = Scripted()
-    connector = wire.aiohttp.TCPConnector
+    connector = client.aiohttp.TCPConnector
     monkeypatch.setattr(
-        wire.aiohttp,
+        client.aiohttp,
         "TCPConnector",
         lambda **options: connector(
             **options

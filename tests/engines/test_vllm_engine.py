@@ -17,7 +17,7 @@ from loop.engines.vllm.batch import BatchEngine
 from loop.engines.vllm.engine import VllmEngine
 from loop.engines.vllm.environment import Installed
 from loop.engines.vllm.running import announced
-from loop.engines.vllm.starting import describe, make_server
+from loop.engines.vllm.server import describe, make_server
 from loop.prompts.outputs.label_values import LabelValues
 from tests.engines.stand_in_vllm import TOO_LONG, VERSION, make_environment
 

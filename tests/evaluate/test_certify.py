@@ -6,17 +6,18 @@ import pytest
 from scipy.stats import binom, binomtest
 from statsmodels.stats.multitest import multipletests
 
-from loop.evaluate.certify import (
-    NOT_ALL_RUN,
-    POINT_RULE,
-    REPEATED,
-    certify,
-    certify_evaluation,
-)
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.gates import Gate, GateVerdict
 from loop.evaluate.protocol import Protocol
-from loop.evaluate.results import Exclusions, LabelResult
+from loop.evaluate.results import (
+    NOT_ALL_RUN,
+    POINT_RULE,
+    REPEATED,
+    Exclusions,
+    LabelResult,
+    certify,
+    certify_evaluation,
+)
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate, Interval
 from tests.evaluate.scenes import inputs, random_run

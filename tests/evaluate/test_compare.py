@@ -6,9 +6,8 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.records import Status
-from loop.evaluate.compare import compare_inputs
+from loop.evaluate.compare import ShareDifference, compare_inputs, judge_regression
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.regression import ShareDifference, judge_regression
 from loop.stats.confusion import average_f1, count_confusions
 from tests.evaluate.scenes import inputs, outcome, random_run, reference, silent
 

@@ -10,10 +10,10 @@ from sklearn.metrics import f1_score
 
 from loop.core.errors import DataError
 from loop.core.records import Field, Outcome, Status
+from loop.evaluate.align import Answer, align
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import resampling_units
-from loop.evaluate.pairs import Answer, align
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import counts_digest
 from loop.labels.reference import (

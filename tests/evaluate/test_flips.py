@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from loop.evaluate.align import Answer
 from loop.evaluate.flips import count_flips
-from loop.evaluate.pairs import Answer
 
 
 def table(*rows):

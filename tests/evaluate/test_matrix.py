@@ -9,8 +9,8 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Status
+from loop.evaluate.align import Answer
 from loop.evaluate.matrix.records import EngineRank
-from loop.evaluate.pairs import Answer
 from loop.evaluate.protocol import Protocol
 from loop.stats.paired import mcnemar_exact
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of

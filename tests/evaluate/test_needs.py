@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.evaluate.needs import (
+from loop.evaluate.plan import (
     Counted,
     Goal,
     accuracy_for_kappa,

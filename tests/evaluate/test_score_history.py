@@ -9,9 +9,14 @@ from loop.core.errors import DataError
 from loop.core.ledger import GENESIS, Event, append_event, read_ledger
 from loop.core.records import Mark
 from loop.evaluate.evaluation import evaluate_run
-from loop.evaluate.history import read_scores, score_history
-from loop.evaluate.lineage import Edge, ledger_state, lineage_graph
-from loop.evaluate.rescore import with_intervals
+from loop.evaluate.history import (
+    Edge,
+    ledger_state,
+    lineage_graph,
+    read_scores,
+    score_history,
+)
+from loop.evaluate.recording import with_intervals
 from loop.evaluate.tried import WordingStatus
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference

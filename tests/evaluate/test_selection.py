@@ -5,10 +5,9 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.records import Status
-from loop.evaluate.codes import decided_reference, in_order, read_codes
+from loop.evaluate.align import align, decided_reference, in_order, read_codes
 from loop.evaluate.evaluation import evaluate_run
-from loop.evaluate.pairs import align
-from loop.evaluate.selection import correct_optimism
+from loop.evaluate.tried import correct_optimism
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
 from loop.run.store import open_store

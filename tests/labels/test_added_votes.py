@@ -11,21 +11,15 @@ from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.agreement import measure_agreement
 from loop.labels.cohort import Cohort
+from loop.labels.kept_votes import read_cohort_votes, votes_path
 from loop.labels.majority import MajorityRule
-from loop.labels.merging import Replaced
 from loop.labels.reference import (
     correct_reference,
     list_references,
     read_reference,
 )
 from loop.labels.taxonomy import Taxonomy
-from loop.labels.votes import (
-    VotesReport,
-    import_votes,
-    read_cohort_votes,
-    replace_votes,
-    votes_path,
-)
+from loop.labels.votes import Replaced, VotesReport, import_votes, replace_votes
 
 HEADER = ("reader", "case_id", "label", "value")
 FIRST = [("A", "a1", "edema", "present"), ("A", "a2", "fracture", "absent")]

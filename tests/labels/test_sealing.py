@@ -11,9 +11,10 @@ from loop.core.errors import DataError, SealedError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
 from loop.labels.cohort import CohortRole, read_cohort
+from loop.labels.dry_run import VotesFile, dry_run_votes
 from loop.labels.holdout import retire_holdout, seal_holdout
 from loop.labels.intact import edited_references
-from loop.labels.kept_votes import read_turnout
+from loop.labels.kept_votes import read_cohort_votes, read_turnout, votes_path
 from loop.labels.recorded import read_record
 from loop.labels.reference import (
     correct_reference,
@@ -22,15 +23,8 @@ from loop.labels.reference import (
     reference_path,
     version_event,
 )
-from loop.labels.rehearsal import VotesFile, rehearse_votes
-from loop.labels.sealing import Opening, sealed_path, unseal, write_labels
-from loop.labels.vault_key import vault_key
-from loop.labels.votes import (
-    import_votes,
-    read_cohort_votes,
-    replace_votes,
-    votes_path,
-)
+from loop.labels.sealing import Opening, sealed_path, unseal, vault_key, write_labels
+from loop.labels.votes import import_votes, replace_votes
 
 ACTOR = Actor(name="Dr. Example")
 CASES = [[f"c{n}", f"Made-up text {n}.", f"{n % 2}"] for n in range(6)]
@@ -221,7 +215,7 @@ def test_a_guess_of_sealed_votes_is_not_told_right_or_wrong(
         with pytest.raises(DataError, match="'A' already voted") as refused:
             vote(*ballots("A", word))
         file = VotesFile("held", path, None, replace=True)
-        report = rehearse_votes(workspace, file, actor=ACTOR)
+        report = dry_run_votes(workspace, file, actor=ACTOR)
         said.add((str(refused.value), report.replaced))
     assert len(said) == 1
 
@@ -234,7 +228,7 @@ def test_a_rehearsal_does_not_tell_whether_the_majority_would_change(
     said = set()
     for word in ("present", "absent"):
         path = write_csv([*VOTES, *ballots("C", word)], "try.csv")
-        report = rehearse_votes(
+        report = dry_run_votes(
             workspace, VotesFile("held", path, None, True), actor=ACTOR
         )
         said.add((report.reference, tuple(report.marks), report.superseded))

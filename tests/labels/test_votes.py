@@ -13,10 +13,18 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.agreement import measure_agreement
-from loop.labels.ballots import format_votes, parse_turnout, parse_votes
+from loop.labels.ballots import (
+    Votes,
+    format_votes,
+    parse_turnout,
+    parse_votes,
+    read_votes,
+)
 from loop.labels.cohort import Cohort
+from loop.labels.kept_votes import read_cohort_votes, votes_path
 from loop.labels.majority import (
     MajorityRule,
+    Superseded,
     majority,
     read_minimum_readers,
     recorded_rule,
@@ -29,16 +37,8 @@ from loop.labels.reference import (
     read_reference,
     reference_path,
 )
-from loop.labels.superseded import Superseded
 from loop.labels.taxonomy import Taxonomy
-from loop.labels.votes import (
-    Votes,
-    import_votes,
-    read_cohort_votes,
-    read_votes,
-    replace_votes,
-    votes_path,
-)
+from loop.labels.votes import import_votes, replace_votes
 
 ACTOR = Actor(name="Dr. Example")
 READERS = "ABCDEF"

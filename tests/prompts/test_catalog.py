@@ -8,6 +8,7 @@ import pytest
 from loop.core.errors import ConflictError, DataError, EditedVersionError
 from loop.core.ledger import Actor, Event, append_event
 from loop.prompts.catalog import (
+    file_digests,
     inspect_version,
     lineage,
     list_drafts,
@@ -16,7 +17,6 @@ from loop.prompts.catalog import (
     read_version,
     write_version,
 )
-from loop.prompts.folder import file_digests
 from loop.prompts.history import move_alias
 
 EDITOR = Actor(name="Dr A. Example")

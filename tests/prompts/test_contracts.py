@@ -8,11 +8,10 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace, bundled
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
-from loop.prompts.contracts import can_exchange, with_contract
-from loop.prompts.frozen import frozen_blocks
 from loop.prompts.lint import LintLevel, lint_version
 from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.render import plan_prompts
+from loop.prompts.version import can_exchange, frozen_blocks, with_contract
 
 SHIPPED = Workspace(bundled())
 WORDS = 'Answer {{ fields | join("/") }}.\n'

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from loop.core.records import Clarification, Exemplar, Value
-from loop.prompts.frozen import frozen_blocks
 from loop.prompts.lint import MAX_SUFFIX, LintLevel, lint_version
+from loop.prompts.version import frozen_blocks
 
 LABELS = ("edema", "fracture")
 

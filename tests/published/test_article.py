@@ -5,7 +5,7 @@ The expected numbers were established by hand, not by this code.
 
 import pytest
 
-from loop.published.finding import Consistency
+from loop.published.table import Consistency
 from tests.published.article import GOLDEN, LABELS, MODELS
 
 DIFFERENT_POSITIVES = [

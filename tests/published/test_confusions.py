@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, norm
 
 from loop.published.confusions import solve
-from loop.published.limits import METHODS, exact_limits
+from loop.published.intervals import METHODS, exact_limits
 from loop.published.prevalence import share_of_positives
 from loop.published.values import Number
 from loop.stats.intervals import clopper_pearson

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import classification_report
 
 from loop.published.audit import audit_tables
-from loop.published.finding import Consistency
-from loop.published.limits import METHODS
+from loop.published.intervals import METHODS
 from loop.published.reading import TextTable
-from loop.published.table import make_table
+from loop.published.table import Consistency, make_table
 from tests.published.honest import (
     Manner,
     before_after,

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from loop.core.errors import DataError
 from loop.published.audit import audit_tables, read_tables
 from loop.published.columns import read_columns
-from loop.published.finding import Consistency
 from loop.published.notes import Notes, read_notes
 from loop.published.reading import read_grids
-from loop.published.table import make_table
+from loop.published.table import Consistency, make_table
 from loop.published.values import decimal_commas, read_cell
 
 

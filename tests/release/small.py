@@ -11,7 +11,7 @@ from loop.core.digests import digest_bytes, digest_json, digest_text
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.core.signing import key_id, public_of
-from loop.prompts.folder import file_digests, write_folder
+from loop.prompts.catalog import file_digests, write_folder
 from loop.release.form import FACTS, format_facts
 from loop.release.keys import PublicKey, load_private, make_key
 from loop.release.released import frozen_payload

@@ -509,8 +509,7 @@ def test_an_unfinished_release_is_completed_by_who_froze_it(ready):
 
 def test_a_draft_is_not_released(ready):
     """Only what was committed, with its entry in the ledger."""
-    from loop.prompts.catalog import drafts_folder
-    from loop.prompts.folder import write_folder
+    from loop.prompts.catalog import drafts_folder, write_folder
 
     draft = replace(TINY, number=0, draft="d1", parent=TINY.digest)
     write_folder(drafts_folder(ready.workspace, "tiny") / "d1", draft)

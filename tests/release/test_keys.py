@@ -18,6 +18,7 @@ from loop.release.keys import (
     learn_key,
     load_private,
     make_key,
+    parse_public_key,
     private_key_path,
     public_key_path,
     read_public_key,
@@ -26,7 +27,6 @@ from loop.release.keys import (
     signature_problem,
     signer_for,
 )
-from loop.release.public_keys import parse_public_key
 
 ADMIN = Actor(name="Admin", role="admin")
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -1,7 +1,6 @@
 """A release says how many versions were tried, and never corrects by none of them."""
 
-from loop.evaluate.selection import Selection
-from loop.evaluate.tried import Attempt, Tried, WordingStatus
+from loop.evaluate.tried import Attempt, Selection, Tried, WordingStatus
 from loop.release.provenance import selection_facts
 from loop.stats.optimism import Optimism
 

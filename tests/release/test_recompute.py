@@ -5,8 +5,8 @@ from copy import deepcopy
 import pytest
 
 from loop.core.ledger import Actor, Event, append_event
+from loop.release.consistency import check_numbers
 from loop.release.form import format_facts, parse_facts
-from loop.release.recompute import check_numbers
 from loop.release.verify import verify_folder
 from tests.release.small import (
     APPROVER,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import DataError
-from loop.prompts.folder import write_folder
+from loop.prompts.catalog import write_folder
 from loop.prompts.version import CallPlan
 from loop.release import apart
 from loop.release.apart import render_apart

@@ -3,9 +3,14 @@
 import pytest
 
 from loop.core.digests import canonical_json
-from loop.core.dsse import Envelope, parse_envelope, pre_authentication
 from loop.core.errors import DataError
-from loop.core.signing import is_signed, public_of
+from loop.core.signing import (
+    Envelope,
+    is_signed,
+    parse_envelope,
+    pre_authentication,
+    public_of,
+)
 from loop.release.statement import parse_statement, predicate_of, sign_release
 from tests.release.small import APPROVER, AUTHOR
 

@@ -15,8 +15,7 @@ from loop.labels.cohort import read_cohort
 from loop.labels.holdout import retire_holdout
 from loop.labels.recorded import read_record
 from loop.labels.reference import read_reference, reference_path
-from loop.labels.sealing import sealed_path, unseal
-from loop.labels.vault_key import vault_key
+from loop.labels.sealing import sealed_path, unseal, vault_key
 from loop.prompts.catalog import read_version
 from loop.release import vault
 from loop.release.vault import (

@@ -8,13 +8,18 @@ from collections.abc import Mapping
 import pytest
 
 from loop.core.digests import canonical_json
-from loop.core.dsse import Envelope, format_envelope, parse_envelope
 from loop.core.errors import DataError, WriteError
+from loop.core.signing import Envelope, format_envelope, parse_envelope
 from loop.release import folder as folders
 from loop.release.folder import Contents, read_contents, unpacked
-from loop.release.signatures import check_files, check_signatures, read_signed
 from loop.release.statement import ENVELOPE, predicate_of, sign_release
-from loop.release.verify import verify_contents, verify_folder
+from loop.release.verify import (
+    check_files,
+    check_signatures,
+    read_signed,
+    verify_contents,
+    verify_folder,
+)
 from tests.release.small import (
     APPROVER,
     AUTHOR,

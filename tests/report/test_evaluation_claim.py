@@ -3,9 +3,9 @@
 import pytest
 
 from loop.cli.evaluate import show_evaluation
-from loop.evaluate.certify import certify_evaluation
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.protocol import Protocol
+from loop.evaluate.results import certify_evaluation
 from loop.report.data import evaluation_data
 from loop.report.evaluation_claim import claim_lines
 from loop.report.evaluation_html import render_html

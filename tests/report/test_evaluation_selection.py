@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loop.evaluate.evaluation import evaluate_inputs
-from loop.evaluate.selection import LIMITS, Selection
-from loop.evaluate.tried import Attempt, Tried, WordingStatus
+from loop.evaluate.tried import LIMITS, Attempt, Selection, Tried, WordingStatus
 from loop.report.data import evaluation_data
 from loop.report.evaluation_html import render_html
 from loop.report.evaluation_selection import (

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from loop.evaluate.pairs import Answer
+from loop.evaluate.align import Answer
 from loop.report.matrix.html import render_matrix_html, tones
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
 from tests.report.test_evaluation_html import outline

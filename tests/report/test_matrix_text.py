@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from loop.evaluate.align import Answer
 from loop.evaluate.matrix.records import EngineRank
-from loop.evaluate.pairs import Answer
 from loop.report.matrix.data import matrix_data
 from loop.report.matrix.html import render_matrix_html
 from loop.report.matrix.text import render_matrix_csv, render_matrix_markdown

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from loop.evaluate.needs import Counted, plan_labels
-from loop.evaluate.plan import SampleSizePlan, plan_levels
+from loop.evaluate.plan import Counted, SampleSizePlan, plan_labels, plan_levels
 from loop.evaluate.protocol import Protocol
 from loop.report.plan_text import (
     POINT_RULE,

@@ -10,7 +10,7 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
-from loop.review.record import VerdictContext
+from loop.review.submit import VerdictContext
 from loop.review.verdict import Judgement, Verdict
 
 WHEN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)

@@ -11,7 +11,7 @@ from loop.core.records import Clarification, Exemplar, Value
 from loop.review.export import verdicts_file, verdicts_table
 from loop.review.files import read_verdicts
 from loop.review.kept import KeptVerdict, VerdictState
-from loop.review.record import VerdictContext
+from loop.review.submit import VerdictContext
 from loop.review.verdict import Context, Edits, Judgement, Severity, Verdict
 from tests.review.scenes import MADE_ON, verdict
 

@@ -3,8 +3,8 @@
 import pytest
 
 from loop.core.errors import DataError
-from loop.review.intake import ImportDefaults, take_file
 from loop.review.kept import read_kept
+from loop.review.submit import ImportDefaults, take_file
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 from tests.review.scenes import add_cohort, add_prompt

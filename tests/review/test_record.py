@@ -8,14 +8,15 @@ import pytest
 from loop.core.errors import StoreError
 from loop.core.ledger import Actor
 from loop.core.records import Clarification, Exemplar, Value
-from loop.review.record import (
+from loop.review.submit import (
     Anchor,
     VerdictContext,
     load_verdicts,
     read_anchors,
     save_verdicts,
+    submit_verdict,
+    withdraw_verdict,
 )
-from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.review.verdict import Context, Edits, Judgement, Severity, Verdict
 from loop.run import store as runs
 from loop.run.store import open_store

@@ -3,9 +3,8 @@
 import pytest
 
 from loop.core.errors import DataError
-from loop.review.intake import ImportDefaults, take_file
 from loop.review.kept import read_kept
-from loop.review.rehearsal import rehearse_file
+from loop.review.submit import ImportDefaults, dry_run_file, take_file
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 from tests.review.scenes import add_cohort, add_prompt
@@ -38,7 +37,7 @@ def file(tmp_path):
 def test_it_says_who_judges_what_and_keeps_nothing(place, file):
     """The store is as it was before."""
     with open_store(place) as store:
-        found = rehearse_file(place, store, file, ImportDefaults("Ann", run="latest"))
+        found = dry_run_file(place, store, file, ImportDefaults("Ann", run="latest"))
         assert read_kept(store, place, "dev") == ()
     assert (found.cohort, found.verdicts, found.known) == ("dev", 2, 0)
     assert found.run
@@ -51,7 +50,7 @@ def test_verdicts_that_are_kept_already_are_counted(place, file):
     """Handing a file in again changes nothing, and that is said before."""
     with open_store(place) as store:
         take_file(place, store, file, ImportDefaults("Ann", cohort="dev"))
-        found = rehearse_file(place, store, file, ImportDefaults("Ann", cohort="dev"))
+        found = dry_run_file(place, store, file, ImportDefaults("Ann", cohort="dev"))
         assert len(read_kept(store, place, "dev")) == 2
     assert (found.verdicts, found.known) == (2, 2)
 
@@ -64,4 +63,4 @@ def test_an_unknown_case_is_refused(place, tmp_path):
         open_store(place) as store,
         pytest.raises(DataError, match="verdict 2: the cohort has no case 'zz'"),
     ):
-        rehearse_file(place, store, path, ImportDefaults("Ann", cohort="dev"))
+        dry_run_file(place, store, path, ImportDefaults("Ann", cohort="dev"))

@@ -15,12 +15,14 @@ from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
-from loop.run.cost import PromptLayout, estimate_run, list_ways
-from loop.run.expected import (
+from loop.run.cost import (
     EVIDENCE,
     Expectation,
+    PromptLayout,
     count_answer,
+    estimate_run,
     expect_findings,
+    list_ways,
 )
 from loop.run.published import in_published_layout
 from loop.run.tokens import estimate_tokens

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.core.records import Field, Span, Value
-from loop.run.encoding import FieldEncoder, decode_fields
+from loop.run.database import FieldEncoder, decode_fields
 
 spans = st.builds(Span, st.integers(0, 10**6), st.integers(0, 10**6))
 values = (

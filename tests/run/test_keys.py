@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 
 from loop.core.records import Guide, Item, Prompt
-from loop.run.keys import KeyMaker
+from loop.run.execute import KeyMaker
 
 
 def key(kit, prompt, engine=None, **spec):

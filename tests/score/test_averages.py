@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from loop.score.averages import average
+from loop.score.ran import average
 from loop.stats.confusion import average_f1, count_confusions
 from tests.score.graded_tables import tables
 

@@ -11,13 +11,12 @@ from statsmodels.stats import inter_rater
 from loop.stats.agreement import (
     bounded_kappa,
     cohen_kappa,
-    fleiss_kappa,
-    krippendorff_alpha,
     leave_one_out,
     mean_pairwise_kappa,
     pairwise_kappas,
 )
 from loop.stats.confusion import Confusion
+from loop.stats.reliability import fleiss_kappa, krippendorff_alpha
 
 FEW = {"resamples": 200}
 

@@ -5,18 +5,18 @@ import pytest
 from sklearn.metrics import f1_score
 
 from loop.stats.bootstrap import (
-    Bootstrap,
     bootstrap_accuracy,
     bootstrap_f1,
     bootstrap_f1_difference,
     bootstrap_kappa,
-    resample_weights,
 )
 from loop.stats.confusion import count_confusions, kappas, pair_indicators
 from loop.stats.resampling import (
+    Bootstrap,
     bootstrap,
     draw_units,
     resample_sums,
+    resample_weights,
     to_estimate,
 )
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from loop.stats.rating_agreement import icc_agreement, interval_alpha, ordinal_alpha
+from loop.stats.reliability import icc_agreement, interval_alpha, ordinal_alpha
 
 NA = np.nan
 KRIPPENDORFF = np.array(

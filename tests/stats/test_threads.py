@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from loop.stats.resampling import bootstrap
-from loop.stats.threads import one_thread
+from loop.stats.resampling import bootstrap, one_thread
 
 
 def threads():

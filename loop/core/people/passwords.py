@@ -19,7 +19,7 @@ from functools import lru_cache
 from threading import BoundedSemaphore
 from typing import NamedTuple
 
-from loop.core.people.names import name_key
+from loop.core.people.users import name_key
 
 SHORTEST = 12
 """Fewest characters of a password."""

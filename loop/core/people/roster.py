@@ -16,9 +16,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from loop.core.errors import DataError
 from loop.core.files import locked, read_text, write_atomic
 from loop.core.paths import Workspace
-from loop.core.people.names import check_name, name_key
 from loop.core.people.passwords import check_password, hash_password, is_hash, outgrown
-from loop.core.people.users import User, UserRole
+from loop.core.people.users import User, UserRole, check_name, name_key
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 Clock = Callable[[], datetime]

@@ -10,9 +10,9 @@ from pydantic_core import from_json
 
 from loop.core.digests import digest_json, digest_text
 from loop.core.errors import EngineError
-from loop.engines.openai.answers import one_line
+from loop.engines.openai.bodies import one_line
+from loop.engines.openai.client import EndpointClient, LinkError, Reply
 from loop.engines.openai.endpoint import Endpoint
-from loop.engines.openai.wire import EndpointClient, LinkError, Reply
 
 _STABLE = ("id", "root", "parent", "owned_by", "max_model_len", "meta")
 """Fields of a listed model that do not change when the server starts again."""

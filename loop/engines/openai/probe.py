@@ -1,32 +1,69 @@
-"""The start-up probe: whether the server is there and really enforces a schema.
-
-Many servers accept a schema and ignore it. The probe therefore asks for one thing and
-allows only another: an answer that does as it was asked proves that nothing is
-enforced. Nothing of a case is sent, so a server's own words may be shown.
-"""
+"""What is learnt of a server before it is asked, and whether it is still the same."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
 from loop.core.errors import EngineError
 from loop.engines.base import Settings
-from loop.engines.openai.answers import (
+from loop.engines.openai.bodies import (
     UnreadableAnswerError,
+    chat_body,
     one_line,
     read_answer,
     read_error,
     read_fingerprint,
+    request_fields,
+    with_limit,
 )
-from loop.engines.openai.bodies import chat_body, request_fields, with_limit
-from loop.engines.openai.contradiction import Contradiction, after_thinking
+from loop.engines.openai.client import EndpointClient, LinkError, Reply
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.fingerprint import find_model, read_server
-from loop.engines.openai.patient import ask_patiently
 from loop.engines.openai.retrying import PUSH_BACK, is_transient
-from loop.engines.openai.wire import EndpointClient, LinkError, Reply
+from loop.engines.openai.sending import ask_patiently
+
+
+class Contradiction:
+    """A prompt that asks for one answer and a schema that allows only another."""
+
+    def __init__(self, rng: Random) -> None:
+        self._name, self._value, self._other = (
+            f"{rng.getrandbits(32):08x}" for _ in range(3)
+        )
+
+    @property
+    def message(self) -> tuple[str, str]:
+        """Role and content of the prompt."""
+        wanted = json.dumps({"answer": self._other}, separators=(",", ":"))
+        return "user", f"Answer with exactly this JSON and nothing else: {wanted}"
+
+    @property
+    def schema(self) -> dict[str, object]:
+        """The schema, which allows one answer."""
+        return {
+            "type": "object",
+            "properties": {self._name: {"type": "string", "enum": [self._value]}},
+            "required": [self._name],
+            "additionalProperties": False,
+        }
+
+    def schema_won(self, text: str, finish: str) -> bool:
+        """Whether an answer is the only one allowed, or begins it and was cut off."""
+        valid = json.dumps({self._name: self._value}, separators=(",", ":"))
+        answer = after_thinking(text)
+        begun = bool(answer) and finish == "length" and valid.startswith(answer)
+        return answer == valid or begun
+
+
+def after_thinking(text: str) -> str:
+    """Return an answer without thinking and without white space."""
+    if text.startswith("<think>") and "</think>" not in text:
+        return ""
+    return "".join(text.rpartition("</think>")[2].split())
+
 
 _SHORT, _LONG = 160, 2048
 """Output tokens of the schema's probe: for an answer, and for one after thinking."""

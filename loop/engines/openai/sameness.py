@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 
 from loop.core.errors import EngineError
+from loop.engines.openai.client import EndpointClient, RefusedError
 from loop.engines.openai.fingerprint import find_model, read_server
 from loop.engines.openai.retrying import is_transient
-from loop.engines.openai.wire import EndpointClient, RefusedError
 
 
 class SameServer:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from random import Random
 
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
-from loop.engines.openai.account import Account
-from loop.engines.openai.answers import (
+from loop.engines.base import tell_nobody
+from loop.engines.openai.bodies import (
     TOO_LONG,
+    RequestPrefix,
     UnreadableAnswerError,
+    one_line,
     read_answer,
     read_error,
 )
-from loop.engines.openai.bodies import RequestPrefix
-from loop.engines.openai.frames import FrameChecks
+from loop.engines.openai.client import EndpointClient, LinkError, Reply
+from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.pace import Pace
 from loop.engines.openai.retrying import (
     PUSH_BACK,
@@ -26,9 +29,185 @@ from loop.engines.openai.retrying import (
     is_transient,
     retry_after_s,
 )
-from loop.engines.openai.reviving import Reviver
 from loop.engines.openai.sameness import SameServer
-from loop.engines.openai.wire import EndpointClient, LinkError, Reply
+
+
+class Account:
+    """Counts requests: each is answered, sent again, or the last of a failed prompt.
+
+    ``requests == answered + sum(retried) + sum(failed)`` whenever none is under way.
+    The probe's requests are not counted.
+    """
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.answered = 0
+        self.retried: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self._prompt_tokens = 0
+        self._completion_tokens = 0
+        self._cached_tokens = 0
+
+    def add_answer(self, completion: Completion) -> None:
+        """Count one answer and the tokens the server says it took."""
+        self.answered += 1
+        self._prompt_tokens += completion.prompt_tokens or 0
+        self._completion_tokens += completion.completion_tokens or 0
+        self._cached_tokens += completion.cached_tokens or 0
+
+    def settle(self) -> None:
+        """Count what was under way when everything stopped."""
+        ended = self.answered + self.retried.total() + self.failed.total()
+        if self.requests > ended:
+            self.failed["stopped"] += self.requests - ended
+
+    def as_data(self) -> dict[str, object]:
+        """Return the counts as JSON data."""
+        return {
+            "requests": self.requests,
+            "answered": self.answered,
+            "retried": dict(sorted(self.retried.items())),
+            "failed": dict(sorted(self.failed.items())),
+            "prompt_tokens": self._prompt_tokens,
+            "completion_tokens": self._completion_tokens,
+            "cached_tokens": self._cached_tokens,
+        }
+
+
+_MOST_FAILURES = 3
+"""Connection failures in a row after which there is no server."""
+
+
+async def ask_patiently(
+    request: Callable[[], Awaitable[Reply]],
+    patience_s: float,
+    rng: Random,
+    tell: Callable[[str], None] = tell_nobody,
+) -> Reply:
+    """Return the response to `request`, sent again while the server is busy.
+
+    The last response is returned, busy or not, once `patience_s` seconds are over;
+    `tell` is told once that somebody waits.
+
+    Raises
+    ------
+    LinkError
+        The connection failed three times in a row, or the time was over.
+    """
+    clock = asyncio.get_running_loop().time
+    until = clock() + patience_s
+    attempt = failures = 0
+    told = False
+    while True:
+        attempt += 1
+        wait = backoff_s(attempt, rng, cap_s=5.0)
+        try:
+            reply = await request()
+        except LinkError as error:
+            failures += 1
+            if error.slow or failures >= _MOST_FAILURES or clock() + wait > until:
+                raise
+        else:
+            failures = 0
+            if not is_transient(reply.status):
+                return reply
+            wait += retry_after_s(reply.headers, datetime.now(UTC)) or 0.0
+            if clock() + wait > until:
+                return reply
+            if not told:
+                tell(f"the server is busy (HTTP {reply.status}): waiting for it")
+                told = True
+        await asyncio.sleep(wait)
+
+
+class FrameChecks:
+    """Asks for one token after a frame without any case, once per frame."""
+
+    def __init__(self, wire: EndpointClient, endpoint: Endpoint, rng: Random) -> None:
+        self._wire = wire
+        self._endpoint = endpoint
+        self._rng = rng
+        self._checks: dict[int, asyncio.Task[bool]] = {}
+
+    async def check(self, envelope: RequestPrefix) -> None:
+        """Return if the frame is accepted, or if that cannot be found out now.
+
+        Raises
+        ------
+        EngineError
+            The server refuses the frame, so no case can be answered.
+        """
+        known = self._checks.get(id(envelope))
+        if known is None:
+            known = asyncio.create_task(self._ask(envelope))
+            known.add_done_callback(_take_error)
+            self._checks[id(envelope)] = known
+        if not await asyncio.shield(known):
+            self._checks.pop(id(envelope), None)
+
+    async def close(self) -> None:
+        """End the checks under way."""
+        for task in self._checks.values():
+            task.cancel()
+        await asyncio.gather(*self._checks.values(), return_exceptions=True)
+        self._checks.clear()
+
+    async def _ask(self, envelope: RequestPrefix) -> bool:
+        """Return whether the frame is known to be accepted."""
+        try:
+            reply = await ask_patiently(
+                lambda: self._wire.ask(envelope.blank()),
+                self._endpoint.serving.patience_s,
+                self._rng,
+            )
+        except LinkError:
+            return False
+        if is_transient(reply.status):
+            return False
+        if reply.status == 200:
+            return True
+        said = read_error(reply.body)
+        words = one_line(said.words, secret=self._endpoint.key) or "nothing else"
+        advice = "Correct the prompt, the schema or extra_body in .ranloop/config.yaml"
+        if said.too_long:
+            advice = "Shorten the prompt, or serve the model with a longer context"
+        raise EngineError(
+            f"{self._endpoint.url} refuses the prompt without any case in it (HTTP "
+            f"{reply.status}); it says: {words}\n{advice}, then run again."
+        )
+
+
+def _take_error(task: asyncio.Task[bool]) -> None:
+    """Look at a task's error, so that nobody having waited for it is no warning."""
+    if not task.cancelled():
+        task.exception()
+
+
+class Reviver:
+    """Calls a blocking `revive` in a worker thread, once for all who wait."""
+
+    def __init__(self, revive: Callable[[], bool]) -> None:
+        self._revive = revive
+        self._lock = asyncio.Lock()
+        self._ready_at = float("-inf")
+
+    async def revived(self, sent: float) -> bool:
+        """Return whether the server is ready again for a request `sent` in vain.
+
+        Raises
+        ------
+        EngineError
+            It is gone for good.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            if sent < self._ready_at:
+                return True
+            if not await loop.run_in_executor(None, self._revive):
+                return False
+            self._ready_at = loop.time()
+            return True
+
 
 _REFUSED_CAP_S = 5.0
 """Longest wait after a connection that was not made: the server may be back soon."""

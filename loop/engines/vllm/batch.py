@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -12,29 +13,222 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import TracebackType
+from typing import NamedTuple
+
+from pydantic_core import from_json
 
 from loop.core.errors import EngineError
+from loop.core.files import write_error
 from loop.core.records import Completion, Prompt, PromptFrame
 from loop.engines.base import Settings
 from loop.engines.names import ModelName
-from loop.engines.openai.account import Account
-from loop.engines.openai.bodies import RequestPrefix, make_envelope
-from loop.engines.openai.endpoint import Endpoint
-from loop.engines.vllm.batch_checks import BatchChecks
-from loop.engines.vllm.batch_files import (
-    BatchRequest,
-    BatchResponse,
-    count_lines,
-    make_line,
-    read_results,
-    write_lines,
+from loop.engines.openai.bodies import (
+    TOO_LONG,
+    RequestPrefix,
+    ServerError,
+    UnreadableAnswerError,
+    chat_body,
+    make_envelope,
+    one_line,
+    read_answer,
+    read_error,
+    request_fields,
+    with_limit,
 )
-from loop.engines.vllm.command import batch_command
-from loop.engines.vllm.environment import Installed, find_vllm
-from loop.engines.vllm.facts import digest_adapters, read_facts, request_extras
-from loop.engines.vllm.guarded import GuardedProcess
-from loop.engines.vllm.running import serve_folder
-from loop.engines.vllm.starting import check_adapter, new_log, with_adapter
+from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.probe import Contradiction
+from loop.engines.openai.sending import Account
+from loop.engines.vllm.environment import (
+    Installed,
+    batch_command,
+    digest_adapters,
+    find_vllm,
+    read_facts,
+    request_extras,
+)
+from loop.engines.vllm.running import GuardedProcess, serve_folder
+from loop.engines.vllm.server import check_adapter, new_log, with_adapter
+
+_CHECK = "check-"
+"""How the names of requests without a case begin."""
+
+
+class BatchRequest(NamedTuple):
+    """One request."""
+
+    name: str
+    """Index of its prompt, or the name of a check."""
+
+    data: bytes
+
+    @property
+    def is_check(self) -> bool:
+        """Whether it holds nothing of a case."""
+        return self.name.startswith(_CHECK)
+
+
+class BatchResponse(NamedTuple):
+    """What became of one request."""
+
+    name: str
+    completion: Completion
+    status: int
+    """As over HTTP: 200 for an answer."""
+
+    refusal: ServerError | None = None
+    """What vLLM said of a request it refused; it may quote the request."""
+
+
+def make_line(name: str, body: bytes) -> BatchRequest:
+    """Return the line that asks the request `body`, which is JSON in one line."""
+    head = b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":'
+    return BatchRequest(name, head % name.encode("ascii") + body + b"}\n")
+
+
+def check_name(what: str) -> str:
+    """Return the name of a request that holds nothing of a case."""
+    return _CHECK + what
+
+
+def write_lines(path: Path, lines: Iterable[BatchRequest]) -> int:
+    """Write `lines` to a new file that only its owner may read; return how many.
+
+    Raises
+    ------
+    WriteError
+        The disk is full, or the file cannot be written.
+    """
+    count = 0
+    try:
+        with open(path, "xb", opener=_open_private) as stream:
+            for line in lines:
+                stream.write(line.data)
+                count += 1
+    except OSError as error:
+        raise write_error(path, error) from error
+    return count
+
+
+def read_results(path: Path, *, checks: bool) -> Iterator[BatchResponse]:
+    """Yield what became of the checks, or else of the prompts, in a file of answers.
+
+    Lines that cannot be read are left out: who asked counts what is missing.
+    """
+    with path.open("rb") as stream:
+        for raw in stream:
+            data = _object(raw)
+            name = data.get("custom_id")
+            if isinstance(name, str) and name.startswith(_CHECK) is checks:
+                yield _read(name, data)
+
+
+def count_lines(path: Path) -> int:
+    """Return how many lines a file has."""
+    with path.open("rb") as stream:
+        return sum(1 for _ in stream)
+
+
+def _read(name: str, data: dict[str, object]) -> BatchResponse:
+    """Return the result in one line of answers."""
+    response = data.get("response")
+    inner = response if isinstance(response, dict) else {}
+    status = inner.get("status_code", 0)
+    code = status if isinstance(status, int) else 0
+    if code == 200 and not data.get("error"):
+        body = json.dumps(inner.get("body")).encode("utf-8", "replace")
+        try:
+            return BatchResponse(name, read_answer(body), 200)
+        except UnreadableAnswerError as error:
+            return BatchResponse(name, Completion("", "error", str(error)), 0)
+    said = read_error(json.dumps(data.get("error")).encode("utf-8", "replace"))
+    return BatchResponse(name, Completion("", "error", _why(said, code)), code, said)
+
+
+def _why(said: ServerError, status: int) -> str:
+    """Return the reason of a refusal, without vLLM's words: they may quote the case."""
+    if said.too_long:
+        return TOO_LONG
+    code = f" ({said.code})" if said.code else ""
+    return f"vLLM refused it: HTTP {status}{code}"
+
+
+def _object(raw: bytes) -> dict[str, object]:
+    try:
+        data = from_json(raw)
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+_YES, _SCHEMA = check_name("yes"), check_name("schema")
+_SCHEMA_TOKENS = 160
+
+
+class BatchChecks:
+    """The probe's two requests, and one for each frame, for one batch runner."""
+
+    def __init__(self, endpoint: Endpoint, settings: Settings, rng: Random) -> None:
+        self._endpoint = endpoint
+        self._settings = settings
+        self._question = Contradiction(rng)
+        self._awaited: set[str] = set()
+
+    def lines(self) -> Iterator[BatchRequest]:
+        """Yield the probe: two tokens, then a schema that contradicts the prompt."""
+        endpoint, settings = self._endpoint, self._settings
+        plain = with_limit(request_fields(endpoint, settings, None), 2)
+        yield make_line(_YES, chat_body(plain, ("user", "Say yes.")))
+        schema = self._question.schema
+        bound = with_limit(request_fields(endpoint, settings, schema), _SCHEMA_TOKENS)
+        yield make_line(_SCHEMA, chat_body(bound, self._question.message))
+
+    def frame_line(self, number: int, envelope: RequestPrefix) -> BatchRequest:
+        """Return the request for one token after a frame without any case."""
+        return make_line(check_name(f"frame-{number}"), envelope.blank())
+
+    def await_line(self, line: BatchRequest) -> None:
+        """Learn that `line` is handed over: if it is a check, it must come back."""
+        if line.is_check:
+            self._awaited.add(line.name)
+
+    def settle(self, results: Iterable[BatchResponse]) -> None:
+        """Check what came back.
+
+        Raises
+        ------
+        EngineError
+            vLLM refuses a check or leaves one out, or does not enforce the schema.
+        """
+        found = {result.name: result for result in results}
+        lost = self._awaited - found.keys()
+        self._awaited.clear()
+        if lost:
+            raise EngineError(
+                f"vLLM's batch runner returned nothing for {', '.join(sorted(lost))}, "
+                "so nobody knows whether it enforces the schema; no answer is taken. "
+                "Run the same command again, or leave out --batch."
+            )
+        for name, result in found.items():
+            if result.status != 200:
+                said = one_line(result.refusal.words if result.refusal else "")
+                raise EngineError(
+                    f"vLLM's batch runner refuses a request without any case in it "
+                    f"({name}, HTTP {result.status}); it says: {said or 'nothing'}\n"
+                    "Correct the prompt, the schema or extra_body in "
+                    ".ranloop/config.yaml, then run again."
+                )
+        schema = found.get(_SCHEMA)
+        if schema is not None and not self._question.schema_won(*schema.completion[:2]):
+            raise EngineError(
+                "vLLM's batch runner does not enforce the JSON schema of an answer. "
+                "Use the server instead: leave out --batch; with "
+                "--allow-unconstrained it is asked without a schema."
+            )
+
 
 CHUNK_BYTES = 256 * 2**20
 """Most bytes of requests handed over at a time; vLLM reads them all into memory."""

@@ -14,16 +14,16 @@ from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
 from loop.engines.base import Engine, Settings, register
 from loop.engines.names import ModelName, split_name
-from loop.engines.openai.endpoint import checked_url, read_key
-from loop.engines.openai.engine import ChatEngine, Endpoint
+from loop.engines.openai.endpoint import Endpoint, checked_url, read_key
+from loop.engines.openai.engine import ChatEngine
 from loop.engines.vllm.batch import BatchEngine
-from loop.engines.vllm.environment import find_vllm
-from loop.engines.vllm.facts import request_extras
+from loop.engines.vllm.environment import find_vllm, request_extras
 from loop.engines.vllm.running import Running, find_running, serve_folder
-from loop.engines.vllm.server import Server, is_healthy
-from loop.engines.vllm.starting import (
+from loop.engines.vllm.server import (
+    Server,
     check_adapter,
     describe,
+    is_healthy,
     make_server,
     start_server,
     with_adapter,

@@ -2,18 +2,110 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from pydantic import JsonValue
+
+from loop.core.config import VllmSettings
+from loop.core.digests import framed
 from loop.core.errors import EngineError
+
+_WHOLE = 16 * 2**20
+"""Files up to this size are hashed whole, bytes."""
+
+_END = 2**20
+"""Of bigger ones the first and the last so many bytes are."""
+
+
+def digest_model(place: Path) -> str:
+    """Return a digest of the model in the folder, or the file, `place`.
+
+    64 hex characters.
+
+    Covers every file's path and size, the whole content of files up to 16 MiB and
+    the first and last MiB of bigger ones: reading all of a large model would take
+    longer than most runs. Hidden files and folders do not count.
+
+    Raises
+    ------
+    EngineError
+        A file cannot be read.
+    """
+    total = hashlib.sha256()
+    try:
+        for path in _files(place):
+            size = path.stat().st_size
+            total.update(framed((path.relative_to(place).as_posix(), str(size))))
+            with path.open("rb") as stream:
+                for part in _parts(stream, size):
+                    total.update(part)
+    except OSError as error:
+        raise EngineError(
+            f"cannot read the model in {place}: {error.strerror}. Check that it is "
+            "there and that you may read it."
+        ) from error
+    return total.hexdigest()
+
+
+def find_snapshot(
+    model: str, revision: str | None, environ: Mapping[str, str] = os.environ
+) -> str | None:
+    """Return the commit of a downloaded model of the Hugging Face hub.
+
+    None where the hub's cache on this machine does not know the model.
+
+    Parameters
+    ----------
+    model
+        Name on the hub, for example ``"Qwen/Qwen3-14B"``.
+    revision
+        Branch, tag or commit; None for ``main``.
+    """
+    repository = _hub_cache(environ) / ("models--" + model.replace("/", "--"))
+    try:
+        commit = (repository / "refs" / (revision or "main")).read_text("ascii").strip()
+    except (OSError, ValueError):
+        commit = revision or ""
+    there = bool(commit) and os.path.isdir(repository / "snapshots" / commit)
+    return commit if there else None
+
+
+def _hub_cache(environ: Mapping[str, str]) -> Path:
+    """Return the folder in which the hub's client keeps what it downloaded."""
+    home = environ.get("HF_HOME") or "~/.cache/huggingface"
+    cache = environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
+    return Path(cache).expanduser()
+
+
+def _files(place: Path) -> Iterator[Path]:
+    """Yield the files under `place` in one order; links to files are files."""
+    if place.is_file():
+        yield place
+    for path in sorted(place.rglob("*")):
+        inside = path.relative_to(place).parts
+        if path.is_file() and not any(part.startswith(".") for part in inside):
+            yield path
+
+
+def _parts(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield the bytes of a file that count."""
+    if size <= _WHOLE:
+        yield stream.read()
+    else:
+        yield stream.read(_END)
+        stream.seek(-_END, os.SEEK_END)
+        yield stream.read(_END)
+
 
 VARIABLE = "RANLOOP_VLLM_PYTHON"
 """Environment variable that names the interpreter where the config does not."""
@@ -151,3 +243,269 @@ def _beside_command(environ: Mapping[str, str]) -> str | None:
 def _with_commands(what: str, config: Path | None) -> str:
     lines = "\n".join(f"  {command}" for command in setup_commands(config))
     return f"{what}. Make an environment for it with\n{lines}\nand run this again."
+
+
+_STRUCTURED = json.dumps({"backend": "xgrammar", "disable_any_whitespace": True})
+"""White space between tokens can go on until the budget is spent."""
+
+_QUIET: Mapping[str, str] = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "VLLM_DO_NOT_TRACK": "1",
+    "VLLM_HOST_IP": "127.0.0.1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_NO_USAGE_STATS": "1",
+    "PYTHONSAFEPATH": "1",
+    "PYTHONUNBUFFERED": "1",
+}
+"""Nothing leaves this machine, no request stands in a log, and a folder that happens to
+be called ``vllm`` where we were started is not taken for it."""
+
+_OURS = frozenset(
+    {
+        "--host",
+        "--port",
+        "--uds",
+        "--served-model-name",
+        "--model",
+        "--api-key",
+        "--hf-token",
+    }
+)
+"""Arguments that the way we reach the server depends on, or that hold secrets."""
+
+_WITHHELD = ("VLLM_API_KEY", "RANLOOP_API_KEY", "OPENAI_API_KEY")
+"""Keys of other servers; with the first one set ours would refuse us."""
+
+
+class Command(NamedTuple):
+    """A process to be started."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    """All of it, not an addition."""
+
+
+def serve_command(
+    installed: Installed, model: str, settings: VllmSettings, port: int
+) -> Command:
+    """Return the command of a server on this machine's loopback address."""
+    where = model_location(model)
+    if installed.distribution == "vllm":
+        start = ["vllm.entrypoints.cli.main", "serve", where]
+    else:
+        # Its `vllm` command looks up a distribution called vllm and fails.
+        start = ["vllm.entrypoints.openai.api_server", "--model", where]
+    address = ("--host", "127.0.0.1", "--port", str(port))
+    return Command(
+        (installed.python, "-m", *start, *address, *_model_arguments(model, settings)),
+        make_environment(settings),
+    )
+
+
+def batch_command(
+    installed: Installed,
+    model: str,
+    settings: VllmSettings,
+    files: tuple[Path, Path],
+) -> Command:
+    """Return the command that answers the JSONL `files` (requests, answers)."""
+    requests, answers = files
+    if installed.distribution == "vllm":
+        start = ["vllm.entrypoints.cli.main", "run-batch"]
+    else:
+        start = ["vllm.entrypoints.openai.run_batch"]
+    work = ("-i", str(requests), "-o", str(answers), "--model", model_location(model))
+    return Command(
+        (installed.python, "-m", *start, *work, *_model_arguments(model, settings)),
+        make_environment(settings),
+    )
+
+
+def make_environment(
+    settings: VllmSettings, environ: Mapping[str, str] = os.environ
+) -> Mapping[str, str]:
+    """Return the environment of the server: ours, kept off the network.
+
+    What the config sets comes last, so that its owner has the last word.
+    """
+    withheld = {*_WITHHELD, settings.key_env}
+    kept = {name: value for name, value in environ.items() if name not in withheld}
+    invariant = {"VLLM_BATCH_INVARIANT": "1"} if settings.batch_invariant else {}
+    return {**kept, **_QUIET, **invariant, **settings.environment}
+
+
+def model_location(model: str) -> str:
+    """Return the absolute path of `model` if it is one, else its name as it is.
+
+    Raises
+    ------
+    EngineError
+        vLLM would take it for an option.
+    """
+    if model.startswith("-"):
+        raise EngineError(
+            f"{model} cannot be a model: vLLM takes what begins with a dash for an "
+            f"option. Give a folder of that name as ./{model}."
+        )
+    # Unlike those of `Path`, these two take any text for what it is: a name.
+    path = os.path.expanduser(model)
+    return os.path.realpath(path) if os.path.exists(path) else model
+
+
+def _model_arguments(model: str, settings: VllmSettings) -> tuple[str, ...]:
+    """Return what server and batch runner take alike."""
+    return (
+        "--served-model-name",
+        model,
+        "--structured-outputs-config",
+        _STRUCTURED,
+        "--no-enable-log-requests",
+        "--enable-prompt-tokens-details",
+        *_valued(settings),
+        *_switched(settings),
+        *_adapters(settings),
+        *checked_extra(settings.extra_args),
+    )
+
+
+def checked_extra(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return further arguments of vLLM as they are, if they leave ours alone.
+
+    Raises
+    ------
+    EngineError
+        One of them is set by ranloop.
+    """
+    for argument in arguments:
+        name = argument.partition("=")[0].replace("_", "-")
+        if name in _OURS:
+            raise EngineError(
+                f"{name} may not stand among the further arguments of vLLM: ranloop "
+                "sets it, or does without. Take it out; `ranloop serve` has --port."
+            )
+    return arguments
+
+
+def _valued(settings: VllmSettings) -> Iterator[str]:
+    """Yield the arguments that take a value."""
+    thinking = settings.enable_thinking
+    template = None if thinking is None else json.dumps({"enable_thinking": thinking})
+    values = {
+        "--default-chat-template-kwargs": template,
+        "--seed": settings.seed,
+        "--revision": settings.revision,
+        "--tensor-parallel-size": settings.tensor_parallel_size,
+        "--data-parallel-size": settings.data_parallel_size,
+        "--quantization": settings.quantization,
+        "--dtype": settings.dtype,
+        "--max-model-len": settings.max_model_len,
+        "--gpu-memory-utilization": settings.gpu_memory_utilization,
+    }
+    for name, value in values.items():
+        if value is not None:
+            yield from (name, str(value))
+
+
+def _switched(settings: VllmSettings) -> Iterator[str]:
+    """Yield the arguments that are on, off, or left to vLLM."""
+    switches = {
+        "enable-prefix-caching": settings.enable_prefix_caching,
+        "enforce-eager": settings.enforce_eager,
+    }
+    for name, wanted in switches.items():
+        if wanted is not None:
+            yield f"--{name}" if wanted else f"--no-{name}"
+
+
+def _adapters(settings: VllmSettings) -> Iterator[str]:
+    """Yield the arguments that load LoRA adapters."""
+    if settings.lora:
+        yield from ("--enable-lora", "--lora-modules")
+        for name, folder in settings.lora.items():
+            yield f"{name}={model_location(folder)}"
+
+
+_BEHAVIOUR = (
+    "tensor_parallel_size",
+    "data_parallel_size",
+    "quantization",
+    "dtype",
+    "max_model_len",
+    "enable_prefix_caching",
+    "enforce_eager",
+    "enable_thinking",
+    "seed",
+    "batch_invariant",
+    "extra_args",
+)
+"""Settings that can change what is answered; not the port, nor the memory's share."""
+
+
+def read_facts(
+    installed: Installed, model: str, settings: VllmSettings, *, runner: str
+) -> dict[str, JsonValue]:
+    """Return the facts of `model` served by `installed` with `settings`.
+
+    Parameters
+    ----------
+    runner
+        ``"server"`` or ``"batch"``: what else is in a batch can change an answer.
+
+    Raises
+    ------
+    EngineError
+        The model's folder cannot be read.
+    """
+    place = Path(model_location(model))
+    local = os.path.exists(place)
+    data = settings.model_dump(mode="json", include=set(_BEHAVIOUR))
+    return {
+        "runner": runner,
+        "distribution": installed.distribution,
+        "version": installed.version,
+        "weights": digest_model(place) if local else None,
+        "snapshot": None if local else find_snapshot(model, settings.revision),
+        "settings": {name: data[name] for name in _BEHAVIOUR if data[name] is not None},
+        "switches": dict(sorted(_switches(settings.environment))),
+    }
+
+
+def digest_adapters(settings: VllmSettings) -> dict[str, str]:
+    """Return the name of each LoRA adapter with what identifies its weights.
+
+    Raises
+    ------
+    EngineError
+        An adapter's folder cannot be read.
+    """
+    return {
+        name: _digest_adapter(model_location(place))
+        for name, place in settings.lora.items()
+    }
+
+
+def request_extras(settings: VllmSettings) -> Mapping[str, JsonValue]:
+    """Return the further fields of each request: the config's, and thinking."""
+    extras = dict(settings.extra_body)
+    if settings.enable_thinking is not None:
+        known = extras.get("chat_template_kwargs")
+        kwargs = dict(known) if isinstance(known, dict) else {}
+        kwargs.setdefault("enable_thinking", settings.enable_thinking)
+        extras["chat_template_kwargs"] = kwargs
+    return extras
+
+
+def _digest_adapter(place: str) -> str:
+    return digest_model(Path(place)) if os.path.exists(place) else place
+
+
+def _switches(environment: Mapping[str, str]) -> list[tuple[str, JsonValue]]:
+    """Return vLLM's own variables: others may hold secrets."""
+    return [
+        (name, value)
+        for name, value in environment.items()
+        if name.startswith("VLLM_") and not name.endswith(("KEY", "TOKEN"))
+    ]

@@ -9,15 +9,18 @@ from pathlib import Path
 
 from loop.core.ledger import GENESIS, LedgerEntry
 from loop.core.paths import Workspace
-from loop.release.audit.chain import check_chain, check_entries
+from loop.release.audit.chain import (
+    Ledger,
+    check_chain,
+    check_entries,
+    check_repairs,
+    read_lines,
+)
 from loop.release.audit.cohorts import check_cohorts, check_protocol
-from loop.release.audit.evaluations import check_evaluations
+from loop.release.audit.evaluations import check_evaluations, check_openings
 from loop.release.audit.findings import AuditFinding, FindingSeverity, note
 from loop.release.audit.heads import KnownHead, check_heads
-from loop.release.audit.lines import Ledger, read_lines
-from loop.release.audit.openings import check_openings
 from loop.release.audit.releases import check_given, check_releases, known_heads
-from loop.release.audit.repairs import check_repairs
 from loop.release.audit.signatures import check_signatures
 from loop.release.audit.versions import check_aliases, check_versions
 

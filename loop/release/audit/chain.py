@@ -2,12 +2,191 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from loop.core.ledger import ACTIONS, GENESIS, LedgerEntry
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError
+from loop.core.ledger import (
+    ACTIONS,
+    GENESIS,
+    LedgerEntry,
+    entry_hash,
+    format_entry,
+    make_entry,
+)
+from loop.labels.recorded import CohortRecord, find_record
 from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
-from loop.release.audit.lines import Ledger, LedgerLine, Trouble
+
+
+class Trouble(StrEnum):
+    """What is wrong with a line by itself."""
+
+    NONE = ""
+    UNREADABLE = "unreadable"
+    """Not an entry at all."""
+
+    TORN = "torn"
+    """The last line, without its end: as after a power loss."""
+
+    EDITED = "edited"
+    """An entry whose hash is not that of its content."""
+
+    DOUBLED = "doubled"
+    """A name stands in it twice: two readers may read two things."""
+
+
+class LedgerLine(NamedTuple):
+    """One line of the ledger."""
+
+    number: int
+    """From 1."""
+
+    entry: LedgerEntry | None
+    """What it says, true or not; None when it cannot be read."""
+
+    content: str
+    """Hash of what it says; empty when it cannot be read."""
+
+    trouble: Trouble
+    spelled: bool
+    """Whether it is written as ranloop writes it, to the byte."""
+
+
+class Ledger(NamedTuple):
+    """The lines of a ledger, whole or broken."""
+
+    path: Path
+    lines: tuple[LedgerLine, ...]
+    ended: bool
+    """Whether the last line has its line end."""
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """What can be read, in file order; a line that stands there twice, once."""
+        found = {one.entry.hash: one.entry for one in reversed(self.lines) if one.entry}
+        return tuple(reversed(found.values()))
+
+    @property
+    def last(self) -> LedgerEntry | None:
+        """The last entry that can be read."""
+        return next((one.entry for one in reversed(self.lines) if one.entry), None)
+
+
+def read_lines(path: Path) -> Ledger:
+    """Return every line of the ledger at `path`; none where there is no file.
+
+    Raises
+    ------
+    DataError
+        The file is there and cannot be read at all.
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return Ledger(path, (), True)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}. Check it.") from error
+    parts = raw.split(b"\n")
+    rest = parts.pop()
+    lines = [read_line(part, number) for number, part in enumerate(parts, 1)]
+    if rest:
+        lines.append(_read_last(rest, len(lines) + 1))
+    return Ledger(path, tuple(lines), not rest)
+
+
+def read_line(raw: bytes, number: int) -> LedgerLine:
+    """Return one line, whatever is in it."""
+    try:
+        text = raw.decode("utf-8")
+        data = json.loads(text)
+        entry, content = make_entry(data), entry_hash(data)
+        spelled = raw + b"\n" == format_entry(entry)
+    except (ValueError, TypeError, RecursionError):
+        return LedgerLine(number, None, "", Trouble.UNREADABLE, False)
+    trouble = Trouble.NONE
+    if not spelled and _is_doubled(text):
+        trouble = Trouble.DOUBLED
+    elif entry.hash != content:
+        trouble = Trouble.EDITED
+    return LedgerLine(number, entry, content, trouble, spelled)
+
+
+def _read_last(raw: bytes, number: int) -> LedgerLine:
+    """Return a last line without a line end: whole if an editor took it, else torn."""
+    line = read_line(raw, number)
+    torn = line.entry is None
+    return line._replace(trouble=Trouble.TORN) if torn else line
+
+
+def _is_doubled(text: str) -> bool:
+    """Whether an object in the line names a field twice."""
+    doubled = False
+
+    def note_names(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal doubled
+        names = [name for name, _ in pairs]
+        doubled = doubled or len(set(names)) < len(names)
+
+    json.loads(text, object_pairs_hook=note_names)
+    return doubled
+
+
+def subjects(
+    entries: tuple[LedgerEntry, ...], action: str
+) -> Iterator[tuple[str, LedgerEntry]]:
+    """Yield subject and entry of every entry with `action`, in order."""
+    return ((one.subject, one) for one in entries if one.action == action)
+
+
+def find_cohort(entries: tuple[LedgerEntry, ...], name: str) -> CohortRecord | None:
+    """Return what `entries` hold of a cohort, passing over entries made by hand."""
+    sound = [
+        entry
+        for entry in entries
+        if entry.action != "reference_revised"
+        or type(entry.payload.get("number")) is int
+    ]
+    return find_record(sound, name)
+
+
+_REPAIRS = "repairs"
+
+
+def check_repairs(ledger: Ledger) -> list[AuditFinding]:
+    """Return every repair of the ledger, and whether the torn bytes are kept."""
+    repairs = [one for one in ledger.entries if one.action == "ledger_repaired"]
+    found = [_check_repair(ledger.path.parent, entry) for entry in repairs]
+    known = {str(entry.payload.get("file")) for entry in repairs}
+    for path in sorted(ledger.path.parent.glob(f"{ledger.path.stem}.torn-*.bin")):
+        if path.name not in known:
+            what = f"{path.name} is left from a repair that did not end"
+            todo = "Run `ranloop audit --repair` again."
+            found.append(note(_REPAIRS, what, where=str(path), todo=todo))
+    return found
+
+
+def _check_repair(folder: Path, entry: LedgerEntry) -> AuditFinding:
+    path = folder / Path(str(entry.payload.get("file"))).name
+    what = f"a torn line was moved aside to {path.name}"
+    try:
+        kept = digest_bytes(path.read_bytes()) == entry.payload.get("sha256")
+    except OSError:
+        kept = False
+    if kept:
+        return note(_REPAIRS, f"{what}; its bytes are kept", where=f"entry {entry.seq}")
+    return warning(
+        _REPAIRS,
+        f"{what}, and is not there as it was",
+        where=f"entry {entry.seq}",
+        implies="What the torn line began to say cannot be looked at any more.",
+        todo="Restore the file from a backup.",
+        seq=entry.seq,
+    )
+
 
 _CHECK = "chain"
 _RESTORE = "Restore the ledger from a backup or version control, and compare the two."

@@ -9,13 +9,12 @@ from typing import Any
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
-from loop.prompts.catalog import parse_ref
+from loop.prompts.catalog import parse_ref, read_folder
 from loop.prompts.diff import diff_versions
-from loop.prompts.folder import read_folder
 from loop.prompts.version import PromptVersion
 from loop.release.audit.audit import LedgerAudit
+from loop.release.audit.evaluations import cohort_of
 from loop.release.audit.findings import FindingSeverity
-from loop.release.audit.openings import cohort_of
 from loop.release.audit.signatures import find_keys
 from loop.release.released import name_in
 

@@ -21,8 +21,8 @@ from loop.labels.cohort import (
 from loop.labels.recorded import CohortRecord
 from loop.labels.reference import reference_path
 from loop.labels.sealing import is_digest_of, read_stored, sealed_path
+from loop.release.audit.chain import find_cohort, subjects
 from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
-from loop.release.audit.lines import find_cohort, subjects
 
 _FILE = re.compile(r"v([1-9][0-9]*)\.csv(\.sealed)?")
 _RESTORE = "Restore the file from version control or a backup."

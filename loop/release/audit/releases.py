@@ -11,14 +11,14 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import LoopError
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
+from loop.release.audit.chain import subjects
 from loop.release.audit.findings import AuditFinding, broken, note, ok
 from loop.release.audit.heads import KnownHead
-from loop.release.audit.lines import subjects
 from loop.release.audit.signatures import find_keys
 from loop.release.audit.versions import find_commits
 from loop.release.folder import LARGEST
 from loop.release.form import FACTS
-from loop.release.public_keys import PublicKey, keys_when
+from loop.release.keys import PublicKey, keys_when
 from loop.release.released import (
     RELEASE_NAME,
     Released,

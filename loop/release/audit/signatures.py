@@ -9,7 +9,7 @@ from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
-from loop.release.public_keys import (
+from loop.release.keys import (
     PublicKey,
     learn_key,
     public_key_path,

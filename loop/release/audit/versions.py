@@ -10,10 +10,9 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
-from loop.prompts.catalog import list_versions
-from loop.prompts.folder import FILES, read_folder
+from loop.prompts.catalog import FILES, list_versions, read_folder
+from loop.release.audit.chain import subjects
 from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
-from loop.release.audit.lines import subjects
 
 _CHECK = "versions"
 _REF = re.compile(r"([a-z][a-z0-9_-]{0,63})@v([1-9][0-9]{0,8})")

@@ -12,9 +12,8 @@ from pydantic import ValidationError
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.labels.cohort import CohortCase, cases_digest
-from loop.prompts.folder import read_folder
+from loop.prompts.catalog import read_folder
 from loop.prompts.version import PromptVersion
-from loop.release.export.build import BuiltExport, build
 from loop.release.export.contents import IGNORE, digest_files, open_plain, read_plain
 from loop.release.export.manifest import (
     MANIFEST,
@@ -25,10 +24,10 @@ from loop.release.export.manifest import (
     make_manifest,
     read_asking,
 )
-from loop.release.export.parts import part_name
 from loop.release.export.programs import with_versions_of
 from loop.release.export.records import ExportOrigin, ExportTarget
-from loop.release.export.requests import RequestForm
+from loop.release.export.requests import RequestForm, part_name
+from loop.release.export.write import BuiltExport, build
 
 
 class Loaded(NamedTuple):

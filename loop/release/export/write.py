@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -11,13 +16,15 @@ from typing import NamedTuple
 from loop import __version__
 from loop.core.digests import digest_text
 from loop.core.errors import ConflictError, DataError
-from loop.core.files import write_atomic, write_error
+from loop.core.files import sync_folder, write_atomic, write_error
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.core.records import Item
 from loop.labels.cohort import CohortCase, cases_digest
-from loop.prompts.folder import write_folder
-from loop.release.export.build import build
+from loop.prompts.catalog import write_folder
+from loop.prompts.outputs.base import get_contract
+from loop.prompts.render import PromptPlan, plan_prompts
+from loop.prompts.version import CallPlan, PromptVersion
 from loop.release.export.contents import IGNORE, digest_files
 from loop.release.export.manifest import (
     MANIFEST,
@@ -27,10 +34,176 @@ from loop.release.export.manifest import (
     Written,
     make_manifest,
 )
-from loop.release.export.parts import RequestFiles
-from loop.release.export.records import CaseSource, ExportSpec, ExportTarget
-from loop.release.export.requests import RequestForm
-from loop.release.export.staging import publish, staged
+from loop.release.export.programs import CODE, program_code, save_program
+from loop.release.export.records import (
+    CaseSource,
+    ExportOrigin,
+    ExportSpec,
+    ExportTarget,
+    RequestParameters,
+)
+from loop.release.export.requests import RequestFiles, RequestForm
+from loop.release.export.templates import call_files
+
+_SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class BuiltExport(NamedTuple):
+    """What every export of one version to one target has."""
+
+    files: Mapping[str, bytes]
+    form: RequestForm | None
+    """Writes requests about cases; None for a target that takes none."""
+
+
+def build(
+    origin: ExportOrigin, target: ExportTarget, *, with_cases: bool
+) -> BuiltExport:
+    """Return the files of an export but its manifest, its prompt and its requests.
+
+    Parameters
+    ----------
+    with_cases
+        For batches: requests about cases are written, so no template of one is.
+
+    Raises
+    ------
+    DataError
+        The version cannot be rendered or has no place in this form.
+    """
+    version, asking = origin.version, origin.asking
+    contract = get_contract(version.contract)
+    plan = plan_prompts(version, contract.schema)
+    _check_labels(version)
+    if target.is_batch:
+        form = _form(origin, plan, target)
+        return BuiltExport({} if with_cases else _request_templates(form), form)
+    if target is ExportTarget.JINJA:
+        return BuiltExport(_templates(version, plan), None)
+    parser = f"{contract.name}/{contract.version}"
+    return BuiltExport(_programs(version, plan, parser, asking), None)
+
+
+def prefix(version: PromptVersion, call: str) -> str:
+    """Return what the names of the files of a call begin with."""
+    return "" if version.plan is CallPlan.JOINT else f"{call}."
+
+
+def _check_labels(version: PromptVersion) -> None:
+    """Refuse labels that cannot be part of a file's name."""
+    for label in version.labels:
+        if _SAFE.fullmatch(label) is None:
+            raise DataError(
+                f"{version.ref}, guides.yaml: label {label[:70]!r} cannot be part of a "
+                "file's name. Use lower-case letters, digits, '_' and '-'."
+            )
+
+
+def _form(origin: ExportOrigin, plan: PromptPlan, target: ExportTarget) -> RequestForm:
+    if not origin.asking.model:
+        released = f"{origin.release} was released with {origin.engine}, and "
+        raise DataError(
+            f"{released if origin.release else ''}every request of a batch names the "
+            "model to ask. Name it with --model."
+        )
+    return RequestForm(origin.version, plan, origin.asking, target)
+
+
+def _request_templates(form: RequestForm) -> dict[str, bytes]:
+    return {
+        f"{prefix(form.version, call.frame.call)}request.jsonl.jinja": form.template(
+            number
+        ).encode("utf-8")
+        for number, call in enumerate(form.calls)
+    }
+
+
+def _templates(version: PromptVersion, plan: PromptPlan) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for call in plan.calls:
+        files |= call_files(call, prefix(version, call.frame.call))
+    return files
+
+
+def _programs(
+    version: PromptVersion, plan: PromptPlan, parser: str, asking: RequestParameters
+) -> dict[str, bytes]:
+    files = {CODE: program_code()}
+    for call in plan.calls:
+        before = prefix(version, call.frame.call)
+        schema = call_files(call, before)[f"{before}schema.json"]
+        files[f"{before}schema.json"] = schema
+        files[f"{before}program.json"] = save_program(version, parser, call, asking)
+    return files
+
+
+@contextmanager
+def staged(out: Path) -> Iterator[Path]:
+    """Yield a new folder beside `out`, which only its owner may enter.
+
+    Whatever is left of it at the end of the block is removed, and so is what a killed
+    export to `out` left behind: it may hold texts of cases.
+
+    Raises
+    ------
+    WriteError
+        It cannot be created.
+    """
+    prefix = f".{out.name}.export-"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        _remove_left_behind(out.parent, prefix)
+        folder = Path(tempfile.mkdtemp(dir=out.parent, prefix=prefix))
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise write_error(out, error) from error
+    try:
+        # Held until the process ends, however that is.
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def publish(folder: Path, out: Path) -> None:
+    """Move the finished folder into place; one that holds something is not replaced.
+
+    Raises
+    ------
+    ConflictError
+        Somebody was faster.
+    WriteError
+        It cannot be moved.
+    """
+    try:
+        os.rename(folder, out)
+        sync_folder(out.parent)
+    except OSError as error:
+        if os.path.lexists(out):
+            raise ConflictError(
+                f"{out} appeared while the export was written. Name another folder."
+            ) from error
+        raise write_error(out, error) from error
+
+
+def _remove_left_behind(parent: Path, prefix: str) -> None:
+    """Remove the folders of exports that nobody writes any more."""
+    with os.scandir(parent) as entries:
+        left = [
+            entry.path
+            for entry in entries
+            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
+        ]
+    for path in left:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(handle)
 
 
 class Act(NamedTuple):

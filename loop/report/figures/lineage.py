@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from loop.evaluate.lineage import Lineage, Node
+from loop.evaluate.history import Lineage, Node
 from loop.evaluate.tried import WordingStatus
 from loop.report.figures.palette import ink
 from loop.report.figures.svg import (

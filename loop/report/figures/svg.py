@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from loop.core.printable import printable
+from loop.core.safe_text import printable
 from loop.evaluate.gates import GateVerdict
 from loop.report.figures.palette import ink
 

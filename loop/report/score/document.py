@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from loop.report.score.experts import Experts
-from loop.run.tally import Problem
+from loop.run.execute import Problem
 from loop.score.confused import Confused
 from loop.score.metric import Metric
 from loop.score.metrics.sheet import MetricCorrelations, MetricResult, ScoreSheet

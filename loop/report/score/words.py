@@ -9,7 +9,7 @@ from loop.report.numbers import count, interval, listed, share
 from loop.report.score.cells import count_cells, occurring_sentence, shed_sentence
 from loop.report.score.document import ScoreDocument
 from loop.report.score.experts import Experts
-from loop.run.tally import Problem
+from loop.run.execute import Problem
 from loop.score.metric import Direction, Metric
 from loop.score.records import Coverage, ExtractorFacts, NoFinding, Uncertain
 from loop.score.result import RanScore, SystemDifference, SystemScore

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import csv
+import io
+import unicodedata
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import NamedTuple
 
+from loop.core.digests import digest_bytes
+from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.core.records import Span, Value
+from loop.core.records import Mark, Outcome, Span, Status, Value
+from loop.evaluate.align import align
 from loop.evaluate.failures import ALL_LABELS, Failure, find_failures, open_for_review
-from loop.evaluate.pairs import align
 from loop.evaluate.protocol import read_protocol
-from loop.labels.reference import read_reference
-from loop.labels.taxonomy import read_taxonomy
-from loop.review.queue.beside import choose_others, count_votes, read_others
-from loop.review.queue.derived import find_causes
+from loop.labels.cohort import Cohort, has_texts, iter_items, read_cohort
+from loop.labels.importing.sections import split_sections
+from loop.labels.kept_votes import votes_path
+from loop.labels.recorded import read_record
+from loop.labels.reference import MARKS, Reference, read_reference
+from loop.labels.taxonomy import (
+    NO_FINDING,
+    SUPPORT_DEVICES,
+    NoFindingPolicy,
+    Taxonomy,
+    read_taxonomy,
+)
 from loop.review.queue.records import (
     Cause,
     OtherAnswer,
@@ -27,13 +40,251 @@ from loop.review.queue.records import (
     RunLine,
     TextSection,
 )
-from loop.review.queue.right import RightDraw, draw_right, spread
-from loop.review.queue.texts import CaseTexts, find_sections
-from loop.review.queue.value import Worth, arrange
+from loop.review.queue.value import RightDraw, Worth, arrange, draw_right, spread
 from loop.run.manifest import find_run
-from loop.run.store import Store
+from loop.run.store import RunRecord, Store
 
 Pair = tuple[str, str]
+
+OTHERS = 4
+"""Runs that are read besides the one under review."""
+
+
+def choose_others(store: Store, record: RunRecord) -> tuple[RunRecord, ...]:
+    """Return the finished runs to compare with: at most `OTHERS`.
+
+    Same prompt name, cases and engine. First the repeats of the same version, then
+    the newest run of each other version or draft, newest first.
+    """
+    spec = record.spec
+    name = spec.prompt.partition("@")[0]
+    repeats: dict[int, RunRecord] = {}
+    versions: dict[str, RunRecord] = {}
+    for run in store.find_runs("finished IS NOT NULL"):
+        other = run.spec
+        same = (spec.cohort, spec.cohort_digest, spec.engine, spec.limit)
+        if (other.cohort, other.cohort_digest, other.engine, other.limit) != same:
+            continue
+        if other.prompt_digest == spec.prompt_digest:
+            if other.draw != spec.draw:
+                repeats.setdefault(other.draw, run)
+        elif other.prompt.partition("@")[0] == name and not other.draw:
+            versions.setdefault(other.prompt_digest, run)
+    by_draw = [repeats[draw] for draw in sorted(repeats)]
+    return (*by_draw, *versions.values())[:OTHERS]
+
+
+def read_others(
+    store: Store, runs: Sequence[RunRecord], pairs: Collection[Pair], taxonomy: Taxonomy
+) -> Mapping[Pair, tuple[OtherAnswer, ...]]:
+    """Return what each of the runs said of each pair, in the order of `runs`."""
+    wanted: dict[str, list[str]] = {}
+    for case_id, label in pairs:
+        wanted.setdefault(case_id, []).append(label)
+    found: dict[Pair, list[OtherAnswer]] = {}
+    for run in runs:
+        facts = (run.id, run.spec.prompt, run.spec.draw)
+        for outcome in store.read_outcomes(run.id):
+            for label in wanted.get(outcome.item_id, ()):
+                answer = OtherAnswer(*facts, _said(outcome, label, taxonomy))
+                found.setdefault((outcome.item_id, label), []).append(answer)
+    return {pair: tuple(answers) for pair, answers in found.items()}
+
+
+def _said(outcome: Outcome, label: str, taxonomy: Taxonomy) -> Value | None:
+    if outcome.status is not Status.ANSWERED:
+        return None
+    if label == NO_FINDING:
+        values = {key: Value(str(one.value)) for key, one in outcome.fields.items()}
+        return taxonomy.derive_no_finding(values)
+    answer = outcome.fields.get(label)
+    return None if answer is None else Value(str(answer.value))
+
+
+def count_votes(
+    workspace: Workspace, cohort: Cohort, pairs: Collection[Pair]
+) -> Mapping[Pair, tuple[tuple[Value, int], ...]]:
+    """Return how many readers said what of each pair; empty for a cohort without.
+
+    The file is believed only as the ledger recorded it, so it has the one form that
+    ranloop writes.
+
+    Raises
+    ------
+    DataError
+        The votes were changed or removed.
+    """
+    path, recorded = (
+        votes_path(workspace, cohort.name),
+        read_record(workspace, cohort.name).votes,
+    )
+    if recorded is None:
+        return {}
+    raw = path.read_bytes() if path.is_file() else b""
+    if digest_bytes(raw) != recorded:
+        raise DataError(
+            f"{path} is not what the ledger recorded ({recorded[:12]}). Restore it "
+            "from version control or a backup."
+        )
+    rows = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""))
+    next(rows, None)
+    wanted = frozenset(pairs)
+    counts: dict[Pair, Counter[str]] = {}
+    for _, case_id, label, value in rows:
+        if (case_id, label) in wanted:
+            counts.setdefault((case_id, label), Counter())[value] += 1
+    return {pair: _in_order(said) for pair, said in counts.items()}
+
+
+def _in_order(said: Mapping[str, int]) -> tuple[tuple[Value, int], ...]:
+    return tuple((value, said[value.value]) for value in Value if value.value in said)
+
+
+def find_causes(
+    outcomes: Iterable[Outcome],
+    failures: Sequence[Failure],
+    reference: Reference,
+    taxonomy: Taxonomy,
+) -> Mapping[Pair, tuple[Cause, ...]]:
+    """Return what decides each failing "No Finding": those that fail first.
+
+    A label decides it where the answer is present or uncertain, or the reference is
+    present: each of them makes "No Finding" absent on its side. In the order of the
+    taxonomy; empty where neither side names any.
+
+    Parameters
+    ----------
+    outcomes
+        Of the run that failed.
+    failures
+        All failing pairs of the run.
+    """
+    failing = {(one.case_id, one.label) for one in failures}
+    wanted = {case_id for case_id, label in failing if label == NO_FINDING}
+    rows = {case_id: row for row, case_id in enumerate(reference.case_ids)}
+    columns = {label: column for column, label in enumerate(reference.labels)}
+    ignored = {NO_FINDING}
+    if taxonomy.no_finding_policy is NoFindingPolicy.CHEXPERT:
+        ignored.add(SUPPORT_DEVICES)
+    found: dict[Pair, tuple[Cause, ...]] = {}
+    for outcome in outcomes:
+        case_id = outcome.item_id
+        if case_id not in wanted:
+            continue
+        marks = reference.marks[rows[case_id]].tolist()
+        causes = []
+        for label in taxonomy.ids:
+            if label in ignored:
+                continue
+            answer = outcome.fields.get(label)
+            said = Value(str(answer.value)) if answer else None
+            mark = MARKS[marks[columns[label]]] if label in columns else None
+            if said in (Value.PRESENT, Value.UNCERTAIN) or mark is Mark.PRESENT:
+                causes.append(Cause(label, said, mark, (case_id, label) in failing))
+        causes.sort(key=lambda cause: not cause.fails)
+        found[case_id, NO_FINDING] = tuple(causes)
+    return found
+
+
+_MARKER = 0xF0000
+"""First of the private-use characters that mark a place in a text."""
+
+
+class CaseTexts:
+    """The texts of some cases of a cohort; may be asked from any thread."""
+
+    def __init__(
+        self, workspace: Workspace, cohort: str, case_ids: Collection[str]
+    ) -> None:
+        self._workspace = workspace
+        self._cohort = cohort
+        self._wanted = frozenset(case_ids)
+        self._lock = Lock()
+        self._texts: Mapping[str, str] | None = None
+        self._folded: Mapping[str, str] | None = None
+
+    @property
+    def here(self) -> bool:
+        """Whether the texts of the cohort are on this machine."""
+        return has_texts(self._workspace, self._cohort)
+
+    def read(self, case_id: str) -> str:
+        """Return the text of one of the cases, for display only.
+
+        Raises
+        ------
+        DataError
+            It is not one of these cases, or the texts are not on this machine.
+        """
+        text = self._read().get(case_id)
+        if text is None:
+            raise DataError(
+                f"case {case_id[:80]!r} is not among the failing cases of cohort "
+                f"{self._cohort}. Choose one of the queue."
+            )
+        return text
+
+    def find(self, words: str) -> frozenset[str]:
+        """Return the cases whose text or id holds `words`, in any case.
+
+        The words are no pattern: each character stands for itself, after both sides
+        are composed (NFC).
+
+        Raises
+        ------
+        DataError
+            No id holds them, and the texts are not on this machine.
+        """
+        wanted = _fold(words)
+        named = frozenset(key for key in self._wanted if wanted in _fold(key))
+        if named and not self.here:
+            return named
+        texts = self._read()
+        with self._lock:
+            if self._folded is None:
+                self._folded = {key: _fold(text) for key, text in texts.items()}
+        return named | {key for key, text in self._folded.items() if wanted in text}
+
+    def _read(self) -> Mapping[str, str]:
+        with self._lock:
+            if self._texts is None:
+                cohort = read_cohort(self._workspace, self._cohort)
+                self._texts = {
+                    item.id: item.variables["text"]
+                    for item in iter_items(self._workspace, cohort)
+                    if item.id in self._wanted
+                }
+            return self._texts
+
+
+def find_sections(text: str, spans: Sequence[Span]) -> list[TextSection | None]:
+    """Return the section that each span begins in; None in a text without headings.
+
+    Each place is marked in the text before it is taken apart, so that the same words
+    in two sections are told from each other.
+    """
+    marked, end = [], len(text)
+    for number, span in sorted(
+        enumerate(spans), key=lambda row: row[1].start, reverse=True
+    ):
+        start = min(span.start, end)
+        marked += [text[start:end], chr(_MARKER + number)]
+        end = start
+    parts = split_sections("".join(reversed([*marked, text[:end]])))
+    if not parts.headed:
+        return [None] * len(spans)
+    return [_section(parts.findings, parts.impression, n) for n in range(len(spans))]
+
+
+def _section(findings: str, impression: str, number: int) -> TextSection:
+    marker = chr(_MARKER + number)
+    if marker in impression:
+        return TextSection.IMPRESSION
+    return TextSection.FINDINGS if marker in findings else TextSection.OTHER
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +393,7 @@ def build_queue(
 ) -> Queue:
     """Return the failing cases and labels of a run, those worth most first.
 
-    See `loop.review.queue.value` for the order, `loop.review.queue.right` for the right
+    See `loop.review.queue.value` for the order, `loop.review.queue.value` for the right
     answers that may stand among them. Progress is not yet marked: see
     `loop.review.queue.progress`.
 

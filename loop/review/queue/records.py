@@ -86,7 +86,7 @@ class RightKind(StrEnum):
 class RightAnswer(NamedTuple):
     """One case and label whose answer agrees with the reference; holds no case text.
 
-    See `loop.review.queue.right`; the fields are those of `Failure`.
+    See `loop.review.queue.value`; the fields are those of `Failure`.
     """
 
     case_id: str

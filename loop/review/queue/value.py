@@ -7,7 +7,7 @@ rare
     missing. Its gate cannot be decided, and each of its cases teaches most.
 near
     One over the number of answers that decide whether the label passes its gate (see
-    `loop.review.queue.nearness`). For a case without an answer: one over the number
+    `measure_nearness`). For a case without an answer: one over the number
     of such cases above what the gates bear.
 split
     How much versions, repeats or readers disagree on this very pair: the chance that
@@ -22,23 +22,257 @@ pairs (how often the reference is wrong, say) stay estimable although the queue 
 random. A pair of the draw whose value comes first is met there. Cases without an answer
 are drawn and valued like all others. Equal values stand in the order of cohort and
 taxonomy.
+
+Among failing pairs alone nobody finds an error that the reference shares with the
+model, and nobody learns how often a reviewer objects to what is right. So the queue of
+the workbench holds one right answer for every `RIGHT_EVERY` failing pairs, at least
+one. They are a simple random sample, without replacement, of all pairs of the run that
+are right: answered present or absent as the reference decides, "No Finding" left out,
+which follows from the others. The draw is by a digest of what the run asked, of case
+and of label: the same for everybody, and for a run that asks the same again. They stand
+at evenly spread places and are never counted as failing.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from loop.core.digests import framed
-from loop.core.records import Value
+from loop.core.records import Outcome, Value
+from loop.evaluate.align import AlignedPairs
 from loop.evaluate.failures import Failure, FailureKind
-from loop.evaluate.pairs import AlignedPairs
 from loop.evaluate.protocol import Protocol
-from loop.review.queue.nearness import Nearness, measure_nearness
-from loop.review.queue.records import OtherAnswer, QueueItem, Reasons
+from loop.labels.reference import MARKS
+from loop.labels.taxonomy import NO_FINDING
+from loop.review.queue.records import OtherAnswer, QueueItem, Reasons, RightAnswer
 from loop.stats.confusion import Confusion, count_confusions
+from loop.stats.intervals import lower_limit
+
+Turned = Callable[[Confusion, int, bool], Confusion]
+
+
+class Nearness(NamedTuple):
+    """The distance of a label from its gate, counted in answers."""
+
+    answers: int
+    """Answers that would have to be right, or wrong, instead; at least 1."""
+
+    passing: bool
+    """Whether the label reaches its thresholds now."""
+
+    @property
+    def words(self) -> str:
+        """On which side of its gate the label stands, and by how many answers.
+
+        Examples
+        --------
+        >>> Nearness(3, passing=True).words, Nearness(1, passing=False).words
+        ('passes by 3', 'fails by 1')
+        """
+        return f"{'passes' if self.passing else 'fails'} by {self.answers}"
+
+
+def measure_nearness(counts: Confusion, protocol: Protocol) -> Nearness | None:
+    """Return the fewest answers that turn accuracy, kappa or sensitivity around.
+
+    Each threshold is looked at alone and the largest (to pass) or smallest (to fail)
+    count taken, so it is a lower bound where they want different answers. Limits by
+    resampling are left out: they cannot be counted in answers.
+
+    Parameters
+    ----------
+    counts
+        One label over its scored cases.
+
+    Returns
+    -------
+    Nearness or None
+        None without scored cases, or when no change of answers would do: the limits
+        ask for more cases.
+
+    Examples
+    --------
+    >>> measure_nearness(Confusion(tp=20, fp=0, fn=8, tn=72), Protocol())
+    Nearness(answers=3, passing=False)
+    """
+    if not counts.n:
+        return None
+    tests = _tests(protocol)
+    if all(test(counts) for test in tests):
+        to_fail = [_fewest(counts, test, passing=True) for test in tests]
+        known = [count for count in to_fail if count is not None]
+        return Nearness(min(known), True) if known else None
+    to_pass = [_fewest(counts, t, passing=False) for t in tests if not t(counts)]
+    known = [count for count in to_pass if count is not None]
+    return Nearness(max(known), False) if len(known) == len(to_pass) else None
+
+
+def _tests(protocol: Protocol) -> list[Callable[[Confusion], bool]]:
+    """Return what every label must hold."""
+
+    def accurate(counts: Confusion) -> bool:
+        if protocol.rule == "point":
+            return counts.correct / counts.n >= protocol.accuracy
+        low = lower_limit(counts.correct, counts.n, confidence=protocol.confidence)
+        return low >= protocol.accuracy
+
+    def agreeing(counts: Confusion) -> bool:
+        kappa = _kappa(counts)
+        return kappa is not None and kappa >= protocol.kappa
+
+    def sensitive(counts: Confusion) -> bool:
+        level = protocol.confidence
+        low = lower_limit(counts.tp, counts.positives, confidence=level)
+        return low >= protocol.sensitivity_floor
+
+    return [accurate, agreeing, *([sensitive] if protocol.rule == "lower" else [])]
+
+
+def _kappa(counts: Confusion) -> float | None:
+    """Cohen's kappa without an interval; None when both sides always say the same.
+
+    References
+    ----------
+    Cohen J. Educ Psychol Meas 1960;20:37-46.
+    """
+    n, said = counts.n, counts.tp + counts.fp
+    chance = (counts.positives * said + counts.negatives * (n - said)) / n**2
+    return None if chance == 1 else (counts.correct / n - chance) / (1 - chance)
+
+
+def _fewest(
+    counts: Confusion, test: Callable[[Confusion], bool], *, passing: bool
+) -> int | None:
+    """Return the fewest answers that change what `test` says; None if none do.
+
+    Turning answers on positives first, or on negatives first, are the extremes: the
+    chance agreement of kappa is linear in the number of answers "present".
+    """
+    turn, most = (
+        (_worsened, counts.correct)
+        if passing
+        else (_corrected, counts.n - counts.correct)
+    )
+    found = []
+    for first in (True, False):
+        if test(turn(counts, most, first)) == passing:
+            continue
+        low, high = 0, most
+        while high - low > 1:
+            middle = (low + high) // 2
+            if test(turn(counts, middle, first)) == passing:
+                low = middle
+            else:
+                high = middle
+        found.append(high)
+    return min(found, default=None)
+
+
+def _corrected(counts: Confusion, answers: int, positives_first: bool) -> Confusion:
+    """Return the table with so many wrong answers put right."""
+    tp, fp, fn, tn = counts
+    some = min(answers, fn) if positives_first else max(answers - fp, 0)
+    return Confusion(tp + some, fp - (answers - some), fn - some, tn + answers - some)
+
+
+def _worsened(counts: Confusion, answers: int, positives_first: bool) -> Confusion:
+    """Return the table with so many right answers turned wrong."""
+    tp, fp, fn, tn = counts
+    some = min(answers, tp) if positives_first else max(answers - tn, 0)
+    return Confusion(tp - some, fp + answers - some, fn + some, tn - (answers - some))
+
+
+RIGHT_EVERY = 20
+"""Failing pairs for each right answer in the queue of the workbench."""
+
+Listed = TypeVar("Listed")
+
+
+class RightDraw(NamedTuple):
+    """The right answers that were drawn."""
+
+    answers: tuple[RightAnswer, ...]
+    """In the order of the draw."""
+
+    total: int
+    """How many right answers they were drawn from."""
+
+
+def draw_right(
+    seed: str,
+    pairs: AlignedPairs,
+    outcomes: Sequence[Outcome],
+    *,
+    failing: int,
+    every: int = RIGHT_EVERY,
+) -> RightDraw:
+    """Return one right answer for every so many failing pairs, drawn at random.
+
+    At least one where anything fails, and never more than there are.
+
+    Parameters
+    ----------
+    seed
+        Decides the draw, with case and label: the digest of what the run asked.
+    pairs
+        Answers and reference of the run.
+    outcomes
+        Of the run, for the evidence of what is drawn.
+    failing
+        Number of failing pairs.
+    every
+        Failing pairs for each right answer; at least 1.
+    """
+    right = pairs.usable & (pairs.predicted == pairs.binary_reference)
+    if NO_FINDING in pairs.labels:
+        right[:, pairs.labels.index(NO_FINDING)] = False
+    cells = [(int(row), int(column)) for row, column in np.argwhere(right)]
+    size = max(failing // every, 1) if failing else 0
+
+    def key(cell: tuple[int, int]) -> bytes:
+        case_id, label = pairs.case_ids[cell[0]], pairs.labels[cell[1]]
+        return hashlib.sha256(framed(("right", seed, case_id, label))).digest()
+
+    drawn = sorted(cells, key=key)[:size] if size else []
+    by_case = {outcome.item_id: outcome for outcome in outcomes}
+    answers = []
+    for row, column in drawn:
+        case_id, label = pairs.case_ids[row], pairs.labels[column]
+        answer = by_case[case_id].fields[label]
+        answers.append(
+            RightAnswer(
+                case_id=case_id,
+                label=label,
+                predicted=Value(str(answer.value)),
+                reference=MARKS[int(pairs.reference[row, column])],
+                spans=answer.spans,
+            )
+        )
+    return RightDraw(tuple(answers), len(cells))
+
+
+def spread(failing: Sequence[Listed], right: Sequence[Listed]) -> list[Listed]:
+    """Return both in one list, `right` at evenly spread places among `failing`.
+
+    Examples
+    --------
+    >>> "".join(spread("........", "ab"))
+    '..a....b..'
+    """
+    parts = 2 * len(right)
+    before = [at * len(failing) // parts for at in range(1, parts, 2)]
+    out: list[Listed] = []
+    start = 0
+    for end, one in zip(before, right, strict=True):
+        out += [*failing[start:end], one]
+        start = end
+    return [*out, *failing[start:]]
+
 
 AUDIT_EVERY = 10
 """Every so many-th place is random."""

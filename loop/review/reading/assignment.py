@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from loop.core.digests import framed
 from loop.core.errors import DataError, UnknownLabelError
+from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import Cohort, read_cohort
 from loop.labels.recorded import read_record
-from loop.labels.sealed_words import WordSeal, open_words
+from loop.labels.sealing import WordSeal, open_words
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
+from loop.run.store import Store
 
 Clock = Callable[[], datetime]
 
@@ -156,3 +159,67 @@ def _order(digest: str, reader: str, case_ids: tuple[str, ...]) -> tuple[str, ..
 @lru_cache(maxsize=16)
 def _positions(case_ids: tuple[str, ...]) -> dict[str, int]:
     return {case_id: number for number, case_id in enumerate(case_ids)}
+
+
+_CHANGING = ("reference_revised", "holdout_sealed", "holdout_retired")
+
+
+class ReadingCacheKey(NamedTuple):
+    """As long as this is the same, so is what was worked out."""
+
+    cohort: str
+    """Name and digest of the cohort."""
+
+    taxonomy: str
+    """Digest of the labels."""
+
+    recorded: str
+    """Hash of the last ledger entry on votes or reference of the cohort, on its seal,
+    or on its import."""
+
+    readings: int = 0
+    """Number of the last reading in the store, of any cohort."""
+
+    plans: int = 0
+    """Number of the last reading plan in the store, of any cohort."""
+
+    verdicts: int = 0
+    """Number of verdicts in the store: they tell who is blind."""
+
+
+def read_basis(
+    workspace: Workspace, assignment: Assignment, store: Store | None = None
+) -> ReadingCacheKey:
+    """Return the basis of votes and disputes; with `store` that of readings as well.
+
+    Raises
+    ------
+    LedgerError
+        The ledger is broken.
+    StoreError
+        The store cannot be read.
+    """
+    readings = plans = verdicts = 0
+    if store is not None:
+        ((readings, plans, verdicts),) = store.read(
+            "SELECT (SELECT coalesce(max(number), 0) FROM readings), "
+            "(SELECT coalesce(max(number), 0) FROM reading_plans), "
+            "(SELECT count(*) FROM verdicts)"
+        )
+    return ReadingCacheKey(
+        cohort=assignment.key,
+        taxonomy=assignment.taxonomy.digest,
+        recorded=_last_entry(workspace, assignment.cohort.name),
+        readings=readings,
+        plans=plans,
+        verdicts=verdicts,
+    )
+
+
+def _last_entry(workspace: Workspace, cohort: str) -> str:
+    for entry in reversed(read_ledger(workspace.ledger)):
+        about = entry.action == "cohort_added" and entry.subject == cohort
+        revised = entry.action in _CHANGING
+        if about or (revised and entry.payload.get("cohort") == cohort):
+            return entry.hash
+    return ""

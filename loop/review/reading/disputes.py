@@ -17,12 +17,12 @@ from loop.core.records import Mark, Value
 from loop.labels.adjudicated import Decisions, find_disputed, recorded_decisions
 from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
 from loop.labels.cohort import Cohort
+from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.majority import MajorityRule, majority, recorded_rule
 from loop.labels.marks import MARKS, Marks
 from loop.labels.recorded import read_record
 from loop.labels.reference import Reference, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
-from loop.labels.votes import read_cohort_votes
 from loop.review.reading.assignment import Assignment
 
 _VALUES = {code: value for value, code in VOTE_CODES.items()}

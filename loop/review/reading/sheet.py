@@ -23,7 +23,7 @@ from loop.review.reading.assignment import (
     require_cases,
 )
 from loop.review.reading.comments import read_comment
-from loop.review.reading.foreseen import voted_cases
+from loop.review.reading.publication import voted_cases
 from loop.run.store import Store
 
 

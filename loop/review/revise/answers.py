@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from loop.prompts.contracts import can_exchange, with_contract
 from loop.prompts.outputs.base import get_contract
-from loop.prompts.version import PromptVersion
+from loop.prompts.version import PromptVersion, can_exchange, with_contract
 
 
 def answered_in(version: PromptVersion, contract: str) -> PromptVersion:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.pairs import Answer
+from loop.evaluate.align import Answer
 from loop.review.revise.shares import PairedAnswers, answered
 
 WORDS = {

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.records import Value
-from loop.evaluate.pairs import AlignedPairs, Answer
-from loop.review.record import Anchor
+from loop.evaluate.align import AlignedPairs, Answer
 from loop.review.revise.changed import WORDS
 from loop.review.revise.shares import (
     LabelCheck,
@@ -26,6 +25,7 @@ from loop.review.revise.shares import (
     ShareCriterion,
     check_labels,
 )
+from loop.review.submit import Anchor
 from loop.review.verdict import Verdict
 
 # Steps from right: uncertain lies between present and absent, no answer beyond both.

@@ -15,14 +15,13 @@ from loop.evaluate.inputs import Inputs, read_inputs
 from loop.labels.cohort import CohortRole
 from loop.prompts.lint import LintLevel
 from loop.prompts.version import PromptVersion
-from loop.review.record import load_verdicts, read_anchors
 from loop.review.revise.begin import require_dev
 from loop.review.revise.beside import read_about
 from loop.review.revise.changed import Changes, list_changes
 from loop.review.revise.check import Check, check_draft
 from loop.review.revise.checked import Checked, asking_data, keep_check
 from loop.review.revise.copies import check_copies, new_wording
-from loop.review.revise.drafted import lint_draft
+from loop.review.revise.draft import lint_draft
 from loop.review.revise.ground import (
     DraftLineage,
     read_ground,
@@ -31,6 +30,7 @@ from loop.review.revise.ground import (
 )
 from loop.review.revise.ready import object_to_unseen, require_measurable
 from loop.review.revise.shares import NonInferiorityRule, PairedAnswers
+from loop.review.submit import load_verdicts, read_anchors
 from loop.review.verdict import Verdict
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.store import Store

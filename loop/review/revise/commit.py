@@ -23,12 +23,12 @@ from loop.core.ledger import (
 from loop.core.paths import Workspace
 from loop.labels.reference import reference_path
 from loop.prompts.catalog import (
+    file_digests,
     latest_version,
     renumbered,
     version_folder,
     write_version,
 )
-from loop.prompts.folder import file_digests
 from loop.prompts.version import PromptVersion
 
 

@@ -14,8 +14,8 @@ from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import find_parent, latest_version, read_version
 from loop.prompts.version import PromptVersion
-from loop.review.record import Anchor, read_anchors
 from loop.review.revise.commit import find_commit
+from loop.review.submit import Anchor, read_anchors
 from loop.run.store import Store
 
 

@@ -9,8 +9,8 @@ from loop.evaluate.protocol import read_protocol
 from loop.labels.cohort import Cohort, CohortRole, iter_items
 from loop.labels.reference import locate, read_reference
 from loop.prompts.version import PromptVersion
-from loop.review.record import load_verdicts
 from loop.review.revise.corrections import find_corrections
+from loop.review.submit import load_verdicts
 from loop.review.verdict import Verdict
 from loop.run.store import Store
 from loop.run.task import prepare_run

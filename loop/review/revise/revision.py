@@ -17,10 +17,10 @@ from loop.prompts.lint import LintFinding
 from loop.prompts.version import PromptVersion
 from loop.review.copied import Copy
 from loop.review.files import VerdictFile, read_verdicts
-from loop.review.record import VerdictContext, save_verdicts
 from loop.review.revise.begin import (
     DraftRequest,
     Outline,
+    find_kept,
     find_start,
     outline_draft,
     tell_about,
@@ -33,8 +33,8 @@ from loop.review.revise.commit import commit_draft, reject_draft
 from loop.review.revise.corrections import correct_from_verdicts
 from loop.review.revise.decide import weigh
 from loop.review.revise.draft import Authorship
-from loop.review.revise.kept import find_kept
 from loop.review.revise.ready import require_corrigible, require_measurable
+from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Verdict
 from loop.run.asking import EngineOptions, hold_engine
 from loop.run.store import Store, open_store

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.pairs import AlignedPairs, Answer
-from loop.evaluate.regression import ShareDifference, judge_regression
+from loop.evaluate.align import AlignedPairs, Answer
+from loop.evaluate.compare import ShareDifference, judge_regression
 
 
 class NonInferiorityRule(NamedTuple):

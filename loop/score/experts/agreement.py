@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from loop.score.experts.ratings import Ratings, mean_given
 from loop.stats.correlation import Correlations, correlate
 from loop.stats.intervals import Estimate
-from loop.stats.rating_agreement import icc_agreement, interval_alpha, ordinal_alpha
+from loop.stats.reliability import icc_agreement, interval_alpha, ordinal_alpha
 from loop.stats.resampling import Resampling
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from loop.core.errors import DataError
-from loop.core.spreadsheets import unshielded
+from loop.core.safe_text import unshielded
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.table import CsvRow, iter_csv, read_header
 from loop.score.experts.ratings import Ratings

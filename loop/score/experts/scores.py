@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.spreadsheets import unshielded
+from loop.core.safe_text import unshielded
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.table import iter_csv, read_header
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.engines.vllm.weights import digest_model
+from loop.engines.vllm.environment import digest_model
 from loop.labels.texts import words
 from loop.score.metric import (
     Direction,

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from loop.core.files import write_atomic
-from loop.core.spreadsheets import shielded
+from loop.core.safe_text import shielded
 from loop.score.metric import Metric, Unavailable
+from loop.stats.correlation import tie_equal
 from loop.stats.intervals import Estimate
-from loop.stats.rated import tie_equal
 
 
 class MetricResult(NamedTuple):

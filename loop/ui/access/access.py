@@ -12,10 +12,9 @@ from starlette.requests import HTTPConnection
 
 from loop.core.errors import LoopError, WriteError
 from loop.core.paths import Workspace
-from loop.core.people.attempts import Attempts
 from loop.core.people.passwords import fits, fits_nobody
 from loop.core.people.roster import Roster, read_users, renew_hash
-from loop.core.people.sign_ins import SignIn, SignInResult, record_sign_in
+from loop.core.people.sign_ins import Attempts, SignIn, SignInResult, record_sign_in
 from loop.core.people.users import Right, SignInRequired, User
 from loop.ui.access.alone import find_alone
 from loop.ui.access.cookies import token_of

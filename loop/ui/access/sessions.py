@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from threading import Lock
 
-from loop.core.people.names import name_key
+from loop.core.people.users import name_key
 
 Clock = Callable[[], datetime]
 

@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from loop.core.errors import DataError
 from loop.core.people.users import SignInRequired
-from loop.core.printable import printable
+from loop.core.safe_text import printable
 from loop.ui.access.access import Access
 from loop.ui.access.cookies import give_token, take_token, token_of
 from loop.ui.access.rules import PAGE, SIGN_IN

@@ -8,10 +8,9 @@ import gradio as gr
 
 from loop.core.people.users import Right
 from loop.core.records import Status
-from loop.evaluate.changes import Comparison, LabelChange
-from loop.evaluate.compare import compare_runs
+from loop.evaluate.compare import Comparison, LabelChange, compare_runs
+from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.gates import Gate, GateVerdict
-from loop.evaluate.parent import find_parent_run
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.report.evaluation_selection import selection_note, selection_remarks
 from loop.report.forest import (

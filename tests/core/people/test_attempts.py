@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loop.core.people.attempts import Attempts, SignInThrottle
+from loop.core.people.sign_ins import Attempts, SignInThrottle
 from tests.clock import Clock
 
 

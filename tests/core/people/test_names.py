@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.core.people.names import check_name, name_key
+from loop.core.people.users import check_name, name_key
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from loop.core.errors import DataError, WriteError
 from loop.core.people import passwords, roster
-from loop.core.people.names import check_name
 from loop.core.people.passwords import Cost, fits
 from loop.core.people.roster import (
     Roster,
@@ -24,7 +23,7 @@ from loop.core.people.roster import (
     set_roles,
     users_path,
 )
-from loop.core.people.users import User, UserRole
+from loop.core.people.users import User, UserRole, check_name
 
 GOOD = "correct horse battery"
 CHEAP = Cost(n=2**4, r=1, p=1)

@@ -17,8 +17,7 @@ from loop.core.ledger import (
 )
 from loop.core.paths import Workspace
 from loop.core.records import Guide
-from loop.prompts.catalog import write_version
-from loop.prompts.folder import file_digests
+from loop.prompts.catalog import file_digests, write_version
 from loop.prompts.history import move_alias
 from loop.prompts.version import PromptVersion
 from loop.release.audit.audit import audit_workspace

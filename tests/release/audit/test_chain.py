@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from loop.core.errors import DataError
 from loop.core.ledger import TornLedgerError, quarantine_torn_line, read_ledger
-from loop.release.audit.chain import check_chain
+from loop.release.audit.chain import Trouble, check_chain, read_line, read_lines
 from loop.release.audit.findings import FindingSeverity
 from loop.release.audit.heads import KnownHead
-from loop.release.audit.lines import Trouble, read_line, read_lines
 from loop.release.keys import make_key, signer_for
 from loop.run.store import open_store
 from tests.release.audit.scenes import ACTOR, clock, make_history, rehashed

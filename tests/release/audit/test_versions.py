@@ -7,7 +7,7 @@ import pytest
 
 from loop.core.ledger import read_ledger
 from loop.core.yaml_files import dump_yaml
-from loop.prompts.folder import Header, read_folder
+from loop.prompts.catalog import Header, read_folder
 from tests.release.audit.scenes import make_history, rehashed
 
 

@@ -8,7 +8,7 @@ from jinja2 import Environment
 
 from loop.core.errors import DataError
 from loop.core.records import Item
-from loop.engines.vllm.batch_files import read_results
+from loop.engines.vllm.batch import read_results
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.release.export.records import ExportTarget

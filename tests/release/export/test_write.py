@@ -16,10 +16,9 @@ from loop.core.errors import ConflictError, DataError, WriteError
 from loop.core.ledger import read_ledger
 from loop.core.records import Item
 from loop.release.export import load_export
-from loop.release.export import parts as parts_module
+from loop.release.export import requests as requests_module
 from loop.release.export.records import CaseSource, ExportTarget
-from loop.release.export.staging import publish, staged
-from loop.release.export.write import write_export
+from loop.release.export.write import publish, staged, write_export
 from tests.release.export.scenes import (
     ACT,
     PER_LABEL,
@@ -204,7 +203,7 @@ def test_what_openai_takes_in_one_file_is_not_exceeded(
     workspace, tmp_path, monkeypatch
 ):
     """More goes into the next; vLLM takes any number."""
-    monkeypatch.setattr(parts_module, "MAX_REQUESTS", 2)
+    monkeypatch.setattr(requests_module, "MAX_REQUESTS", 2)
     texts = {f"c{number}": f"text {number}" for number in range(5)}
     folder = exported(workspace, tmp_path / "o", "openai-batch", texts=texts)
     parts = sorted(folder.glob("requests-*.jsonl"))
@@ -216,7 +215,7 @@ def test_what_openai_takes_in_one_file_is_not_exceeded(
 
 def test_a_file_of_requests_has_a_largest_size(workspace, tmp_path, monkeypatch):
     """Bytes count as well; a larger request has a file of its own."""
-    monkeypatch.setattr(parts_module, "MAX_BYTES", 10)
+    monkeypatch.setattr(requests_module, "MAX_BYTES", 10)
     folder = exported(workspace, tmp_path / "o", "openai-batch", texts=TEXTS)
     assert len(list(folder.glob("requests-*.jsonl"))) == len(TEXTS)
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from loop.core.errors import DataError
+from loop.release.consistency import check_table
 from loop.release.form import format_facts
-from loop.release.table import check_table
 from loop.report.release.documents import render_documents
 from loop.report.release.phrases import AUTHOR
 from tests.report.release.example import (

@@ -13,7 +13,7 @@ from loop.report.score.experts import describe_experts
 from loop.report.score.html import render_score_html
 from loop.report.score.text import render_score_markdown
 from loop.report.score.words import coverage_lines, floor_sentence, problem_line
-from loop.run.tally import Problem
+from loop.run.execute import Problem
 from loop.score.experts.ratings import Ratings
 from loop.score.metrics.sheet import ScoreSheet
 from loop.score.records import (

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop.evaluate.protocol import Protocol
-from loop.review.queue.nearness import Nearness, measure_nearness
+from loop.review.queue.value import Nearness, measure_nearness
 from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from loop.core.records import Field, Outcome, Span, Status, Value
-from loop.evaluate.pairs import AlignedPairs, Answer
+from loop.evaluate.align import AlignedPairs, Answer
 from loop.labels.reference import ABSENT, MISSING, NOT_CODED, PRESENT
 from loop.labels.taxonomy import NO_FINDING
-from loop.review.queue.right import draw_right, spread
+from loop.review.queue.value import draw_right, spread
 
 P, A, U = Answer.PRESENT, Answer.ABSENT, Answer.UNCERTAIN
 WORDS = {P: Value.PRESENT, A: Value.ABSENT, U: Value.UNCERTAIN}

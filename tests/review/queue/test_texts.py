@@ -5,8 +5,8 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.records import Span
 from loop.labels.cohort import texts_path
+from loop.review.queue.build import CaseTexts, find_sections
 from loop.review.queue.records import TextSection
-from loop.review.queue.texts import CaseTexts, find_sections
 from tests.review.scenes import add_cohort
 
 ROWS = [

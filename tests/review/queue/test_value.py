@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from loop.core.digests import framed
 from loop.core.records import Status, Value
+from loop.evaluate.align import align
 from loop.evaluate.failures import Failure, FailureKind, find_failures
-from loop.evaluate.pairs import align
 from loop.evaluate.protocol import Protocol
 from loop.review.queue.records import OtherAnswer, Reasons
 from loop.review.queue.value import Worth, arrange, chance_to_differ

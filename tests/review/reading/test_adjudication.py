@@ -7,13 +7,13 @@ import pytest
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Mark
+from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.reference import (
     correct_reference,
     list_references,
     read_reference,
     reference_path,
 )
-from loop.labels.votes import read_cohort_votes
 from loop.review.reading.adjudication import adjudicate
 from loop.review.reading.disputes import read_disputes
 from tests.review.reading.conftest import CASES

@@ -7,8 +7,8 @@ from loop.core.records import Value
 from loop.labels.cohort import read_cohort
 from loop.labels.kept_votes import read_turnout
 from loop.review.reading.answers import answer
-from loop.review.reading.foreseen import foresee_publication, voted_cases
 from loop.review.reading.progress import measure_progress
+from loop.review.reading.publication import dry_run_publication, voted_cases
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def foresee(workspace, store, assignment):
         cohort = read_cohort(workspace, "read")
         turnout = read_turnout(workspace, cohort)
         progress = measure_progress(store, assignment)
-        return foresee_publication(
+        return dry_run_publication(
             workspace, store, assignment, progress, turnout if voted else None
         )
 

@@ -5,13 +5,10 @@ import pytest
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.ledger import Actor
 from loop.core.records import Mark, Value
-from loop.review.reading import pending
-from loop.review.reading.adjudication import adjudicate
-from loop.review.reading.answers import answer
-from loop.review.reading.basis import read_basis
-from loop.review.reading.disputes import read_disputes
-from loop.review.reading.pending import (
+from loop.review.reading import adjudication
+from loop.review.reading.adjudication import (
     Pending,
+    adjudicate,
     decide,
     drop_pending,
     keep_pending,
@@ -19,6 +16,9 @@ from loop.review.reading.pending import (
     read_pending,
     require_current,
 )
+from loop.review.reading.answers import answer
+from loop.review.reading.assignment import read_basis
+from loop.review.reading.disputes import read_disputes
 from loop.review.working import keep_working
 from tests.review.reading.conftest import at
 
@@ -92,7 +92,7 @@ def test_not_every_mark_and_not_without_end(monkeypatch, disputes):
     first, second = disputes().rows
     with pytest.raises(DataError, match="nobody can decide on 'missing'"):
         decide(Pending(), first, Mark.MISSING)
-    monkeypatch.setattr(pending, "MOST", 1)
+    monkeypatch.setattr(adjudication, "MOST", 1)
     one = decide(Pending(), first, Mark.PRESENT)
     assert decide(one, first, Mark.ABSENT).of(first) is Mark.ABSENT
     with pytest.raises(DataError, match="Save them first"):

@@ -6,7 +6,6 @@ from loop.core.errors import DataError, StoreError
 from loop.core.records import Value
 from loop.review.reading.answers import answer, complete_case, read_answers
 from loop.review.reading.assignment import reading_order
-from loop.review.reading.foreseen import foresee_publication
 from loop.review.reading.plans import (
     CaseOrder,
     PlanRequest,
@@ -17,6 +16,7 @@ from loop.review.reading.plans import (
     read_plans,
 )
 from loop.review.reading.progress import find_way, measure_progress, next_case
+from loop.review.reading.publication import dry_run_publication
 from tests.review.reading.conftest import CASES, EDITOR
 
 
@@ -111,7 +111,7 @@ def test_a_changed_plan_loses_no_answer(
     assert (one.complete, one.given, one.given_complete, one.shared) == (4, 1, 1, 0)
     answer(store, assignment, "Dr. A", "c1", {"edema": Value.ABSENT})
     assert publish().readers[0].complete == 4
-    (seen,) = foresee_publication(workspace, store, assignment, progress, None)
+    (seen,) = dry_run_publication(workspace, store, assignment, progress, None)
     assert (seen.new, seen.lost) == (4, 0)
     clear_plans(store, assignment, ["Dr. A"], EDITOR)
     assert len(cases_to_read(store, assignment, "Dr. A")) == 4

@@ -24,8 +24,8 @@ from loop.review.reading.progress import (
     list_places,
     measure_progress,
     next_case,
+    read_standing,
 )
-from loop.review.reading.standing import read_standing
 from loop.run.store import StoredVerdict, open_store
 from tests.review.reading.conftest import CASES, at
 

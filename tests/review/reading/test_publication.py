@@ -11,12 +11,13 @@ from loop.core.paths import bundled
 from loop.core.records import Mark, Value
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.kept_votes import read_cohort_votes, votes_path
 from loop.labels.reference import (
     correct_reference,
     list_references,
     read_reference,
 )
-from loop.labels.votes import import_votes, read_cohort_votes, votes_path
+from loop.labels.votes import import_votes
 from loop.review.reading.answers import answer, complete_case
 from loop.review.reading.assignment import read_assignment, reading_order
 from loop.review.reading.publication import (

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from loop.core.records import Status, Value
-from loop.evaluate.pairs import AlignedPairs, Answer
-from loop.review.record import Anchor
+from loop.evaluate.align import AlignedPairs, Answer
 from loop.review.revise.check import (
     TargetOutcome,
     check_draft,
@@ -15,6 +14,7 @@ from loop.review.revise.check import (
     summarise,
 )
 from loop.review.revise.shares import NonInferiorityRule, PairedAnswers, ShareCriterion
+from loop.review.submit import Anchor
 from loop.review.verdict import Judgement, Verdict
 
 RULE = NonInferiorityRule(

@@ -7,9 +7,9 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.ledger import Event, append_event, read_ledger
 from loop.prompts.catalog import latest_version, read_version, write_version
-from loop.prompts.frozen import frozen_blocks
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.label_values import LabelValues
+from loop.prompts.version import frozen_blocks
 from loop.review.revise.revision import RevisionRequest, revise
 
 FLUID = """

@@ -23,7 +23,7 @@ from loop.review.revise.decide import (
     discard_draft,
     keep_draft,
 )
-from loop.review.revise.drafts import list_open_drafts
+from loop.review.revise.draft import list_open_drafts
 from loop.run.store import open_store
 from tests.review.revise.stepping import (
     FLUID,

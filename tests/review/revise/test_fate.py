@@ -1,7 +1,7 @@
 """A draft that is gone: who decided on it, when, and what came of it."""
 
 from loop.review.revise.decide import CommitDecision, commit_checked, discard_draft
-from loop.review.revise.fate import find_fate
+from loop.review.revise.draft import find_fate
 from tests.review.revise.stepping import FLUID, OTHER, begin, check, now
 
 

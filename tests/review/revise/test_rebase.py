@@ -12,9 +12,8 @@ from loop.core.records import Clarification, Exemplar, Value
 from loop.prompts.catalog import list_drafts, read_version
 from loop.review.revise.beside import read_about
 from loop.review.revise.decide import CommitDecision, commit_checked
-from loop.review.revise.drafts import DraftCheckStatus, list_open_drafts
-from loop.review.revise.merge import ConflictChoice, merge_versions
-from loop.review.revise.rebase import rebase_draft
+from loop.review.revise.draft import DraftCheckStatus, list_open_drafts
+from loop.review.revise.merge import ConflictChoice, merge_versions, rebase_draft
 from tests.review.revise.conftest import TINY
 from tests.review.revise.stepping import FLUID, OTHER, begin, check, now, overtake
 

@@ -8,7 +8,7 @@ import pytest
 
 from loop.core.people.users import Right, User, UserRole
 from loop.core.records import Value
-from loop.review.record import VerdictContext, save_verdicts
+from loop.review.submit import VerdictContext, save_verdicts
 from loop.ui.access.access import Access
 from loop.ui.desk import Desk
 from loop.ui.pages.revise.kept import Opened

@@ -9,8 +9,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import latest_version, list_drafts
-from loop.review.record import VerdictContext, save_verdicts
-from loop.review.submit import withdraw_verdict
+from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.kept import keep_draft_open
 from loop.ui.pages.revise.sheet import SAME, ReviseOutputs

@@ -10,9 +10,9 @@ import gradio as gr
 from loop.core.errors import DataError
 from loop.core.people.users import Right
 from loop.labels.cohort import list_cohorts
+from loop.labels.dry_run import VotesFile
 from loop.labels.importing.source import ImportOptions
-from loop.labels.rehearsal import VotesFile
-from loop.review.intake import ImportDefaults
+from loop.review.submit import ImportDefaults
 from loop.ui.chrome import visible_cohorts
 from loop.ui.pages.files.steps import (
     Done,

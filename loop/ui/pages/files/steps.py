@@ -9,18 +9,17 @@ from typing import NamedTuple, TypeAlias
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor
-from loop.labels.importing.importer import ImportReport, import_cohort
-from loop.labels.importing.source import ImportOptions
-from loop.labels.rehearsal import (
-    ImportRehearsal,
+from loop.labels.dry_run import (
+    ImportDryRun,
     VotesFile,
-    rehearse_import,
-    rehearse_votes,
+    dry_run_import,
+    dry_run_votes,
     take_votes_file,
 )
+from loop.labels.importing.importer import ImportReport, import_cohort
+from loop.labels.importing.source import ImportOptions
 from loop.labels.votes import VotesReport
-from loop.review.intake import ImportDefaults, take_file
-from loop.review.rehearsal import FileRehearsal, rehearse_file
+from loop.review.submit import ImportDefaults, VerdictsDryRun, dry_run_file, take_file
 from loop.ui.desk import Desk
 from loop.ui.jobs import Job, JobProgress
 from loop.ui.uploads import discard, named_shortly
@@ -37,7 +36,7 @@ class ImportKind(StrEnum):
 How: TypeAlias = ImportOptions | VotesFile | ImportDefaults
 """How a file is taken."""
 
-Found: TypeAlias = ImportRehearsal | ImportReport | VotesReport | FileRehearsal | None
+Found: TypeAlias = ImportDryRun | ImportReport | VotesReport | VerdictsDryRun | None
 """What a file would do, or did."""
 
 
@@ -159,21 +158,21 @@ def _try_out(job: Job, visitor: Visitor, what: Offer) -> Offer:
     job.step(f"checking {what.path.name}")
     try:
         with named_shortly(what.path):
-            return what._replace(found=_rehearsed(job, visitor, what))
+            return what._replace(found=_dry_run(job, visitor, what))
     except BaseException:
         discard(what.path)
         raise
 
 
-def _rehearsed(job: Job, visitor: Visitor, what: Offer) -> Found:
+def _dry_run(job: Job, visitor: Visitor, what: Offer) -> Found:
     desk, how = visitor.desk, what.how
     if isinstance(how, ImportOptions):
-        return rehearse_import(
+        return dry_run_import(
             desk.workspace, what.path, how, actor=visitor.actor, watch=job.watch
         )
     if isinstance(how, VotesFile):
-        return rehearse_votes(desk.workspace, how, actor=visitor.actor)
-    return rehearse_file(desk.workspace, desk.store, what.path, how, desk.now)
+        return dry_run_votes(desk.workspace, how, actor=visitor.actor)
+    return dry_run_file(desk.workspace, desk.store, what.path, how, desk.now)
 
 
 def _do(job: Job, visitor: Visitor, what: Offer) -> Done:

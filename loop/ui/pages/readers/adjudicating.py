@@ -9,8 +9,9 @@ import gradio as gr
 from loop.core.errors import DataError
 from loop.core.people.users import Right
 from loop.core.records import Mark
-from loop.review.reading.adjudication import DECIDABLE, adjudicate
-from loop.review.reading.pending import (
+from loop.review.reading.adjudication import (
+    DECIDABLE,
+    adjudicate,
     decide,
     drop_pending,
     keep_pending,

@@ -20,8 +20,7 @@ from loop.labels.agreement import (
 )
 from loop.labels.ballots import Votes
 from loop.report.figures.heatmap import kappa_heatmap
-from loop.review.reading.assignment import Assignment
-from loop.review.reading.basis import read_basis
+from loop.review.reading.assignment import Assignment, read_basis
 from loop.run.store import RunRecord
 from loop.ui.chrome import Chrome
 from loop.ui.desk import Desk

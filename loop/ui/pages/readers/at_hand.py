@@ -7,11 +7,14 @@ from loop.core.errors import DataError
 from loop.core.people.users import Right
 from loop.labels.ballots import Turnout, Votes
 from loop.labels.cohort import CohortRole, check_name
-from loop.labels.kept_votes import read_turnout
+from loop.labels.kept_votes import read_cohort_votes, read_turnout
 from loop.labels.recorded import read_record
-from loop.labels.votes import read_cohort_votes
-from loop.review.reading.assignment import Assignment, read_assignment
-from loop.review.reading.basis import ReadingCacheKey, read_basis
+from loop.review.reading.assignment import (
+    Assignment,
+    ReadingCacheKey,
+    read_assignment,
+    read_basis,
+)
 from loop.review.reading.disputes import Disputes, read_disputes
 from loop.ui.desk import Desk
 from loop.ui.wiring import Visit

@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.people.users import Right
-from loop.review.reading.adjudication import DECIDABLE, Adjudicated
-from loop.review.reading.assignment import Assignment
-from loop.review.reading.basis import read_basis
+from loop.review.reading.adjudication import (
+    DECIDABLE,
+    Adjudicated,
+    Pending,
+    read_pending,
+)
+from loop.review.reading.assignment import Assignment, read_basis
 from loop.review.reading.comments import read_comments
 from loop.review.reading.disputes import Dispute, Disputes, reader_letters
-from loop.review.reading.foreseen import voting_names
-from loop.review.reading.pending import Pending, read_pending
+from loop.review.reading.publication import voting_names
 from loop.review.reading.sheet import open_sheet
 from loop.ui.pages.readers.at_hand import (
     open_assignment,

@@ -18,12 +18,11 @@ from loop.review.reading.answers import (
     defer_case,
     read_answers,
 )
-from loop.review.reading.assignment import Assignment, positions
-from loop.review.reading.basis import read_basis
+from loop.review.reading.assignment import Assignment, positions, read_basis
 from loop.review.reading.comments import LONGEST, keep_comment
-from loop.review.reading.foreseen import voted_cases
 from loop.review.reading.plans import cases_to_read
 from loop.review.reading.progress import ReaderPosition, find_way
+from loop.review.reading.publication import voted_cases
 from loop.review.reading.sheet import ReadingSheet, open_sheet
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel

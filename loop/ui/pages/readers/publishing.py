@@ -10,13 +10,13 @@ import gradio as gr
 
 from loop.core.errors import DataError
 from loop.core.people.users import Right
-from loop.review.reading.assignment import Assignment
-from loop.review.reading.basis import read_basis
-from loop.review.reading.foreseen import Foreseen, foresee_publication
+from loop.review.reading.assignment import Assignment, read_basis
 from loop.review.reading.progress import measure_progress
 from loop.review.reading.publication import (
     Publication,
+    PublicationDryRun,
     Published,
+    dry_run_publication,
     preview_publication,
     publish_readings,
 )
@@ -198,7 +198,7 @@ def show_publishable(
     """Return whose readings could be published, and what would become of them."""
     try:
         assignment = open_assignment(visit, cohort)
-        found = _foresee(visit, assignment)
+        found = _dry_run(visit, assignment)
     except DataError:
         return ["", gr.Column(visible=False), gr.skip(), gr.skip(), *_no_preview()]
     ready = [one.reader for one in found if one.complete]
@@ -224,18 +224,20 @@ def _no_preview() -> list[Any]:
     return ["", gr.Column(visible=False), gr.Textbox(value=""), None, gr.skip()]
 
 
-def _foresee(visit: Visit, assignment: Assignment) -> tuple[Foreseen, ...]:
+def _dry_run(visit: Visit, assignment: Assignment) -> tuple[PublicationDryRun, ...]:
     desk = visit.desk
     basis = read_basis(desk.workspace, assignment, desk.store)
 
-    def look() -> tuple[Foreseen, ...]:
+    def look() -> tuple[PublicationDryRun, ...]:
         turnout = open_turnout(desk, assignment, basis)
         progress = measure_progress(desk.store, assignment)
-        return foresee_publication(
+        return dry_run_publication(
             desk.workspace, desk.store, assignment, progress, turnout
         )
 
-    found: tuple[Foreseen, ...] = desk.memo.get(("foreseen", basis), look)
+    found: tuple[PublicationDryRun, ...] = desk.memo.get(
+        ("publication dry run", basis), look
+    )
     return found
 
 

@@ -14,9 +14,8 @@ from loop.evaluate.failures import ALL_LABELS
 from loop.review.entry import build_from_form
 from loop.review.kept import VerdictState
 from loop.review.queue.records import QueueItem
-from loop.review.record import VerdictContext, stamp
 from loop.review.reservations import release, reserve
-from loop.review.submit import submit_verdict, withdraw_verdict
+from loop.review.submit import VerdictContext, stamp, submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
 from loop.review.working import drop_working, keep_working
 from loop.ui.pages.review.form import (

@@ -17,7 +17,7 @@ from loop.review.kept import KeptVerdict, Verdicts, VerdictState
 from loop.review.queue.build import Queue, build_queue
 from loop.review.queue.progress import MarkedQueue, hide_others
 from loop.review.queue.records import QueueItem
-from loop.review.queue.right import RIGHT_EVERY
+from loop.review.queue.value import RIGHT_EVERY
 from loop.review.reservations import Reservation, list_reservations
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord

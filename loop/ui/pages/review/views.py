@@ -17,8 +17,7 @@ from loop.prompts.catalog import parse_ref
 from loop.review.kept import KeptVerdict
 from loop.review.queue.progress import measure_pace
 from loop.review.queue.records import OtherAnswer, QueueItem, ReviewStatus, RightKind
-from loop.review.queue.right import RIGHT_EVERY
-from loop.review.queue.value import AUDIT_EVERY
+from loop.review.queue.value import AUDIT_EVERY, RIGHT_EVERY
 from loop.review.verdict import Edits
 from loop.ui.pages.review.form import JUDGEMENTS, ReviewForm, describe, form_of, suggest
 from loop.ui.pages.review.ground import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from loop.evaluate.compare import judge_regression
 from loop.evaluate.protocol import protocol_digest, read_protocol
-from loop.evaluate.regression import judge_regression
 from loop.review.revise.changed import CaseChange
 from loop.review.revise.check import Check, CheckTarget, TargetOutcome
 from loop.review.revise.checked import Recalled

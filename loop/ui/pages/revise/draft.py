@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.prompts.version import PromptVersion
-from loop.review.revise.drafts import DraftCheckStatus, DraftInfo
+from loop.review.revise.draft import DraftCheckStatus, DraftInfo
 from loop.review.revise.ground import read_line
 from loop.review.revise.merge import Conflict, merge_versions
 from loop.review.revise.shown import Shown, find_engine_counter, render_shown

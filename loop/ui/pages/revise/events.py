@@ -12,8 +12,7 @@ from loop.prompts.catalog import list_drafts
 from loop.review.revise.begin import DraftRequest, begin_draft, correct_reference_from
 from loop.review.revise.decide import CommitDecision, discard_draft, keep_draft
 from loop.review.revise.edit import GuideEdit, edit_draft
-from loop.review.revise.merge import ConflictChoice
-from loop.review.revise.rebase import rebase_draft
+from loop.review.revise.merge import ConflictChoice, rebase_draft
 from loop.ui.pages.revise import work
 from loop.ui.pages.revise.checked import show_progress
 from loop.ui.pages.revise.draft import show_note

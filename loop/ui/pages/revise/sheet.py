@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.prompts.catalog import list_prompts
-from loop.review.revise.fate import find_fate
+from loop.review.revise.draft import find_fate
 from loop.ui.pages.revise import work
 from loop.ui.pages.revise.checked import show_checked, show_failed, show_progress
 from loop.ui.pages.revise.draft import show_draft_panel, show_drafts, show_note

@@ -11,7 +11,7 @@ from loop.core.errors import ConflictError, DataError, LedgerError, LoopError
 from loop.core.ledger import LedgerEntry
 from loop.core.people.users import Right
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.lineage import LedgerState, ledger_state
+from loop.evaluate.history import LedgerState, ledger_state
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.prompts.diff import diff_versions
 from loop.prompts.history import move_alias

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from loop.core.ledger import LedgerEntry
-from loop.evaluate.lineage import LedgerState, ledger_state
+from loop.evaluate.history import LedgerState, ledger_state
 from loop.ui.desk import Desk
 from loop.ui.show import show
 

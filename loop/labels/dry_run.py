@@ -1,32 +1,113 @@
-"""Uploads tried out before they count: what an import or votes would do, and change."""
+"""Dry runs: what an import or votes would do, tried on a throw-away copy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from loop.core.errors import DataError
+from loop.core.errors import ConflictError, DataError, LoopError
+from loop.core.files import locked, make_folder, write_error
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
+from loop.labels.ballots import Votes, read_votes
 from loop.labels.cohort import Cohort, list_cohorts, read_cohort, read_cohort_file
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.source import ImportOptions, SourceCase
 from loop.labels.overlap import PairReport, check_cohorts
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.labels.trial import trial
-from loop.labels.votes import (
-    Taking,
-    Votes,
-    VotesReport,
-    preview_votes,
-    read_votes,
-    take_votes,
-)
+from loop.labels.votes import Taking, VotesReport, preview_votes, take_votes
+
+_LINKED = ("cases", "replaced")
+"""Private folders whose files are read, or replaced as a whole, never written into."""
+
+_KEYS = ("pseudonym", "vault.key")
+"""Without them patients could not be compared, and no sealed vote be added to."""
 
 
-class ImportRehearsal(NamedTuple):
+@contextmanager
+def trial(workspace: Workspace) -> Iterator[Workspace]:
+    """Give a workspace with the same taxonomy, cohorts, texts, ledger and keys.
+
+    Whatever is done in it is gone afterwards, and nothing of it reaches `workspace`.
+    It has no prompts and an empty store, and errors of the block name `workspace`. It
+    lies in ``.ranloop/trials/``, mode 0700; what a killed process left there is
+    removed first.
+
+    Raises
+    ------
+    WriteError
+        The copy cannot be made.
+    """
+    parent = workspace.open_private() / "trials"
+    make_folder(parent, mode=0o700)
+    _sweep(parent)
+    place = parent / secrets.token_hex(8)
+    with locked(_lock(place)):
+        try:
+            make_folder(place, mode=0o700)
+            _fill(Workspace(place), workspace)
+            yield Workspace(place)
+        except LoopError as error:
+            # Whoever reads the message looks for the file in the workspace.
+            error.args = (str(error).replace(str(place), str(workspace.root)),)
+            raise
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            _lock(place).unlink(missing_ok=True)
+
+
+def _fill(copy: Workspace, workspace: Workspace) -> None:
+    try:
+        shutil.copytree(
+            workspace.labels, copy.labels, ignore=shutil.ignore_patterns(".*")
+        )
+        copy.prompts.mkdir()
+        if workspace.ledger.exists():
+            shutil.copyfile(workspace.ledger, copy.ledger)
+        copy.private.mkdir(mode=0o700)
+        make_folder(copy.keys, mode=0o700)
+        for key in _KEYS:
+            if (workspace.keys / key).exists():
+                shutil.copy(workspace.keys / key, copy.keys / key)
+        for name in _LINKED:
+            _link_files(workspace.private / name, copy.private / name)
+    except OSError as error:
+        # shutil.Error, which gathers several, has no number of its own.
+        cause = error if error.errno else OSError(str(error))
+        raise write_error(copy.root, cause) from error
+
+
+def _link_files(source: Path, target: Path) -> None:
+    """Give every file of `source` a name in `target`; replacing one replaces a link."""
+    if source.is_dir():
+        target.mkdir(mode=0o700)
+        for path in source.iterdir():
+            if path.is_file() and not path.name.startswith("."):
+                os.symlink(path.resolve(), target / path.name)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the copies whose process is gone: nobody holds their lock."""
+    for place in parent.iterdir():
+        if place.is_dir():
+            try:
+                with locked(_lock(place), wait=False):
+                    shutil.rmtree(place, ignore_errors=True)
+                    _lock(place).unlink(missing_ok=True)
+            except ConflictError:
+                continue
+
+
+def _lock(place: Path) -> Path:
+    return place.with_name(f".{place.name}.lock")
+
+
+class ImportDryRun(NamedTuple):
     """What an import would do."""
 
     report: ImportReport
@@ -57,14 +138,14 @@ class VotesFile(NamedTuple):
     """Why, for the ledger; empty: by which rule."""
 
 
-def rehearse_import(
+def dry_run_import(
     workspace: Workspace,
     source: Path,
     options: ImportOptions,
     *,
     actor: Actor,
     watch: Callable[[Iterable[SourceCase]], Iterable[SourceCase]] = iter,
-) -> ImportRehearsal:
+) -> ImportDryRun:
     """Return what `import_cohort` would do with these options; nothing is changed.
 
     Raises
@@ -77,10 +158,10 @@ def rehearse_import(
     with trial(workspace) as copy:
         report = import_cohort(copy, source, options, actor=actor, watch=watch)
         overlap, unread = _compare(copy, options.name)
-    return ImportRehearsal(report, overlap, unread)
+    return ImportDryRun(report, overlap, unread)
 
 
-def rehearse_votes(
+def dry_run_votes(
     workspace: Workspace, file: VotesFile, *, actor: Actor
 ) -> VotesReport:
     """Return what `take_votes_file` would do; nothing is changed.

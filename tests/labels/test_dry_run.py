@@ -8,14 +8,14 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.labels.cohort import list_cohorts, read_cohort
-from loop.labels.importing.source import ImportOptions
-from loop.labels.rehearsal import (
+from loop.labels.dry_run import (
     VotesFile,
-    rehearse_import,
-    rehearse_votes,
+    dry_run_import,
+    dry_run_votes,
     take_votes_file,
+    trial,
 )
-from loop.labels.trial import trial
+from loop.labels.importing.source import ImportOptions
 from tests.labels.conftest import ACTOR
 
 HEADER = ["case_id", "text", "patient"]
@@ -39,7 +39,7 @@ def every_file(workspace):
 def rehearse(workspace, path, name="new", **options):
     """Try an import out."""
     wanted = ImportOptions(name=name, **({"role": "external"} | options))
-    return rehearse_import(workspace, path, wanted, actor=ACTOR)
+    return dry_run_import(workspace, path, wanted, actor=ACTOR)
 
 
 def test_a_rehearsed_import_says_what_the_import_says(workspace, take, write_csv):
@@ -114,7 +114,7 @@ def test_rehearsed_votes_are_the_votes_taken(workspace, take, write_csv):
     take(write_csv(ROWS))
     file = VotesFile("mine", write_csv(VOTES, "votes.csv"), need=2)
     before = every_file(workspace)
-    rehearsed = rehearse_votes(workspace, file, actor=ACTOR)
+    rehearsed = dry_run_votes(workspace, file, actor=ACTOR)
     assert every_file(workspace) == before
     assert (rehearsed.reference, rehearsed.readers) == (1, ("r1", "r2"))
     assert rehearsed == take_votes_file(workspace, file, actor=ACTOR)
@@ -128,7 +128,7 @@ def test_votes_for_an_unknown_case_are_refused_with_their_line(
     rows = [*VOTES, ["r1", "zz", "Pleural Effusion", "absent"]]
     file = VotesFile("mine", write_csv(rows, "votes.csv"))
     with pytest.raises(DataError, match=r"votes.csv, line 4: cohort 'mine' has no"):
-        rehearse_votes(workspace, file, actor=ACTOR)
+        dry_run_votes(workspace, file, actor=ACTOR)
 
 
 def test_a_killed_trial_is_removed_by_the_next(workspace):

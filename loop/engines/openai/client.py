@@ -1,22 +1,188 @@
-"""One server's connections: bytes out, a bounded response or one kind of failure in."""
+"""One server's connections: bytes out, a bounded response or one kind of failure in.
+
+The addresses that were checked are the addresses that are connected to: the resolver
+itself refuses, so a name that changes its address between a check and a connection
+gains nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import io
+import socket
 import ssl
 from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
 import aiohttp
+from aiohttp import ThreadedResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from loop.core.errors import EngineError
 from loop.engines.openai.endpoint import Endpoint
-from loop.engines.openai.guard import GuardedResolver, check_literal
-from loop.engines.openai.limit import TimeLimit
+
+
+class GuardedResolver(AbstractResolver):
+    """Resolves names to loopback addresses only, unless the host is allowed.
+
+    Parameters
+    ----------
+    allowed
+        Hosts the workspace's owner listed; they may be anywhere.
+
+    Raises
+    ------
+    EngineError
+        When resolving: an address is not loopback and the host is not allowed.
+    """
+
+    def __init__(
+        self, allowed: Iterable[str], inner: AbstractResolver | None = None
+    ) -> None:
+        self._allowed = frozenset(map(_plain, allowed))
+        self._inner = inner or ThreadedResolver()
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,
+    ) -> list[ResolveResult]:
+        """Return the addresses of `host`, once each of them may be connected to."""
+        found = await self._inner.resolve(host, port, family)
+        if _plain(host) not in self._allowed:
+            for result in found:
+                check_address(host, result["host"])
+        return found
+
+    async def close(self) -> None:
+        """Close the resolver behind this one."""
+        await self._inner.close()
+
+
+def check_literal(host: str, allowed: Iterable[str]) -> None:
+    """Check a host that is an address: no resolver is asked about it.
+
+    What only looks like one, such as ``3232235777``, counts: some would connect to it.
+
+    Raises
+    ------
+    EngineError
+        It is not loopback and not allowed.
+    """
+    literal = ":" in host or host.replace(".", "").isdigit()
+    if literal and _plain(host) not in map(_plain, allowed):
+        check_address(host, host)
+
+
+def check_address(host: str, address: str) -> None:
+    """Check that `address`, which `host` stands for, is this machine.
+
+    Raises
+    ------
+    EngineError
+        It is another machine.
+    """
+    known = _address(address)
+    if known is not None and _is_loopback(known):
+        return
+    if host == address and known is not None and known.is_unspecified:
+        raise EngineError(
+            f"{host} is where a server listens, not where it is asked. Write 127.0.0.1 "
+            "in its place if the server runs on this machine."
+        )
+    elsewhere = "is not this machine"
+    if host != address:
+        elsewhere = f"has the address {address}, which is not this machine"
+    raise EngineError(
+        f"case text stays on this machine, and {host} {elsewhere}. If this host may "
+        "receive clinical text, list it in .ranloop/config.yaml:\nhosts:\n"
+        f"  - {_plain(host)}"
+    )
+
+
+def _is_loopback(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address.is_loopback
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+
+
+def _plain(host: str) -> str:
+    """Return one spelling of a host: lower case, no brackets, no dot at the end."""
+    plain = host.strip().strip("[]").rstrip(".").lower()
+    address = _address(plain)
+    return plain if address is None else str(address)
+
+
+_LOOKS = 20
+"""How often the clock is looked at within one limit."""
+
+
+class TimeLimit:
+    """Cancels tasks that work on one request for too long.
+
+    A timer for each request would cost a tenth of the request itself. A request ends
+    at most a twentieth later than the limit says.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._began: dict[asyncio.Task[object], float] = {}
+        self._late: set[asyncio.Task[object]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> asyncio.Task[object]:
+        """Begin a request in the current task, and return the task."""
+        task = asyncio.current_task()
+        if task is None:
+            raise ValueError("a request needs a task of its own")
+        loop = task.get_loop()
+        self._began[task] = loop.time()
+        if self._timer is None:
+            self._look_later(loop)
+        return task
+
+    def end(self, task: asyncio.Task[object]) -> None:
+        """End the request of `task`."""
+        self._began.pop(task, None)
+        self._late.discard(task)
+
+    def ended(self, task: asyncio.Task[object]) -> bool:
+        """Whether only the limit has cancelled `task`; it then goes on."""
+        return task in self._late and task.uncancel() == 0
+
+    def close(self) -> None:
+        """Stop looking."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = loop.call_later(self._limit_s / _LOOKS, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancel what is too late; look again while there is anything."""
+        latest = loop.time() - self._limit_s
+        for task, began in self._began.items():
+            if began <= latest and task not in self._late:
+                self._late.add(task)
+                task.cancel()
+        if self._began:
+            self._look_later(loop)
+        else:
+            self._timer = None
+
 
 _MOST_BYTES = 8 * 2**20
 """Longest response read; a real one has a few kilobytes."""
