@@ -270,8 +270,8 @@ def rank_systems(
     >>> right, wrong = [[2, 2]] * 50, [[0, 2]] * 50
     >>> for one in rank_systems(np.array([right, wrong]), resamples=200):
     ...     print(one)
-    Standing(estimate=1.0, low=1.0, high=1.0, best=1.0)
-    Standing(estimate=0.0, low=0.0, high=0.0, best=0.0)
+    SystemRank(estimate=1.0, low=1.0, high=1.0, best=1.0)
+    SystemRank(estimate=0.0, low=0.0, high=0.0, best=0.0)
     """
     draw = _draw(resampling)
     if columns.ndim != 3 or columns.shape[2] % 2:

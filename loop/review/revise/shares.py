@@ -150,7 +150,7 @@ def judge_share(
 
     Examples
     --------
-    >>> judge_share(Difference(lost=0, gained=0, n=30), 0.05, 0.95).basis.value
+    >>> judge_share(ShareDifference(lost=0, gained=0, n=30), 0.05, 0.95).basis.value
     'counts'
 
     References

@@ -83,7 +83,7 @@ class ReviewForm(NamedTuple):
 
         Examples
         --------
-        >>> Form.of({"severity": "terrible", "phrase": None, "anchor": 1}) == Form()
+        >>> ReviewForm.of({"severity": "terrible", "phrase": None, "anchor": 1}) == ReviewForm()
         True
         """
         return cls(**{name: _known(name, values.get(name)) for name in cls._fields})
@@ -261,7 +261,7 @@ def describe(form: ReviewForm) -> str:
 
     Examples
     --------
-    >>> describe(Form(judgement="model_wrong", value="absent"))
+    >>> describe(ReviewForm(judgement="model_wrong", value="absent"))
     'model wrong, right value absent'
     """
     words = {key: word.lower() for word, key in (*JUDGEMENTS, *ACTIONS)}

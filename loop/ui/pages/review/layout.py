@@ -73,7 +73,7 @@ class ReviewComponents:
     """The likely correction, or where to judge instead; hides a form of no use."""
 
     fields: Sequence[Any]
-    """In the order of `Form`."""
+    """In the order of `ReviewForm`."""
 
     typed: gr.HTML
     """Says that a text box of the form has changed."""

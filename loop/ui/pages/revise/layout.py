@@ -19,7 +19,7 @@ window.ranloopForm(element, trigger, watch);
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviseComponents:
-    """The components, in the order of `Sheet`."""
+    """The components, in the order of `ReviseOutputs`."""
 
     opened: gr.State
     timer: gr.Timer
