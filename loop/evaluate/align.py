@@ -294,7 +294,7 @@ def decided_reference(
 ) -> Codes:
     """Return the reference of `case_ids` as 1, 0, or -1 where it leaves a case open.
 
-    The same as `AlignedPairs.binary_reference`; a case or label it does not know is open.
+    The same as `binary_reference` of `AlignedPairs`; what it does not know is open.
     """
     where = {case_id: row for row, case_id in enumerate(standard.case_ids)}
     known = [row for row, case in enumerate(case_ids) if case in where]

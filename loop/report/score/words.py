@@ -166,7 +166,8 @@ def verdict_words(one: SystemDifference, alpha: float = 0.05) -> str:
     Examples
     --------
     >>> from loop.stats.intervals import Estimate
-    >>> verdict_words(SystemDifference("a", "b", Estimate(0.1, 0, 0.2), 0.01, 0.02, True))
+    >>> gain = Estimate(0.1, 0, 0.2)
+    >>> verdict_words(SystemDifference("a", "b", gain, 0.01, 0.02, True))
     'differs'
     """
     if one.p_holm is None:

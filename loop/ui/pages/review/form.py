@@ -83,7 +83,8 @@ class ReviewForm(NamedTuple):
 
         Examples
         --------
-        >>> ReviewForm.of({"severity": "terrible", "phrase": None, "anchor": 1}) == ReviewForm()
+        >>> sent = {"severity": "terrible", "phrase": None, "anchor": 1}
+        >>> ReviewForm.of(sent) == ReviewForm()
         True
         """
         return cls(**{name: _known(name, values.get(name)) for name in cls._fields})
