@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import loop
-from loop.cli.main import app
+from loop import cli
+from loop.cli.main import SECTIONS, app
 
 PACKAGE = Path(loop.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -82,5 +84,22 @@ def test_help_imports_nothing_heavy():
 def test_command_has_help_and_is_in_the_readme(name):
     """A verb that nobody can find does not exist."""
     command = typer.main.get_command(app).commands[name]
-    assert command.help
+    lines = [verbs[name] for verbs in SECTIONS.values() if name in verbs]
+    assert lines == [command.help.splitlines()[0]]
     assert re.search(rf"ranloop {name}\b", README.read_text("utf-8"))
+
+
+def test_every_line_of_the_help_is_whole_in_80_columns():
+    """What ends in three dots has not said what it is for."""
+    shown = CliRunner().invoke(app, ["--help"], terminal_width=80).output
+    assert [line for line in shown.splitlines() if len(line) > 78] == []
+    for verbs in SECTIONS.values():
+        for name, line in verbs.items():
+            assert re.search(rf"^  {name} +{re.escape(line)}$", shown, re.MULTILINE)
+
+
+def test_every_module_of_a_verb_is_registered():
+    """A verb is found by the name of its module."""
+    folder = Path(cli.__file__).parent
+    verbs = {p.stem for p in folder.glob("*.py") if "\ndef register(" in p.read_text()}
+    assert verbs == {name.replace("-", "_") for name in COMMANDS} - {"withdraw"}

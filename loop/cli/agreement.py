@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
-
-from loop.cli.console import print_table, say
-
-if TYPE_CHECKING:
-    from loop.evaluate.ceiling import Ceiling, CeilingRow, ReaderModelMeasure
-    from loop.stats.intervals import Estimate
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,16 +16,26 @@ from loop.cli.console import (
     open_workspace,
     own_output,
     print_json,
+    print_table,
+    say,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from loop.core.paths import Workspace
-    from loop.evaluate.ceiling import Ceiling
-    from loop.labels.agreement import AgreementReport, LabelAgreement
-    from loop.labels.ballots import Votes
-    from loop.stats.intervals import Estimate
+from loop.core.errors import DataError
+from loop.core.files import write_atomic
+from loop.core.paths import Workspace
+from loop.evaluate.ceiling import (
+    Ceiling,
+    CeilingRow,
+    ReaderModelMeasure,
+    measure_ceiling,
+)
+from loop.evaluate.inputs import read_inputs
+from loop.labels.agreement import AgreementReport, LabelAgreement, measure_agreement
+from loop.labels.ballots import Votes
+from loop.labels.cohort import read_cohort
+from loop.labels.kept_votes import read_cohort_votes
+from loop.labels.taxonomy import read_taxonomy
+from loop.report.tables import agreement_table
+from loop.stats.intervals import Estimate
 
 
 def say_ceiling(ceiling: Ceiling, run_id: str) -> None:
@@ -146,19 +150,12 @@ def agreement(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the agreement of readers with 95 % intervals, label by label.
+    """Measure how well readers agree, label by label.
 
-    Cohen's kappa between readers, Fleiss' kappa, Krippendorff's alpha, and each reader
-    against the majority of the others: what a model can be held against. With
-    --against, a run is held against the same majorities on the same cases.
+    Reports Cohen's kappa between readers, Fleiss' kappa, Krippendorff's alpha, and
+    each reader against the majority of the others, with 95 % intervals. With
+    --against, a run is compared with the same majorities on the same cases.
     """
-    from loop.core.files import write_atomic
-    from loop.labels.agreement import measure_agreement
-    from loop.labels.cohort import read_cohort
-    from loop.labels.kept_votes import read_cohort_votes
-    from loop.labels.taxonomy import read_taxonomy
-    from loop.report.tables import agreement_table
-
     if uncertain not in ("leave-out", "category"):
         raise typer.BadParameter("use leave-out or category", param_hint="--uncertain")
     place = open_workspace(workspace)
@@ -191,10 +188,6 @@ def _measure_beside(
     place: Workspace, votes: Votes, cohort: str, run: str
 ) -> tuple[Ceiling, str]:
     """Return a run beside the readers of `cohort`, and its id."""
-    from loop.core.errors import DataError
-    from loop.evaluate.ceiling import measure_ceiling
-    from loop.evaluate.inputs import read_inputs
-
     inputs = read_inputs(place, run)
     if inputs.cohort.name != cohort:
         raise DataError(

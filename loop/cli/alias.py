@@ -16,6 +16,7 @@ from loop.cli.console import (
     print_json,
     say,
 )
+from loop.prompts.history import move_alias
 
 
 def register(app: typer.Typer) -> None:
@@ -32,9 +33,10 @@ def alias(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Point an alias at a version; the ledger keeps every move."""
-    from loop.prompts.history import move_alias
+    """Point an alias, such as production, at a version.
 
+    The ledger keeps every move.
+    """
     if not why.strip():
         raise typer.BadParameter("--why needs a reason: it stands in the ledger")
 

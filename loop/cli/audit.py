@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -21,12 +22,22 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.ledger import LedgerEntry
-    from loop.core.paths import Workspace
-    from loop.release.audit.audit import LedgerAudit
-    from loop.release.audit.findings import AuditFinding
+from loop.core.errors import DataError, LedgerError
+from loop.core.files import write_atomic
+from loop.core.ledger import LedgerEntry, quarantine_torn_line
+from loop.core.paths import Workspace
+from loop.release.audit.audit import LedgerAudit, audit_workspace
+from loop.release.audit.changes import (
+    audited_prompt,
+    concerns,
+    list_audited,
+    read_changes,
+)
+from loop.release.audit.findings import AuditFinding, FindingSeverity
+from loop.release.audit.heads import parse_head
+from loop.report.audit_data import audit_data, render_audit_csv
+from loop.report.audit_html import render_audit_html
+from loop.report.templates import template_folder
 
 _FORMS = (".csv", ".json", ".html")
 
@@ -66,15 +77,11 @@ def audit(
     actor: ActorOption = None,
     role: RoleOption = "editor",
 ) -> None:
-    """Print the ledger, hold it against everything it speaks of, and say what holds.
+    """Print the ledger and check everything it refers to.
 
-    Goes on after a broken link, and names the first one with what it implies. Exits
-    with 100 if anything is broken.
+    The check goes on after a broken link and names the first one, with what it means.
+    Exits with 100 if anything is broken.
     """
-    from loop.release.audit.audit import audit_workspace
-    from loop.release.audit.changes import audited_prompt
-    from loop.release.audit.heads import parse_head
-
     place = open_workspace(workspace)
     _check_outputs(export or (), place)
     heads = [parse_head(text) for text in head or ()]
@@ -84,8 +91,6 @@ def audit(
     name = audited_prompt(found, prompt) if prompt else None
     _export(export or (), place, found, name)
     if as_json:
-        from loop.report.audit_data import audit_data
-
         print_json(audit_data(found))
     else:
         _show(found, name)
@@ -95,8 +100,6 @@ def audit(
 
 def _check_outputs(paths: Sequence[Path], workspace: Workspace) -> None:
     """Refuse what cannot be written before anything is done."""
-    from loop.core.errors import DataError
-
     for path in paths:
         if path.suffix.lower() not in _FORMS:
             raise typer.BadParameter(
@@ -112,9 +115,6 @@ def _check_outputs(paths: Sequence[Path], workspace: Workspace) -> None:
 
 def _repair(workspace: Workspace, actor: str | None, role: str) -> None:
     """Move a torn last line aside, and say so; anything else is left as it is."""
-    from loop.core.errors import LedgerError
-    from loop.core.ledger import quarantine_torn_line
-
     try:
         entry = quarantine_torn_line(workspace.ledger, acting(actor, role))
     except LedgerError as error:
@@ -130,8 +130,6 @@ def _export(
     paths: Sequence[Path], workspace: Workspace, found: LedgerAudit, prompt: str | None
 ) -> None:
     """Write the audit in every form asked for."""
-    from loop.core.files import write_atomic
-
     forms: Mapping[str, Callable[[], str]] = {
         ".csv": lambda: _csv(found),
         ".json": lambda: _json(found),
@@ -143,24 +141,14 @@ def _export(
 
 
 def _csv(found: LedgerAudit) -> str:
-    from loop.report.audit_data import render_audit_csv
-
     return render_audit_csv(found)
 
 
 def _json(found: LedgerAudit) -> str:
-    import json
-
-    from loop.report.audit_data import audit_data
-
     return json.dumps(audit_data(found), ensure_ascii=False, indent=2) + "\n"
 
 
 def _html(workspace: Workspace, found: LedgerAudit, prompt: str | None) -> str:
-    from loop.release.audit.changes import list_audited, read_changes
-    from loop.report.audit_html import render_audit_html
-    from loop.report.templates import template_folder
-
     names = (prompt,) if prompt else list_audited(found)
     histories = [read_changes(workspace, found, name) for name in names]
     folder = template_folder(workspace)
@@ -170,9 +158,6 @@ def _html(workspace: Workspace, found: LedgerAudit, prompt: str | None) -> str:
 
 def _show(found: LedgerAudit, prompt: str | None) -> None:
     """Print the entries, then what was checked, then the result."""
-    from loop.release.audit.changes import concerns
-    from loop.release.audit.findings import FindingSeverity
-
     doubted = {
         one.seq
         for one in found.findings

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from loop.cli.console import GATE_EXIT, JsonOption, note, print_json, say
-
-if TYPE_CHECKING:
-    from loop.published.audit import TableAudit
-    from loop.published.notes import Notes
+from loop.core.errors import DataError
+from loop.core.files import write_atomic
+from loop.published import audit as published
+from loop.published.audit import TableAudit
+from loop.published.columns import RATES
+from loop.published.notes import Notes, beside, read_notes
+from loop.published.table import Consistency
+from loop.report.published_text import (
+    ORDER,
+    published_data,
+    render_html,
+    render_markdown,
+    sections,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -50,20 +60,11 @@ def audit_tables(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check published tables: intervals, averages, counts, differences, claims.
+    """Check the numbers of published tables.
 
-    Exits with 100 when something does not hold.
+    Intervals, averages, counts, differences and claims are recomputed. Exits with 100
+    when something does not hold.
     """
-    from loop.core.errors import DataError
-    from loop.published import audit as published
-    from loop.published.columns import RATES
-    from loop.published.table import Consistency
-    from loop.report.published_text import (
-        published_data,
-        render_html,
-        render_markdown,
-    )
-
     if measure and measure not in RATES:
         raise typer.BadParameter(f"--measure is one of {', '.join(RATES)}")
     known = _read_notes(files, notes)
@@ -92,8 +93,6 @@ def audit_tables(
 
 def _read_notes(files: Sequence[Path], named: Path | None) -> Notes:
     """Read the notes named, or all that lie beside the files."""
-    from loop.published.notes import Notes, beside, read_notes
-
     if named is not None:
         return read_notes(named)
     found = [path for file in files if (path := beside(file)).is_file()]
@@ -111,16 +110,12 @@ def _spare(path: Path | None, files: Sequence[Path]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    from loop.core.files import write_atomic
-
     write_atomic(path, text)
     note(f"wrote {path}")
 
 
 def _show(audit: TableAudit) -> None:
     """Print the findings by table, what does not hold first."""
-    from loop.report.published_text import ORDER, sections
-
     for section in sections(audit):
         say(section.title)
         say(f"  {section.read}")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 from loop.cli.console import print_table, say
-
-if TYPE_CHECKING:
-    from loop.prompts.lint import LintFinding
-    from loop.review.copied import Copy
-    from loop.review.revise.check import Check
-    from loop.review.revise.shares import LabelCheck, ShareCheck
+from loop.prompts.lint import LintFinding
+from loop.review.copied import Copy
+from loop.review.revise.check import Check
+from loop.review.revise.check import TargetOutcome as Outcome
+from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 
 
 def show_lint(findings: Iterable[LintFinding]) -> None:
@@ -31,8 +31,6 @@ def show_copies(copies: Iterable[Copy]) -> None:
 
 def show_check(check: Check) -> None:
     """Print a check: what changed, by which measure, and what became of the targets."""
-    from loop.review.revise.check import TargetOutcome as Outcome
-
     say()
     say(f"check on {check.cases} cases, right answers against the parent")
     changed = [
@@ -82,8 +80,6 @@ def _change(share: ShareCheck) -> str:
 
 
 def _limit(share: ShareCheck) -> str:
-    from loop.review.revise.shares import ShareCriterion
-
     if share.bound is None:
         return "not judged"
     star = " *" if share.basis is ShareCriterion.COUNTS else "  "
@@ -92,8 +88,6 @@ def _limit(share: ShareCheck) -> str:
 
 def _show_basis(check: Check) -> None:
     """Name every label whose margin could not be used, changed or not."""
-    from loop.review.revise.shares import ShareCriterion
-
     for basis, words in (
         (
             ShareCriterion.COUNTS,
@@ -113,8 +107,6 @@ def _show_basis(check: Check) -> None:
 
 def check_data(check: Check) -> dict[str, Any]:
     """Return a check as JSON data."""
-    from dataclasses import asdict
-
     return {
         "passed": check.passed,
         "cases": check.cases,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -28,12 +29,23 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.ledger import Actor
-    from loop.core.paths import Workspace
-    from loop.labels.dry_run import VotesFile
-    from loop.labels.importing.source import ImportOptions
+from loop.core.errors import DataError
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
+from loop.labels.cohort import list_cohorts, read_cohort_file
+from loop.labels.dry_run import (
+    VotesFile,
+    dry_run_import,
+    dry_run_votes,
+    take_votes_file,
+    trial,
+)
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.kept_votes import votes_path
+from loop.labels.overlap import check_cohorts, require_separate
+from loop.labels.reference import list_references
+from loop.labels.sealing import is_stored
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Say what would become of it; change nothing.")
@@ -57,7 +69,7 @@ _AGAIN = "the same command without --dry-run"
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
     verbs = typer.Typer(
-        help="Import, check and show cohorts of cases.",
+        help="Import, check and list cohorts of cases.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -129,9 +141,6 @@ def import_(
     become a reference by majority. With --dry-run, also what it would share with
     cohorts of other roles.
     """
-    from loop.labels.dry_run import VotesFile
-    from loop.labels.importing.source import ImportOptions
-
     place, who = open_workspace(workspace), acting(actor)
     columns = {"case_id": id_column, "text": text_column, "patient": patient_column}
     options = ImportOptions(
@@ -176,8 +185,6 @@ def votes(
     The majority of those who voted on a case and label makes the next reference
     version; with --dry-run, which marks would change.
     """
-    from loop.labels.dry_run import VotesFile, dry_run_votes, take_votes_file
-
     place, who = open_workspace(workspace), acting(actor)
     given = VotesFile(name, file, need, replace, why)
     do = dry_run_votes if dry_run else take_votes_file
@@ -202,8 +209,6 @@ def check(
 
     Near-duplicate texts count: 5-word shingles with a Jaccard similarity of 0.8.
     """
-    from loop.labels.overlap import check_cohorts, require_separate
-
     report = check_cohorts(open_workspace(workspace), names)
     if as_json:
         print_json(
@@ -229,11 +234,6 @@ def check(
 
 def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
     """Import a source and the votes on it, and say what became of them."""
-    from dataclasses import asdict
-
-    from loop.labels.dry_run import take_votes_file
-    from loop.labels.importing.importer import import_cohort
-
     source, options, given = what
     progress = ProgressBar(f"import {options.name}", quiet=as_json)
     report = import_cohort(place, source, options, actor=who, watch=progress.track)
@@ -253,9 +253,6 @@ def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> No
 
 def _dry_run(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
     """Say what `_import` would do."""
-    from loop.labels.dry_run import dry_run_import, take_votes_file, trial
-    from loop.labels.importing.importer import import_cohort
-
     source, options, given = what
     progress = ProgressBar(f"check {options.name}", quiet=as_json)
     found = dry_run_import(place, source, options, actor=who, watch=progress.track)
@@ -277,12 +274,6 @@ def _dry_run(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> N
 
 def _find_replaced(place: Workspace, name: str) -> dict[str, object] | None:
     """Return what a cohort of this name holds now; None without one."""
-    from loop.core.errors import DataError
-    from loop.labels.cohort import list_cohorts, read_cohort_file
-    from loop.labels.kept_votes import votes_path
-    from loop.labels.reference import list_references
-    from loop.labels.sealing import is_stored
-
     if name not in list_cohorts(place):
         return None
     try:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import Any
 
 from loop.cli.console import say
 from loop.core.records import Mark
-
-if TYPE_CHECKING:
-    from loop.labels.dry_run import ImportDryRun
-    from loop.labels.importing.importer import ImportReport
-    from loop.labels.majority import MarkChanges
-    from loop.labels.overlap import PairReport, Shared
-    from loop.labels.votes import VotesReport
-
+from loop.labels.dry_run import ImportDryRun
+from loop.labels.importing.importer import ImportReport
+from loop.labels.majority import MarkChanges
+from loop.labels.overlap import PairReport, Shared, quote_id
+from loop.labels.votes import VotesReport
 
 _SHOWN = 10
 """Pairs named in a line."""
@@ -93,8 +91,6 @@ def _say_replaced(replaced: Mapping[str, object]) -> None:
 
 def _shared(one: Shared) -> str:
     """Return ``7 cases: a1, a2 = b2 ...``."""
-    from loop.labels.overlap import quote_id
-
     ids = [" = ".join(map(quote_id, dict.fromkeys(pair))) for pair in one.examples]
     more = " ..." if one.number > len(one.examples) else ""
     several = "" if one.number == 1 else "s"
@@ -105,8 +101,6 @@ def import_dry_run_data(
     found: ImportDryRun, votes: VotesReport | None
 ) -> dict[str, object]:
     """Return what an import would do for ``--json``."""
-    from dataclasses import asdict
-
     return {
         "dry_run": True,
         **asdict(found.report),
@@ -119,8 +113,6 @@ def import_dry_run_data(
 
 def pair_data(pair: PairReport) -> dict[str, Any]:
     """Return what two cohorts share for ``--json``."""
-    from dataclasses import asdict
-
     return {**asdict(pair), "shared": [shared._asdict() for shared in pair.shared]}
 
 
@@ -134,8 +126,6 @@ def _warn_of_languages(report: ImportReport) -> None:
 
 
 def _examples(report: ImportReport, kind: str) -> str:
-    from loop.labels.overlap import quote_id
-
     found = report.examples.get(kind, ())
     return f" ({', '.join(map(quote_id, found))})" if found else ""
 
@@ -230,8 +220,6 @@ def _say_readers(report: VotesReport) -> None:
 
 def votes_data(report: VotesReport) -> dict[str, object]:
     """Return `report` for ``--json``."""
-    from dataclasses import asdict, replace
-
     lost = report.superseded
     data = asdict(replace(report, changes=None))
     # Keyed with a key that a trial of a holdout makes and throws away.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,20 @@ from loop.cli.console import (
     print_table,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
+from loop.core.ledger import read_ledger
+from loop.core.paths import Workspace
+from loop.labels.cohort import (
+    as_recorded,
+    has_texts,
+    list_cohorts,
+    read_cohort,
+    read_cohort_file,
+)
+from loop.labels.holdout import label_files, replaced_files
+from loop.labels.intact import edited_references
+from loop.labels.recorded import find_record, read_record
+from loop.labels.reference import list_references, read_reference
+from loop.labels.sealing import vault_key
 
 
 def show(
@@ -35,16 +46,6 @@ def show(
 
 
 def _list(place: Workspace, *, as_json: bool) -> None:
-    from loop.core.ledger import read_ledger
-    from loop.labels.cohort import (
-        as_recorded,
-        has_texts,
-        list_cohorts,
-        read_cohort_file,
-    )
-    from loop.labels.recorded import find_record
-    from loop.labels.reference import list_references
-
     entries = read_ledger(place.ledger)
     rows = [
         {
@@ -80,10 +81,6 @@ def _cell(value: object) -> str:
 
 
 def _show(place: Workspace, name: str, *, as_json: bool) -> None:
-    from loop.labels.cohort import has_texts, read_cohort, read_cohort_file
-    from loop.labels.recorded import read_record
-    from loop.labels.reference import list_references
-
     about = read_cohort_file(place, name).model_dump(mode="json")
     cohort = read_cohort(place, name)
     record = read_record(place, name)
@@ -117,15 +114,11 @@ def _show(place: Workspace, name: str, *, as_json: bool) -> None:
 
 
 def _edited(place: Workspace, name: str) -> list[int]:
-    from loop.labels.intact import edited_references
-
     return list(edited_references(place, name))
 
 
 def _marks(place: Workspace, name: str) -> dict[str, dict[str, int]]:
     """Return label to how often each mark stands in the newest reference."""
-    from loop.labels.reference import list_references, read_reference
-
     if not list_references(place, name):
         return {}
     reference = read_reference(place, name)
@@ -137,9 +130,6 @@ def _marks(place: Workspace, name: str) -> dict[str, dict[str, int]]:
 
 def _seal(place: Workspace, name: str) -> dict[str, Any]:
     """Return how the labels of a holdout lie, and whether the key to them is here."""
-    from loop.labels.holdout import label_files, replaced_files
-    from loop.labels.sealing import vault_key
-
     plain = [path for path in label_files(place, name) if path.is_file()]
     before = [path for path in replaced_files(place, name) if path.is_file()]
     return {

@@ -16,6 +16,7 @@ from loop.cli.console import (
     print_json,
     say,
 )
+from loop.labels.holdout import retire_holdout, seal_holdout
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the holdout.")]
 WhyOption = Annotated[str, typer.Option("--why", help="Reason, for the ledger.")]
@@ -40,8 +41,6 @@ def seal(
     New holdouts are sealed when they are imported. Copies in version control or in
     backups are not touched.
     """
-    from loop.labels.holdout import seal_holdout
-
     place = open_workspace(workspace)
     made = seal_holdout(place, name, acting(actor, role), why)
     if as_json:
@@ -69,8 +68,6 @@ def retire(
 
     It cannot be sealed again, and no later claim can rest on its cases.
     """
-    from loop.labels.holdout import retire_holdout
-
     place = open_workspace(workspace)
     made = retire_holdout(place, name, acting(actor, role), why)
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,17 @@ from loop.cli.console import (
     print_table,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.evaluate.compare import Comparison, LabelChange
+from loop.cli.evaluate import macro_line
+from loop.evaluate.compare import Comparison, LabelChange, compare_runs
+from loop.report.data import comparison_data
+from loop.report.numbers import (
+    NOT_ESTIMABLE,
+    listed,
+    p_value,
+    share,
+    signed,
+    signed_interval,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +46,11 @@ def compare(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two runs on the same cases: fixed, broken, and not worse by a margin."""
-    from loop.evaluate.compare import compare_runs
-    from loop.report.data import comparison_data
+    """Compare two runs on the same cases.
 
+    Shows which answers were fixed, which were broken, and whether the later run is
+    not worse by a margin.
+    """
     place = open_workspace(workspace)
     result = compare_runs(place, before, after, reference=reference)
     open_cases = result.cohort.role != "holdout"
@@ -53,8 +62,6 @@ def compare(
 
 def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
     """Print one row per label, the change of macro-F1 and the cases that changed."""
-    from loop.cli.evaluate import macro_line
-
     print_table(
         (
             "label", "F1 before", "after", "accuracy", "interval", "not worse",
@@ -92,14 +99,6 @@ def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
 
 
 def _cells(change: LabelChange) -> tuple[str, ...]:
-    from loop.report.numbers import (
-        NOT_ESTIMABLE,
-        p_value,
-        share,
-        signed,
-        signed_interval,
-    )
-
     accuracy = change.accuracy
     discordant = len(change.fixed) + len(change.broken)
     p = (p_value(change.p), p_value(change.p_holm))
@@ -122,8 +121,6 @@ def _cells(change: LabelChange) -> tuple[str, ...]:
 
 
 def _show_cases(comparison: Comparison) -> None:
-    from loop.report.numbers import listed
-
     for change in comparison.labels:
         rows = (
             ("fixed", change.fixed),

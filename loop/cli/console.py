@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
+from unicodedata import east_asian_width
 
 import typer
 
@@ -140,8 +141,6 @@ def print_table(
 
 def _width(text: str) -> int:
     """Columns `text` takes on a terminal: a Chinese character takes two."""
-    from unicodedata import east_asian_width
-
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 

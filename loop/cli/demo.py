@@ -5,18 +5,34 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from loop.cli.console import JsonOption, print_json, print_table, say
 from loop.core.errors import DataError
+from loop.core.files import write_atomic
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace, bundled, init_workspace
-
-if TYPE_CHECKING:
-    from loop.evaluate.results import Evaluation
-    from loop.review.revise.revision import Revision
+from loop.evaluate.compare import compare_runs
+from loop.evaluate.evaluation import evaluate_run, find_parent_run
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.protocol import register_protocol
+from loop.evaluate.recording import record_evaluation
+from loop.evaluate.results import Evaluation
+from loop.labels.cohort import read_cohort
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.labels.overlap import check_cohorts, require_separate
+from loop.labels.taxonomy import read_taxonomy
+from loop.labels.votes import import_votes
+from loop.prompts.catalog import read_version, write_version
+from loop.report.data import evaluation_data
+from loop.report.evaluation_html import render_html
+from loop.report.numbers import interval, share
+from loop.review.revise.check import TargetOutcome
+from loop.review.revise.revision import Revision, RevisionRequest, revise
+from loop.run.task import run_prompt
 
 PROMPT = "extractor"
 DEV, HOLDOUT = "demo_dev", "demo_holdout"
@@ -55,10 +71,11 @@ def demo(
     ] = len(ROUNDS),
     as_json: JsonOption = False,
 ) -> None:
-    """Show the whole loop on SYNTHETIC reports: no model, no network, no patient.
+    """Run the whole loop on synthetic reports, without a model.
 
-    A first prompt fails its gates, two rounds of clinicians' verdicts revise it, the
-    gates move, and an evaluation page is left behind.
+    No model, no network and no patient is needed. A first prompt version fails its
+    gates; two rounds of clinicians' verdicts revise it until the gates pass; an
+    evaluation page is written at the end.
     """
     tell = _silent if as_json else say
     target = folder or Path(tempfile.mkdtemp(prefix="ranloop-demo-")) / "workspace"
@@ -103,8 +120,6 @@ def _silent(_text: str = "") -> None:
 
 def _prepare(target: Path) -> Workspace:
     """Make a workspace that holds the first version only, with a ledger of its own."""
-    from loop.prompts.catalog import read_version, write_version
-
     if target.exists() and any(target.iterdir()):
         raise DataError(
             f"{target} is not empty. Name a new folder, or none for a temporary one."
@@ -127,13 +142,6 @@ def _prepare(target: Path) -> Workspace:
 
 def _import(workspace: Workspace) -> list[str]:
     """Import both synthetic cohorts with their readers' votes; return what was done."""
-    from loop.labels.cohort import read_cohort
-    from loop.labels.importing.importer import import_cohort
-    from loop.labels.importing.source import ImportOptions
-    from loop.labels.overlap import check_cohorts, require_separate
-    from loop.labels.taxonomy import read_taxonomy
-    from loop.labels.votes import import_votes
-
     taxonomy = read_taxonomy(workspace.labels)
     demo_files = bundled() / "labels" / "demo"
     lines = []
@@ -168,11 +176,6 @@ def _import(workspace: Workspace) -> list[str]:
 
 def _measure(workspace: Workspace) -> DemoStep:
     """Run the newest version on the dev cohort and hold it against the gates."""
-    from loop.evaluate.evaluation import evaluate_run
-    from loop.evaluate.protocol import register_protocol
-    from loop.evaluate.recording import record_evaluation
-    from loop.run.task import run_prompt
-
     register_protocol(workspace, _ENGINEER)
     run = run_prompt(workspace, PROMPT, DEV)
     evaluation = evaluate_run(workspace, run.run_id)
@@ -183,14 +186,10 @@ def _measure(workspace: Workspace) -> DemoStep:
 
 def _rescored(workspace: Workspace, step: DemoStep) -> DemoStep:
     """Score an earlier run on the newest reference, so that versions compare."""
-    from loop.evaluate.evaluation import evaluate_run
-
     return DemoStep(step.version, evaluate_run(workspace, step.evaluation.run.run_id))
 
 
 def _revise(workspace: Workspace, number: int) -> Revision:
-    from loop.review.revise.revision import RevisionRequest, revise
-
     verdicts = bundled() / "labels" / "demo" / f"verdicts_{number}.yaml"
     request = RevisionRequest(
         prompt=PROMPT, cohort=DEV, verdicts=verdicts, why=f"demo, round {number}"
@@ -200,8 +199,6 @@ def _revise(workspace: Workspace, number: int) -> Revision:
 
 def _story(revision: Revision) -> list[str]:
     """Return what a round did, in a few lines."""
-    from loop.review.revise.check import TargetOutcome
-
     edits = sum(verdict.edits.count for verdict in revision.verdicts)
     lines = [f"{len(revision.verdicts)} verdicts ask for {edits} changes of wording"]
     if revision.corrections:
@@ -230,9 +227,6 @@ def _story(revision: Revision) -> list[str]:
 
 def _summary(evaluation: Evaluation) -> str:
     """Return the verdict on one version in one line."""
-    from loop.evaluate.gates import GateVerdict
-    from loop.report.numbers import interval, share
-
     counts = ", ".join(
         f"{evaluation.count(verdict)} {verdict.value}" for verdict in GateVerdict
     )
@@ -246,8 +240,6 @@ def _summary(evaluation: Evaluation) -> str:
 
 def _print_gates(steps: list[DemoStep]) -> None:
     """Print accuracy and gate of every label for each version."""
-    from loop.report.numbers import share
-
     header = ["accuracy and gate", "positives"]
     header += [step.version.split("@")[1] for step in steps]
     rows = []
@@ -270,11 +262,6 @@ def _worst(evaluation: Evaluation) -> str:
 
 def _write_page(workspace: Workspace, evaluation: Evaluation) -> Path:
     """Write the page of the last version, compared with the version before it."""
-    from loop.core.files import write_atomic
-    from loop.evaluate.compare import compare_runs
-    from loop.evaluate.evaluation import find_parent_run
-    from loop.report.evaluation_html import render_html
-
     run = evaluation.run.run_id
     before = find_parent_run(workspace, run)
     comparison = compare_runs(workspace, before, run) if before else None
@@ -284,8 +271,6 @@ def _write_page(workspace: Workspace, evaluation: Evaluation) -> Path:
 
 
 def _data(workspace: Workspace, steps: list[DemoStep], page: Path) -> dict[str, Any]:
-    from loop.report.data import evaluation_data
-
     return {
         "synthetic": True,
         "workspace": str(workspace.root),

@@ -13,6 +13,8 @@ from loop.cli.console import (
     print_json,
     say,
 )
+from loop.prompts.catalog import read_version
+from loop.prompts.diff import diff_data, diff_versions, format_diff
 
 
 def register(app: typer.Typer) -> None:
@@ -26,10 +28,10 @@ def diff(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two prompt versions: guides label by label, templates line by line."""
-    from loop.prompts.catalog import read_version
-    from loop.prompts.diff import diff_data, diff_versions, format_diff
+    """Show what changed between two prompt versions.
 
+    Guides are compared label by label, templates line by line.
+    """
     place = open_workspace(workspace)
     changes = diff_versions(read_version(place, before), read_version(place, after))
     if as_json:

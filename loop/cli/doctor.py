@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -21,11 +21,14 @@ from loop.cli.console import (
     print_json,
     say,
 )
+from loop.core.config import Config, read_config
+from loop.core.digests import digest_json
 from loop.core.errors import LoopError, WorkspaceError
-
-if TYPE_CHECKING:
-    from loop.core.config import Config
-    from loop.core.paths import Workspace
+from loop.core.paths import Workspace
+from loop.engines.names import masked
+from loop.engines.vllm.environment import find_vllm
+from loop.run.asking import EngineOptions, choose_engine, opened
+from loop.run.store import open_store
 
 OK, REMARK, BROKEN = "ok", "remark", "broken"
 _OLDEST = (3, 11)
@@ -54,10 +57,10 @@ def doctor(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the workspace, its settings and the engines; exit 1 if something is broken.
+    """Check the workspace, its settings and the engines.
 
-    No case is read and none is sent anywhere. A vLLM that is missing is a remark,
-    unless --engine asks for it.
+    Exits with 1 if something is broken. No case is read and none is sent anywhere.
+    A missing vLLM is only a note, unless --engine asks for it.
     """
     findings = []
     for finding in _examine(workspace, engine):
@@ -90,7 +93,6 @@ def _examine(explicit: Path | None, engine: str | None) -> Iterator[Diagnosis]:
     yield Diagnosis("workspace", OK, str(place.root))
     yield _check_private(place)
     yield _check_store(place)
-    from loop.core.config import Config, read_config
 
     try:
         config = read_config(place)
@@ -131,8 +133,6 @@ def _check_private(workspace: Workspace) -> Diagnosis:
 
 def _check_store(workspace: Workspace) -> Diagnosis:
     """Return whether the store of answers and runs can be used."""
-    from loop.run.store import open_store
-
     if not os.path.exists(workspace.store):
         return Diagnosis("store", OK, f"{workspace.store} is made when it is needed")
     try:
@@ -178,8 +178,6 @@ def _check_keys(config: Config) -> Iterator[Diagnosis]:
 
 
 def _check_vllm(workspace: Workspace, config: Config) -> Diagnosis:
-    from loop.engines.vllm.environment import find_vllm
-
     try:
         found = find_vllm(config.engines.vllm.python, config=workspace.config)
     except LoopError as error:
@@ -208,10 +206,6 @@ def _look_for_gpu() -> Diagnosis:
 
 def _open_engine(workspace: Workspace, engine: str) -> Diagnosis:
     """Return whether `engine` opens: that includes its start-up probe."""
-    from loop.core.digests import digest_json
-    from loop.engines.names import masked
-    from loop.run.asking import EngineOptions, choose_engine, opened
-
     try:
         chosen = choose_engine(workspace, engine, EngineOptions(tell=note))
         with opened(chosen.engine) as ready:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-from loop.cli.check import check_data, show_check, show_copies, show_lint
-from loop.cli.console import print_json, say
-
-if TYPE_CHECKING:
-    from loop.review.revise.changed import CaseChange, Changes
-    from loop.review.revise.checked import Checked
-    from loop.review.revise.draft import Drafted, DraftInfo
-    from loop.review.revise.merge import Conflict
-    from loop.review.revise.shown import Shown
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+from loop.cli.check import check_data, show_check, show_copies, show_lint
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
@@ -30,7 +21,9 @@ from loop.cli.console import (
     WorkspaceOption,
     acting,
     open_workspace,
+    print_json,
     print_table,
+    say,
 )
 from loop.cli.revise import (
     ContractOption,
@@ -39,14 +32,28 @@ from loop.cli.revise import (
     VerdictsOption,
     named_verdicts,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.review.revise.checking import CheckSide
-    from loop.review.revise.draft import Drafted
-    from loop.review.revise.merge import ConflictChoice
-    from loop.run.task import Watch
-
+from loop.core.errors import DataError
+from loop.core.files import read_text
+from loop.core.paths import Workspace
+from loop.prompts.diff import diff_data, format_diff
+from loop.review.files import read_verdicts
+from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.review.revise.changed import CaseChange, Changes
+from loop.review.revise.checked import Checked, recall_check
+from loop.review.revise.checking import CheckSide, Examination, check_draft_ref
+from loop.review.revise.decide import (
+    CommitDecision,
+    commit_checked,
+    discard_draft,
+    keep_draft,
+)
+from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
+from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
+from loop.review.revise.shown import Shown, find_engine_counter, render_shown
+from loop.run.asking import EngineOptions
+from loop.run.store import open_store
+from loop.run.task import Watch
 
 _MOST = 20
 """Cases of one kind that are listed on a terminal; the others are counted."""
@@ -62,8 +69,6 @@ def print_drafted(made: Drafted, *, as_json: bool) -> None:
 
 def say_drafted(made: Drafted) -> None:
     """Print what a draft changes, what lint says and what it costs."""
-    from loop.prompts.diff import format_diff
-
     say(f"{made.draft.ref}, made from {made.parent.ref}")
     for line in format_diff(made.diff):
         say(line)
@@ -124,8 +129,6 @@ def say_prompt(shown: Shown) -> None:
 
 def drafted_data(made: Drafted) -> dict[str, Any]:
     """Return a draft as JSON data."""
-    from loop.prompts.diff import diff_data
-
     return {
         "draft": made.draft.ref,
         "parent": made.parent.ref,
@@ -144,8 +147,6 @@ def drafted_data(made: Drafted) -> dict[str, Any]:
 
 def checked_data(checked: Checked) -> dict[str, Any]:
     """Return a check and what it rests on as JSON data."""
-    from dataclasses import asdict
-
     return {
         "draft": checked.draft,
         "parent": checked.parent,
@@ -179,8 +180,6 @@ def _rows(found: Iterable[CaseChange]) -> list[dict[str, str]]:
 
 def info_data(info: DraftInfo) -> dict[str, Any]:
     """Return one line of the list of drafts as JSON data."""
-    from dataclasses import asdict
-
     return asdict(info)
 
 
@@ -235,10 +234,6 @@ def begin(
 
     Nothing is run and nothing is recorded: a draft is private until it is decided.
     """
-    from loop.review.files import read_verdicts
-    from loop.review.revise.begin import DraftRequest, begin_draft
-    from loop.run.store import open_store
-
     place, who = open_workspace(workspace), acting(actor, role)
     named = named_verdicts(place, prompt, cohort, verdict or (), every=kept)
     file = read_verdicts(verdicts, reviewer=who.name).verdicts if verdicts else ()
@@ -261,9 +256,6 @@ def list_drafts(
     as_json: JsonOption = False,
 ) -> None:
     """List the open drafts of a prompt, oldest first."""
-    from loop.review.revise.draft import list_open_drafts
-    from loop.run.store import open_store
-
     place = open_workspace(workspace)
     with open_store(place) as store:
         found = list_open_drafts(place, store, prompt)
@@ -305,8 +297,6 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a draft: its changes, lint, tokens and the check that was made of it."""
-    from loop.review.revise.draft import show_draft
-
     place = open_workspace(workspace)
     made = show_draft(place, ref, engine)
     if label:
@@ -318,9 +308,6 @@ def show(
 
 
 def _show_guide(made: Drafted, label: str, *, as_json: bool) -> None:
-    from loop.core.errors import DataError
-    from loop.review.revise.edit import guide_text
-
     guide = made.draft.guide(label)
     if guide is None:
         raise DataError(
@@ -337,8 +324,6 @@ def _show_guide(made: Drafted, label: str, *, as_json: bool) -> None:
 def _show_prompt(
     place: Workspace, made: Drafted, engine: str, *, as_json: bool
 ) -> None:
-    from loop.review.revise.shown import find_engine_counter, render_shown
-
     shown = render_shown(made.draft, find_engine_counter(place, engine))
     if as_json:
         print_json(shown_data(shown))
@@ -347,9 +332,6 @@ def _show_prompt(
 
 
 def _show_all(place: Workspace, made: Drafted, *, as_json: bool) -> None:
-    from loop.review.revise.checked import recall_check
-    from loop.run.store import open_store
-
     with open_store(place) as store:
         recalled = recall_check(place, store, made.draft.ref)
     if as_json:
@@ -378,11 +360,6 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Replace one guide of a draft by a YAML text."""
-    import sys
-
-    from loop.core.files import read_text
-    from loop.review.revise.edit import GuideEdit, edit_draft
-
     text = sys.stdin.read() if str(file) == "-" else read_text(file)
     made = edit_draft(
         open_workspace(workspace),
@@ -412,10 +389,6 @@ def check(
 
     Interrupted and started again, it asks only for what is missing.
     """
-    from loop.review.revise.checking import Examination, check_draft_ref
-    from loop.run.asking import EngineOptions
-    from loop.run.store import open_store
-
     place = open_workspace(workspace)
     how = Examination(
         engine=engine,
@@ -450,9 +423,6 @@ def commit(
     as_json: JsonOption = False,
 ) -> None:
     """Commit a checked draft as the next version."""
-    from loop.review.revise.decide import CommitDecision, commit_checked
-    from loop.run.store import open_store
-
     if override and not why.strip():
         raise typer.BadParameter("--override needs --why: it stands in the ledger")
     place = open_workspace(workspace)
@@ -475,8 +445,6 @@ def keep(
     as_json: JsonOption = False,
 ) -> None:
     """Record in the ledger that a draft stays a draft for now."""
-    from loop.review.revise.decide import keep_draft
-
     entry = keep_draft(open_workspace(workspace), ref, acting(actor, role), why)
     if as_json:
         print_json({"draft": entry.subject, "entry": entry.seq})
@@ -497,8 +465,6 @@ def rebase(
     as_json: JsonOption = False,
 ) -> None:
     """Bring a draft to the newest version; exits with 100 while conflicts are open."""
-    from loop.review.revise.merge import rebase_draft
-
     choices = dict(map(_choice, resolve or ()))
     done = rebase_draft(open_workspace(workspace), ref, acting(actor, role), choices)
     if as_json:
@@ -518,8 +484,6 @@ def rebase(
 
 
 def _choice(word: str) -> tuple[str, ConflictChoice]:
-    from loop.review.revise.merge import ConflictChoice
-
     name, _, side = word.rpartition("=")
     if side not in tuple(ConflictChoice) or not name:
         raise typer.BadParameter("write --resolve CONFLICT=ours or CONFLICT=theirs")
@@ -536,8 +500,6 @@ def discard(
     as_json: JsonOption = False,
 ) -> None:
     """Remove a draft; one that was checked leaves an entry in the ledger."""
-    from loop.review.revise.decide import discard_draft
-
     entry = discard_draft(open_workspace(workspace), ref, acting(actor, role), why)
     if as_json:
         print_json({"draft": ref, "entry": entry.seq if entry else None})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,13 +22,31 @@ from loop.cli.console import (
     print_table,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.evaluate.compare import Comparison
-    from loop.evaluate.results import Evaluation, LabelResult
-    from loop.evaluate.tried import Selection
-    from loop.report.exclusions import Exclusion
+from loop.core.files import write_atomic
+from loop.core.paths import Workspace
+from loop.core.records import Status
+from loop.evaluate.compare import Comparison, compare_runs
+from loop.evaluate.evaluation import evaluate_run, find_parent_run
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.recording import record_evaluation
+from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
+from loop.evaluate.tried import Selection, correct_optimism
+from loop.report.data import comparison_data, evaluation_data
+from loop.report.evaluation_claim import claim_lines
+from loop.report.evaluation_html import render_html
+from loop.report.evaluation_selection import selection_lines, selection_note
+from loop.report.evaluation_text import render_csv, render_markdown
+from loop.report.exclusions import Exclusion, shown_exclusions
+from loop.report.numbers import (
+    count,
+    interval,
+    resampled,
+    share,
+    signed,
+    signed_interval,
+)
+from loop.report.templates import template_folder
+from loop.run.store import open_store
 
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write the document as one HTML page.")
@@ -70,22 +88,14 @@ def evaluate(
     actor: ActorOption = None,
     role: RoleOption = "editor",
 ) -> None:
-    """Score a run against the reference labels and judge it by labels/protocol.yaml.
+    """Score a run against the reference and judge its gates.
 
-    Shows what changed since the newest run of the parent version on the same cases,
-    how many versions were tried on them, and the score corrected for that choice.
-    Exits with 100 unless the protocol's claim passes: every label, or for a claim on
-    a subset any label that Holm's test certifies. The result goes into the ledger.
+    The gates are those of labels/protocol.yaml. Also shows what changed since the
+    newest run of the parent version on the same cases, how many versions were tried
+    on them, and the score corrected for that selection. Exits with 100 unless the
+    protocol's claim passes: every label or, for a claim on a subset, any label that
+    Holm's test certifies. The result is recorded in the ledger.
     """
-    from loop.evaluate.evaluation import evaluate_run
-    from loop.evaluate.gates import GateVerdict
-    from loop.evaluate.recording import record_evaluation
-    from loop.evaluate.results import certify_evaluation
-    from loop.report.data import comparison_data, evaluation_data
-    from loop.report.evaluation_html import render_html
-    from loop.report.evaluation_text import render_csv, render_markdown
-    from loop.report.templates import template_folder
-
     place = open_workspace(workspace)
     for path in (html, markdown, csv):
         if path is not None:
@@ -123,9 +133,6 @@ def _compare(
     reference: int | None,
 ) -> Comparison | None:
     """Compare with the run named, with the parent version's, or with none."""
-    from loop.evaluate.compare import compare_runs
-    from loop.evaluate.evaluation import find_parent_run
-
     run = result.run.run_id
     before = find_parent_run(workspace, run) if against is None else against
     if before is None or against == "none":
@@ -135,9 +142,6 @@ def _compare(
 
 def _correct(workspace: Workspace, result: Evaluation) -> Selection:
     """Correct the run's macro-F1 for the versions tried on its cohort."""
-    from loop.evaluate.tried import correct_optimism
-    from loop.run.store import open_store
-
     run, number = result.run.run_id, result.cohort.reference
     with open_store(workspace) as store:
         return correct_optimism(workspace, store, run, reference=number)
@@ -145,8 +149,6 @@ def _correct(workspace: Workspace, result: Evaluation) -> Selection:
 
 def _write(path: Path | None, render: Callable[[], str]) -> None:
     """Write a document when it is wanted, and say so."""
-    from loop.core.files import write_atomic
-
     if path is not None:
         write_atomic(path, render())
         note(f"wrote {path}")
@@ -178,17 +180,12 @@ def show_evaluation(
 
 def show_claim(evaluation: Evaluation) -> None:
     """Print which labels a claim on a subset certifies, and by what test."""
-    from loop.evaluate.results import certify_evaluation
-    from loop.report.evaluation_claim import claim_lines
-
     for line in claim_lines(certify_evaluation(evaluation)):
         say(line)
 
 
 def show_selection(selection: Selection) -> None:
     """Print how many versions were tried, and the score corrected for the choice."""
-    from loop.report.evaluation_selection import selection_lines, selection_note
-
     first, *more = selection_lines(selection)
     say()
     say(first)
@@ -200,9 +197,6 @@ def show_selection(selection: Selection) -> None:
 
 def show_gates(evaluation: Evaluation) -> None:
     """Print one row per label, and under it why labels did not pass."""
-    from loop.evaluate.gates import GateVerdict
-    from loop.report.exclusions import shown_exclusions
-
     excluded = shown_exclusions(evaluation)
     print_table(
         (
@@ -231,8 +225,6 @@ def show_gates(evaluation: Evaluation) -> None:
 
 
 def _cells(result: LabelResult, excluded: Sequence[Exclusion]) -> tuple[str, ...]:
-    from loop.report.numbers import count, interval, share
-
     counts = result.confusion
     numbers = (counts.n, counts.positives, counts.tp, counts.fp, counts.fn, counts.tn)
     accuracy = share(counts.accuracy)
@@ -257,9 +249,6 @@ def _cells(result: LabelResult, excluded: Sequence[Exclusion]) -> tuple[str, ...
 
 def average_lines(evaluation: Evaluation) -> list[str]:
     """Return the averages, and what they would be if uncertain answers counted."""
-    from loop.core.records import Status
-    from loop.report.numbers import interval, resampled, share
-
     positives = evaluation.protocol.min_positives
     rows = (
         ("macro-F1", evaluation.macro, "labels with a defined F1"),
@@ -290,8 +279,6 @@ def average_lines(evaluation: Evaluation) -> list[str]:
 
 def macro_line(comparison: Comparison) -> str:
     """Return the change of macro-F1 on one line."""
-    from loop.report.numbers import share, signed, signed_interval
-
     return (
         f"macro-F1  {share(comparison.macro_before)} -> "
         f"{share(comparison.macro_after)} since {comparison.before.prompt}, "
@@ -312,8 +299,6 @@ def caveats(evaluation: Evaluation) -> list[str]:
 
 def verdict_line(evaluation: Evaluation) -> str:
     """Return the overall verdict with how many labels stand where."""
-    from loop.evaluate.gates import GateVerdict
-
     tally = ", ".join(f"{evaluation.count(v)} {v.value}" for v in GateVerdict)
     line = f"gate: {evaluation.verdict.value} ({tally} of {len(evaluation.labels)})"
     return f"{line}; not all cases were run" if evaluation.not_run else line

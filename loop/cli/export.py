@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,12 +19,12 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.labels.importing.screening import Screening
-    from loop.release.export.manifest import Manifest
-    from loop.release.export.records import CaseSource
+from loop.core.paths import Workspace
+from loop.labels.importing.screening import Screening
+from loop.release.export.manifest import Manifest
+from loop.release.export.origin import cohort_cases, file_cases, find_origin
+from loop.release.export.records import CaseSource, ExportSpec, ExportTarget
+from loop.release.export.write import Act, write_export
 
 
 def register(app: typer.Typer) -> None:
@@ -64,15 +65,12 @@ def export(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a committed or released prompt in the form that other systems load.
+    """Write a prompt in a form that other systems load.
 
-    The prompt's digest is inside, and loading the folder back gives it again. With
-    --cohort or --input the texts of those cases go into the folder named with --out.
+    The export holds the prompt's digest; loading the folder gives the same digest
+    again. With --cohort or --input, the texts of those cases are written to the folder
+    given with --out.
     """
-    from loop.release.export.origin import find_origin
-    from loop.release.export.records import ExportSpec, ExportTarget
-    from loop.release.export.write import Act, write_export
-
     target = _target(to, [target.value for target in ExportTarget])
     _check(cohort, source, is_batch=ExportTarget(target).is_batch, why=why)
     place = open_workspace(workspace)
@@ -113,10 +111,6 @@ def _cases(
     place: Workspace, cohort: str | None, source: Path | None, *, quiet: bool
 ) -> tuple[CaseSource | None, Screening | None]:
     """Return the cases to ask about and, for a file, what counts those left out."""
-    from dataclasses import replace
-
-    from loop.release.export.origin import cohort_cases, file_cases
-
     found: CaseSource
     screening = None
     if cohort:

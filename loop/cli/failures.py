@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from textwrap import indent, shorten
+from typing import Annotated, Any
 
 import typer
 
@@ -16,11 +17,24 @@ from loop.cli.console import (
     print_table,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.evaluate.failures import Failure, Failures
-    from loop.review.queue.records import QueueFilter, QueueItem
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.evaluate.failures import (
+    Failure,
+    FailureKind,
+    Failures,
+    count_kinds,
+    failing_cases,
+    read_evidence,
+    read_texts,
+)
+from loop.report.tables import failures_table
+from loop.review.kept import read_kept
+from loop.review.queue.build import build_queue
+from loop.review.queue.progress import mark_progress
+from loop.review.queue.records import QueueFilter, QueueItem, ReviewStatus, TextSection
+from loop.review.reservations import list_reservations
+from loop.run.store import open_store
 
 
 class OutputFormat(StrEnum):
@@ -115,13 +129,11 @@ def failures(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the failing cases of a run. Refused for holdout cohorts.
+    """List the failing cases of a run.
 
-    With --order value, those worth most to a reviewer come first, and why.
+    Refused for holdout cohorts. With --order value, the cases most useful to a
+    reviewer come first, each with the reason.
     """
-    from loop.evaluate.failures import failing_cases
-    from loop.report.tables import failures_table
-
     place = open_workspace(workspace)
     found = failing_cases(
         place, run, labels=label, kinds=_kinds(kind), reference=reference
@@ -152,9 +164,6 @@ def _filter(
     statuses: Sequence[str] | None,
     reviewers: Sequence[str] | None,
 ) -> QueueFilter:
-    from loop.core.errors import DataError
-    from loop.review.queue.records import QueueFilter, ReviewStatus, TextSection
-
     plain = [name for name in statuses or () if name != "reserved"]
     try:
         return QueueFilter(
@@ -175,12 +184,6 @@ def _items(
     workspace: Workspace, run: str, wanted: QueueFilter, reference: int | None
 ) -> dict[tuple[str, str], QueueItem]:
     """Return what the filter lets through, by case and label, worth most first."""
-    from loop.review.kept import read_kept
-    from loop.review.queue.build import build_queue
-    from loop.review.queue.progress import mark_progress
-    from loop.review.reservations import list_reservations
-    from loop.run.store import open_store
-
     with open_store(workspace) as store:
         queue = build_queue(workspace, store, run, reference=reference)
         kept = read_kept(store, workspace, queue.line.cohort)
@@ -200,9 +203,6 @@ def _narrowed(
 
 
 def _kinds(names: Sequence[str] | None) -> list[Any] | None:
-    from loop.core.errors import DataError
-    from loop.evaluate.failures import FailureKind
-
     try:
         return (
             [FailureKind(name.replace("-", "_")) for name in names] if names else None
@@ -216,8 +216,6 @@ def _texts(
     workspace: Workspace, found: Failures, show: Show
 ) -> Mapping[tuple[str, str], str] | None:
     """Return the private text of each row, or None when none is wanted."""
-    from loop.evaluate.failures import read_evidence, read_texts
-
     if show is Show.NONE:
         return None
     if show is Show.EVIDENCE:
@@ -266,8 +264,6 @@ def _queue_cells(item: QueueItem) -> dict[str, Any]:
 
 
 def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) -> None:
-    from loop.evaluate.failures import count_kinds
-
     title = f"failing cases of run {found.run_id} on {found.cohort}"
     if rows and "why" in rows[0]:
         say(title)
@@ -283,8 +279,6 @@ def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) 
 
 def _print_item(row: Mapping[str, Any]) -> None:
     """Print a row of the queue on lines of its own: its reasons need the width."""
-    from textwrap import indent
-
     say()
     say(f"{row['place']:>4}  {_named(row)}")
     say(f"      {_answers(row)}")
@@ -339,8 +333,6 @@ def _standing(row: Mapping[str, Any]) -> str:
 
 def _places(row: Mapping[str, Any]) -> str:
     """Return where the evidence stands, or why there is no answer; as a cell holds."""
-    from textwrap import shorten
-
     spans = row["spans"]
     more = f" +{len(spans) - _SPANS}" if len(spans) > _SPANS else ""
     problem = shorten(row["problem"], _PROBLEM, placeholder=" ...")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,12 +24,22 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.release.freeze import Frozen, Signing
-    from loop.release.keys import PublicKey
-    from loop.run.task import Task, Watch
+from loop.core.paths import Workspace
+from loop.release.candidate import FreezeRequest
+from loop.release.freeze import FreezeContext, Frozen, Signing
+from loop.release.freeze import freeze as freeze_release
+from loop.release.keys import (
+    PASSPHRASE,
+    PublicKey,
+    find_key,
+    load_private,
+    needs_passphrase,
+)
+from loop.release.withdraw import withdraw_release
+from loop.report.release.documents import render_documents
+from loop.report.templates import template_folder
+from loop.run.asking import EngineOptions
+from loop.run.task import Task, Watch
 
 
 def register(app: typer.Typer) -> None:
@@ -82,21 +92,14 @@ def freeze(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Freeze a version as a signed release, with the evidence it rests on.
+    """Freeze a version as a signed release.
 
-    Measures it on the dev cohort, says what objects, opens the holdout once, decides
-    the claim of labels/protocol.yaml and writes reports/releases/NAME-vN. You sign
-    with your key (`ranloop key new`).
+    Measures the version on the dev cohort, lists objections, opens the holdout once,
+    decides the claim of labels/protocol.yaml and writes reports/releases/NAME-vN with
+    the evidence. You sign with your key (see `ranloop key new`).
 
-    Exits with 100 when a gate stopped it: then nothing was released.
+    Exits with 100 when a gate stopped it: nothing was released then.
     """
-    from loop.release.candidate import FreezeRequest
-    from loop.release.freeze import FreezeContext
-    from loop.release.freeze import freeze as freeze_release
-    from loop.report.release.documents import render_documents
-    from loop.report.templates import template_folder
-    from loop.run.asking import EngineOptions
-
     if not why.strip():
         raise typer.BadParameter("--why needs a reason: it stands in the ledger")
     place = open_workspace(workspace)
@@ -136,9 +139,10 @@ def withdraw(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a release back: nothing loads it any more; its folder stays as it is."""
-    from loop.release.withdraw import withdraw_release
+    """Withdraw a release, so that nothing loads it any more.
 
+    Its folder stays as it is.
+    """
     place = open_workspace(workspace)
     entry = withdraw_release(place, release, acting(actor, role), why)
     if as_json:
@@ -149,9 +153,6 @@ def withdraw(
 
 def _signing(place: Workspace, wanted: list[str]) -> list[Signing]:
     """Return the keys of everyone who signs, asking for a passphrase where needed."""
-    from loop.release.freeze import Signing
-    from loop.release.keys import find_key, load_private
-
     found = []
     for one in wanted:
         name, _, meaning = one.rpartition(":")
@@ -166,8 +167,6 @@ def _signing(place: Workspace, wanted: list[str]) -> list[Signing]:
 
 def _passphrase(place: Workspace, key: PublicKey) -> str:
     """Return the passphrase of a protected key: from the environment, or asked for."""
-    from loop.release.keys import PASSPHRASE, needs_passphrase
-
     if not needs_passphrase(place, key.keyid) or PASSPHRASE in os.environ:
         return os.environ.get(PASSPHRASE, "")
     if not sys.stdin.isatty():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,11 +18,11 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.ledger import LedgerEntry
-    from loop.evaluate.history import VersionScore
-    from loop.prompts.history import VersionHistory
+from loop.core.files import write_atomic
+from loop.core.ledger import LedgerEntry
+from loop.evaluate.history import VersionScore, read_scores
+from loop.prompts.history import VersionHistory, read_history
+from loop.report.tables import history_table
 
 _WORDS = {
     "term": ("term", "terms"),
@@ -52,12 +53,10 @@ def history(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the versions of a prompt: who, why, scores, labels passed, drafts tried."""
-    from loop.core.files import write_atomic
-    from loop.evaluate.history import read_scores
-    from loop.prompts.history import read_history
-    from loop.report.tables import history_table
+    """Show the versions of a prompt, their reasons and scores.
 
+    Shows who made each one, how many labels passed and how many drafts were tried.
+    """
     place, prompt = open_workspace(workspace), name.partition("@")[0]
     if csv is not None:
         own_output(csv, place)
@@ -137,8 +136,6 @@ def _drafts(row: VersionHistory, scores: Sequence[VersionScore]) -> list[Version
 
 def _tried(drafts: Sequence[VersionScore]) -> str:
     """Return ``drafts tried: 3 (2 rejected, 1 draft)``."""
-    from collections import Counter
-
     counts = Counter(one.status.value for one in drafts)
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
     return f"drafts tried: {len(drafts)} ({told})"

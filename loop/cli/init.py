@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from loop.cli.console import JsonOption, print_json, say
+from loop.core.paths import init_workspace
 
 
 def register(app: typer.Typer) -> None:
@@ -20,8 +21,6 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Make a workspace from the shipped prompts and labels."""
-    from loop.core.paths import init_workspace
-
     workspace = init_workspace(folder)
     if as_json:
         print_json({"workspace": str(workspace.root)})

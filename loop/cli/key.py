@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,10 +20,18 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.release.keys import PublicKey
+from loop.core.paths import Workspace
+from loop.release.keys import (
+    PublicKey,
+    find_key,
+    format_public_key,
+    key_file,
+    make_key,
+    private_key_path,
+    public_key_path,
+    read_public_keys,
+    revoke_key,
+)
 
 _VARIABLE = "RANLOOP_KEY_PASSPHRASE"
 
@@ -35,7 +43,7 @@ KeyArgument = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
     verb = typer.Typer(
-        help="Keys with which people sign releases and ledger entries.",
+        help="Manage the keys that sign releases and ledger entries.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -73,8 +81,6 @@ def new(
     Without a passphrase it also signs everything its owner does here from now on, entry
     by entry. With one it signs only what its owner is asked for.
     """
-    from loop.release.keys import make_key, public_key_path
-
     if replace != bool(why.strip()):
         raise typer.BadParameter("--replace and --why belong together")
     place = open_workspace(workspace)
@@ -97,8 +103,6 @@ def list_keys(
     as_json: JsonOption = False,
 ) -> None:
     """List the keys that the ledger recorded, and where each private key is."""
-    from loop.release.keys import private_key_path, read_public_keys
-
     place = open_workspace(workspace)
     rows = [
         (key, private_key_path(place, key.keyid).is_file())
@@ -135,8 +139,6 @@ def show(
 
     What is printed is the file: `ranloop key show NAME > name.json`.
     """
-    from loop.release.keys import find_key, format_public_key
-
     found = find_key(open_workspace(workspace), key)
     if as_json:
         print_json(_row(found))
@@ -152,8 +154,6 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Say that a key must not be trusted from now on; what it signed before stays."""
-    from loop.release.keys import find_key, public_key_path, revoke_key
-
     if not why.strip():
         raise typer.BadParameter("--why needs a reason: it stands in the ledger")
     place = open_workspace(workspace)
@@ -172,8 +172,6 @@ def revoke(
 
 def _revoke_current(place: Workspace, name: str, actor: str | None, why: str) -> None:
     """Revoke the key that `name` has."""
-    from loop.release.keys import find_key, revoke_key
-
     key = find_key(place, name)
     if key.name != name or key.revoked:
         raise DataError(
@@ -195,6 +193,4 @@ def _new_passphrase() -> str:
 
 
 def _row(key: PublicKey) -> dict[str, Any]:
-    from loop.release.keys import key_file
-
     return key_file(key)

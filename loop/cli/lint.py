@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,12 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.prompts.version import PromptVersion
+from loop.core.paths import Workspace
+from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import find_parent, read_version
+from loop.prompts.lint import LintLevel, lint_version
+from loop.prompts.version import PromptVersion
+from loop.review.revise.answers import comparable_parent
 
 
 def register(app: typer.Typer) -> None:
@@ -31,11 +33,10 @@ def lint(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a prompt version or draft; exits with 1 if it has errors."""
-    from loop.labels.taxonomy import read_taxonomy
-    from loop.prompts.catalog import read_version
-    from loop.prompts.lint import LintLevel, lint_version
+    """Check a prompt version or a draft for mistakes.
 
+    Exits with 1 if there are errors.
+    """
     place = open_workspace(workspace)
     version = read_version(place, prompt)
     labels = read_taxonomy(place.labels).extracted
@@ -52,8 +53,5 @@ def lint(
 
 
 def _parent(place: Workspace, version: PromptVersion) -> PromptVersion | None:
-    from loop.prompts.catalog import find_parent
-    from loop.review.revise.answers import comparable_parent
-
     parent = find_parent(place, version)
     return parent and comparable_parent(parent, version)

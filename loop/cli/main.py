@@ -1,81 +1,106 @@
-"""The command line: assembles the verbs, defines none."""
+"""The command line: lists the verbs, defines none, loads the one that is asked for."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections import UserDict
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from loop.cli import (
-    agreement,
-    alias,
-    audit,
-    audit_tables,
-    cohort,
-    compare,
-    demo,
-    diff,
-    doctor,
-    draft,
-    evaluate,
-    export,
-    failures,
-    freeze,
-    history,
-    init,
-    key,
-    lint,
-    matrix,
-    meta_eval,
-    plan,
-    reading,
-    review,
-    revise,
-    score,
-    serve,
-    user,
-    verdict,
-    verify,
-)
-from loop.cli import run as run_verb
+from loop import __version__
 from loop.cli.console import reported_errors, say
 
-VERBS = (
-    demo,
-    init,
-    cohort,
-    agreement,
-    reading,
-    run_verb,
-    evaluate,
-    plan,
-    compare,
-    matrix,
-    score,
-    meta_eval,
-    failures,
-    verdict,
-    review,
-    revise,
-    draft,
-    history,
-    diff,
-    lint,
-    alias,
-    freeze,
-    verify,
-    export,
-    audit,
-    audit_tables,
-    serve,
-    user,
-    key,
-    doctor,
-)
-"""Modules of the verbs, in the order of their use."""
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Start": {
+        "demo": "Run the whole loop on synthetic reports, without a model.",
+        "init": "Make a workspace from the shipped prompts and labels.",
+        "doctor": "Check the workspace, its settings and the engines.",
+    },
+    "Data": {
+        "cohort": "Import, check and list cohorts of cases.",
+        "reading": "Read cases blind, publish the votes, settle disputes.",
+        "agreement": "Measure how well readers agree, label by label.",
+    },
+    "Run and measure": {
+        "serve": "Start a vLLM server and keep it running until Ctrl-C.",
+        "run": "Ask an engine one prompt version over one cohort.",
+        "evaluate": "Score a run against the reference and judge its gates.",
+        "failures": "List the failing cases of a run.",
+        "compare": "Compare two runs on the same cases.",
+        "matrix": "Compare several engines on one prompt version.",
+        "plan": "Compute how many cases each label needs to pass.",
+    },
+    "Review and revise": {
+        "review": "Open the workbench in a browser.",
+        "verdict": "Submit, list, withdraw and export clinicians' verdicts.",
+        "revise": "Build a draft from verdicts, check it and commit it.",
+        "draft": "Revise a prompt in steps.",
+        "history": "Show the versions of a prompt, their reasons and scores.",
+        "diff": "Show what changed between two prompt versions.",
+        "lint": "Check a prompt version or a draft for mistakes.",
+        "alias": "Point an alias, such as production, at a version.",
+    },
+    "Release and audit": {
+        "freeze": "Freeze a version as a signed release.",
+        "verify": "Check the signatures, digests and numbers of a release.",
+        "withdraw": "Withdraw a release, so that nothing loads it any more.",
+        "export": "Write a prompt in a form that other systems load.",
+        "audit": "Print the ledger and check everything it refers to.",
+        "audit-tables": "Check the numbers of published tables.",
+    },
+    "Score": {
+        "score": "Score generated reports: Ran Score and text metrics.",
+        "meta-eval": "Measure how well each metric agrees with experts.",
+    },
+    "People and keys": {
+        "user": "Manage who may sign in to the workbench.",
+        "key": "Manage the keys that sign releases and ledger entries.",
+    },
+}
+"""What ``ranloop --help`` shows; a verb's own help starts with the same sentence."""
+
+_MODULES = {"withdraw": "freeze"}
+"""Verbs that stand in the module of another one."""
+
+
+class _Verbs(UserDict[str, Any]):
+    """The commands by name; the module of a verb is imported when it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__({name: None for part in SECTIONS.values() for name in part})
+
+    def __getitem__(self, name: str) -> Any:
+        if self.data[name] is None:
+            module = _MODULES.get(name, name.replace("-", "_"))
+            alone = typer.Typer(rich_markup_mode=None)
+            import_module(f"loop.cli.{module}").register(alone)
+            self.data.update(typer.main.get_group(alone).commands)
+        return self.data[name]
+
+
+class _VerbGroup(TyperGroup):
+    """Verbs in sections, listed without importing any of them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Verbs()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, self.commands))
+        for title, verbs in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{n:{width}}", verbs[n]) for n in verbs])
+
 
 app = typer.Typer(
     name="ranloop",
+    cls=_VerbGroup,
     help=(
         "Take a clinical prompt from first draft to a frozen release, "
         "with the clinician in the loop."
@@ -90,8 +115,6 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from loop import __version__
-
         say(f"ranloop {__version__}")
         raise typer.Exit
 
@@ -106,10 +129,6 @@ def main(
     ] = False,
 ) -> None:
     """Take options that come before the verb."""
-
-
-for verb in VERBS:
-    verb.register(app)
 
 
 def run() -> None:

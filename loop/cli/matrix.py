@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from textwrap import wrap
+from typing import Annotated
 
 import typer
 
@@ -22,14 +23,29 @@ from loop.cli.console import (
     print_table,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.ledger import Actor
-    from loop.core.paths import Workspace
-    from loop.evaluate.matrix.records import EngineColumn, Matrix, MatrixCell
-    from loop.evaluate.matrix.runs import EngineRun, MatrixRequest
-    from loop.run.execute import RunSummary
-    from loop.run.task import Task, Watch
+from loop.core.files import write_atomic
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
+from loop.core.records import Status
+from loop.evaluate.matrix.records import EngineColumn, EngineRank, Matrix, MatrixCell
+from loop.evaluate.matrix.runs import (
+    EngineRun,
+    MatrixRequest,
+    ask_engines,
+    check_before,
+    name_runs,
+    read_matrix,
+)
+from loop.evaluate.protocol import register_protocol
+from loop.report.matrix.data import matrix_data
+from loop.report.matrix.html import render_matrix_html
+from loop.report.matrix.text import render_matrix_csv, render_matrix_markdown, sign
+from loop.report.matrix.words import SELECTION, floor_sentence, legend, tally
+from loop.report.numbers import NOT_ESTIMABLE, share
+from loop.report.templates import template_folder
+from loop.run.asking import EngineOptions
+from loop.run.execute import RunSummary
+from loop.run.task import Task, Watch
 
 _COLUMNS = 100
 """Width that everything but engine names keeps to."""
@@ -85,15 +101,13 @@ def matrix(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask several engines one prompt version; show accuracy by label and engine.
+    """Compare several engines on one prompt version.
 
-    Marks the best of each label and counts labels at the threshold. Answers that are
-    stored already are not asked again. An engine that fails keeps its column with the
-    reason; the exit code is then 1. Gates are shown, not decided: see `evaluate`.
+    Shows accuracy by label and engine, marks the best engine of each label and counts
+    the labels at the threshold. Stored answers are not asked again. An engine that
+    fails keeps its column, with the reason; the exit code is then 1. Gates are shown,
+    not decided: use `evaluate` for that.
     """
-    from loop.evaluate.matrix.runs import MatrixRequest, name_runs, read_matrix
-    from loop.run.asking import EngineOptions
-
     place = open_workspace(workspace)
     for path in (html, markdown, csv):
         if path is not None:
@@ -114,8 +128,6 @@ def matrix(
     result = read_matrix(place, asked, reference=reference)
     _write_documents(place, result, (html, markdown, csv))
     if as_json:
-        from loop.report.matrix.data import matrix_data
-
         print_json(matrix_data(result))
     else:
         show_matrix(result)
@@ -150,8 +162,6 @@ def _ask(
     quiet: bool,
 ) -> list[EngineRun]:
     """Run the engines one after the other, with progress and a line for each."""
-    from loop.evaluate.matrix.runs import ask_engines, check_before
-    from loop.evaluate.protocol import register_protocol
 
     def ready(task: Task) -> None:
         check_before(workspace, task, named, reference)
@@ -181,11 +191,6 @@ def _write_documents(
     workspace: Workspace, result: Matrix, paths: Sequence[Path | None]
 ) -> None:
     """Write the documents that are wanted, and say so."""
-    from loop.core.files import write_atomic
-    from loop.report.matrix.html import render_matrix_html
-    from loop.report.matrix.text import render_matrix_csv, render_matrix_markdown
-    from loop.report.templates import template_folder
-
     folder = template_folder(workspace)
     renders: tuple[Callable[[], str], ...] = (
         lambda: render_matrix_html(result, templates=folder),
@@ -200,8 +205,6 @@ def _write_documents(
 
 def show_matrix(matrix: Matrix) -> None:
     """Print the engines, accuracy by label and engine, and the caveats."""
-    from loop.report.matrix.words import SELECTION, floor_sentence, legend
-
     say(
         f"{matrix.prompt} on {matrix.cohort.name}, {matrix.cases} cases, "
         f"reference v{matrix.cohort.reference}"
@@ -227,8 +230,6 @@ def show_matrix(matrix: Matrix) -> None:
 
 def _say_wrapped(lead: str, text: str) -> None:
     """Print `text` in lines that hang under its first word."""
-    from textwrap import wrap
-
     room = _COLUMNS - len(lead)
     lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
     for number, line in enumerate(lines):
@@ -261,9 +262,6 @@ def _cut(name: str, width: int | None) -> str:
 
 def _shown(cell: MatrixCell | None) -> str:
     """Return one cell in 17 characters: mark, accuracy and interval."""
-    from loop.report.matrix.text import sign
-    from loop.report.numbers import NOT_ESTIMABLE, share
-
     if cell is None or not cell.result.confusion.n:
         return NOT_ESTIMABLE
     accuracy = share(cell.result.confusion.accuracy)
@@ -282,8 +280,6 @@ def _facts(
     matrix: Matrix, columns: Sequence[EngineColumn]
 ) -> Iterator[tuple[str, ...]]:
     """Yield the rows about whole engines."""
-    from loop.report.numbers import NOT_ESTIMABLE
-
     told = [_engine_facts(matrix, column) for column in columns]
     for name in next(filter(None, told), {}):
         yield (name, "", *(facts.get(name, NOT_ESTIMABLE) for facts in told))
@@ -291,11 +287,6 @@ def _facts(
 
 def _engine_facts(matrix: Matrix, column: EngineColumn) -> dict[str, str]:
     """Return what is told of one engine; nothing when it has no run."""
-    from loop.core.records import Status
-    from loop.evaluate.matrix.records import EngineRank
-    from loop.report.matrix.words import tally
-    from loop.report.numbers import share
-
     evaluation = column.evaluation
     if evaluation is None:
         return {}

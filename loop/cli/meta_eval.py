@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from loop.cli.console import JsonOption, WorkspaceOption, note, own_output, print_json
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.report.experts.words import MetaDocument
+from loop.cli.meta_eval_inputs import (
+    MetaEvaluationRequest,
+    ResamplingOptions,
+    TextScoringOptions,
+    evaluate,
+)
+from loop.cli.meta_eval_shown import show_meta
+from loop.cli.score_inputs import find_place
+from loop.core.errors import DataError
+from loop.core.files import write_atomic
+from loop.core.paths import Workspace
+from loop.report.experts.data import meta_data
+from loop.report.experts.figure import agreement_svg
+from loop.report.experts.html import render_meta_html
+from loop.report.experts.text import render_meta_markdown
+from loop.report.experts.words import MetaDocument
+from loop.report.figures.alone import as_file
+from loop.report.templates import shipped_templates, template_folder
+from loop.score.metrics.sheet import write_per_case
 
 _RATED = "What experts said"
 _SCORED = "What metrics say"
@@ -141,20 +156,13 @@ def meta_eval(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how well each metric agrees with experts, and how well experts agree.
+    """Measure how well each metric agrees with experts.
 
-    Kendall's tau-b, Spearman, Pearson and preferences, with intervals over cases, for
-    the mean of the raters and each one; which of two metrics agrees better; and the
-    ceiling that raters set. Works on RadPref, or on any scores and ratings.
+    Reports Kendall's tau-b, Spearman, Pearson and preferences, with intervals over
+    cases, for the mean of the raters and for each rater; which of two metrics agrees
+    better; and the ceiling that the raters' own agreement sets. Works on RadPref or on
+    any scores and ratings.
     """
-    from loop.cli.meta_eval_inputs import (
-        MetaEvaluationRequest,
-        ResamplingOptions,
-        TextScoringOptions,
-        evaluate,
-    )
-    from loop.cli.score_inputs import find_place
-
     if (ratings is None) == (radpref is None):
         raise typer.BadParameter("name the points: --ratings FILE or --radpref FOLDER")
     paths = (*(files or ()), *(scores or ()))
@@ -189,8 +197,6 @@ def meta_eval(
     found = evaluate(request, place)
     _write(found.document, (html, markdown, svg), place)
     if per_case is not None and found.sheet is not None:
-        from loop.score.metrics.sheet import write_per_case
-
         write_per_case(found.sheet, per_case)
         note(f"wrote {per_case}")
     _show(found.document, as_json=as_json)
@@ -215,8 +221,6 @@ def _check_outputs(
     DataError
         It is one of those, or one of the workspace's own files.
     """
-    from loop.core.errors import DataError
-
     given = {one.resolve() for one in _files_of(read)}
     taken: set[Path] = set()
     for path in paths:
@@ -247,13 +251,6 @@ def _write(
     workspace: Workspace | None,
 ) -> None:
     """Write the documents that are wanted, and say so."""
-    from loop.core.files import write_atomic
-    from loop.report.experts.figure import agreement_svg
-    from loop.report.experts.html import render_meta_html
-    from loop.report.experts.text import render_meta_markdown
-    from loop.report.figures.alone import as_file
-    from loop.report.templates import shipped_templates, template_folder
-
     folder = shipped_templates() if workspace is None else template_folder(workspace)
     if not (folder / "meta_eval.html.jinja").is_file():
         # A workspace whose own templates are older than this document.
@@ -271,10 +268,7 @@ def _write(
 
 def _show(document: MetaDocument, *, as_json: bool) -> None:
     if as_json:
-        from loop.report.experts.data import meta_data
-
         print_json(meta_data(document))
         return
-    from loop.cli.meta_eval_shown import show_meta
 
     show_meta(document)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,12 +18,18 @@ from loop.cli.console import (
     print_table,
     say,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from loop.core.paths import Workspace
-    from loop.evaluate.plan import SampleSizePlan
+from loop.core.files import write_atomic
+from loop.core.paths import Workspace
+from loop.evaluate.plan import CANDIDATES, SampleSizePlan, find_planned_run, plan_cohort
+from loop.report.plan_text import (
+    collect_lines,
+    label_table,
+    level_tables,
+    never_lines,
+    plan_data,
+    plan_notes,
+    render_plan_csv,
+)
 
 CsvOption = Annotated[
     Path | None,
@@ -59,14 +66,12 @@ def plan(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how many cases and positives each label needs to certify the claim.
+    """Compute how many cases each label needs to pass.
 
-    Exact numbers for 80 and 90 % power under labels/protocol.yaml, which labels the
-    cohort can never certify, and what to collect. Nothing is recorded.
+    Gives exact numbers of cases and positives for 80 and 90 % power under
+    labels/protocol.yaml, the labels that the cohort can never certify, and what to
+    collect. Nothing is recorded.
     """
-    from loop.core.files import write_atomic
-    from loop.report.plan_text import plan_data, render_plan_csv
-
     place = open_workspace(workspace)
     if csv is not None:
         own_output(csv, place)
@@ -86,8 +91,6 @@ def _plan(
     cohort: str | None,
     supposed: Sequence[float] | None,
 ) -> SampleSizePlan:
-    from loop.evaluate.plan import CANDIDATES, find_planned_run, plan_cohort
-
     candidates = tuple(dict.fromkeys(supposed or CANDIDATES))
     wrong = next((one for one in candidates if not 0 < one <= 1), None)
     if wrong is not None:
@@ -101,14 +104,6 @@ def _plan(
 
 def show_plan(plan: SampleSizePlan) -> None:
     """Print the tables, what can never be certified, what to collect, and caveats."""
-    from loop.report.plan_text import (
-        collect_lines,
-        label_table,
-        level_tables,
-        never_lines,
-        plan_notes,
-    )
-
     with_run = f", {plan.prompt} in run {plan.run}" if plan.run else ""
     say(f"{plan.cohort}: {plan.cases} cases, reference v{plan.reference}{with_run}")
     say(f"claim: {plan.protocol.claim}, rule {plan.protocol.rule}")

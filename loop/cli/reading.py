@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
-
-from loop.cli.cohort_report import say_votes, votes_data
-from loop.cli.console import print_table, say
-
-if TYPE_CHECKING:
-    from loop.review.reading.adjudication import Adjudicated
-    from loop.review.reading.disputes import Dispute, Disputes
-    from loop.review.reading.plans import ReadingPlan
-    from loop.review.reading.progress import ReadingProgress
-    from loop.review.reading.publication import Published
-    from loop.review.reading.sheet import ReadingSheet
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+from loop.cli.cohort_report import say_votes, votes_data
 from loop.cli.console import (
     ActorOption,
     JsonOption,
@@ -29,11 +18,35 @@ from loop.cli.console import (
     acting,
     open_workspace,
     print_json,
+    print_table,
+    say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.review.reading.assignment import Assignment
+from loop.core.paths import Workspace
+from loop.review.reading.adjudication import Adjudicated
+from loop.review.reading.adjudication import adjudicate as decide
+from loop.review.reading.answers import answer_many, complete_case, defer_case
+from loop.review.reading.assignment import Assignment, read_assignment
+from loop.review.reading.comments import read_comments
+from loop.review.reading.disputes import Dispute, Disputes, read_disputes
+from loop.review.reading.files import read_answer_file, read_case_list, read_decisions
+from loop.review.reading.plans import (
+    PlanRequest,
+    ReadingPlan,
+    assign_cases,
+    clear_plans,
+    count_shared,
+    read_order,
+    read_plans,
+)
+from loop.review.reading.progress import ReadingProgress, measure_progress, next_case
+from loop.review.reading.publication import (
+    Publication,
+    Published,
+    preview_publication,
+    publish_readings,
+)
+from loop.review.reading.sheet import ReadingSheet, open_sheet
+from loop.run.store import open_store
 
 
 def say_progress(progress: ReadingProgress) -> None:
@@ -90,8 +103,6 @@ def progress_data(progress: ReadingProgress) -> dict[str, Any]:
 
 def say_plans(cohort: str, plans: Mapping[str, ReadingPlan]) -> None:
     """Print who was given how many cases."""
-    from loop.review.reading.plans import count_shared
-
     if not plans:
         say(f"nobody was given cases of {cohort}: every reader reads all")
         return
@@ -225,8 +236,8 @@ ReaderOption = Annotated[str, typer.Option("--reader", help="Name of the reader.
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
     verbs = typer.Typer(
-        help="Read cases blind, make votes of it, settle disputes. Holdouts may be "
-        "read too: only texts are shown.",
+        help="Read cases blind, publish the votes, settle disputes.\n\n"
+        "Holdouts may be read too: only texts are shown.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -285,16 +296,6 @@ def assign(
 
     An assignment takes the place of an earlier one; no answer is ever lost by it.
     """
-    from loop.review.reading.files import read_case_list
-    from loop.review.reading.plans import (
-        PlanRequest,
-        assign_cases,
-        clear_plans,
-        read_order,
-        read_plans,
-    )
-    from loop.run.store import open_store
-
     place, assignment = _open(workspace, cohort)
     who = acting(actor, role)
     wanted = PlanRequest(
@@ -323,9 +324,6 @@ def comments(
     as_json: JsonOption = False,
 ) -> None:
     """Print the readers' comments; those on a holdout stay sealed."""
-    from loop.review.reading.comments import read_comments
-    from loop.run.store import open_store
-
     place, assignment = _open(workspace, cohort)
     with open_store(place) as store:
         found = read_comments(store, assignment)
@@ -344,9 +342,6 @@ def progress(
     as_json: JsonOption = False,
 ) -> None:
     """Show how far every reader is, and who was not blind."""
-    from loop.review.reading.progress import measure_progress
-    from loop.run.store import open_store
-
     place, assignment = _open(workspace, cohort)
     with open_store(place) as store:
         found = measure_progress(store, assignment)
@@ -366,10 +361,6 @@ def next_(
     as_json: JsonOption = False,
 ) -> None:
     """Print the text of the reader's next case, and the reader's own answers."""
-    from loop.review.reading.progress import next_case
-    from loop.review.reading.sheet import open_sheet
-    from loop.run.store import open_store
-
     place, assignment = _open(workspace, cohort)
     with open_store(place) as store:
         wanted = case or next_case(store, assignment, reader)
@@ -400,10 +391,6 @@ def answer(
     as_json: JsonOption = False,
 ) -> None:
     """Save answers of one reader; the last one on a case and label counts."""
-    from loop.review.reading.answers import answer_many, complete_case
-    from loop.review.reading.files import read_answer_file
-    from loop.run.store import open_store
-
     place, assignment = _open(workspace, cohort)
     answers = read_answer_file(file, assignment, reader)
     with open_store(place) as store:
@@ -428,9 +415,6 @@ def defer(
     as_json: JsonOption = False,
 ) -> None:
     """Skip a case: it comes back after all others."""
-    from loop.review.reading.answers import defer_case
-    from loop.run.store import open_store
-
     place, assignment = _open(workspace, cohort)
     with open_store(place) as store:
         defer_case(store, assignment, reader, case)
@@ -490,13 +474,6 @@ def publish(
     A mark is what over half of the readers who read that case say, so that nothing
     changes where nobody new has read.
     """
-    from loop.review.reading.publication import (
-        Publication,
-        preview_publication,
-        publish_readings,
-    )
-    from loop.run.store import open_store
-
     place, assignment = _open(workspace, cohort)
     wanted = Publication(
         readers=tuple(reader or ()),
@@ -529,10 +506,6 @@ def disputes(
     as_json: JsonOption = False,
 ) -> None:
     """List the pairs of case and label that the readers did not agree on."""
-    from dataclasses import replace
-
-    from loop.review.reading.disputes import read_disputes
-
     place, assignment = _open(workspace, cohort)
     found = read_disputes(place, assignment, anonymous=anonymous)
     if undecided:
@@ -556,11 +529,6 @@ def adjudicate(
     as_json: JsonOption = False,
 ) -> None:
     """Put decisions over disputed votes into the next reference version."""
-    from dataclasses import asdict
-
-    from loop.review.reading.adjudication import adjudicate as decide
-    from loop.review.reading.files import read_decisions
-
     place, assignment = _open(workspace, cohort)
     decisions = read_decisions(file, assignment)
     who = acting(actor, role)
@@ -572,7 +540,5 @@ def adjudicate(
 
 
 def _open(workspace: Path | None, cohort: str) -> tuple[Workspace, Assignment]:
-    from loop.review.reading.assignment import read_assignment
-
     place = open_workspace(workspace)
     return place, read_assignment(place, cohort)

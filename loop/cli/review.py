@@ -60,16 +60,17 @@ def review(
     actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Open the workbench: review failing cases, label blind, revise, compare versions.
+    """Open the workbench in a browser.
 
-    Listens on this machine only unless --host says otherwise; people sign in with the
-    names that `ranloop user add` made. With at most one such name, and on this machine
-    only, nobody is asked. Stop it with Ctrl-C: everything is saved as it is given.
+    Review failing cases, read blind, revise prompts and compare versions. The server
+    listens on this machine only, unless --host says otherwise. People sign in with
+    the names made by `ranloop user add`; with at most one such name, and on this
+    machine only, nobody is asked to. Stop it with Ctrl-C: everything is saved at once.
 
-    For other machines it takes TLS: --certificate and --key, or a proxy that does it,
-    named with --proxy (may be repeated). Only what named proxies say in
-    X-Forwarded-For and X-Forwarded-Proto is believed. --insecure does without TLS:
-    passwords and case texts then travel unencrypted.
+    Other machines need TLS: give --certificate and --key, or name the proxy that
+    provides it with --proxy (repeatable). X-Forwarded-For and X-Forwarded-Proto are
+    believed from named proxies only. With --insecure there is no TLS: passwords and
+    case texts then travel unencrypted.
     """
     from loop.ui.access.access import Access
     from loop.ui.access.hosts import is_loopback

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,10 +22,14 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.review.revise.revision import Revision
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.prompts.diff import diff_data, format_diff
+from loop.review.revise.begin import find_open
+from loop.review.revise.revision import Revision, RevisionRequest
+from loop.review.revise.revision import revise as revise_prompt
+from loop.run.asking import EngineOptions
+from loop.run.store import open_store
 
 VerdictsOption = Annotated[
     Path | None, typer.Option("--verdicts", "-v", help="YAML or CSV file.")
@@ -75,18 +79,15 @@ def revise(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Build a draft from verdicts, check it against its parent, commit it if it holds.
+    """Build a draft from verdicts, check it and commit it.
 
-    With --contract the draft is answered in another output contract; that needs no
-    verdicts and may be combined with some. With --kept or --verdict the verdicts are
-    those given in the review workbench or with `ranloop verdict add`.
+    The draft is committed if it holds against its parent version. With --contract it
+    uses another output contract; that needs no verdicts, and may be combined with
+    some. With --kept or --verdict, the verdicts are those given in the workbench or
+    with `ranloop verdict add`.
 
     Exits with 100 when the result stayed a draft.
     """
-    from loop.review.revise.revision import RevisionRequest
-    from loop.review.revise.revision import revise as revise_prompt
-    from loop.run.asking import EngineOptions
-
     if override and not why.strip():
         raise typer.BadParameter("--override needs --why: it stands in the ledger")
     place = open_workspace(workspace)
@@ -116,10 +117,6 @@ def named_verdicts(
     place: Workspace, prompt: str, cohort: str, named: Sequence[str], *, every: bool
 ) -> tuple[str, ...]:
     """Return the ids of the kept verdicts that --kept and --verdict ask for."""
-    from loop.core.errors import DataError
-    from loop.review.revise.begin import find_open
-    from loop.run.store import open_store
-
     if not every:
         return tuple(named)
     if not cohort:
@@ -136,8 +133,6 @@ def named_verdicts(
 
 def _show(revision: Revision, *, kept: bool) -> None:
     """Print a round in the order it happened."""
-    from loop.prompts.diff import format_diff
-
     plural = "" if len(revision.verdicts) == 1 else "s"
     say(f"{len(revision.verdicts)} verdict{plural} on {revision.parent.ref}")
     if revision.corrections:
@@ -181,8 +176,6 @@ def _show_result(revision: Revision, *, kept: bool) -> None:
 
 
 def _data(revision: Revision) -> dict[str, Any]:
-    from loop.prompts.diff import diff_data
-
     return {
         "parent": revision.parent.ref,
         "draft": revision.draft.ref if revision.draft else None,

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from loop.cli.console import print_json, print_table, say
-from loop.core.paths import Workspace
-
-if TYPE_CHECKING:
-    from loop.run.cost import DryRun, Shape
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,13 +16,19 @@ from loop.cli.console import (
     acting,
     note,
     open_workspace,
+    print_json,
+    print_table,
+    say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.config import Config
-    from loop.run.execute import Problem, RunSummary
-    from loop.run.task import Task
-
+from loop.cli.run_release import find_wanted, is_released_engine, warn_of_engine
+from loop.core.config import Config, read_config
+from loop.core.paths import Workspace
+from loop.evaluate.protocol import register_protocol
+from loop.run.asking import EngineOptions
+from loop.run.cost import DryRun, Shape, estimate_run
+from loop.run.execute import Problem, RunSummary
+from loop.run.published import FIGURE, SOURCE
+from loop.run.task import Task, prepare_run, run_draws
 
 _HEADER = (
     "layout",
@@ -60,8 +59,6 @@ def show_dry_run(
     LoopError
         As `loop.run.cost.estimate_run` does.
     """
-    from loop.run.cost import estimate_run
-
     found = estimate_run(place, prompt, cohort, engine=engine, limit=limit)
     if as_json:
         print_json(_dry_run_data(found))
@@ -104,8 +101,6 @@ def _row(shape: Shape, found: DryRun) -> tuple[str, ...]:
 
 def _comparison(found: DryRun) -> list[str]:
     """Return the lines that say what the columns compare, and with what."""
-    from loop.run.published import FIGURE, SOURCE
-
     return [
         "requests    at most: what is stored already, or asked twice, is not sent",
         "in prefix   prompt tokens before the case text, the same in every case",
@@ -122,8 +117,6 @@ def _comparison(found: DryRun) -> list[str]:
 
 
 def _dry_run_data(found: DryRun) -> dict[str, Any]:
-    from loop.run.published import FIGURE, SOURCE
-
     return {
         "sent": 0,
         "prompt": found.prompt,
@@ -233,17 +226,11 @@ def run(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask an engine one prompt version over one cohort, and keep every outcome.
+    """Ask an engine one prompt version over one cohort.
 
-    Answers that are stored already are not asked again: a run that was stopped goes
-    on where it was when the same command is started again.
+    Every outcome is stored. Stored answers are not asked again: to resume a run that
+    was stopped, repeat the same command.
     """
-    from loop.cli.run_release import find_wanted, is_released_engine, warn_of_engine
-    from loop.core.config import read_config
-    from loop.evaluate.protocol import register_protocol
-    from loop.run.asking import EngineOptions
-    from loop.run.task import prepare_run, run_draws
-
     if (prompt is None) == (release is None):
         raise typer.BadParameter("name a prompt version, or a release with --release")
     place = open_workspace(workspace)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from loop.cli.console import note
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.prompts.version import PromptVersion
-    from loop.release.load import Release
+from loop.core.paths import Workspace
+from loop.prompts.version import PromptVersion
+from loop.release.candidate import engine_facts
+from loop.release.load import Release, load_release
+from loop.run.manifest import read_manifest
 
 ENGINE = "rules"
 """Engine that is asked where neither the command nor a release names one."""
@@ -49,7 +49,6 @@ def find_wanted(
     """
     if release is None:
         return RunRequest(prompt or "", engine or ENGINE, parameters)
-    from loop.release.load import load_release
 
     found = load_release(place, release)
     frozen = found.facts["engine"]
@@ -68,9 +67,6 @@ def find_wanted(
 
 def is_released_engine(place: Workspace, release: Release, run_id: str) -> bool:
     """Whether a run asked the very engine of a release, with the same parameters."""
-    from loop.release.candidate import engine_facts
-    from loop.run.manifest import read_manifest
-
     asked = engine_facts(read_manifest(place, run_id))
     return bool(asked["digest"] == release.facts["engine"]["digest"])
 

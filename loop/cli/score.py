@@ -16,6 +16,27 @@ from loop.cli.console import (
     note,
     print_json,
 )
+from loop.cli.score_inputs import (
+    ScoreInputs,
+    add_rated_file,
+    check_given,
+    find_place,
+    join_given,
+    material,
+    read_metrics,
+    read_points,
+    read_policy,
+)
+from loop.cli.score_labels import ExtractorOptions, read_labels
+from loop.cli.score_shown import show_metrics, show_score
+from loop.cli.score_written import check_out, write_documents
+from loop.labels.taxonomy import read_taxonomy
+from loop.report.score.build import Counting, build_document
+from loop.report.score.data import score_data
+from loop.run.asking import EngineOptions
+from loop.score.metric import MetricOptions
+from loop.score.reading.options import ReadingOptions
+from loop.score.records import Conventions, NoFinding, Uncertain
 
 
 class UncertainPolicy(StrEnum):
@@ -211,34 +232,12 @@ def score(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade generated texts against references: Ran Score, ranking, text metrics.
+    """Score generated reports: Ran Score and text metrics.
 
-    References and candidates are joined by id. Labels are read out of both by the same
-    extractor, each distinct text once; files may give labels instead. Outside a
-    workspace the shipped extractor is used.
+    References and candidates are joined by id. The same extractor reads the labels of
+    both, each distinct text once; files may give labels instead. Outside a workspace,
+    the shipped extractor is used.
     """
-    from loop.cli.score_inputs import (
-        ScoreInputs,
-        add_rated_file,
-        check_given,
-        find_place,
-        join_given,
-        material,
-        read_metrics,
-        read_points,
-        read_policy,
-    )
-    from loop.cli.score_labels import ExtractorOptions, read_labels
-    from loop.cli.score_shown import show_metrics, show_score
-    from loop.cli.score_written import check_out, write_documents
-    from loop.labels.taxonomy import read_taxonomy
-    from loop.report.score.build import Counting, build_document
-    from loop.report.score.data import score_data
-    from loop.run.asking import EngineOptions
-    from loop.score.metric import MetricOptions
-    from loop.score.reading.options import ReadingOptions
-    from loop.score.records import Conventions, NoFinding, Uncertain
-
     if list_metrics:
         show_metrics(as_json=as_json)
         return

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
-
-from loop.core.digests import digest_json
-from loop.core.errors import DataError
-from loop.core.paths import Workspace
-from loop.stats.confusion import Confusion
-
-if TYPE_CHECKING:
-    from loop.cli.run_release import RunRequest
-    from loop.release.load import Release
-    from loop.run.store import RunRecord
-    from loop.score.records import ExtractorFacts
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
 from loop.cli.console import ProgressBar, note
 from loop.cli.run_release import RunRequest, find_wanted
 from loop.cli.score_inputs import material
+from loop.core.digests import digest_json
+from loop.core.errors import DataError
+from loop.core.paths import Workspace
+from loop.evaluate.evaluation import evaluate_run
+from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.taxonomy import Taxonomy
 from loop.prompts.catalog import list_versions, read_aliases
+from loop.release.candidate import engine_facts
+from loop.release.load import Release
 from loop.release.released import list_releases
 from loop.report.numbers import listed
 from loop.report.score.build import Read
 from loop.run.asking import EngineOptions
+from loop.run.manifest import find_run, read_manifest
+from loop.run.store import RunRecord, open_store
 from loop.score.extractor import Extractor
 from loop.score.grading import grade
-from loop.score.records import Joined, NoFinding
+from loop.score.records import ExtractorFacts, Joined, NoFinding
+from loop.stats.confusion import Confusion
 
 AUTO = "auto"
 _ROLE = "dev"
@@ -117,8 +114,6 @@ def _of_release(release: Release, facts: ExtractorFacts) -> Errors:
 
 def _newest(place: Workspace, facts: ExtractorFacts) -> str:
     """Return the newest finished run of the extractor on a dev cohort."""
-    from loop.run.store import open_store
-
     with open_store(place) as store:
         runs = store.find_runs("finished IS NOT NULL")
     for run in runs:
@@ -132,9 +127,6 @@ def _newest(place: Workspace, facts: ExtractorFacts) -> str:
 
 
 def _of_run(place: Workspace, facts: ExtractorFacts, ref: str) -> Errors:
-    from loop.evaluate.evaluation import evaluate_run
-    from loop.run.manifest import find_run
-
     run = find_run(place, ref)
     if not _is_of(place, run, facts):
         raise DataError(
@@ -157,17 +149,12 @@ def _of_run(place: Workspace, facts: ExtractorFacts, ref: str) -> Errors:
 
 def _is_of(place: Workspace, run: RunRecord, facts: ExtractorFacts) -> bool:
     """Whether a run asked the very extractor, its engine and settings included."""
-    from loop.release.candidate import engine_facts
-    from loop.run.manifest import read_manifest
-
     if (run.spec.prompt_digest, run.spec.engine) != (facts.digest, facts.engine):
         return False
     return bool(engine_facts(read_manifest(place, run.id))["digest"] == facts.identity)
 
 
 def _is_dev(place: Workspace, cohort: str) -> bool:
-    from loop.labels.cohort import list_cohorts, read_cohort_file
-
     known = cohort in list_cohorts(place)
     return known and read_cohort_file(place, cohort).role == _ROLE
 

@@ -6,9 +6,10 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from loop.cli.console import (
     JsonOption,
@@ -18,11 +19,11 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.config import VllmSettings
-    from loop.core.paths import Workspace
-    from loop.engines.vllm.server import Server
+from loop.core.config import VllmSettings, read_config, with_changes
+from loop.core.paths import Workspace
+from loop.engines.vllm.environment import find_vllm
+from loop.engines.vllm.running import announced, serve_folder
+from loop.engines.vllm.server import Server, describe, make_server, start_server
 
 _LOOK_EVERY_S = 1.0
 
@@ -88,9 +89,9 @@ def serve(
 ) -> None:
     """Start a vLLM server and keep it running until Ctrl-C.
 
-    `vllm:MODEL` in the same workspace finds it. Options replace what stands under
-    engines: vllm: in .ranloop/config.yaml. If the server dies it is started again,
-    once.
+    The engine `vllm:MODEL` in the same workspace finds it. Options override the
+    settings under engines: vllm: in .ranloop/config.yaml. If the server dies, it is
+    restarted once.
     """
     changes = {
         "python": python,
@@ -129,10 +130,6 @@ def _change(
     workspace: Workspace, changes: Mapping[str, Any], extra: tuple[str, ...]
 ) -> VllmSettings:
     """Return the config's settings with the options that were given."""
-    from pydantic import ValidationError
-
-    from loop.core.config import read_config, with_changes
-
     configured = read_config(workspace).engines.vllm
     given = {name: value for name, value in changes.items() if value is not None}
     if extra:
@@ -154,10 +151,6 @@ def _serve(
     as_json: bool,
 ) -> None:
     """Start the server, announce it, and stay until interrupted."""
-    from loop.engines.vllm.environment import find_vllm
-    from loop.engines.vllm.running import announced, serve_folder
-    from loop.engines.vllm.server import describe, make_server, start_server
-
     folder = serve_folder(workspace.private)
     installed = find_vllm(settings.python, config=workspace.config)
     server = make_server(installed, model, settings, folder, port=port)

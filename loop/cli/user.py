@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -17,11 +18,15 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from loop.core.people.users import User, UserRole
+from loop.core.people.roster import (
+    add_user,
+    disable_user,
+    enable_user,
+    read_users,
+    set_password,
+    set_roles,
+)
+from loop.core.people.users import User, UserRole
 
 NameArgument = Annotated[str, typer.Argument(help='Name, e.g. "Dr. Ayşe Kaya".')]
 RolesOption = Annotated[
@@ -41,7 +46,7 @@ StdinOption = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
     verb = typer.Typer(
-        help="Who may sign in to the workbench, and what they may do there.",
+        help="Manage who may sign in to the workbench.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -62,8 +67,6 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add a user. The password is asked for, or read from stdin; never an argument."""
-    from loop.core.people.roster import add_user
-
     place = open_workspace(workspace)
     wanted = _roles(role)
     user = add_user(place, name, wanted, _password(password_stdin))
@@ -75,8 +78,6 @@ def list_users(
     as_json: JsonOption = False,
 ) -> None:
     """List the users with their roles; never a password, not even its hash."""
-    from loop.core.people.roster import read_users
-
     users = read_users(open_workspace(workspace))
     if as_json:
         print_json({"users": [_row(user) for user in users]})
@@ -100,8 +101,6 @@ def roles(
     as_json: JsonOption = False,
 ) -> None:
     """Give a user these roles instead of the ones they have."""
-    from loop.core.people.roster import set_roles
-
     user = set_roles(open_workspace(workspace), name, _roles(role))
     _tell(user, f"{user.name} is now {_listed(user.roles)}", as_json)
 
@@ -113,8 +112,6 @@ def password(
     as_json: JsonOption = False,
 ) -> None:
     """Set another password for a user; their sessions end."""
-    from loop.core.people.roster import set_password
-
     place = open_workspace(workspace)
     user = set_password(place, name, _password(password_stdin))
     _tell(user, f"{user.name} has a new password; their sessions have ended", as_json)
@@ -126,8 +123,6 @@ def disable(
     as_json: JsonOption = False,
 ) -> None:
     """Shut a user out; their sessions end, what they did stays."""
-    from loop.core.people.roster import disable_user
-
     user = disable_user(open_workspace(workspace), name)
     _tell(user, f"{user.name} may not sign in any more", as_json)
 
@@ -138,15 +133,11 @@ def enable(
     as_json: JsonOption = False,
 ) -> None:
     """Let a disabled user sign in again."""
-    from loop.core.people.roster import enable_user
-
     user = enable_user(open_workspace(workspace), name)
     _tell(user, f"{user.name} may sign in again", as_json)
 
 
 def _roles(names: Sequence[str]) -> tuple[UserRole, ...]:
-    from loop.core.people.users import UserRole
-
     try:
         return tuple(UserRole(name) for name in names)
     except ValueError as error:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from textwrap import fill
+from typing import Annotated, Any
 
 import typer
 
@@ -22,12 +23,14 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.core.paths import Workspace
-    from loop.review.kept import KeptVerdict, VerdictState
-    from loop.review.submit import ImportDefaults
-    from loop.run.store import Store
+from loop.core.errors import DataError
+from loop.core.files import write_atomic
+from loop.core.paths import Workspace
+from loop.labels.taxonomy import read_taxonomy
+from loop.review.export import verdicts_file, verdicts_table
+from loop.review.kept import KeptVerdict, VerdictState, judged_cohorts, read_kept
+from loop.review.submit import ImportDefaults, dry_run_file, take_file, withdraw_verdict
+from loop.run.store import Store, open_store
 
 CohortOption = Annotated[
     str | None, typer.Option("--cohort", "-c", help="Cohort of the cases.")
@@ -44,7 +47,7 @@ LabelOption = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
     verbs = typer.Typer(
-        help="Hand in, list, withdraw and export clinicians' verdicts.",
+        help="Submit, list, withdraw and export clinicians' verdicts.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -69,9 +72,6 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Keep the verdicts of a file, all or none; handing it in twice changes nothing."""
-    from loop.review.submit import ImportDefaults, take_file
-    from loop.run.store import open_store
-
     place = open_workspace(workspace)
     occasion = ImportDefaults(acting(actor).name, cohort or "", run or "")
     if dry_run:
@@ -99,8 +99,6 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """List kept verdicts, oldest first, with what became of each."""
-    from loop.run.store import open_store
-
     place = open_workspace(workspace)
     with open_store(place) as store:
         kept = _kept(place, store, cohort, state, label)
@@ -129,9 +127,6 @@ def withdraw(
     as_json: JsonOption = False,
 ) -> None:
     """Take a verdict back; it stays in the record. Another person's needs an editor."""
-    from loop.review.submit import withdraw_verdict
-    from loop.run.store import open_store
-
     place = open_workspace(workspace)
     with open_store(place) as store:
         key = withdraw_verdict(store, verdict, acting(actor, role), why)
@@ -158,11 +153,6 @@ def export(
     Notes are left out unless asked for; a verdict on no case keeps its own, which is
     its reason.
     """
-    from loop.core.errors import DataError
-    from loop.core.files import write_atomic
-    from loop.review.export import verdicts_file, verdicts_table
-    from loop.run.store import open_store
-
     place = open_workspace(workspace)
     own_output(file, place)
     writers = {".yaml": verdicts_file, ".yml": verdicts_file, ".csv": verdicts_table}
@@ -187,9 +177,6 @@ def _dry_run(
     place: Workspace, file: Path, occasion: ImportDefaults, *, as_json: bool
 ) -> None:
     """Say what a verdict file holds; nothing is kept."""
-    from loop.review.submit import dry_run_file
-    from loop.run.store import open_store
-
     with open_store(place) as store:
         found = dry_run_file(place, store, file, occasion)
     if as_json:
@@ -209,8 +196,6 @@ def _dry_run(
 
 def _wrapped(name: str, parts: Iterable[str]) -> str:
     """Return a named fact on as many lines as a terminal needs for it."""
-    from textwrap import fill
-
     # Lines break between the parts only, so their own spaces are none to break at.
     text = ", ".join(part.replace(" ", "\xa0") for part in parts)
     lines = fill(text, 88, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
@@ -233,9 +218,6 @@ def _kept(
     labels: Sequence[str] | None,
 ) -> list[KeptVerdict]:
     """Return the kept verdicts that fit, cohort by cohort."""
-    from loop.labels.taxonomy import read_taxonomy
-    from loop.review.kept import judged_cohorts, read_kept
-
     wanted_states = _states(states)
     taxonomy = read_taxonomy(workspace.labels)
     wanted = {taxonomy.find(name).id for name in labels or ()}
@@ -250,9 +232,6 @@ def _kept(
 
 
 def _states(names: Sequence[str] | None) -> frozenset[VerdictState]:
-    from loop.core.errors import DataError
-    from loop.review.kept import VerdictState
-
     try:
         return frozenset(VerdictState(name) for name in names or ())
     except ValueError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,11 @@ from loop.cli.console import (
     print_json,
     say,
 )
-
-if TYPE_CHECKING:
-    from loop.release.keys import PublicKey
-    from loop.release.verify import Verification
+from loop.core.errors import DataError
+from loop.release.keys import PublicKey, read_public_key
+from loop.release.load import verify_release
+from loop.release.released import RELEASE_NAME
+from loop.release.verify import Verification, verify_folder
 
 
 def register(app: typer.Typer) -> None:
@@ -43,14 +44,12 @@ def verify(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check signatures, digests, the prompt and the numbers of a release.
+    """Check the signatures, digests and numbers of a release.
 
-    A folder is checked offline, with the keys that are given. A name is looked up in
-    the workspace, with the keys, the entry and the withdrawal that its ledger holds.
-    Exit code 0 only if all holds and somebody you trust signed it; else 100.
+    A folder is checked offline, with the keys that you give. A name is looked up in
+    the workspace, with the keys, the entry and any withdrawal in its ledger. The exit
+    code is 0 only if everything holds and somebody you trust signed it; otherwise 100.
     """
-    from loop.release.verify import verify_folder
-
     trusted = _read_keys(key or [], keys)
     if _is_name(release):
         found = _verify_named(release, trusted, workspace)
@@ -66,17 +65,12 @@ def verify(
 
 def _is_name(release: str) -> bool:
     """Whether `release` names one of the workspace: a folder comes first."""
-    from loop.release.released import RELEASE_NAME
-
     named = RELEASE_NAME.fullmatch(release) is not None
     return named and not Path(release).exists()
 
 
 def _read_keys(files: list[Path], folder: Path | None) -> dict[str, PublicKey]:
     """Return the keys given, by id."""
-    from loop.core.errors import DataError
-    from loop.release.keys import read_public_key
-
     if folder is not None:
         if not folder.is_dir():
             raise DataError(f"{folder} is not a folder. Name one of public key files.")
@@ -87,8 +81,6 @@ def _read_keys(files: list[Path], folder: Path | None) -> dict[str, PublicKey]:
 def _verify_named(
     name: str, trusted: dict[str, PublicKey], workspace: Path | None
 ) -> Verification:
-    from loop.release.load import verify_release
-
     if trusted:
         raise typer.BadParameter(
             "a name is checked with the keys that the workspace recorded; name the "
