@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from loop.cli import cohort_vault
+from loop.cli.cohort_vault import register as _register_vault
 from loop.cli.cohort_report import (
     import_dry_run_data,
     pair_data,
@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
     verbs.command("votes")(votes)
     verbs.command("check")(check)
     verbs.command("show")(show)
-    cohort_vault.register(verbs)
+    _register_vault(verbs)
     app.add_typer(verbs, name="cohort")
 
 

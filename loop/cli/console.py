@@ -16,9 +16,9 @@ from unicodedata import east_asian_width
 
 import typer
 
-from loop.core.errors import DataError, LoopError
+from loop.core.errors import DataError, LoopError, WorkspaceError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, find_workspace
+from loop.core.paths import Workspace, bundled, find_workspace
 from loop.core.safe_text import printable
 
 GATE_EXIT = 100
@@ -61,6 +61,27 @@ def open_workspace(explicit: Path | None) -> Workspace:
     workspace = find_workspace(Path.cwd(), explicit)
     _OPENED.set(workspace)
     return workspace
+
+
+def find_place(explicit: Path | None) -> Workspace | None:
+    """Return the workspace named or found; None outside of any.
+
+    Raises
+    ------
+    WorkspaceError
+        The one that was named is none.
+    """
+    try:
+        return open_workspace(explicit)
+    except WorkspaceError:
+        if explicit is not None:
+            raise
+        return None
+
+
+def material(place: Workspace | None) -> Workspace:
+    """Return the workspace to read prompts and labels from; never to write to."""
+    return place or Workspace(bundled())
 
 
 def acting(name: str | None, role: str = "editor") -> Actor:

@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from loop.cli.console import JsonOption, WorkspaceOption, note, own_output, print_json
+from loop.cli.console import (
+    JsonOption,
+    WorkspaceOption,
+    find_place,
+    note,
+    own_output,
+    print_json,
+)
 from loop.cli.meta_eval_inputs import (
     MetaEvaluationRequest,
     ResamplingOptions,
@@ -16,7 +23,6 @@ from loop.cli.meta_eval_inputs import (
     evaluate,
 )
 from loop.cli.meta_eval_shown import show_meta
-from loop.cli.score_inputs import find_place
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.paths import Workspace

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import typer
 
-from loop.cli.console import note
-from loop.cli.score_inputs import material
+from loop.cli.console import material, note
 from loop.cli.score_labels import ExtractorOptions, read_labels
 from loop.core.errors import DataError
 from loop.core.paths import Workspace

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,6 +12,8 @@ from loop.cli.console import (
     JsonOption,
     UnconstrainedOption,
     WorkspaceOption,
+    find_place,
+    material,
     note,
     print_json,
 )
@@ -20,9 +21,7 @@ from loop.cli.score_inputs import (
     ScoreInputs,
     add_rated_file,
     check_given,
-    find_place,
     join_given,
-    material,
     read_metrics,
     read_points,
     read_policy,
@@ -37,38 +36,7 @@ from loop.run.asking import EngineOptions
 from loop.score.metric import MetricOptions
 from loop.score.reading.options import ReadingOptions
 from loop.score.records import Conventions, NoFinding, Uncertain
-
-
-class UncertainPolicy(StrEnum):
-    """What an uncertain value counts as."""
-
-    EXCL = "excl"
-    POS = "pos"
-    NEG = "neg"
-
-
-class EmptyLabel(StrEnum):
-    """What a label counts that neither side ever has."""
-
-    SKIP = "skip"
-    ZERO = "zero"
-    ONE = "one"
-
-
-class NoFindingOption(StrEnum):
-    """Where "No Finding" comes from."""
-
-    RAN = "ran"
-    CHEXPERT = "chexpert"
-    READ = "read"
-
-
-class Duplicates(StrEnum):
-    """What to do with an id that has two contents."""
-
-    REFUSE = "refuse"
-    FIRST = "first"
-    LAST = "last"
+from loop.stats.confusion import ZeroDivision
 
 
 def register(app: typer.Typer) -> None:
@@ -176,17 +144,17 @@ def score(
         ),
     ] = None,
     uncertain: Annotated[
-        UncertainPolicy,
+        Uncertain,
         typer.Option("--uncertain", help="Leave uncertain pairs out, or read them."),
-    ] = UncertainPolicy.EXCL,
+    ] = Uncertain.EXCLUDED,
     zero_division: Annotated[
-        EmptyLabel,
+        ZeroDivision,
         typer.Option("--zero-division", help="What a label counts that nobody has."),
-    ] = EmptyLabel.SKIP,
+    ] = "skip",
     no_finding: Annotated[
-        NoFindingOption,
+        NoFinding,
         typer.Option("--no-finding", help="Derive No Finding, or read it as given."),
-    ] = NoFindingOption.RAN,
+    ] = NoFinding.RAN,
     resamples: Annotated[
         int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
     ] = 10_000,
@@ -203,9 +171,9 @@ def score(
         ),
     ] = None,
     duplicates: Annotated[
-        Duplicates,
+        Literal["refuse", "first", "last"],
         typer.Option("--duplicates", help="What to do with an id of two contents."),
-    ] = Duplicates.REFUSE,
+    ] = "refuse",
     encoding: Annotated[str, typer.Option("--encoding", help="Of all files.")] = "auto",
     id_column: Annotated[
         str | None, typer.Option("--id-column", help="Column of case ids.")
@@ -256,13 +224,13 @@ def score(
         system_column=system_column,
         patient_column=patient_column,
         language=language,
-        duplicates=duplicates.value,
+        duplicates=duplicates,
         values=read_policy(value or ()),
     )
     conventions = Conventions(
-        uncertain=Uncertain(uncertain.value),
-        zero_division=zero_division.value,
-        no_finding=NoFinding(no_finding.value),
+        uncertain=uncertain,
+        zero_division=zero_division,
+        no_finding=no_finding,
         reading=reading.digest,
     )
     counting = Counting(

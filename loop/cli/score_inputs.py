@@ -10,9 +10,6 @@ from pathlib import Path
 
 import typer
 
-from loop.cli.console import open_workspace
-from loop.core.errors import WorkspaceError
-from loop.core.paths import Workspace, bundled
 from loop.labels.taxonomy import Taxonomy
 from loop.score.experts.radpref import read_radpref
 from loop.score.experts.ratings import Ratings
@@ -60,27 +57,6 @@ def check_given(given: ScoreInputs) -> None:
         raise typer.BadParameter("name at least one file of candidates")
     if given.radpref is not None and given.ratings is not None:
         raise typer.BadParameter("--radpref brings its ratings: leave --ratings out")
-
-
-def find_place(explicit: Path | None) -> Workspace | None:
-    """Return the workspace named or found; None outside of any.
-
-    Raises
-    ------
-    WorkspaceError
-        The one that was named is none.
-    """
-    try:
-        return open_workspace(explicit)
-    except WorkspaceError:
-        if explicit is not None:
-            raise
-        return None
-
-
-def material(place: Workspace | None) -> Workspace:
-    """Return the workspace to read prompts and labels from; never to write to."""
-    return place or Workspace(bundled())
 
 
 def read_policy(words: Sequence[str]) -> dict[str, str]:

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import typer
 
-from loop.cli.console import ProgressBar, note
+from loop.cli.console import ProgressBar, material, note
 from loop.cli.run_release import RunRequest, find_wanted
-from loop.cli.score_inputs import material
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
