@@ -38,6 +38,68 @@ from loop.report.tables import agreement_table
 from loop.stats.intervals import Estimate
 
 
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    app.command("agreement")(agreement)
+
+
+def agreement(
+    cohort: Annotated[str, typer.Argument(help="Cohort with readers' votes.")],
+    uncertain: Annotated[
+        str,
+        typer.Option("--uncertain", help="Uncertain votes: leave-out or category."),
+    ] = "leave-out",
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=100, help="Bootstrap resamples.")
+    ] = 2000,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Also print every pair of readers.")
+    ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="Run to hold beside the readers; e.g. latest."),
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", help="Write the readers' agreement, one row per label."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how well readers agree, label by label.
+
+    Reports Cohen's kappa between readers, Fleiss' kappa, Krippendorff's alpha, and
+    each reader against the majority of the others, with 95 % intervals. With
+    --against, a run is compared with the same majorities on the same cases.
+    """
+    if uncertain not in ("leave-out", "category"):
+        raise typer.BadParameter("use leave-out or category", param_hint="--uncertain")
+    place = open_workspace(workspace)
+    if csv is not None:
+        own_output(csv, place)
+    taxonomy = read_taxonomy(place.labels)
+    votes = read_cohort_votes(place, read_cohort(place, cohort), taxonomy)
+    report = measure_agreement(
+        votes,
+        taxonomy,
+        cohort=cohort,
+        uncertain_is_category=uncertain == "category",
+        resamples=resamples,
+    )
+    if csv is not None:
+        write_atomic(csv, agreement_table(report))
+        note(f"wrote {csv}")
+    beside = _measure_beside(place, votes, cohort, against) if against else None
+    if as_json:
+        data = _as_data(report)
+        print_json({**data, "against": ceiling_data(*beside)} if beside else data)
+        return
+    _print(report, pairs=pairs)
+    if beside:
+        say()
+        say_ceiling(*beside)
+
+
 def say_ceiling(ceiling: Ceiling, run_id: str) -> None:
     """Print the mean reader, the model and the difference, label by label."""
     print_table(
@@ -120,68 +182,6 @@ def _beside_data(measure: ReaderModelMeasure) -> dict[str, Any]:
         "model": measure.model._asdict(),
         "difference": measure.difference._asdict(),
     }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to `app`."""
-    app.command("agreement")(agreement)
-
-
-def agreement(
-    cohort: Annotated[str, typer.Argument(help="Cohort with readers' votes.")],
-    uncertain: Annotated[
-        str,
-        typer.Option("--uncertain", help="Uncertain votes: leave-out or category."),
-    ] = "leave-out",
-    resamples: Annotated[
-        int, typer.Option("--resamples", min=100, help="Bootstrap resamples.")
-    ] = 2000,
-    pairs: Annotated[
-        bool, typer.Option("--pairs", help="Also print every pair of readers.")
-    ] = False,
-    against: Annotated[
-        str | None,
-        typer.Option("--against", help="Run to hold beside the readers; e.g. latest."),
-    ] = None,
-    csv: Annotated[
-        Path | None,
-        typer.Option("--csv", help="Write the readers' agreement, one row per label."),
-    ] = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Measure how well readers agree, label by label.
-
-    Reports Cohen's kappa between readers, Fleiss' kappa, Krippendorff's alpha, and
-    each reader against the majority of the others, with 95 % intervals. With
-    --against, a run is compared with the same majorities on the same cases.
-    """
-    if uncertain not in ("leave-out", "category"):
-        raise typer.BadParameter("use leave-out or category", param_hint="--uncertain")
-    place = open_workspace(workspace)
-    if csv is not None:
-        own_output(csv, place)
-    taxonomy = read_taxonomy(place.labels)
-    votes = read_cohort_votes(place, read_cohort(place, cohort), taxonomy)
-    report = measure_agreement(
-        votes,
-        taxonomy,
-        cohort=cohort,
-        uncertain_is_category=uncertain == "category",
-        resamples=resamples,
-    )
-    if csv is not None:
-        write_atomic(csv, agreement_table(report))
-        note(f"wrote {csv}")
-    beside = _measure_beside(place, votes, cohort, against) if against else None
-    if as_json:
-        data = _as_data(report)
-        print_json({**data, "against": ceiling_data(*beside)} if beside else data)
-        return
-    _print(report, pairs=pairs)
-    if beside:
-        say()
-        say_ceiling(*beside)
 
 
 def _measure_beside(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from loop.cli.cohort_vault import register as _register_vault
 from loop.cli.cohort_report import (
     import_dry_run_data,
     pair_data,
@@ -17,22 +16,29 @@ from loop.cli.cohort_report import (
     say_votes,
     votes_data,
 )
-from loop.cli.cohort_shown import show
 from loop.cli.console import (
     ActorOption,
     JsonOption,
     ProgressBar,
+    RoleOption,
     WorkspaceOption,
     acting,
     note,
     open_workspace,
     print_json,
+    print_table,
     say,
 )
 from loop.core.errors import DataError
-from loop.core.ledger import Actor
+from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
-from loop.labels.cohort import list_cohorts, read_cohort_file
+from loop.labels.cohort import (
+    as_recorded,
+    has_texts,
+    list_cohorts,
+    read_cohort,
+    read_cohort_file,
+)
 from loop.labels.dry_run import (
     VotesFile,
     dry_run_import,
@@ -40,16 +46,29 @@ from loop.labels.dry_run import (
     take_votes_file,
     trial,
 )
+from loop.labels.holdout import (
+    label_files,
+    replaced_files,
+    retire_holdout,
+    seal_holdout,
+)
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.labels.intact import edited_references
 from loop.labels.kept_votes import votes_path
 from loop.labels.overlap import check_cohorts, require_separate
-from loop.labels.reference import list_references
-from loop.labels.sealing import is_stored
+from loop.labels.recorded import find_record, read_record
+from loop.labels.reference import list_references, read_reference
+from loop.labels.sealing import is_stored, vault_key
+
+NameArgument = Annotated[str, typer.Argument(help="Name of the holdout.")]
+
+WhyOption = Annotated[str, typer.Option("--why", help="Reason, for the ledger.")]
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Say what would become of it; change nothing.")
 ]
+
 NeedOption = Annotated[
     int | None,
     typer.Option(
@@ -77,7 +96,8 @@ def register(app: typer.Typer) -> None:
     verbs.command("votes")(votes)
     verbs.command("check")(check)
     verbs.command("show")(show)
-    _register_vault(verbs)
+    verbs.command("seal")(seal)
+    verbs.command("retire")(retire)
     app.add_typer(verbs, name="cohort")
 
 
@@ -230,6 +250,173 @@ def check(
         f"{len(report.cohorts)} cohorts, {compared} pairs of different roles: "
         + ("nothing is shared" if compared else "nothing to compare")
     )
+
+
+def show(
+    name: Annotated[
+        str | None, typer.Argument(help="Cohort to show; default: list all.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a cohort: what it is, its reference versions and their marks."""
+    place = open_workspace(workspace)
+    if name is None:
+        _list(place, as_json=as_json)
+    else:
+        _show(place, name, as_json=as_json)
+
+
+def seal(
+    name: NameArgument,
+    why: WhyOption,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    as_json: JsonOption = False,
+) -> None:
+    """Encrypt the labels and votes of a holdout that lie in plain, and remove these.
+
+    New holdouts are sealed when they are imported. Copies in version control or in
+    backups are not touched.
+    """
+    place = open_workspace(workspace)
+    made = seal_holdout(place, name, acting(actor, role), why)
+    if as_json:
+        print_json({"cohort": made.cohort, "files": list(made.files)})
+        return
+    if not made.files:
+        say(f"{name}: no label lies in plain; nothing was changed")
+        return
+    say(f"{name}: {len(made.files)} files sealed, and no longer there in plain")
+    for file in made.files:
+        say(f"  {file}")
+    say("copies in version control or in backups can still be read: remove them there")
+    say("keep a backup of .ranloop/keys/vault.key elsewhere: without it they are lost")
+
+
+def retire(
+    name: NameArgument,
+    why: WhyOption,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    as_json: JsonOption = False,
+) -> None:
+    """Give a holdout up: it becomes a cohort for development, and its labels open.
+
+    It cannot be sealed again, and no later claim can rest on its cases.
+    """
+    place = open_workspace(workspace)
+    made = retire_holdout(place, name, acting(actor, role), why)
+    if as_json:
+        data = {"openings": made.openings, "files": list(made.files), "role": "dev"}
+        print_json({"cohort": made.cohort, **data})
+        return
+    say(f"{name} is for development now; it was opened {made.openings} times before")
+    for file in made.files:
+        say(f"  {file} lies in plain")
+    say("next: import a new holdout, with other cases and another name")
+
+
+def _list(place: Workspace, *, as_json: bool) -> None:
+    entries = read_ledger(place.ledger)
+    rows = [
+        {
+            "name": about.name,
+            "role": about.role.value,
+            "cases": about.cases,
+            "language": about.language,
+            "references": list(list_references(place, about.name)),
+            "texts_here": has_texts(place, about.name),
+            "as_recorded": as_recorded(about, find_record(entries, about.name)),
+        }
+        for about in (read_cohort_file(place, each) for each in list_cohorts(place))
+    ]
+    if as_json:
+        print_json({"cohorts": rows})
+    elif not rows:
+        say("no cohort yet: import one with `ranloop cohort import FILE --name NAME`")
+    else:
+        header = ["cohort", "role", "cases", "language", "references", "texts here"]
+        header += ["as recorded"]
+        print_table(header, [[_cell(cell) for cell in row.values()] for row in rows])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{number} {what}" for what, number in value.items())
+    if isinstance(value, list):
+        words = (f"v{one}" if isinstance(one, int) else str(one) for one in value)
+        return ", ".join(words) or "none"
+    return str(value)
+
+
+def _show(place: Workspace, name: str, *, as_json: bool) -> None:
+    about = read_cohort_file(place, name).model_dump(mode="json")
+    cohort = read_cohort(place, name)
+    record = read_record(place, name)
+    numbers = list_references(place, name)
+    state: dict[str, Any] = {
+        "texts_here": has_texts(place, name),
+        "patients_known": cohort.patients_known,
+        "references": list(numbers),
+    }
+    marks: dict[str, dict[str, int]] = {}
+    if record.is_holdout:
+        state |= _seal(place, name)
+    else:
+        state |= {"references_edited": _edited(place, name)}
+        marks = _marks(place, name)
+    state |= {"reference_digest": record.newest_digest}
+    if as_json:
+        print_json({**about, **state, "marks": marks})
+        return
+    for key, value in {**about, **state}.items():
+        if value not in ("", [], {}, None):
+            say(f"{key:<18}{_cell(value) if key != 'files' else _files(value)}")
+    if marks:
+        kinds = list(dict.fromkeys(kind for row in marks.values() for kind in row))
+        rows = [
+            [label, *(str(row.get(kind, 0)) for kind in kinds)]
+            for label, row in marks.items()
+        ]
+        say()
+        print_table([f"reference v{numbers[-1]}", *kinds], rows)
+
+
+def _edited(place: Workspace, name: str) -> list[int]:
+    return list(edited_references(place, name))
+
+
+def _marks(place: Workspace, name: str) -> dict[str, dict[str, int]]:
+    """Return label to how often each mark stands in the newest reference."""
+    if not list_references(place, name):
+        return {}
+    reference = read_reference(place, name)
+    return {
+        label: {m.value: n for m, n in reference.counts(label).items() if n}
+        for label in reference.labels
+    }
+
+
+def _seal(place: Workspace, name: str) -> dict[str, Any]:
+    """Return how the labels of a holdout lie, and whether the key to them is here."""
+    plain = [path for path in label_files(place, name) if path.is_file()]
+    before = [path for path in replaced_files(place, name) if path.is_file()]
+    return {
+        "sealed": not plain,
+        "plain_copies": [
+            path.relative_to(place.root).as_posix() for path in (*plain, *before)
+        ],
+        "key_here": vault_key(place).is_file(),
+    }
+
+
+def _files(files: list[dict[str, str]]) -> str:
+    return ", ".join(f"{file['name']} ({file['sha256'][:12]})" for file in files)
 
 
 def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:

@@ -35,19 +35,16 @@ from loop.review.revise.revision import Revision, RevisionRequest, revise
 from loop.run.task import run_prompt
 
 PROMPT = "extractor"
+
 DEV, HOLDOUT = "demo_dev", "demo_holdout"
+
 ROUNDS = (1, 2)
+
 PAGE = "evaluation.html"
 
 _ENGINEER = Actor(name="demo engineer (simulated)", role="editor")
+
 _CLINICIAN = Actor(name="demo clinician (simulated)", role="reviewer")
-
-
-class DemoStep(NamedTuple):
-    """One version of the demo's prompt and how it did."""
-
-    version: str
-    evaluation: Evaluation
 
 
 def register(app: typer.Typer) -> None:
@@ -112,6 +109,13 @@ def demo(
         "review",
     ):
         say(f"  ranloop {command} --workspace {workspace.root}")
+
+
+class DemoStep(NamedTuple):
+    """One version of the demo's prompt and how it did."""
+
+    version: str
+    evaluation: Evaluation
 
 
 def _silent(_text: str = "") -> None:

@@ -31,17 +31,8 @@ from loop.run.asking import EngineOptions, choose_engine, opened
 from loop.run.store import open_store
 
 OK, REMARK, BROKEN = "ok", "remark", "broken"
+
 _OLDEST = (3, 11)
-
-
-class Diagnosis(NamedTuple):
-    """What was found about one thing."""
-
-    subject: str
-    state: str
-    """``"ok"``, ``"remark"`` (it works without) or ``"broken"``."""
-
-    text: str
 
 
 def register(app: typer.Typer) -> None:
@@ -73,6 +64,16 @@ def doctor(
         print_json({"ok": not broken, "findings": found})
     if broken:
         raise typer.Exit(1)
+
+
+class Diagnosis(NamedTuple):
+    """What was found about one thing."""
+
+    subject: str
+    state: str
+    """``"ok"``, ``"remark"`` (it works without) or ``"broken"``."""
+
+    text: str
 
 
 def _show(finding: Diagnosis) -> None:

@@ -58,6 +58,262 @@ from loop.run.task import Watch
 _MOST = 20
 """Cases of one kind that are listed on a terminal; the others are counted."""
 
+draft = typer.Typer(
+    name="draft", no_args_is_help=True, help="Revise a prompt in steps."
+)
+
+DraftArgument = Annotated[
+    str, typer.Argument(help="Draft, e.g. extractor@draft:ID or extractor@draft.")
+]
+
+WhyOption = Annotated[str, typer.Option("--why", help="Reason, in your words.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to `app`."""
+    app.add_typer(draft)
+
+
+@draft.command("begin")
+def begin(
+    prompt: Annotated[str, typer.Argument(help="Prompt or draft, e.g. extractor.")],
+    cohort: Annotated[str, typer.Option("--cohort", "-c", help="Dev cohort.")],
+    verdicts: VerdictsOption = None,
+    kept: KeptOption = False,
+    verdict: VerdictOption = None,
+    contract: ContractOption = "",
+    why: WhyOption = "",
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Begin a draft from verdicts, or an unchanged one to edit by hand.
+
+    Nothing is run and nothing is recorded: a draft is private until it is decided.
+    """
+    place, who = open_workspace(workspace), acting(actor, role)
+    named = named_verdicts(place, prompt, cohort, verdict or (), every=kept)
+    file = read_verdicts(verdicts, reviewer=who.name).verdicts if verdicts else ()
+    request = DraftRequest(
+        prompt=prompt,
+        cohort=cohort,
+        verdicts=(*named, *file),
+        contract=contract,
+        why=why,
+    )
+    with open_store(place) as store:
+        made = begin_draft(place, store, request, who)
+    print_drafted(made, as_json=as_json)
+
+
+@draft.command("list")
+def list_drafts(
+    prompt: Annotated[str, typer.Argument(help="Prompt, e.g. extractor.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the open drafts of a prompt, oldest first."""
+    place = open_workspace(workspace)
+    with open_store(place) as store:
+        found = list_open_drafts(place, store, prompt)
+    if as_json:
+        print_json({"prompt": prompt, "drafts": [info_data(one) for one in found]})
+        return
+    if not found:
+        say(f"{prompt} has no open draft")
+        return
+    print_table(
+        ("draft", "by", "parent", "check", "from", "why"),
+        [
+            (
+                one.ref,
+                one.author,
+                one.parent_ref + (" (behind)" if one.behind else ""),
+                one.checked,
+                one.origin,
+                one.problem or one.why,
+            )
+            for one in found
+        ],
+    )
+
+
+@draft.command("show")
+def show(
+    ref: DraftArgument,
+    label: Annotated[
+        str, typer.Option("--label", help="Print one guide, to be edited.")
+    ] = "",
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print the messages a model receives.")
+    ] = False,
+    engine: Annotated[
+        str, typer.Option("--engine", "-e", help="Engine whose tokens are counted.")
+    ] = "rules",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a draft: its changes, lint, tokens and the check that was made of it."""
+    place = open_workspace(workspace)
+    made = show_draft(place, ref, engine)
+    if label:
+        _show_guide(made, label, as_json=as_json)
+    elif prompt:
+        _show_prompt(place, made, engine, as_json=as_json)
+    else:
+        _show_all(place, made, as_json=as_json)
+
+
+@draft.command("edit")
+def edit(
+    ref: DraftArgument,
+    label: Annotated[str, typer.Argument(help="Label id, e.g. edema.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="YAML as `draft show --label` prints it; - for stdin."),
+    ],
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Replace one guide of a draft by a YAML text."""
+    text = sys.stdin.read() if str(file) == "-" else read_text(file)
+    made = edit_draft(
+        open_workspace(workspace),
+        ref,
+        (GuideEdit(label=label, text=text),),
+        acting(actor, role),
+    )
+    print_drafted(made, as_json=as_json)
+
+
+@draft.command("check")
+def check(
+    ref: DraftArgument,
+    engine: Annotated[
+        str, typer.Option("--engine", "-e", help="Engine for the check.")
+    ] = "rules",
+    cohort: Annotated[
+        str, typer.Option("--cohort", "-c", help="Dev cohort; default: the draft's.")
+    ] = "",
+    allow_unconstrained: UnconstrainedOption = False,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a draft against its parent; exits with 100 when something stands against it.
+
+    Interrupted and started again, it asks only for what is missing.
+    """
+    place = open_workspace(workspace)
+    how = Examination(
+        engine=engine,
+        asking=EngineOptions(allow_unconstrained=allow_unconstrained),
+        watch=_watch(quiet=as_json),
+        cohort=cohort,
+    )
+    with open_store(place) as store:
+        checked = check_draft_ref(place, store, ref, acting(actor, role), how)
+    if as_json:
+        print_json(checked_data(checked))
+    else:
+        say_checked(checked)
+    if not checked.passed:
+        raise typer.Exit(GATE_EXIT)
+
+
+@draft.command("commit")
+def commit(
+    ref: DraftArgument,
+    why: WhyOption = "",
+    override: Annotated[
+        bool, typer.Option("--override", help="Commit against objections; needs --why.")
+    ] = False,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Commit a checked draft as the next version."""
+    if override and not why.strip():
+        raise typer.BadParameter("--override needs --why: it stands in the ledger")
+    place = open_workspace(workspace)
+    decision = CommitDecision(why, why if override else "")
+    with open_store(place) as store:
+        version = commit_checked(place, store, ref, acting(actor, role), decision)
+    if as_json:
+        print_json({"version": version.ref, "digest": version.digest})
+    else:
+        say(f"committed {version.ref}")
+
+
+@draft.command("keep")
+def keep(
+    ref: DraftArgument,
+    why: Annotated[str, typer.Option("--why", help="Why it stays a draft.")],
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Record in the ledger that a draft stays a draft for now."""
+    entry = keep_draft(open_workspace(workspace), ref, acting(actor, role), why)
+    if as_json:
+        print_json({"draft": entry.subject, "entry": entry.seq})
+    else:
+        say(f"kept {entry.subject} as a draft, ledger entry {entry.seq}")
+
+
+@draft.command("rebase")
+def rebase(
+    ref: DraftArgument,
+    resolve: Annotated[
+        list[str] | None,
+        typer.Option("--resolve", help="CONFLICT=ours or =theirs; may be repeated."),
+    ] = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring a draft to the newest version; exits with 100 while conflicts are open."""
+    choices = dict(map(_choice, resolve or ()))
+    done = rebase_draft(open_workspace(workspace), ref, acting(actor, role), choices)
+    if as_json:
+        print_json(
+            {
+                "draft": done.draft.ref if done.draft else None,
+                "newest": done.newest,
+                "conflicts": [one._asdict() for one in done.conflicts],
+            }
+        )
+    elif done.drafted:
+        say_drafted(done.drafted)
+    if not as_json:
+        say_conflicts(done.conflicts)
+    if done.conflicts:
+        raise typer.Exit(GATE_EXIT)
+
+
+@draft.command("discard")
+def discard(
+    ref: DraftArgument,
+    why: Annotated[str, typer.Option("--why", help="Why it is given up.")],
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove a draft; one that was checked leaves an entry in the ledger."""
+    entry = discard_draft(open_workspace(workspace), ref, acting(actor, role), why)
+    if as_json:
+        print_json({"draft": ref, "entry": entry.seq if entry else None})
+    else:
+        say(f"discarded {ref}" + (f", ledger entry {entry.seq}" if entry else ""))
+
 
 def print_drafted(made: Drafted, *, as_json: bool) -> None:
     """Print a draft for people, or as the one JSON object."""
@@ -201,112 +457,6 @@ def shown_data(shown: Shown) -> dict[str, Any]:
     }
 
 
-draft = typer.Typer(
-    name="draft", no_args_is_help=True, help="Revise a prompt in steps."
-)
-
-DraftArgument = Annotated[
-    str, typer.Argument(help="Draft, e.g. extractor@draft:ID or extractor@draft.")
-]
-WhyOption = Annotated[str, typer.Option("--why", help="Reason, in your words.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verbs to `app`."""
-    app.add_typer(draft)
-
-
-@draft.command("begin")
-def begin(
-    prompt: Annotated[str, typer.Argument(help="Prompt or draft, e.g. extractor.")],
-    cohort: Annotated[str, typer.Option("--cohort", "-c", help="Dev cohort.")],
-    verdicts: VerdictsOption = None,
-    kept: KeptOption = False,
-    verdict: VerdictOption = None,
-    contract: ContractOption = "",
-    why: WhyOption = "",
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Begin a draft from verdicts, or an unchanged one to edit by hand.
-
-    Nothing is run and nothing is recorded: a draft is private until it is decided.
-    """
-    place, who = open_workspace(workspace), acting(actor, role)
-    named = named_verdicts(place, prompt, cohort, verdict or (), every=kept)
-    file = read_verdicts(verdicts, reviewer=who.name).verdicts if verdicts else ()
-    request = DraftRequest(
-        prompt=prompt,
-        cohort=cohort,
-        verdicts=(*named, *file),
-        contract=contract,
-        why=why,
-    )
-    with open_store(place) as store:
-        made = begin_draft(place, store, request, who)
-    print_drafted(made, as_json=as_json)
-
-
-@draft.command("list")
-def list_drafts(
-    prompt: Annotated[str, typer.Argument(help="Prompt, e.g. extractor.")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the open drafts of a prompt, oldest first."""
-    place = open_workspace(workspace)
-    with open_store(place) as store:
-        found = list_open_drafts(place, store, prompt)
-    if as_json:
-        print_json({"prompt": prompt, "drafts": [info_data(one) for one in found]})
-        return
-    if not found:
-        say(f"{prompt} has no open draft")
-        return
-    print_table(
-        ("draft", "by", "parent", "check", "from", "why"),
-        [
-            (
-                one.ref,
-                one.author,
-                one.parent_ref + (" (behind)" if one.behind else ""),
-                one.checked,
-                one.origin,
-                one.problem or one.why,
-            )
-            for one in found
-        ],
-    )
-
-
-@draft.command("show")
-def show(
-    ref: DraftArgument,
-    label: Annotated[
-        str, typer.Option("--label", help="Print one guide, to be edited.")
-    ] = "",
-    prompt: Annotated[
-        bool, typer.Option("--prompt", help="Print the messages a model receives.")
-    ] = False,
-    engine: Annotated[
-        str, typer.Option("--engine", "-e", help="Engine whose tokens are counted.")
-    ] = "rules",
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show a draft: its changes, lint, tokens and the check that was made of it."""
-    place = open_workspace(workspace)
-    made = show_draft(place, ref, engine)
-    if label:
-        _show_guide(made, label, as_json=as_json)
-    elif prompt:
-        _show_prompt(place, made, engine, as_json=as_json)
-    else:
-        _show_all(place, made, as_json=as_json)
-
-
 def _show_guide(made: Drafted, label: str, *, as_json: bool) -> None:
     guide = made.draft.guide(label)
     if guide is None:
@@ -346,141 +496,8 @@ def _show_all(place: Workspace, made: Drafted, *, as_json: bool) -> None:
         say_checked(recalled.checked)
 
 
-@draft.command("edit")
-def edit(
-    ref: DraftArgument,
-    label: Annotated[str, typer.Argument(help="Label id, e.g. edema.")],
-    file: Annotated[
-        Path,
-        typer.Argument(help="YAML as `draft show --label` prints it; - for stdin."),
-    ],
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Replace one guide of a draft by a YAML text."""
-    text = sys.stdin.read() if str(file) == "-" else read_text(file)
-    made = edit_draft(
-        open_workspace(workspace),
-        ref,
-        (GuideEdit(label=label, text=text),),
-        acting(actor, role),
-    )
-    print_drafted(made, as_json=as_json)
-
-
-@draft.command("check")
-def check(
-    ref: DraftArgument,
-    engine: Annotated[
-        str, typer.Option("--engine", "-e", help="Engine for the check.")
-    ] = "rules",
-    cohort: Annotated[
-        str, typer.Option("--cohort", "-c", help="Dev cohort; default: the draft's.")
-    ] = "",
-    allow_unconstrained: UnconstrainedOption = False,
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Run a draft against its parent; exits with 100 when something stands against it.
-
-    Interrupted and started again, it asks only for what is missing.
-    """
-    place = open_workspace(workspace)
-    how = Examination(
-        engine=engine,
-        asking=EngineOptions(allow_unconstrained=allow_unconstrained),
-        watch=_watch(quiet=as_json),
-        cohort=cohort,
-    )
-    with open_store(place) as store:
-        checked = check_draft_ref(place, store, ref, acting(actor, role), how)
-    if as_json:
-        print_json(checked_data(checked))
-    else:
-        say_checked(checked)
-    if not checked.passed:
-        raise typer.Exit(GATE_EXIT)
-
-
 def _watch(*, quiet: bool) -> Callable[[CheckSide], Watch]:
     return lambda side: ProgressBar(f"check, {side}", quiet=quiet).track
-
-
-@draft.command("commit")
-def commit(
-    ref: DraftArgument,
-    why: WhyOption = "",
-    override: Annotated[
-        bool, typer.Option("--override", help="Commit against objections; needs --why.")
-    ] = False,
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Commit a checked draft as the next version."""
-    if override and not why.strip():
-        raise typer.BadParameter("--override needs --why: it stands in the ledger")
-    place = open_workspace(workspace)
-    decision = CommitDecision(why, why if override else "")
-    with open_store(place) as store:
-        version = commit_checked(place, store, ref, acting(actor, role), decision)
-    if as_json:
-        print_json({"version": version.ref, "digest": version.digest})
-    else:
-        say(f"committed {version.ref}")
-
-
-@draft.command("keep")
-def keep(
-    ref: DraftArgument,
-    why: Annotated[str, typer.Option("--why", help="Why it stays a draft.")],
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Record in the ledger that a draft stays a draft for now."""
-    entry = keep_draft(open_workspace(workspace), ref, acting(actor, role), why)
-    if as_json:
-        print_json({"draft": entry.subject, "entry": entry.seq})
-    else:
-        say(f"kept {entry.subject} as a draft, ledger entry {entry.seq}")
-
-
-@draft.command("rebase")
-def rebase(
-    ref: DraftArgument,
-    resolve: Annotated[
-        list[str] | None,
-        typer.Option("--resolve", help="CONFLICT=ours or =theirs; may be repeated."),
-    ] = None,
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Bring a draft to the newest version; exits with 100 while conflicts are open."""
-    choices = dict(map(_choice, resolve or ()))
-    done = rebase_draft(open_workspace(workspace), ref, acting(actor, role), choices)
-    if as_json:
-        print_json(
-            {
-                "draft": done.draft.ref if done.draft else None,
-                "newest": done.newest,
-                "conflicts": [one._asdict() for one in done.conflicts],
-            }
-        )
-    elif done.drafted:
-        say_drafted(done.drafted)
-    if not as_json:
-        say_conflicts(done.conflicts)
-    if done.conflicts:
-        raise typer.Exit(GATE_EXIT)
 
 
 def _choice(word: str) -> tuple[str, ConflictChoice]:
@@ -488,20 +505,3 @@ def _choice(word: str) -> tuple[str, ConflictChoice]:
     if side not in tuple(ConflictChoice) or not name:
         raise typer.BadParameter("write --resolve CONFLICT=ours or CONFLICT=theirs")
     return name, ConflictChoice(side)
-
-
-@draft.command("discard")
-def discard(
-    ref: DraftArgument,
-    why: Annotated[str, typer.Option("--why", help="Why it is given up.")],
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Remove a draft; one that was checked leaves an entry in the ledger."""
-    entry = discard_draft(open_workspace(workspace), ref, acting(actor, role), why)
-    if as_json:
-        print_json({"draft": ref, "entry": entry.seq if entry else None})
-    else:
-        say(f"discarded {ref}" + (f", ledger entry {entry.seq}" if entry else ""))

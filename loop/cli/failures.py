@@ -36,6 +36,9 @@ from loop.review.queue.records import QueueFilter, QueueItem, ReviewStatus, Text
 from loop.review.reservations import list_reservations
 from loop.run.store import open_store
 
+_SPANS, _PROBLEM = 2, 40
+"""Spans and characters of a problem in a cell; ``--json`` and CSV have them all."""
+
 
 class OutputFormat(StrEnum):
     """How rows are printed."""
@@ -58,10 +61,6 @@ class Order(StrEnum):
 
     CASE = "case"
     VALUE = "value"
-
-
-_SPANS, _PROBLEM = 2, 40
-"""Spans and characters of a problem in a cell; ``--json`` and CSV have them all."""
 
 
 def register(app: typer.Typer) -> None:

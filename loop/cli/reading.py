@@ -48,6 +48,316 @@ from loop.review.reading.publication import (
 from loop.review.reading.sheet import ReadingSheet, open_sheet
 from loop.run.store import open_store
 
+CohortArgument = Annotated[str, typer.Argument(help="Cohort that is read.")]
+
+ReaderOption = Annotated[str, typer.Option("--reader", help="Name of the reader.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `app`."""
+    verbs = typer.Typer(
+        help="Read cases blind, publish the votes, settle disputes.\n\n"
+        "Holdouts may be read too: only texts are shown.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    verbs.command("assign")(assign)
+    verbs.command("progress")(progress)
+    verbs.command("next")(next_)
+    verbs.command("answer")(answer)
+    verbs.command("defer")(defer)
+    verbs.command("comments")(comments)
+    verbs.command("publish")(publish)
+    verbs.command("disputes")(disputes)
+    verbs.command("adjudicate")(adjudicate)
+    app.add_typer(verbs, name="reading")
+
+
+def assign(
+    cohort: CohortArgument,
+    reader: Annotated[
+        list[str], typer.Option("--reader", help="Name of a reader; may be repeated.")
+    ],
+    cases: Annotated[
+        int | None,
+        typer.Option("--cases", min=1, help="Cases of each reader; default: all."),
+    ] = None,
+    overlap: Annotated[
+        int | None,
+        typer.Option(
+            "--overlap",
+            min=0,
+            help="Of these, cases that all these readers share; default: all of them.",
+        ),
+    ] = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order", help="random (each reader's own) or listed (as the cohort)."
+        ),
+    ] = "random",
+    seed: Annotated[
+        int, typer.Option("--seed", help="The same seed draws the same cases.")
+    ] = 1,
+    cases_file: Annotated[
+        Path | None,
+        typer.Option("--cases-file", help="Draw from these case ids, one a line."),
+    ] = None,
+    every_case: Annotated[
+        bool,
+        typer.Option("--every-case", help="Take the assignment back: all cases again."),
+    ] = False,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    as_json: JsonOption = False,
+) -> None:
+    """Say which cases readers read, how many of them are shared, and in which order.
+
+    An assignment takes the place of an earlier one; no answer is ever lost by it.
+    """
+    place, assignment = _open(workspace, cohort)
+    who = acting(actor, role)
+    wanted = PlanRequest(
+        readers=tuple(reader),
+        cases=cases,
+        overlap=overlap,
+        order=read_order(order),
+        seed=seed,
+        among=read_case_list(cases_file) if cases_file else (),
+    )
+    with open_store(place) as store:
+        if every_case:
+            clear_plans(store, assignment, reader, who)
+        else:
+            assign_cases(store, assignment, wanted, who)
+        plans = read_plans(store, assignment)
+    if as_json:
+        print_json({"cohort": cohort, "plans": plans_data(plans)})
+    else:
+        say_plans(cohort, plans)
+
+
+def progress(
+    cohort: CohortArgument,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how far every reader is, and who was not blind."""
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        found = measure_progress(store, assignment)
+    if as_json:
+        print_json(progress_data(found))
+    else:
+        say_progress(found)
+
+
+def next_(
+    cohort: CohortArgument,
+    reader: ReaderOption,
+    case: Annotated[
+        str | None, typer.Option("--case", help="This case instead of the next.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the text of the reader's next case, and the reader's own answers."""
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        wanted = case or next_case(store, assignment, reader)
+        sheet = open_sheet(place, store, assignment, reader, wanted) if wanted else None
+    if as_json:
+        print_json({"case": sheet_data(sheet) if sheet else None})
+    elif sheet is None:
+        say(f"every case of {cohort} is complete")
+        say(f"next: ranloop reading publish {cohort}")
+    else:
+        say_sheet(sheet)
+
+
+def answer(
+    cohort: CohortArgument,
+    file: Annotated[
+        Path, typer.Argument(help="case_id,label,value; an empty value takes it back.")
+    ],
+    reader: ReaderOption,
+    rest_absent: Annotated[
+        bool,
+        typer.Option(
+            "--rest-absent",
+            help="Every other label of the cases in FILE is absent: they are complete.",
+        ),
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Save answers of one reader; the last one on a case and label counts."""
+    place, assignment = _open(workspace, cohort)
+    answers = read_answer_file(file, assignment, reader)
+    with open_store(place) as store:
+        saved = answer_many(store, assignment, reader, answers)
+        filled = sum(
+            complete_case(store, assignment, reader, case_id)
+            for case_id in (answers if rest_absent else ())
+        )
+    if as_json:
+        print_json({"cases": len(answers), "saved": saved, "filled": filled})
+        return
+    say(f"{saved} answers of {reader} on {len(answers)} cases of {cohort} saved")
+    if rest_absent:
+        say(f"{filled} other labels of these cases marked absent")
+
+
+def defer(
+    cohort: CohortArgument,
+    case: Annotated[str, typer.Argument(help="Case to skip for now.")],
+    reader: ReaderOption,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Skip a case: it comes back after all others."""
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        defer_case(store, assignment, reader, case)
+    if as_json:
+        print_json({"case": case, "deferred": True})
+    else:
+        say(f"{case} comes after all other cases of {reader}")
+
+
+def comments(
+    cohort: CohortArgument,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the readers' comments; those on a holdout stay sealed."""
+    place, assignment = _open(workspace, cohort)
+    with open_store(place) as store:
+        found = read_comments(store, assignment)
+    if as_json:
+        print_json({"cohort": cohort, "comments": [one._asdict() for one in found]})
+        return
+    for one in found:
+        say(f"{one.case_id}  {one.reader}: {one.comment}")
+    if not found:
+        say(f"no reader has commented on a case of {cohort}")
+
+
+def publish(
+    cohort: CohortArgument,
+    reader: Annotated[
+        list[str] | None,
+        typer.Option("--reader", help="Only this reader; may be repeated."),
+    ] = None,
+    need: Annotated[
+        int | None,
+        typer.Option(
+            "--need",
+            min=1,
+            help="Fewest equal votes, beyond over half of those who read the case; "
+            "default: as recorded, else 1.",
+        ),
+    ] = None,
+    pseudonyms: Annotated[
+        bool,
+        typer.Option("--pseudonyms", help="Votes and ledger name no reader."),
+    ] = False,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Readers may lose votes they gave and have no more."
+        ),
+    ] = False,
+    why: Annotated[
+        str, typer.Option("--why", help="Reason, for the ledger; needed to publish.")
+    ] = "",
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show which marks would change; publish none."),
+    ] = False,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="DIGEST",
+            help="Publish only what the dry run with this digest showed.",
+        ),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "editor",
+    as_json: JsonOption = False,
+) -> None:
+    """Make votes of all complete cases, and the next reference version of them.
+
+    A mark is what over half of the readers who read that case say, so that nothing
+    changes where nobody new has read.
+    """
+    place, assignment = _open(workspace, cohort)
+    wanted = Publication(
+        readers=tuple(reader or ()),
+        need=need,
+        pseudonymous=pseudonyms,
+        replace=replace,
+        reason=why,
+        expected=expect,
+    )
+    who, do = acting(actor, role), preview_publication if dry_run else publish_readings
+    with open_store(place) as store:
+        published = do(place, store, assignment, wanted, who)
+    if as_json:
+        data = published_data(published)
+        print_json({**data, **({"dry_run": True} if dry_run else {})})
+    else:
+        say_published(published, dry_run=dry_run)
+
+
+def disputes(
+    cohort: CohortArgument,
+    anonymous: Annotated[
+        bool,
+        typer.Option("--anonymous", help="Letters for readers, new ones every case."),
+    ] = False,
+    undecided: Annotated[
+        bool, typer.Option("--open", help="Only those that nobody has decided.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the pairs of case and label that the readers did not agree on."""
+    place, assignment = _open(workspace, cohort)
+    found = read_disputes(place, assignment, anonymous=anonymous)
+    if undecided:
+        found = replace(found, rows=tuple(r for r in found.rows if not r.decided))
+    if as_json:
+        print_json(disputes_data(found))
+    else:
+        say_disputes(found)
+
+
+def adjudicate(
+    cohort: CohortArgument,
+    file: Annotated[
+        Path,
+        typer.Argument(help="case_id,label,value; no_majority leaves a pair out."),
+    ],
+    why: Annotated[str, typer.Option("--why", help="Reason, for the ledger.")],
+    workspace: WorkspaceOption = None,
+    actor: ActorOption = None,
+    role: RoleOption = "reviewer",
+    as_json: JsonOption = False,
+) -> None:
+    """Put decisions over disputed votes into the next reference version."""
+    place, assignment = _open(workspace, cohort)
+    decisions = read_decisions(file, assignment)
+    who = acting(actor, role)
+    made = decide(place, assignment, decisions, actor=who, why=why)
+    if as_json:
+        print_json(asdict(made))
+    else:
+        say_adjudicated(made)
+
 
 def say_progress(progress: ReadingProgress) -> None:
     """Print one line per reader, and what does not count."""
@@ -227,316 +537,6 @@ def say_adjudicated(made: Adjudicated) -> None:
         say(
             f"  {made.own} of them on pairs that the adjudicator had voted on: recorded"
         )
-
-
-CohortArgument = Annotated[str, typer.Argument(help="Cohort that is read.")]
-ReaderOption = Annotated[str, typer.Option("--reader", help="Name of the reader.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to `app`."""
-    verbs = typer.Typer(
-        help="Read cases blind, publish the votes, settle disputes.\n\n"
-        "Holdouts may be read too: only texts are shown.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
-    verbs.command("assign")(assign)
-    verbs.command("progress")(progress)
-    verbs.command("next")(next_)
-    verbs.command("answer")(answer)
-    verbs.command("defer")(defer)
-    verbs.command("comments")(comments)
-    verbs.command("publish")(publish)
-    verbs.command("disputes")(disputes)
-    verbs.command("adjudicate")(adjudicate)
-    app.add_typer(verbs, name="reading")
-
-
-def assign(
-    cohort: CohortArgument,
-    reader: Annotated[
-        list[str], typer.Option("--reader", help="Name of a reader; may be repeated.")
-    ],
-    cases: Annotated[
-        int | None,
-        typer.Option("--cases", min=1, help="Cases of each reader; default: all."),
-    ] = None,
-    overlap: Annotated[
-        int | None,
-        typer.Option(
-            "--overlap",
-            min=0,
-            help="Of these, cases that all these readers share; default: all of them.",
-        ),
-    ] = None,
-    order: Annotated[
-        str,
-        typer.Option(
-            "--order", help="random (each reader's own) or listed (as the cohort)."
-        ),
-    ] = "random",
-    seed: Annotated[
-        int, typer.Option("--seed", help="The same seed draws the same cases.")
-    ] = 1,
-    cases_file: Annotated[
-        Path | None,
-        typer.Option("--cases-file", help="Draw from these case ids, one a line."),
-    ] = None,
-    every_case: Annotated[
-        bool,
-        typer.Option("--every-case", help="Take the assignment back: all cases again."),
-    ] = False,
-    workspace: WorkspaceOption = None,
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    as_json: JsonOption = False,
-) -> None:
-    """Say which cases readers read, how many of them are shared, and in which order.
-
-    An assignment takes the place of an earlier one; no answer is ever lost by it.
-    """
-    place, assignment = _open(workspace, cohort)
-    who = acting(actor, role)
-    wanted = PlanRequest(
-        readers=tuple(reader),
-        cases=cases,
-        overlap=overlap,
-        order=read_order(order),
-        seed=seed,
-        among=read_case_list(cases_file) if cases_file else (),
-    )
-    with open_store(place) as store:
-        if every_case:
-            clear_plans(store, assignment, reader, who)
-        else:
-            assign_cases(store, assignment, wanted, who)
-        plans = read_plans(store, assignment)
-    if as_json:
-        print_json({"cohort": cohort, "plans": plans_data(plans)})
-    else:
-        say_plans(cohort, plans)
-
-
-def comments(
-    cohort: CohortArgument,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Print the readers' comments; those on a holdout stay sealed."""
-    place, assignment = _open(workspace, cohort)
-    with open_store(place) as store:
-        found = read_comments(store, assignment)
-    if as_json:
-        print_json({"cohort": cohort, "comments": [one._asdict() for one in found]})
-        return
-    for one in found:
-        say(f"{one.case_id}  {one.reader}: {one.comment}")
-    if not found:
-        say(f"no reader has commented on a case of {cohort}")
-
-
-def progress(
-    cohort: CohortArgument,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show how far every reader is, and who was not blind."""
-    place, assignment = _open(workspace, cohort)
-    with open_store(place) as store:
-        found = measure_progress(store, assignment)
-    if as_json:
-        print_json(progress_data(found))
-    else:
-        say_progress(found)
-
-
-def next_(
-    cohort: CohortArgument,
-    reader: ReaderOption,
-    case: Annotated[
-        str | None, typer.Option("--case", help="This case instead of the next.")
-    ] = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Print the text of the reader's next case, and the reader's own answers."""
-    place, assignment = _open(workspace, cohort)
-    with open_store(place) as store:
-        wanted = case or next_case(store, assignment, reader)
-        sheet = open_sheet(place, store, assignment, reader, wanted) if wanted else None
-    if as_json:
-        print_json({"case": sheet_data(sheet) if sheet else None})
-    elif sheet is None:
-        say(f"every case of {cohort} is complete")
-        say(f"next: ranloop reading publish {cohort}")
-    else:
-        say_sheet(sheet)
-
-
-def answer(
-    cohort: CohortArgument,
-    file: Annotated[
-        Path, typer.Argument(help="case_id,label,value; an empty value takes it back.")
-    ],
-    reader: ReaderOption,
-    rest_absent: Annotated[
-        bool,
-        typer.Option(
-            "--rest-absent",
-            help="Every other label of the cases in FILE is absent: they are complete.",
-        ),
-    ] = False,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Save answers of one reader; the last one on a case and label counts."""
-    place, assignment = _open(workspace, cohort)
-    answers = read_answer_file(file, assignment, reader)
-    with open_store(place) as store:
-        saved = answer_many(store, assignment, reader, answers)
-        filled = sum(
-            complete_case(store, assignment, reader, case_id)
-            for case_id in (answers if rest_absent else ())
-        )
-    if as_json:
-        print_json({"cases": len(answers), "saved": saved, "filled": filled})
-        return
-    say(f"{saved} answers of {reader} on {len(answers)} cases of {cohort} saved")
-    if rest_absent:
-        say(f"{filled} other labels of these cases marked absent")
-
-
-def defer(
-    cohort: CohortArgument,
-    case: Annotated[str, typer.Argument(help="Case to skip for now.")],
-    reader: ReaderOption,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Skip a case: it comes back after all others."""
-    place, assignment = _open(workspace, cohort)
-    with open_store(place) as store:
-        defer_case(store, assignment, reader, case)
-    if as_json:
-        print_json({"case": case, "deferred": True})
-    else:
-        say(f"{case} comes after all other cases of {reader}")
-
-
-def publish(
-    cohort: CohortArgument,
-    reader: Annotated[
-        list[str] | None,
-        typer.Option("--reader", help="Only this reader; may be repeated."),
-    ] = None,
-    need: Annotated[
-        int | None,
-        typer.Option(
-            "--need",
-            min=1,
-            help="Fewest equal votes, beyond over half of those who read the case; "
-            "default: as recorded, else 1.",
-        ),
-    ] = None,
-    pseudonyms: Annotated[
-        bool,
-        typer.Option("--pseudonyms", help="Votes and ledger name no reader."),
-    ] = False,
-    replace: Annotated[
-        bool,
-        typer.Option(
-            "--replace", help="Readers may lose votes they gave and have no more."
-        ),
-    ] = False,
-    why: Annotated[
-        str, typer.Option("--why", help="Reason, for the ledger; needed to publish.")
-    ] = "",
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show which marks would change; publish none."),
-    ] = False,
-    expect: Annotated[
-        str | None,
-        typer.Option(
-            "--expect",
-            metavar="DIGEST",
-            help="Publish only what the dry run with this digest showed.",
-        ),
-    ] = None,
-    workspace: WorkspaceOption = None,
-    actor: ActorOption = None,
-    role: RoleOption = "editor",
-    as_json: JsonOption = False,
-) -> None:
-    """Make votes of all complete cases, and the next reference version of them.
-
-    A mark is what over half of the readers who read that case say, so that nothing
-    changes where nobody new has read.
-    """
-    place, assignment = _open(workspace, cohort)
-    wanted = Publication(
-        readers=tuple(reader or ()),
-        need=need,
-        pseudonymous=pseudonyms,
-        replace=replace,
-        reason=why,
-        expected=expect,
-    )
-    who, do = acting(actor, role), preview_publication if dry_run else publish_readings
-    with open_store(place) as store:
-        published = do(place, store, assignment, wanted, who)
-    if as_json:
-        data = published_data(published)
-        print_json({**data, **({"dry_run": True} if dry_run else {})})
-    else:
-        say_published(published, dry_run=dry_run)
-
-
-def disputes(
-    cohort: CohortArgument,
-    anonymous: Annotated[
-        bool,
-        typer.Option("--anonymous", help="Letters for readers, new ones every case."),
-    ] = False,
-    undecided: Annotated[
-        bool, typer.Option("--open", help="Only those that nobody has decided.")
-    ] = False,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the pairs of case and label that the readers did not agree on."""
-    place, assignment = _open(workspace, cohort)
-    found = read_disputes(place, assignment, anonymous=anonymous)
-    if undecided:
-        found = replace(found, rows=tuple(r for r in found.rows if not r.decided))
-    if as_json:
-        print_json(disputes_data(found))
-    else:
-        say_disputes(found)
-
-
-def adjudicate(
-    cohort: CohortArgument,
-    file: Annotated[
-        Path,
-        typer.Argument(help="case_id,label,value; no_majority leaves a pair out."),
-    ],
-    why: Annotated[str, typer.Option("--why", help="Reason, for the ledger.")],
-    workspace: WorkspaceOption = None,
-    actor: ActorOption = None,
-    role: RoleOption = "reviewer",
-    as_json: JsonOption = False,
-) -> None:
-    """Put decisions over disputed votes into the next reference version."""
-    place, assignment = _open(workspace, cohort)
-    decisions = read_decisions(file, assignment)
-    who = acting(actor, role)
-    made = decide(place, assignment, decisions, actor=who, why=why)
-    if as_json:
-        print_json(asdict(made))
-    else:
-        say_adjudicated(made)
 
 
 def _open(workspace: Path | None, cohort: str) -> tuple[Workspace, Assignment]:

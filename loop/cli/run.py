@@ -42,112 +42,6 @@ _HEADER = (
     "output/case",
 )
 
-
-def show_dry_run(
-    place: Workspace,
-    prompt: str,
-    cohort: str,
-    *,
-    engine: str,
-    limit: int | None,
-    as_json: bool,
-) -> None:
-    """Print what a run would ask and cost; the engine is not opened.
-
-    Raises
-    ------
-    LoopError
-        As `loop.run.cost.estimate_run` does.
-    """
-    found = estimate_run(place, prompt, cohort, engine=engine, limit=limit)
-    if as_json:
-        print_json(_dry_run_data(found))
-    else:
-        _show_dry_run(found)
-
-
-def _show_dry_run(found: DryRun) -> None:
-    length = found.characters / found.cases
-    say(f"{found.prompt} on {found.cohort} with {found.engine}: NOTHING WAS SENT")
-    say(f"  cases    {found.cases:,}, {length:,.0f} characters in the mean")
-    say(f"  tokens   {found.counter.remark}")
-    say(f"  output   expected from {found.expectation.basis}")
-    say()
-    header = (*_HEADER, f"cost {found.price.currency}") if found.price else _HEADER
-    print_table(header, [_row(one, found) for one in found.shapes])
-    say("* how the prompt version asks")
-    say()
-    for line in _comparison(found):
-        say(line)
-
-
-def _row(shape: Shape, found: DryRun) -> tuple[str, ...]:
-    cases = found.cases
-    cells = (
-        f"{shape.layout} *" if shape.chosen else shape.layout.value,
-        shape.contract,
-        f"{shape.requests:,}",
-        f"{shape.prompt_tokens:,}",
-        f"{shape.prompt_tokens / cases:,.0f}",
-        f"{100 * shape.prefix_share:.1f} %",
-        f"{shape.uncached_tokens / cases:,.1f}",
-        f"{found.times_fewer(shape):,.0f} x",
-        f"{shape.output_tokens / cases:,.1f}",
-    )
-    if shape.cost is None:
-        return cells
-    return (*cells, f"{shape.cost:,.{2 if shape.cost >= 1 else 4}f}")
-
-
-def _comparison(found: DryRun) -> list[str]:
-    """Return the lines that say what the columns compare, and with what."""
-    return [
-        "requests    at most: what is stored already, or asked twice, is not sent",
-        "in prefix   prompt tokens before the case text, the same in every case",
-        "uncached    read anew if a server keeps that prefix: it is counted once;",
-        "            with blocks of 16 tokens up to 15 more a request are read anew,",
-        "            and llama.cpp reads the prefix once in each of its slots",
-        "fewer       uncached tokens than the layout 'reference': the same guides,",
-        f"            asked as the {SOURCE} does,",
-        "            one call a label, the case before the guidance",
-        f"published   {FIGURE.requests} requests and about {FIGURE.prompt_tokens:,} "
-        f"prompt tokens for a case of {FIGURE.characters} characters",
-        f"            (source: {SOURCE})",
-    ]
-
-
-def _dry_run_data(found: DryRun) -> dict[str, Any]:
-    return {
-        "sent": 0,
-        "prompt": found.prompt,
-        "cohort": found.cohort,
-        "engine": found.engine,
-        "cases": found.cases,
-        "characters": found.characters,
-        "tokens": {"exact": found.counter.exact, "remark": found.counter.remark},
-        "output": found.expectation.basis,
-        "currency": found.price.currency if found.price else None,
-        "layouts": [_shape_data(one, found) for one in found.shapes],
-        "published": {"source": SOURCE, **FIGURE._asdict()},
-    }
-
-
-def _shape_data(shape: Shape, found: DryRun) -> dict[str, Any]:
-    return {
-        "layout": shape.layout.value,
-        "contract": shape.contract,
-        "chosen": shape.chosen,
-        "requests": shape.requests,
-        "prompt_tokens": shape.prompt_tokens,
-        "prefix_tokens": shape.prefix_tokens,
-        "prefix_share": shape.prefix_share,
-        "uncached_tokens": shape.uncached_tokens,
-        "output_tokens": shape.output_tokens,
-        "cost": shape.cost,
-        "times_fewer_uncached": found.times_fewer(shape),
-    }
-
-
 EngineOption = Annotated[
     str | None,
     typer.Option(
@@ -157,6 +51,7 @@ EngineOption = Annotated[
         help="rules, openai:MODEL[@URL], vllm:MODEL[@URL] or replay:RUN.",
     ),
 ]
+
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
 ]
@@ -275,6 +170,111 @@ def run(
     if as_json:
         of_release = {"release": release, "released_engine": same} if release else {}
         print_json(_data(summaries, task) | of_release)
+
+
+def show_dry_run(
+    place: Workspace,
+    prompt: str,
+    cohort: str,
+    *,
+    engine: str,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Print what a run would ask and cost; the engine is not opened.
+
+    Raises
+    ------
+    LoopError
+        As `loop.run.cost.estimate_run` does.
+    """
+    found = estimate_run(place, prompt, cohort, engine=engine, limit=limit)
+    if as_json:
+        print_json(_dry_run_data(found))
+    else:
+        _show_dry_run(found)
+
+
+def _show_dry_run(found: DryRun) -> None:
+    length = found.characters / found.cases
+    say(f"{found.prompt} on {found.cohort} with {found.engine}: NOTHING WAS SENT")
+    say(f"  cases    {found.cases:,}, {length:,.0f} characters in the mean")
+    say(f"  tokens   {found.counter.remark}")
+    say(f"  output   expected from {found.expectation.basis}")
+    say()
+    header = (*_HEADER, f"cost {found.price.currency}") if found.price else _HEADER
+    print_table(header, [_row(one, found) for one in found.shapes])
+    say("* how the prompt version asks")
+    say()
+    for line in _comparison(found):
+        say(line)
+
+
+def _row(shape: Shape, found: DryRun) -> tuple[str, ...]:
+    cases = found.cases
+    cells = (
+        f"{shape.layout} *" if shape.chosen else shape.layout.value,
+        shape.contract,
+        f"{shape.requests:,}",
+        f"{shape.prompt_tokens:,}",
+        f"{shape.prompt_tokens / cases:,.0f}",
+        f"{100 * shape.prefix_share:.1f} %",
+        f"{shape.uncached_tokens / cases:,.1f}",
+        f"{found.times_fewer(shape):,.0f} x",
+        f"{shape.output_tokens / cases:,.1f}",
+    )
+    if shape.cost is None:
+        return cells
+    return (*cells, f"{shape.cost:,.{2 if shape.cost >= 1 else 4}f}")
+
+
+def _comparison(found: DryRun) -> list[str]:
+    """Return the lines that say what the columns compare, and with what."""
+    return [
+        "requests    at most: what is stored already, or asked twice, is not sent",
+        "in prefix   prompt tokens before the case text, the same in every case",
+        "uncached    read anew if a server keeps that prefix: it is counted once;",
+        "            with blocks of 16 tokens up to 15 more a request are read anew,",
+        "            and llama.cpp reads the prefix once in each of its slots",
+        "fewer       uncached tokens than the layout 'reference': the same guides,",
+        f"            asked as the {SOURCE} does,",
+        "            one call a label, the case before the guidance",
+        f"published   {FIGURE.requests} requests and about {FIGURE.prompt_tokens:,} "
+        f"prompt tokens for a case of {FIGURE.characters} characters",
+        f"            (source: {SOURCE})",
+    ]
+
+
+def _dry_run_data(found: DryRun) -> dict[str, Any]:
+    return {
+        "sent": 0,
+        "prompt": found.prompt,
+        "cohort": found.cohort,
+        "engine": found.engine,
+        "cases": found.cases,
+        "characters": found.characters,
+        "tokens": {"exact": found.counter.exact, "remark": found.counter.remark},
+        "output": found.expectation.basis,
+        "currency": found.price.currency if found.price else None,
+        "layouts": [_shape_data(one, found) for one in found.shapes],
+        "published": {"source": SOURCE, **FIGURE._asdict()},
+    }
+
+
+def _shape_data(shape: Shape, found: DryRun) -> dict[str, Any]:
+    return {
+        "layout": shape.layout.value,
+        "contract": shape.contract,
+        "chosen": shape.chosen,
+        "requests": shape.requests,
+        "prompt_tokens": shape.prompt_tokens,
+        "prefix_tokens": shape.prefix_tokens,
+        "prefix_share": shape.prefix_share,
+        "uncached_tokens": shape.uncached_tokens,
+        "output_tokens": shape.output_tokens,
+        "cost": shape.cost,
+        "times_fewer_uncached": found.times_fewer(shape),
+    }
 
 
 def _given(**parameters: float | None) -> dict[str, Any]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Literal
 
 import typer
@@ -15,28 +19,62 @@ from loop.cli.console import (
     find_place,
     material,
     note,
+    own_output,
     print_json,
-)
-from loop.cli.score_inputs import (
-    ScoreInputs,
-    add_rated_file,
-    check_given,
-    join_given,
-    read_metrics,
-    read_points,
-    read_policy,
+    print_table,
+    say,
 )
 from loop.cli.score_labels import ExtractorOptions, read_labels
-from loop.cli.score_shown import show_metrics, show_score
-from loop.cli.score_written import check_out, write_documents
-from loop.labels.taxonomy import read_taxonomy
+from loop.core.paths import Workspace
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.report.numbers import (
+    NOT_ESTIMABLE,
+    interval,
+    p_value,
+    percent,
+    share,
+    signed,
+    signed_interval,
+)
 from loop.report.score.build import Counting, build_document
-from loop.report.score.data import score_data
+from loop.report.score.cells import count_cells
+from loop.report.score.data import metric_data, score_data
+from loop.report.score.document import ScoreDocument
+from loop.report.score.files import check_folder, render_files, write_folder
+from loop.report.score.view import metric_views, title_of
+from loop.report.score.words import (
+    WAYS,
+    agreement_line,
+    caution_sentences,
+    coverage_lines,
+    extractor_name,
+    interval_sentence,
+    left_out_line,
+    outcome_line,
+    perfect_sentence,
+    problem_line,
+    range_words,
+    rated_line,
+    verdict_words,
+)
+from loop.report.templates import shipped_templates, template_folder
 from loop.run.asking import EngineOptions
+from loop.score.experts.radpref import read_radpref
+from loop.score.experts.ratings import Ratings
+from loop.score.experts.reading import read_ratings
+from loop.score.joining import CandidateFile, join_files, join_pairs, join_texts
 from loop.score.metric import MetricOptions
+from loop.score.metrics.registry import METRICS, find
 from loop.score.reading.options import ReadingOptions
-from loop.score.records import Conventions, NoFinding, Uncertain
+from loop.score.records import Conventions, Joined, NoFinding, Uncertain
 from loop.stats.confusion import ZeroDivision
+from loop.stats.intervals import Estimate
+
+_SIDE_BY_SIDE = 3
+"""Systems in one table of metrics: more do not fit."""
+
+_COLUMNS = 100
+"""Width that sentences keep to."""
 
 
 def register(app: typer.Typer) -> None:
@@ -278,3 +316,333 @@ def score(
             "above why, or `problems` and `cells` of the JSON."
         )
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreInputs:
+    """Where the rows to score are."""
+
+    reference: Path | None
+    candidates: tuple[str, ...]
+    """``FILE`` or ``NAME=FILE`` each."""
+
+    pairs: Path | None
+    radpref: Path | None
+    ratings: Path | None
+
+
+def check_given(given: ScoreInputs) -> None:
+    """Refuse what cannot be scored together.
+
+    Raises
+    ------
+    typer.BadParameter
+        Nothing, half of what is needed, or two ways at once were given.
+    """
+    files = given.reference is not None or bool(given.candidates)
+    ways = (files, given.pairs is not None, given.radpref is not None)
+    if sum(ways) > 1:
+        raise typer.BadParameter(
+            "give references and candidates, or --pairs, or --radpref: one of the three"
+        )
+    if not any(ways):
+        raise typer.BadParameter(
+            "give candidates and their references with --reference, or --pairs FILE"
+        )
+    if files and given.reference is None:
+        raise typer.BadParameter("name the references with --reference FILE")
+    if files and not given.candidates:
+        raise typer.BadParameter("name at least one file of candidates")
+    if given.radpref is not None and given.ratings is not None:
+        raise typer.BadParameter("--radpref brings its ratings: leave --ratings out")
+
+
+def read_policy(words: Sequence[str]) -> dict[str, str]:
+    """Return what words of label cells mean, from ``WORD=VALUE`` each.
+
+    Raises
+    ------
+    typer.BadParameter
+        There is no ``=``, or a word stands twice.
+    """
+    policy: dict[str, str] = {}
+    for text in words:
+        word, sign, meaning = text.rpartition("=")
+        if not sign:
+            raise typer.BadParameter(
+                f"--value {text[:40]}: write WORD=VALUE, for example yes=present"
+            )
+        if policy.setdefault(word, meaning) != meaning:
+            raise typer.BadParameter(f"--value {word[:40]}: it is given two meanings")
+    return policy
+
+
+def read_metrics(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the metrics that are asked for; none of them for ``none``.
+
+    Raises
+    ------
+    DataError
+        Nothing is called so.
+    typer.BadParameter
+        ``none`` and others at once.
+    """
+    if "none" in names:
+        if len(names) > 1:
+            raise typer.BadParameter("--metric none leaves no room for others")
+        return ()
+    find(names)
+    return tuple(names)
+
+
+def join_given(
+    given: ScoreInputs, taxonomy: Taxonomy, options: ReadingOptions
+) -> Joined:
+    """Return the pairs, joined by id.
+
+    Raises
+    ------
+    DataError
+        A file is missing or malformed, or rows cannot be joined.
+    """
+    if given.radpref is not None:
+        found = read_radpref(given.radpref)
+        joined = join_texts(
+            found.references,
+            found.candidates,
+            taxonomy,
+            patients=found.patients,
+            options=options,
+        )
+        return replace(joined, files=found.files)
+    if given.pairs is not None:
+        return join_pairs(given.pairs, taxonomy, options=options)
+    if given.reference is None:
+        raise ValueError("there is nothing to join")
+    files = [_candidate(text) for text in given.candidates]
+    return join_files(given.reference, files, taxonomy, options=options)
+
+
+def read_points(given: ScoreInputs) -> Ratings | None:
+    """Return the experts' points; None where there are none."""
+    if given.radpref is not None:
+        return read_radpref(given.radpref).ratings
+    return None if given.ratings is None else read_ratings(given.ratings)
+
+
+def add_rated_file(joined: Joined, given: ScoreInputs) -> Joined:
+    """Return `joined` with the file of points among its files, once it was read."""
+    if given.ratings is None:
+        return joined
+    digest = hashlib.sha256(given.ratings.read_bytes()).hexdigest()
+    return replace(joined, files=(*joined.files, (given.ratings.name, digest)))
+
+
+def _candidate(text: str) -> CandidateFile:
+    """Return a file and maybe the name of its system; a name may hold no ``=``."""
+    name, sign, path = text.partition("=")
+    if not sign or os.path.exists(text):
+        return CandidateFile(Path(text))
+    return CandidateFile(Path(path), name)
+
+
+def check_out(out: Path, place: Workspace | None) -> None:
+    """Refuse a folder that documents must not be written to.
+
+    Raises
+    ------
+    DataError
+        It is the workspace's own, or holds files of someone else.
+    """
+    if place is not None:
+        own_output(out, place)
+    check_folder(out)
+
+
+def write_documents(
+    document: ScoreDocument, out: Path, place: Workspace | None
+) -> None:
+    """Write all documents, figures and tables, or none of them, and say so.
+
+    Raises
+    ------
+    WriteError
+        The folder cannot be written.
+    """
+    templates = template_folder(place) if place else shipped_templates()
+    if not (templates / "score.html.jinja").is_file():
+        # A workspace whose own templates are older than this document.
+        templates = shipped_templates()
+    files = render_files(document, templates=templates)
+    write_folder(out, files)
+    note(f"wrote {len(files)} files to {out}, first of all {out / 'score.html'}")
+
+
+def show_score(document: ScoreDocument) -> None:
+    """Print the ranking, what sets systems apart, the metrics and what to know."""
+    found = document.score
+    say(f"{title_of(document)}; {extractor_name(found.extractor)}")
+    say()
+    _show_ranking(document)
+    if found.differences:
+        say()
+        _show_differences(document)
+    say()
+    for first in range(0, len(found.systems), _SIDE_BY_SIDE):
+        _show_values(document, first)
+        say()
+    for text in notes(document):
+        _say_wrapped("note: ", text)
+    for one in found.systems:
+        say(f"signature of {one.system}: {one.signature}")
+
+
+def notes(document: ScoreDocument) -> list[str]:
+    """Return what a reader must know beside the numbers, as sentences."""
+    found, told = document.score, [*document.remarks]
+    told += dict.fromkeys(perfect_sentence(one, found) for one in found.systems)
+    told += caution_sentences(found)
+    told += _left_out(document)
+    told.append(interval_sentence(found))
+    told += [
+        f"{one.system}: {one.ran_score.note}"
+        for one in found.systems
+        if one.ran_score.note
+    ]
+    told += coverage_lines(document)
+    if document.outcomes is not None:
+        told.append(f"distinct texts: {outcome_line(document.outcomes)}")
+    told += [problem_line(one) for one in document.problems]
+    if document.experts is not None:
+        told += [agreement_line(document.experts), rated_line(document.experts)]
+    if document.panel is not None:
+        told.append(_panel_line(document))
+    told += [
+        f"{one.metric} did not run: {one.reason}" for one in document.sheet.unavailable
+    ]
+    return told
+
+
+def _left_out(document: ScoreDocument) -> list[str]:
+    """Return how many cells count, in one line where that is so for every system."""
+    score = document.score
+    lines = {one.system: left_out_line(one, score) for one in score.systems}
+    if len(set(lines.values())) == 1:
+        return [f"every system: {line}" for line in set(lines.values())]
+    return [f"{name}: {line}" for name, line in lines.items()]
+
+
+def _panel_line(document: ScoreDocument) -> str:
+    panel = document.panel
+    if panel is None:
+        return ""
+    rows = "; ".join(
+        f"{row.system} {share(row.first.value)} and {share(row.second.value)}"
+        for row in panel.systems
+    )
+    return (
+        f"read by {panel.first.ref} with {panel.first.engine}, and by "
+        f"{panel.second.ref} with {panel.second.engine}: {rows}; pairs of systems that "
+        f"change places: {len(panel.swapped)}"
+    )
+
+
+def _show_ranking(document: ScoreDocument) -> None:
+    found = document.score
+    corrected = ("corrected",) if found.assumptions else ()
+    header = (
+        *("system", "rank", "Ran Score", "cells", "labels", "best in", "micro-F1"),
+        *("macro P", "macro R", "n", "perfect", *corrected),
+    )
+    rows = [
+        (
+            f"{document.keys[one.system]} {one.system}",
+            str(one.rank),
+            _estimate(one.ran_score),
+            percent(count_cells(one, found).share),
+            f"{one.effective_labels}/{len(found.labels)}",
+            percent(one.best, 0),
+            _estimate(one.micro_f1),
+            share(one.macro_precision),
+            share(one.macro_recall),
+            str(one.n),
+            share(one.perfect),
+            *([_estimate(one.corrected)] if corrected else []),
+        )
+        for one in found.systems
+    ]
+    print_table(header, rows)
+
+
+def _show_differences(document: ScoreDocument) -> None:
+    keys = document.keys
+    rows = [
+        (
+            f"{keys[one.better]} over {keys[one.worse]}",
+            f"{signed(one.difference.value)} {signed_interval(one.difference)}",
+            _p(one.p),
+            _p(one.p_holm),
+            "all" if one.exact else "sampled",
+            verdict_words(one),
+        )
+        for one in document.differences
+    ]
+    header = ("pair", "difference", "p", "Holm p", "exchanges", "at 0.05")
+    print_table(header, rows)
+
+
+def _show_values(document: ScoreDocument, first: int) -> None:
+    """Print every metric of a few systems; with the first ones what experts say."""
+    systems = document.score.systems[first : first + _SIDE_BY_SIDE]
+    agreed = {}
+    if document.experts is not None and first == 0:
+        agreed = {one.name: one.found.tau_b for one in document.experts.metrics}
+    beside = ("tau-b with experts",) if agreed else ()
+    header = ("metric", *(document.keys[one.system] for one in systems), *beside)
+    rows = [
+        (
+            f"{view.metric.name} ({view.way})",
+            *(
+                _estimate(one.estimate if one else None)
+                for one in view.results[first : first + _SIDE_BY_SIDE]
+            ),
+            *([_estimate(agreed.get(view.metric.name))] if agreed else []),
+        )
+        for view in metric_views(document)
+    ]
+    print_table(header, rows)
+
+
+def _estimate(one: Estimate | None) -> str:
+    if one is None or one.value is None:
+        return NOT_ESTIMABLE
+    return (
+        share(one.value) if one.low is None else f"{share(one.value)} {interval(one)}"
+    )
+
+
+def _p(value: float | None) -> str:
+    return NOT_ESTIMABLE if value is None else p_value(value)
+
+
+def _say_wrapped(lead: str, text: str) -> None:
+    """Print `text` in lines that hang under its first word."""
+    room = _COLUMNS - len(lead)
+    lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(lines):
+        say((" " * len(lead) if number else lead) + line)
+
+
+def show_metrics(*, as_json: bool) -> None:
+    """Print every metric that there is: name, direction, range, needs, what it is."""
+    if as_json:
+        print_json({"metrics": [metric_data(one) for one in METRICS.values()]})
+        return
+    rows = [
+        (one.name, one.family, range_words(one), WAYS[one.direction], one.needs or "-")
+        for one in METRICS.values()
+    ]
+    print_table(("metric", "family", "range", "direction", "needs"), rows)
+    say()
+    for one in METRICS.values():
+        _say_wrapped(f"{one.name}: ", f"{one.title}. {one.about} {one.reference}")
