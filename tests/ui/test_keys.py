@@ -10,6 +10,9 @@ pytestmark = pytest.mark.slow
 
 SHEET = "dialog#keys[open]"
 SWITCH = f"{SHEET} input[type=checkbox]"
+BUSY = """() => { setTimeout(() => {
+  for (const end = performance.now() + 400; performance.now() < end;);
+}, 5); }"""
 
 
 def open_sheet(page):
@@ -64,6 +67,26 @@ def test_letters_are_no_keys_for_whoever_switched_them_off(served, new_page):
     other = new_page()
     sign_in(other, served, "Dr Reviewer")
     other.wait_for_selector("[data-keys=on]")
+
+
+def test_a_busy_page_loses_no_letter_of_what_follows_a_key(served_alone, new_page):
+    """The key for a text box was pressed in time; what comes after it is the text."""
+    page = new_page()
+    enter(page, served_alone, "Review")
+    page.wait_for_selector("[data-case-text]")
+    press(page, "1", "p", "t")
+    for _ in range(5):
+        page.evaluate("document.activeElement.blur()")
+        page.fill("#review-phrase textarea, #review-phrase input", "")
+        page.evaluate("document.activeElement.blur()")
+        page.wait_for_timeout(300)
+        page.keyboard.press("f")
+        page.evaluate(BUSY)
+        page.wait_for_timeout(120)
+        page.keyboard.type("enlarged heart")
+        typed = page.locator("#review-phrase textarea, #review-phrase input")
+        assert typed.input_value() == "enlarged heart"
+        assert page.is_checked("#review-action input[value=term]")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,11 @@
     if (!event.isTrusted) { if (shortcut) { event.preventDefault(); use(shortcut.target); } return; }
     // When it was pressed, not when a busy page comes to it.
     const now = event.timeStamp;
-    if (held && now - held.at >= HOLD_MS) release();
+    if (held && now - held.at >= HOLD_MS) {
+      release();
+      // A busy page comes late to the key for a text box: what follows is the text.
+      if (isTyping(document.activeElement)) return;
+    }
     if (now < quietUntil) {
       quietUntil = now + QUIET_MS;
       event.preventDefault();
