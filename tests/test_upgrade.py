@@ -1,0 +1,147 @@
+"""A workspace of the version before opens, goes on and says what it said.
+
+``golden/workspace_before.tar.xz`` was written by ranloop at commit c9ebe2e, as
+``made_by.py`` in it says: a cohort with votes, runs of two engines, one killed
+half-way, verdicts, a form that was begun, a draft, a reader's answers, a user, two
+sealed holdouts, a release, and in ``asked.json`` what that version answered. All texts
+are synthetic.
+"""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.ledger import Actor
+from loop.core.paths import Workspace
+from loop.core.people.passwords import fits
+from loop.core.people.roster import find_user, read_users
+from loop.labels.reference import reference_path
+from loop.labels.sealing import unseal
+from loop.review.working import read_working
+from loop.run.store import open_store
+from loop.ui.pages.review.form import ReviewForm
+
+ARCHIVE = Path(__file__).parent / "golden" / "workspace_before.tar.xz"
+
+WANTED = {
+    "seconds": "measured",
+    "time": "the clock",
+    "run_id": "the second in which it was made",
+    "draws": "the same",
+    "macro_f1_difference": "no limits where no resample differs",
+    "kappa_bootstrap": "exact limits where no resample differs",
+    "why": "which side of the gate is said, and the random audit follows what is asked",
+}
+"""Keys whose values may differ from what the version before said, and why."""
+
+
+def unpack(folder):
+    """Return the archive's folder, unpacked."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="tar")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """Unpack the archive once."""
+    return unpack(tmp_path_factory.mktemp("before"))
+
+
+@pytest.fixture
+def before(unpacked, tmp_path, monkeypatch):
+    """Return a copy of the old workspace, on a machine that has not seen it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shutil.copytree(unpacked / "ws", tmp_path / "ws")
+    return Workspace(tmp_path / "ws")
+
+
+def about(folder):
+    """Return what is known of the archive."""
+    return json.loads((folder / "asked.json").read_text("utf-8"))
+
+
+def said(workspace, line):
+    """Return what a command says in JSON."""
+    out = workspace.root.parent / "out"
+    words = line.replace("OUT", str(out)).split()
+    done = CliRunner().invoke(app, [*words, "--json", "-w", str(workspace.root)])
+    assert done.exit_code == 0, done.output
+    text = done.output.replace(str(workspace.root), "WORKSPACE")
+    return json.loads(text.replace(str(out), "OUT"))
+
+
+def lost(old, new, at=""):
+    """Yield what `old` says and `new` does not; more may be said now."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old.keys() - WANTED.keys():
+            yield from lost(old[key], new.get(key, "nothing"), f"{at}.{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for n, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from lost(one, other, f"{at}[{n}]")
+    elif isinstance(old, float) and isinstance(new, float):
+        if new != pytest.approx(old, abs=1e-9):
+            yield at, old, new
+    elif old != new:
+        yield at, old, new
+
+
+def lines():
+    """Return what was asked of the version before."""
+    with tarfile.open(ARCHIVE) as archive:
+        return sorted(json.load(archive.extractfile("asked.json"))["asked"])
+
+
+@pytest.mark.parametrize("line", lines())
+def test_every_question_gets_the_answer_of_before(before, unpacked, line):
+    """What was measured, recorded and signed still says the same."""
+    assert list(lost(about(unpacked)["asked"][line], said(before, line))) == []
+
+
+def test_a_run_that_was_killed_is_resumed(before):
+    """Answers that were stored are not asked again."""
+    run = said(before, "run tiny@draft --cohort dev")
+    assert run["answered"] == 180
+    assert 60 <= run["cached"] < 180
+    assert run["asked"] == 180 - run["cached"]
+
+
+def test_a_form_that_was_begun_is_still_there(before, unpacked):
+    """Nobody types anything twice."""
+    subject = f"form:{about(unpacked)['first']}:deve2:pleural_effusion"
+    with open_store(before) as store:
+        kept = read_working(store, Actor(name="Dr Author", role="reviewer"), subject)
+    form = ReviewForm.of(kept.payload)
+    assert form.judgement == "model_wrong"
+    assert form.value == "present"
+    assert form.comment == "begun before the update"
+
+
+def test_a_draft_is_checked_and_committed(before):
+    """The verdicts of before make the next version; the history holds as one."""
+    assert said(before, "draft check tiny@draft")["passed"]
+    said(before, "draft commit tiny@draft")
+    assert said(before, "history tiny")["versions"][-1]["number"] == 2
+    assert said(before, "audit")["holds"]
+
+
+def test_the_release_of_before_is_asked_by_its_name(before):
+    """What was released stays in use."""
+    assert said(before, "run --release tiny-v1 --cohort dev")["answered"] == 180
+
+
+def test_a_holdout_sealed_before_is_opened_by_its_key(before):
+    """Sealed labels are readable for whoever has the machine's key, and equal."""
+    labels = unseal(before, reference_path(before, "shut", 1)).decode()
+    assert labels.splitlines()[1:3] == ["shut0,absent,absent", "shut1,present,absent"]
+
+
+def test_a_password_of_before_still_signs_in(before):
+    """Nobody has to be invited again."""
+    user = find_user(read_users(before), "Dr Author")
+    assert fits("an old password, long enough", user.password_hash)
