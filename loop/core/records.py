@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -43,6 +43,38 @@ class Mark(StrEnum):
 
     MISSING = "missing"
     """Nobody looked."""
+
+
+class ValueCode(IntEnum):
+    """What stands for a value, a vote or a missing one in every array of the package.
+
+    Only `PRESENT` and `ABSENT` are ever scored, and `NOT_CODED` as absent; the others
+    are kept apart and never become absent. Files spell values out.
+    """
+
+    ABSENT = 0
+    PRESENT = 1
+    NOT_CODED = 2
+    UNCERTAIN = -1
+
+    NO_MAJORITY = -2
+    MISSING = -3
+    """Nobody looked: no vote, no text, or a blank label."""
+
+    UNPARSED = -4
+    """The engine's answer could not be read."""
+
+    FAILED = -5
+    """The engine failed."""
+
+    NOT_ASKED = -6
+    """The prompt does not ask for the label."""
+
+    UNANSWERED = -7
+    """Asked, and no value came back, for any of these reasons."""
+
+    NOT_VOTED = -8
+    """The reader gave no vote on the pair."""
 
 
 class Status(StrEnum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -13,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.records import Outcome, Status, Value
-from loop.labels.reference import ABSENT, MISSING, NOT_CODED, PRESENT, Reference
+from loop.core.records import Outcome, Status, Value, ValueCode
+from loop.labels.reference import Reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.run.store import RunRecord, Store
 from loop.run.values import Values, read_values
@@ -22,31 +21,12 @@ from loop.run.values import Values, read_values
 Codes = NDArray[np.int8]
 
 
-class Answer(IntEnum):
-    """What a run said of one case and label, as it stands in a code table.
-
-    Only the first two are values to be scored. The others are kept apart from each
-    other and are never read as absent.
-    """
-
-    PRESENT = 1
-    ABSENT = 0
-    UNCERTAIN = -1
-    UNPARSED = -4
-    FAILED = -5
-    NOT_ASKED = -6
-
-
 _VALUES = {value.value: value for value in Value}
-_ANSWERS = {
-    Value.PRESENT: Answer.PRESENT,
-    Value.ABSENT: Answer.ABSENT,
-    Value.UNCERTAIN: Answer.UNCERTAIN,
-}
+_ANSWERS = {value: ValueCode[value.name] for value in Value}
 _UNANSWERED = {
-    Status.ANSWERED: Answer.NOT_ASKED,
-    Status.UNPARSED: Answer.UNPARSED,
-    Status.ENGINE_FAILED: Answer.FAILED,
+    Status.ANSWERED: ValueCode.NOT_ASKED,
+    Status.UNPARSED: ValueCode.UNPARSED,
+    Status.ENGINE_FAILED: ValueCode.FAILED,
 }
 
 
@@ -61,10 +41,10 @@ class AlignedPairs:
     """All label ids of the taxonomy, in published order."""
 
     reference: Codes
-    """Shape (cases, labels), codes of `loop.labels.reference`."""
+    """Shape (cases, labels), the marks as `ValueCode`."""
 
     predicted: Codes
-    """Shape (cases, labels), codes of `Answer`."""
+    """Shape (cases, labels), the answers as `ValueCode`."""
 
     statuses: Mapping[Status, int]
     """How the cases ended; adds up to the number of cases."""
@@ -75,12 +55,14 @@ class AlignedPairs:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """Where the reference is present or absent."""
-        return np.isin(self.reference, (PRESENT, ABSENT, NOT_CODED))
+        return np.isin(
+            self.reference, (ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.NOT_CODED)
+        )
 
     @property
     def binary_reference(self) -> Codes:
         """Reference as 1, 0, or -1 for excluded."""
-        present = self.reference == PRESENT
+        present = self.reference == ValueCode.PRESENT
         return np.where(self.usable, present, -1).astype(np.int8)
 
     @property
@@ -91,14 +73,14 @@ class AlignedPairs:
     @property
     def not_coded(self) -> bool:
         """Whether a reference label is absent only because nothing was coded."""
-        return bool((self.reference == NOT_CODED).any())
+        return bool((self.reference == ValueCode.NOT_CODED).any())
 
-    def read_uncertain_as(self, value: Answer) -> Codes:
+    def read_uncertain_as(self, value: ValueCode) -> Codes:
         """Answers as 1, 0 or -1, with every uncertain answer counted as `value`.
 
         Each label by itself: an uncertain "No Finding" is not derived anew.
         """
-        swapped = np.where(self.predicted == Answer.UNCERTAIN, value, self.predicted)
+        swapped = np.where(self.predicted == ValueCode.UNCERTAIN, value, self.predicted)
         return np.where(swapped >= 0, swapped, -1).astype(np.int8)
 
 
@@ -137,7 +119,7 @@ def align(
 def read_answers(
     outcomes: Iterable[Outcome], taxonomy: Taxonomy
 ) -> dict[str, list[int]]:
-    """Return case id to its codes of `Answer`, one per label in published order.
+    """Return case id to its codes of `ValueCode`, one per label in published order.
 
     Raises
     ------
@@ -175,7 +157,7 @@ def _reference_rows(
     ids: Sequence[str], labels: Sequence[str], reference: Reference
 ) -> Codes:
     """Return the reference marks in the order of `ids` and `labels`."""
-    table = np.full((len(ids), len(labels)), MISSING, dtype=np.int8)
+    table = np.full((len(ids), len(labels)), ValueCode.MISSING, dtype=np.int8)
     where = {case_id: row for row, case_id in enumerate(reference.case_ids)}
     known = [(row, where[case]) for row, case in enumerate(ids) if case in where]
     columns = [
@@ -206,7 +188,7 @@ _KEPT = 256
 """Tables kept in memory: 21 labels of 3,000 cases take about 60 kB each."""
 
 _ANSWER_OF_WORD: Mapping[object, int] = {
-    value.value: Answer[value.name] for value in Value
+    value.value: ValueCode[value.name] for value in Value
 }
 
 
@@ -215,7 +197,7 @@ class CodeTable(NamedTuple):
 
     case_ids: tuple[str, ...]
     codes: Codes
-    """Shape (cases, labels), codes of `Answer`; not to be written to."""
+    """Shape (cases, labels), codes of `ValueCode`; not to be written to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,9 +285,9 @@ def decided_reference(
     marks = standard.marks[
         np.ix_(rows, [standard.labels.index(labels[place]) for place in columns])
     ]
-    usable = np.isin(marks, (PRESENT, ABSENT, NOT_CODED))
+    usable = np.isin(marks, (ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.NOT_CODED))
     table = np.full((len(case_ids), len(labels)), -1, dtype=np.int8)
-    table[np.ix_(known, columns)] = np.where(usable, marks == PRESENT, -1)
+    table[np.ix_(known, columns)] = np.where(usable, marks == ValueCode.PRESENT, -1)
     return table
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.records import Value
+from loop.core.records import ValueCode
 from loop.evaluate.align import AlignedPairs, Codes
 from loop.evaluate.measure import resampling_units
 from loop.labels.agreement import POOLED
-from loop.labels.ballots import VOTE_CODES, Votes
+from loop.labels.ballots import Votes
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.confusion import EXCLUDED, divide, kappas, pair_indicators
 from loop.stats.intervals import Estimate
@@ -216,12 +216,11 @@ def _compare(
     pairs: AlignedPairs, votes: Votes, rows: NDArray[np.intp]
 ) -> _ComparisonTable:
     values = votes.values[rows[:, 1]]
-    uncertain = values == VOTE_CODES[Value.UNCERTAIN]
-    ratings = np.where(uncertain, EXCLUDED, values).astype(np.int8)
+    decided = np.isin(values, (ValueCode.PRESENT, ValueCode.ABSENT))
+    ratings = np.where(decided, values, EXCLUDED).astype(np.int8)
     panels = _panel_majorities(ratings)
     columns = [pairs.labels.index(label) for label in votes.labels]
     answers = pairs.binary_predicted[rows[:, 0]][:, columns, None]
-    decided = ratings != EXCLUDED
     settled = decided & (panels != EXCLUDED)
     used = settled & (answers != EXCLUDED)
     sides = [

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.evaluate.align import Answer, Codes
+from loop.core.records import ValueCode
+from loop.evaluate.align import Codes
 from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import Clusters, resampling_units
@@ -316,7 +317,7 @@ class _Shared(NamedTuple):
 
         A failed engine gave no answer, right or wrong, so its pairs are left out.
         """
-        answered = self.after != Answer.FAILED
+        answered = self.after != ValueCode.FAILED
         return np.asarray((self.reference >= 0) & (self.before >= 0) & answered)
 
     @property
@@ -393,19 +394,20 @@ def _change(
     lost, gained = _discordant(shared, column)
     usable = shared.reference[:, column] >= 0
     before, after = shared.before[:, column], shared.after[:, column]
-    to_decided = usable & (before == Answer.UNCERTAIN) & (after >= 0)
+    to_decided = usable & (before == ValueCode.UNCERTAIN) & (after >= 0)
     return LabelChange(
         label=shared.labels[column],
         name=name,
         fixed=_ids(shared, gained),
         broken=_ids(shared, lost),
         became_uncertain=_ids(
-            shared, usable & (before >= 0) & (after == Answer.UNCERTAIN)
+            shared, usable & (before >= 0) & (after == ValueCode.UNCERTAIN)
         ),
         became_decided=_ids(shared, to_decided),
         decided_right=int((to_decided & (after == shared.reference[:, column])).sum()),
         became_unanswered=_ids(
-            shared, usable & (before >= Answer.UNCERTAIN) & (after < Answer.UNCERTAIN)
+            shared,
+            usable & (before >= ValueCode.UNCERTAIN) & (after < ValueCode.UNCERTAIN),
         ),
         f1_before=_f1(shared, shared.before, column),
         f1_after=_f1(shared, shared.after, column),
@@ -445,13 +447,15 @@ def _difference(
 
 def _asks(codes: Codes) -> bool:
     """Whether a run asks for the label of these codes."""
-    return bool((codes >= Answer.UNCERTAIN).any() or (codes != Answer.NOT_ASKED).all())
+    return bool(
+        (codes >= ValueCode.UNCERTAIN).any() or (codes != ValueCode.NOT_ASKED).all()
+    )
 
 
 def _unanswered(shared: _Shared, codes: Codes) -> float:
     """Return the largest share, over the labels, of unparsed and failed answers."""
     usable = shared.reference >= 0
-    silent = usable & np.isin(codes, (Answer.UNPARSED, Answer.FAILED))
+    silent = usable & np.isin(codes, (ValueCode.UNPARSED, ValueCode.FAILED))
     shares = silent.sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
     return float(shares.max(initial=0.0))
 

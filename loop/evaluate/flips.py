@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.align import Answer, Codes
+from loop.core.records import ValueCode
+from loop.evaluate.align import Codes
 from loop.stats.intervals import Interval, clopper_pearson
 
 
@@ -68,7 +69,7 @@ def count_flips(tables: Sequence[Codes], confidence: float = 0.95) -> tuple[Flip
     Parameters
     ----------
     tables
-        One table per draw, each of shape (cases, labels), codes of `Answer`.
+        One table per draw, each of shape (cases, labels), values as `ValueCode`.
     confidence
         Level of the intervals.
 
@@ -95,7 +96,7 @@ def count_flips(tables: Sequence[Codes], confidence: float = 0.95) -> tuple[Flip
     if len(tables) < 2:
         raise ValueError(f"flips need two draws or more, got {len(tables)}")
     answers = np.stack(tables)
-    complete = np.asarray(np.all(answers >= Answer.UNCERTAIN, axis=0))
+    complete = np.asarray(np.all(answers >= ValueCode.UNCERTAIN, axis=0))
     flipped = complete & np.any(answers != answers[0], axis=0)
     differing = _differing(answers)
     return tuple(

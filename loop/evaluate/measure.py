@@ -8,11 +8,11 @@ from typing import NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.align import AlignedPairs, Answer, Codes
+from loop.core.records import ValueCode
+from loop.evaluate.align import AlignedPairs, Codes
 from loop.evaluate.gates import LabelEvidence, PatientLimit, judge_label
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Average, Exclusions, LabelResult, Method, View
-from loop.labels.reference import MISSING, NO_MAJORITY, NOT_CODED, UNCERTAIN
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.agreement import cohen_kappa
 from loop.stats.bootstrap import Average as Averaging
@@ -125,8 +125,8 @@ def _tables(pairs: AlignedPairs) -> _Tables:
     reference = pairs.binary_reference
     return _Tables(
         count_confusions(reference, pairs.binary_predicted),
-        count_confusions(reference, pairs.read_uncertain_as(Answer.ABSENT)),
-        count_confusions(reference, pairs.read_uncertain_as(Answer.PRESENT)),
+        count_confusions(reference, pairs.read_uncertain_as(ValueCode.ABSENT)),
+        count_confusions(reference, pairs.read_uncertain_as(ValueCode.PRESENT)),
     )
 
 
@@ -177,22 +177,22 @@ def count_exclusions(pairs: AlignedPairs, column: int) -> Exclusions:
     def marked(code: int) -> int:
         return int(np.count_nonzero(reference == code))
 
-    def answered(code: Answer) -> int:
+    def answered(code: ValueCode) -> int:
         return int(np.count_nonzero(usable & (predicted == code)))
 
     return Exclusions(
-        uncertain_reference=marked(UNCERTAIN),
-        no_majority=marked(NO_MAJORITY),
-        missing=marked(MISSING),
-        uncertain_predicted=answered(Answer.UNCERTAIN),
-        unparsed=answered(Answer.UNPARSED),
-        failed=answered(Answer.FAILED),
-        not_asked=answered(Answer.NOT_ASKED),
+        uncertain_reference=marked(ValueCode.UNCERTAIN),
+        no_majority=marked(ValueCode.NO_MAJORITY),
+        missing=marked(ValueCode.MISSING),
+        uncertain_predicted=answered(ValueCode.UNCERTAIN),
+        unparsed=answered(ValueCode.UNPARSED),
+        failed=answered(ValueCode.FAILED),
+        not_asked=answered(ValueCode.NOT_ASKED),
     )
 
 
 def _count_not_coded(pairs: AlignedPairs, column: int) -> int:
-    not_coded = pairs.reference[:, column] == NOT_CODED
+    not_coded = pairs.reference[:, column] == ValueCode.NOT_CODED
     return int(np.count_nonzero(not_coded & (pairs.predicted[:, column] >= 0)))
 
 

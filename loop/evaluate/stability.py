@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from loop.core.paths import Workspace
-from loop.evaluate.align import Answer, Codes, read_answers
+from loop.core.records import ValueCode
+from loop.evaluate.align import Codes, read_answers
 from loop.evaluate.flips import Stability, count_flips
 from loop.evaluate.inputs import Inputs
 from loop.run.manifest import find_run, read_manifest
@@ -85,7 +86,7 @@ def measure_stability(workspace: Workspace, inputs: Inputs) -> Stability | None:
     if len(records) < 2:
         return None
     tables = _shared_tables(workspace, inputs, records)
-    answered = np.stack([table >= Answer.UNCERTAIN for table in tables])
+    answered = np.stack([table >= ValueCode.UNCERTAIN for table in tables])
     some = answered.any(axis=2)
     with open_store(workspace) as store:
         same_words = count_same_words(store, records)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.paths import Workspace
-from loop.core.records import Mark, Value
-from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
-from loop.labels.marks import CODES, MARKS, NO_MAJORITY, Marks
+from loop.core.records import Mark, Value, ValueCode
+from loop.labels.ballots import VOTE_CODES, Votes
+from loop.labels.marks import CODES, MARKS, Marks
 from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
@@ -71,7 +71,9 @@ def find_disputed(votes: Votes, marks: Marks) -> NDArray[np.bool_]:
     votes alone say.
     """
     said = np.stack([(votes.values == c).any(axis=2) for c in VOTE_CODES.values()])
-    disputed: NDArray[np.bool_] = (marks == NO_MAJORITY) | (said.sum(axis=0) > 1)
+    disputed: NDArray[np.bool_] = (marks == ValueCode.NO_MAJORITY) | (
+        said.sum(axis=0) > 1
+    )
     return disputed
 
 
@@ -185,7 +187,7 @@ def _ballots(votes: Votes, case_id: str, label: str) -> dict[str, int]:
         return {}
     cell = votes.values[votes.case_ids.index(case_id), votes.labels.index(label)]
     said = zip(votes.readers, cell.tolist(), strict=True)
-    return {reader: code for reader, code in said if code != NOT_VOTED}
+    return {reader: code for reader, code in said if code != ValueCode.NOT_VOTED}
 
 
 def _derive(row: NDArray[np.int8], labels: Sequence[str], taxonomy: Taxonomy) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.records import Value
-from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
+from loop.core.records import ValueCode
+from loop.labels.ballots import Votes
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.agreement import (
     LeaveOneOut,
@@ -19,12 +19,13 @@ from loop.stats.agreement import (
     pairwise_kappas,
 )
 from loop.stats.intervals import Estimate
-from loop.stats.reliability import fleiss_kappa, krippendorff_alpha
+from loop.stats.reliability import UNRATED, fleiss_kappa, krippendorff_alpha
 
 POOLED = "all"
 """Id of the row that takes all labels together."""
 
-_UNSURE = VOTE_CODES[Value.UNCERTAIN]
+_UNSURE = 2
+"""Uncertain votes as a category of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ def _ratings(votes: Votes, label: str) -> NDArray[np.int8]:
 
 def _decided(rated: NDArray[np.int8]) -> NDArray[np.int8]:
     """Return the ratings with uncertain ones left out."""
-    return np.where(rated == _UNSURE, NOT_VOTED, rated).astype(np.int8)
+    return np.where(rated == _UNSURE, UNRATED, rated).astype(np.int8)
 
 
 def _measure(
@@ -152,8 +153,8 @@ def _measure(
     return LabelAgreement(
         label=what[0],
         name=what[1],
-        votes=int((rated != NOT_VOTED).sum()),
-        present=int((rated == VOTE_CODES[Value.PRESENT]).sum()),
+        votes=int((rated != UNRATED).sum()),
+        present=int((rated == ValueCode.PRESENT).sum()),
         uncertain=int((rated == _UNSURE).sum()),
         raw=_raw_agreement(decided),
         pairs=tuple(pairwise_kappas(decided)),

@@ -14,20 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.records import Value
+from loop.core.records import Value, ValueCode
 from loop.labels.cohort import Cohort
 from loop.labels.importing.columns import read_mark
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.table import iter_csv, read_header
 from loop.labels.taxonomy import Taxonomy
+from loop.stats.reliability import UNRATED
 
 COLUMNS = ("reader", "case_id", "label", "value")
-NOT_VOTED = -1
-VOTE_CODES: Mapping[Value, int] = {
-    Value.PRESENT: 1,
-    Value.ABSENT: 0,
-    Value.UNCERTAIN: 2,
-}
+VOTE_CODES: Mapping[Value, ValueCode] = {one: ValueCode[one.name] for one in Value}
 _VALUES = {code: value for value, code in VOTE_CODES.items()}
 _CODES = {value.value: code for value, code in VOTE_CODES.items()}
 
@@ -58,22 +54,24 @@ class Votes:
     """Labels that were voted on, in taxonomy order."""
 
     values: NDArray[np.int8]
-    """Codes of `VOTE_CODES`, -1 not voted; ``(n_cases, n_labels, n_readers)``."""
+    """Shape ``(n_cases, n_labels, n_readers)``; codes of `VOTE_CODES`, or not voted."""
 
     @property
     def count(self) -> int:
         """Number of votes."""
-        return int((self.values != NOT_VOTED).sum())
+        return int((self.values != ValueCode.NOT_VOTED).sum())
 
-    def ratings(self, label: str, *, uncertain: int = NOT_VOTED) -> NDArray[np.int8]:
-        """Return the ratings of one label, ``(n_cases, n_readers)``.
+    def ratings(self, label: str, *, uncertain: int = UNRATED) -> NDArray[np.int8]:
+        """Return the ratings of one label as categories, ``(n_cases, n_readers)``.
 
-        Codes 1 present, 0 absent, -1 missing; `uncertain` is the code that uncertain
-        votes get: -1 leaves them out, 2 makes them a category of their own.
+        1 present, 0 absent, -1 none, as `loop.stats.reliability` takes them;
+        `uncertain` is the category of uncertain votes: -1 leaves them out, 2 makes them
+        a category of their own.
         """
         chosen = self.values[:, self.labels.index(label), :]
-        uncertain_votes = chosen == VOTE_CODES[Value.UNCERTAIN]
-        return np.where(uncertain_votes, uncertain, chosen).astype(np.int8)
+        rated = np.where(chosen == ValueCode.UNCERTAIN, uncertain, chosen)
+        rated[chosen == ValueCode.NOT_VOTED] = UNRATED
+        return rated.astype(np.int8)
 
 
 def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
@@ -166,10 +164,12 @@ def _read_whole(raw: bytes, cohort: Cohort, taxonomy: Taxonomy) -> Votes | None:
     except KeyError:
         return None
     values = np.full(
-        (len(cohort.case_ids), len(kinds), len(readers)), NOT_VOTED, dtype=np.int8
+        (len(cohort.case_ids), len(kinds), len(readers)),
+        ValueCode.NOT_VOTED,
+        dtype=np.int8,
     )
     values[at] = codes
-    if int((values != NOT_VOTED).sum()) != len(codes):
+    if int((values != ValueCode.NOT_VOTED).sum()) != len(codes):
         return None
     return Votes(readers=readers, case_ids=cohort.case_ids, labels=kinds, values=values)
 
@@ -210,8 +210,10 @@ def format_votes(votes: Votes) -> bytes:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for case, label, reader in np.argwhere(votes.values != NOT_VOTED).tolist():
-        value = _VALUES[int(votes.values[case, label, reader])]
+    for case, label, reader in np.argwhere(
+        votes.values != ValueCode.NOT_VOTED
+    ).tolist():
+        value = _VALUES[ValueCode(votes.values[case, label, reader])]
         writer.writerow(
             [votes.readers[reader], votes.case_ids[case], votes.labels[label], value]
         )
@@ -282,7 +284,7 @@ def _tabulate(
         for names in (case_ids, labels, readers)
     )
     shape = (len(case_ids), len(labels), len(readers))
-    values = np.full(shape, NOT_VOTED, dtype=np.int8)
+    values = np.full(shape, ValueCode.NOT_VOTED, dtype=np.int8)
     for (reader, case_id, label), (value, _) in ballots.items():
         values[rows[case_id], columns[label], layers[reader]] = VOTE_CODES[value]
     return Votes(readers=readers, case_ids=case_ids, labels=labels, values=values)

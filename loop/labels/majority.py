@@ -13,19 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.paths import Workspace
-from loop.core.records import Mark, Value
+from loop.core.records import Mark, ValueCode
 from loop.core.yaml_files import read_model
-from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
+from loop.labels.ballots import VOTE_CODES, Votes
 from loop.labels.cohort import Cohort
-from loop.labels.marks import (
-    ABSENT,
-    MARKS,
-    MISSING,
-    NO_MAJORITY,
-    PRESENT,
-    UNCERTAIN,
-    Marks,
-)
+from loop.labels.marks import MARKS, Marks
 from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import (
     Reference,
@@ -119,8 +111,8 @@ def majority(votes: Votes, rule: MajorityRule | None = None) -> Marks:
     -------
     Marks
         Shape ``(n_cases, n_labels)``. A tie, a scattered vote or too few readers are
-        `NO_MAJORITY`, a majority of uncertain votes `UNCERTAIN`, a pair nobody voted
-        on `MISSING`: none of them ever becomes absent.
+        no majority, a majority of uncertain votes is uncertain, a pair nobody voted on
+        is missing: none of them ever becomes absent.
 
     Raises
     ------
@@ -132,21 +124,19 @@ def majority(votes: Votes, rule: MajorityRule | None = None) -> Marks:
     cast = count_cast(votes)
     said = {c: (votes.values == c).sum(axis=2) for c in VOTE_CODES.values()}
     enough = np.maximum(cast // 2 + 1, rule.need)
-    marks = np.full(votes.values.shape[:2], NO_MAJORITY, dtype=np.int8)
-    for value, code in (
-        (Value.PRESENT, PRESENT),
-        (Value.ABSENT, ABSENT),
-        (Value.UNCERTAIN, UNCERTAIN),
-    ):
-        marks[said[VOTE_CODES[value]] >= enough] = code
-    marks[cast < rule.minimum_readers] = NO_MAJORITY
-    marks[cast == 0] = MISSING
+    marks = np.full(votes.values.shape[:2], ValueCode.NO_MAJORITY, dtype=np.int8)
+    for code, votes_for in said.items():
+        marks[votes_for >= enough] = code
+    marks[cast < rule.minimum_readers] = ValueCode.NO_MAJORITY
+    marks[cast == 0] = ValueCode.MISSING
     return marks
 
 
 def count_cast(votes: Votes) -> NDArray[np.int64]:
     """Return how many readers voted on each pair, shape ``(n_cases, n_labels)``."""
-    cast: NDArray[np.int64] = (votes.values != NOT_VOTED).sum(axis=2, dtype=np.int64)
+    cast: NDArray[np.int64] = (votes.values != ValueCode.NOT_VOTED).sum(
+        axis=2, dtype=np.int64
+    )
     return cast
 
 
@@ -267,7 +257,9 @@ def find_untouched(
     old, new = _align(before, labels, readers), _align(after, labels, readers)
     touched = (old.values != new.values).any(axis=2)
     touched |= majority(old, rules[0]) != majority(new, rules[1])
-    untouched: NDArray[np.bool_] = (new.values != NOT_VOTED).any(axis=2) & ~touched
+    untouched: NDArray[np.bool_] = (new.values != ValueCode.NOT_VOTED).any(
+        axis=2
+    ) & ~touched
     return untouched
 
 
@@ -308,7 +300,7 @@ def count_superseded(
         return None if newest.exists else Superseded(0, 0)
     after = _spread(before.labels, labels, marks)
     corrected = (origin.marks != before.marks) & (after != before.marks)
-    missing = (before.marks != MISSING) & (after == MISSING)
+    missing = (before.marks != ValueCode.MISSING) & (after == ValueCode.MISSING)
     return Superseded(int(corrected.sum()), int(missing.sum()))
 
 
@@ -332,7 +324,7 @@ def list_changes(
     known = before.labels if before else ()
     labels = [name for name in order if name in {*known, *votes.labels}]
     new = _spread(labels, votes.labels, marks)
-    old = np.full(new.shape, MISSING, dtype=np.int8)
+    old = np.full(new.shape, ValueCode.MISSING, dtype=np.int8)
     if before is not None:
         old = _spread(labels, before.labels, before.marks)
     rows = [
@@ -357,7 +349,7 @@ def _origin(record: CohortRecord, number: int) -> int:
 
 def _spread(wanted: Sequence[str], labels: Sequence[str], marks: Marks) -> Marks:
     """Return `marks` in the columns of `wanted`; a label they lack is missing."""
-    after = np.full((len(marks), len(wanted)), MISSING, dtype=np.int8)
+    after = np.full((len(marks), len(wanted)), ValueCode.MISSING, dtype=np.int8)
     at: Mapping[str, int] = {name: column for column, name in enumerate(labels)}
     for column, label in enumerate(wanted):
         if label in at:
@@ -368,7 +360,7 @@ def _spread(wanted: Sequence[str], labels: Sequence[str], marks: Marks) -> Marks
 def _align(votes: Votes, labels: tuple[str, ...], readers: tuple[str, ...]) -> Votes:
     """Return `votes` with exactly these labels and readers."""
     shape = (len(votes.case_ids), len(labels), len(readers))
-    values = np.full(shape, NOT_VOTED, dtype=np.int8)
+    values = np.full(shape, ValueCode.NOT_VOTED, dtype=np.int8)
     layers = [readers.index(name) for name in votes.readers]
     for source, label in enumerate(votes.labels):
         if label in labels:

@@ -12,23 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.records import Mark
+from loop.core.records import Mark, ValueCode
 
-PRESENT = 1
-ABSENT = 0
-UNCERTAIN = -1
-NO_MAJORITY = -2
-MISSING = -3
-NOT_CODED = 2
-
-CODES: Mapping[Mark, int] = {
-    Mark.PRESENT: PRESENT,
-    Mark.ABSENT: ABSENT,
-    Mark.UNCERTAIN: UNCERTAIN,
-    Mark.NO_MAJORITY: NO_MAJORITY,
-    Mark.MISSING: MISSING,
-    Mark.NOT_CODED: NOT_CODED,
-}
+CODES: Mapping[Mark, ValueCode] = {mark: ValueCode[mark.name] for mark in Mark}
 MARKS: Mapping[int, Mark] = {code: mark for mark, code in CODES.items()}
 _BY_WORD = {mark.value: code for mark, code in CODES.items()}
 

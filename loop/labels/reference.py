@@ -21,19 +21,7 @@ from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.cohort import Cohort, CohortRole, cohort_folder, read_cohort
-from loop.labels.marks import (
-    ABSENT,
-    CODES,
-    MARKS,
-    MISSING,
-    NO_MAJORITY,
-    NOT_CODED,
-    PRESENT,
-    UNCERTAIN,
-    Marks,
-    format_reference,
-    parse_reference,
-)
+from loop.labels.marks import CODES, MARKS, Marks, format_reference, parse_reference
 from loop.labels.recorded import choose_version, read_record, require_version
 from loop.labels.sealing import (
     Opening,
@@ -50,14 +38,8 @@ from loop.labels.sealing import (
 )
 
 __all__ = [
-    "ABSENT",
     "CODES",
     "MARKS",
-    "MISSING",
-    "NOT_CODED",
-    "NO_MAJORITY",
-    "PRESENT",
-    "UNCERTAIN",
     "Marks",
     "Reference",
     "add_version",

@@ -17,19 +17,14 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.core.records import Mark
+from loop.core.records import Mark, ValueCode
 from loop.labels.adjudicated import (
     Adjudications,
     Decisions,
     decision_facts,
     keep_decisions,
 )
-from loop.labels.ballots import (
-    NOT_VOTED,
-    Votes,
-    format_votes,
-    read_votes,
-)
+from loop.labels.ballots import Votes, format_votes, read_votes
 from loop.labels.cohort import Cohort, CohortRole
 from loop.labels.kept_votes import (
     find_kept,
@@ -152,7 +147,7 @@ def _already_voted(readers: Sequence[str], *, sealed: bool) -> str:
 def _spread(votes: Votes, labels: tuple[str, ...]) -> Votes:
     """Return `votes` with a column for every one of `labels`."""
     shape = (len(votes.case_ids), len(labels), len(votes.readers))
-    values = np.full(shape, NOT_VOTED, dtype=np.int8)
+    values = np.full(shape, ValueCode.NOT_VOTED, dtype=np.int8)
     values[:, [labels.index(name) for name in votes.labels], :] = votes.values
     return Votes(
         readers=votes.readers, case_ids=votes.case_ids, labels=labels, values=values
@@ -165,7 +160,9 @@ def _of(votes: Votes, reader: str) -> NDArray[np.int8]:
 
 
 def _compare(old: Votes, young: Votes, reader: str) -> Replaced:
-    before, after = (_of(votes, reader) != NOT_VOTED for votes in (old, young))
+    before, after = (
+        _of(votes, reader) != ValueCode.NOT_VOTED for votes in (old, young)
+    )
     gone = before.any(axis=0) & ~after.any(axis=0)
     return Replaced(
         reader,
@@ -176,7 +173,7 @@ def _compare(old: Votes, young: Votes, reader: str) -> Replaced:
 
 
 def _without_empty_labels(votes: Votes) -> Votes:
-    voted = (votes.values != NOT_VOTED).any(axis=(0, 2))
+    voted = (votes.values != ValueCode.NOT_VOTED).any(axis=(0, 2))
     return Votes(
         readers=votes.readers,
         case_ids=votes.case_ids,

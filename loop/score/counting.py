@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.score.records import (
-    ABSENT,
-    MISSING,
-    PRESENT,
-    UNCERTAIN,
-    Codes,
-    Coverage,
-    Graded,
-    Uncertain,
-)
+from loop.core.records import ValueCode
+from loop.score.records import Codes, Coverage, Graded, Uncertain
 from loop.stats.confusion import EXCLUDED
+
+GRADED_CODES = (
+    ValueCode.PRESENT,
+    ValueCode.ABSENT,
+    ValueCode.UNCERTAIN,
+    ValueCode.UNANSWERED,
+    ValueCode.MISSING,
+)
 
 
 class LeftOut(NamedTuple):
@@ -54,22 +54,24 @@ def apply(codes: Codes, uncertain: Uncertain) -> NDArray[np.int8]:
 
     Examples
     --------
-    >>> codes = np.array([[1, 0, -1, -2, -3]], dtype=np.int8)
+    >>> codes = np.array([[1, 0, -1, -7, -3]], dtype=np.int8)
     >>> apply(codes, Uncertain.EXCLUDED).tolist()
     [[1, 0, -1, -1, -1]]
     >>> apply(codes, Uncertain.PRESENT).tolist()
     [[1, 0, 1, -1, -1]]
     """
-    strange = codes[(codes < MISSING) | (codes > PRESENT)]
+    strange = codes[~np.isin(codes, GRADED_CODES)]
     if strange.size:
-        raise ValueError(f"codes must be from {MISSING} to {PRESENT}, got {strange[0]}")
+        raise ValueError(
+            f"codes must be among {sorted(map(int, GRADED_CODES))}, got {strange[0]}"
+        )
     counted = {
         Uncertain.EXCLUDED: EXCLUDED,
-        Uncertain.PRESENT: PRESENT,
-        Uncertain.ABSENT: ABSENT,
+        Uncertain.PRESENT: ValueCode.PRESENT,
+        Uncertain.ABSENT: ValueCode.ABSENT,
     }[Uncertain(uncertain)]
-    binary = np.where(codes < ABSENT, np.int8(EXCLUDED), codes)
-    binary[codes == UNCERTAIN] = counted
+    binary = np.where(codes < ValueCode.ABSENT, np.int8(EXCLUDED), codes)
+    binary[codes == ValueCode.UNCERTAIN] = counted
     return np.asarray(binary, dtype=np.int8)
 
 
@@ -95,7 +97,7 @@ def paired_rows(graded: Graded, coverage: Sequence[Coverage] = ()) -> NDArray[np
         `coverage` is not of these systems, in this order.
     """
     if not coverage:
-        return np.asarray((graded.candidates != MISSING).any(axis=-1))
+        return np.asarray((graded.candidates != ValueCode.MISSING).any(axis=-1))
     named = tuple(entry.system for entry in coverage)
     if named != graded.systems:
         raise ValueError(f"coverage is of {named}, the codes of {graded.systems}")
@@ -129,8 +131,10 @@ def count_left_out(
         Shapes ``(n_systems, n_labels)``. Together with the confusion counts they sum
         to the number of paired cases.
     """
-    valueless = (reference < UNCERTAIN) | (candidates < UNCERTAIN)
-    vague = ((reference == UNCERTAIN) | (candidates == UNCERTAIN)) & ~valueless
+    valueless = (reference < ValueCode.UNCERTAIN) | (candidates < ValueCode.UNCERTAIN)
+    vague = (
+        (reference == ValueCode.UNCERTAIN) | (candidates == ValueCode.UNCERTAIN)
+    ) & ~valueless
     if uncertain is not Uncertain.EXCLUDED:
         vague &= False
     pair = paired[..., None]

@@ -21,7 +21,7 @@ from loop.core.digests import canonical_json, digest_bytes, digest_json, framed
 from loop.core.errors import DataError
 from loop.core.files import write_error
 from loop.core.paths import Workspace, bundled
-from loop.core.records import Item, Status, Value
+from loop.core.records import Item, Status, Value, ValueCode
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.labels.texts import has_words
 from loop.prompts.catalog import read_version
@@ -33,15 +33,7 @@ from loop.run.execute import Problem, RunSummary, Work, execute
 from loop.run.spec import RunSpec
 from loop.run.store import RunRecord, Store
 from loop.run.values import Values, read_values
-from loop.score.records import (
-    ABSENT,
-    MISSING,
-    PRESENT,
-    UNANSWERED,
-    UNCERTAIN,
-    Codes,
-    ExtractorFacts,
-)
+from loop.score.records import Codes, ExtractorFacts
 
 _MATERIAL: Final = ("prompts", "labels")
 
@@ -84,9 +76,9 @@ REMEMBERED: Final = 65_536
 """Texts whose answers an extractor keeps in memory, about 10 MB."""
 
 _CODES: Mapping[object, int] = {
-    Value.PRESENT.value: PRESENT,
-    Value.ABSENT.value: ABSENT,
-    Value.UNCERTAIN.value: UNCERTAIN,
+    Value.PRESENT.value: ValueCode.PRESENT,
+    Value.ABSENT.value: ValueCode.ABSENT,
+    Value.UNCERTAIN.value: ValueCode.UNCERTAIN,
 }
 
 
@@ -94,7 +86,7 @@ class Extracted(NamedTuple):
     """What was read out of some texts."""
 
     codes: Codes
-    """Shape ``(n_texts, n_labels)``, the labels of the taxonomy. `MISSING` where
+    """Shape ``(n_texts, n_labels)``, the labels of the taxonomy. Missing where
     nothing was asked: a text without a word, a label the version does not ask for, and
     "No Finding", which is derived and never asked."""
 
@@ -154,8 +146,10 @@ class Extractor:
             for label in taxonomy.extracted
             if label in version.labels
         ]
-        self._blank = [
-            UNANSWERED if label in dict(self._asked).values() else MISSING
+        self._blank: list[int] = [
+            ValueCode.UNANSWERED
+            if label in dict(self._asked).values()
+            else ValueCode.MISSING
             for label in taxonomy.ids
         ]
         self._known: dict[str, list[int]] = {}
@@ -268,7 +262,7 @@ class Extractor:
     ) -> Extracted:
         """Return the codes of `texts`, asking about each distinct one once.
 
-        The order of texts changes nothing. What could not be answered is `UNANSWERED`
+        The order of texts changes nothing. What could not be answered is unanswered
         and is asked again next time. Threads that call it take turns.
 
         Parameters
@@ -304,7 +298,7 @@ class Extractor:
             # Sorted, so that an engine sees the same whatever the order of rows was.
             new = [asked[key] for key in sorted(asked) if key not in rows]
             summary = self._ask(new, rows, watch) if new else None
-        rows[""] = [MISSING] * len(self.labels)
+        rows[""] = [ValueCode.MISSING] * len(self.labels)
         codes = np.array([rows[key] for key in keys], dtype=np.int8)
         return _counted(
             Extracted(codes.reshape(len(keys), len(self.labels)), tuple(keys)),

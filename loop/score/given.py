@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from loop.core.errors import DataError
-from loop.score.records import ABSENT, MISSING, PRESENT, UNCERTAIN
+from loop.core.records import ValueCode
 
 MEANINGS: Final[Mapping[str, int]] = {
-    "present": PRESENT,
-    "absent": ABSENT,
-    "uncertain": UNCERTAIN,
-    "missing": MISSING,
+    "present": ValueCode.PRESENT,
+    "absent": ValueCode.ABSENT,
+    "uncertain": ValueCode.UNCERTAIN,
+    "missing": ValueCode.MISSING,
 }
 """What a word of a label cell can be said to mean."""
 
@@ -22,12 +22,12 @@ MEANINGS: Final[Mapping[str, int]] = {
 # blank one. "yes" or "none" is not here: it is for the user to say what they mean.
 _WORDS: Final[Mapping[str, int]] = {
     **MEANINGS,
-    "1": PRESENT,
-    "0": ABSENT,
-    "-1": UNCERTAIN,
-    "": MISSING,
-    "nan": MISSING,
-    "no_majority": MISSING,
+    "1": ValueCode.PRESENT,
+    "0": ValueCode.ABSENT,
+    "-1": ValueCode.UNCERTAIN,
+    "": ValueCode.MISSING,
+    "nan": ValueCode.MISSING,
+    "no_majority": ValueCode.MISSING,
 }
 _WHOLE = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
 # A cell is named in a message only if it can be no part of a clinical text.
@@ -41,7 +41,7 @@ class LabelCells:
     """What the label cells of a file mean.
 
     Without a policy: ``present``, ``absent``, ``uncertain`` and ``missing``; 1, 0 and
-    -1 (or 1.0, 0.0, -1.0); and a blank cell, which is `MISSING` and never absent. Case
+    -1 (or 1.0, 0.0, -1.0); and a blank cell, which is missing and never absent. Case
     and spaces do not matter. Everything else is refused.
 
     Parameters
@@ -58,7 +58,8 @@ class LabelCells:
     Examples
     --------
     >>> cells = LabelCells({"yes": "present"})
-    >>> [cells.read(cell, "Edema", "line 2") for cell in ("Yes", 0.0, "-1", None)]
+    >>> said = ("Yes", 0.0, "-1", None)
+    >>> [int(cells.read(cell, "Edema", "line 2")) for cell in said]
     [1, 0, -1, -3]
     """
 

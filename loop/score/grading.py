@@ -9,16 +9,13 @@ from typing import Final
 import numpy as np
 
 from loop.core.errors import DataError
+from loop.core.records import ValueCode
 from loop.labels.language import UNKNOWN, guess_language
 from loop.labels.taxonomy import NO_FINDING, SUPPORT_DEVICES, Taxonomy
 from loop.labels.texts import has_words
 from loop.run.execute import Problem
 from loop.score.extractor import Extracted, Extractor, Watch
 from loop.score.records import (
-    ABSENT,
-    MISSING,
-    PRESENT,
-    UNANSWERED,
     Codes,
     ExtractorFacts,
     Graded,
@@ -96,8 +93,10 @@ def ungraded(joined: Joined, taxonomy: Taxonomy) -> Graded:
         case_ids=joined.case_ids,
         labels=taxonomy.ids,
         systems=tuple(column.name for column in joined.systems),
-        reference=np.full(shape, MISSING, dtype=np.int8),
-        candidates=np.full((len(joined.systems), *shape), MISSING, dtype=np.int8),
+        reference=np.full(shape, ValueCode.MISSING, dtype=np.int8),
+        candidates=np.full(
+            (len(joined.systems), *shape), ValueCode.MISSING, dtype=np.int8
+        ),
         patients=joined.patients,
     )
 
@@ -130,9 +129,11 @@ def derive_no_finding(codes: Codes, taxonomy: Taxonomy, policy: NoFinding) -> Co
         skipped.add(SUPPORT_DEVICES)
     looked = [place for place, name in enumerate(taxonomy.ids) if name not in skipped]
     others = codes[..., looked]
-    value = np.where((others == ABSENT).all(axis=-1), PRESENT, ABSENT)
-    value[(others == MISSING).any(axis=-1)] = MISSING
-    value[(others == UNANSWERED).any(axis=-1)] = UNANSWERED
+    value = np.where(
+        (others == ValueCode.ABSENT).all(axis=-1), ValueCode.PRESENT, ValueCode.ABSENT
+    )
+    value[(others == ValueCode.MISSING).any(axis=-1)] = ValueCode.MISSING
+    value[(others == ValueCode.UNANSWERED).any(axis=-1)] = ValueCode.UNANSWERED
     codes[..., taxonomy.ids.index(NO_FINDING)] = value
     return codes
 
@@ -215,7 +216,7 @@ def _table(
         return derive_no_finding(column.codes, taxonomy, no_finding)
     codes = derive_no_finding(next(read), taxonomy, no_finding)
     silent = [text is not None and not has_words(text) for text in column.texts or ()]
-    codes[silent] = ABSENT
+    codes[silent] = ValueCode.ABSENT
     return codes
 
 

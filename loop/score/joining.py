@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from loop.core.errors import DataError
+from loop.core.records import ValueCode
 from loop.labels.language import UNKNOWN, guess_language
 from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.labels.texts import has_words
@@ -27,7 +28,7 @@ from loop.score.reading.roles import (
     require_named,
 )
 from loop.score.reading.tables import SourceTable, open_table
-from loop.score.records import MISSING, Codes, Coverage, Joined, PairSide
+from loop.score.records import Codes, Coverage, Joined, PairSide
 
 if TYPE_CHECKING:
     from loop.score.reading.memory import Candidates, Patients, Texts
@@ -131,7 +132,7 @@ def _column(
 
 
 def _codes(found: Sequence[SideRow | None], n_labels: int) -> Codes:
-    codes = np.full((len(found), n_labels), MISSING, dtype=np.int8)
+    codes = np.full((len(found), n_labels), ValueCode.MISSING, dtype=np.int8)
     for row, entry in enumerate(found):
         if entry is not None and entry.content.codes is not None:
             codes[row] = entry.content.codes

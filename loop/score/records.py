@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,8 @@ from numpy.typing import NDArray
 from loop.run.execute import Problem
 from loop.stats.confusion import ZeroDivision
 
-PRESENT: Final = 1
-ABSENT: Final = 0
-UNCERTAIN: Final = -1
-UNANSWERED: Final = -2
-"""The engine was asked and gave no value: unparsed, failed, or refused."""
-MISSING: Final = -3
-"""Nothing was there to ask about: no text, or a blank label."""
-
 Codes = NDArray[np.int8]
-"""The five codes above, shape ``(n_cases, n_labels)``."""
+"""Present, absent, uncertain, unanswered or missing; ``(n_cases, n_labels)``."""
 
 
 class Uncertain(StrEnum):

@@ -22,7 +22,7 @@ from loop.stats.confusion import (
 )
 from loop.stats.intervals import Estimate as Estimate
 from loop.stats.intervals import check_confidence, clopper_pearson, kappa_limits
-from loop.stats.reliability import MISSING, check_readers
+from loop.stats.reliability import UNRATED, check_readers
 from loop.stats.reliability import fleiss_kappa as fleiss_kappa
 from loop.stats.reliability import krippendorff_alpha as krippendorff_alpha
 from loop.stats.resampling import (
@@ -295,7 +295,7 @@ def leave_one_out(
     panels = _panel_majorities(ratings, need)
     cells = pair_indicators(panels, ratings)
     tables = [Confusion(*row) for row in count_confusions(panels, ratings).tolist()]
-    ties = ((ratings != MISSING) & (panels == EXCLUDED)).sum(axis=0).tolist()
+    ties = ((ratings != UNRATED) & (panels == EXCLUDED)).sum(axis=0).tolist()
     confidence = resampling.get("confidence", 0.95)
     return LeaveOneOut(
         tuple(

@@ -210,7 +210,7 @@ def _note(used: NDArray[np.bool_], estimate: float | None) -> str:
     return "" if used.all() else f"{int(used.sum())} of {used.size} cases used"
 
 
-MISSING = -1
+UNRATED = -1
 """Code of a rating that was not given."""
 
 
@@ -326,7 +326,7 @@ def check_readers(ratings: NDArray[np.int8]) -> int:
 def _category_counts(ratings: NDArray[np.int8]) -> NDArray[np.int64]:
     """Return how many readers gave each category, ``(n_cases, n_categories)``."""
     check_readers(ratings)
-    if ratings.size and ratings.min() < MISSING:
+    if ratings.size and ratings.min() < UNRATED:
         raise ValueError(f"codes must be >= -1, got {ratings.min()}")
     highest = int(ratings.max(initial=0))
     given = [(ratings == code).sum(axis=1) for code in range(highest + 1)]

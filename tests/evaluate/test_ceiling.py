@@ -8,18 +8,20 @@ import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from loop.core.errors import DataError
-from loop.evaluate.align import AlignedPairs, Answer
+from loop.core.records import ValueCode
+from loop.evaluate.align import AlignedPairs
 from loop.evaluate.ceiling import measure_ceiling
 from loop.labels.agreement import measure_agreement
 from loop.labels.ballots import Votes
 from tests.evaluate.scenes import TAXONOMY
 
 FEW = {"resamples": 100}
+UNSURE, SILENT = ValueCode.UNCERTAIN, ValueCode.NOT_VOTED
 LABELS = TAXONOMY.ids
 
 
 def votes_of(values, labels=("edema",)):
-    """Return votes from codes ``(cases, labels, readers)``: 1, 0, 2 uncertain, -1."""
+    """Return votes from codes ``(cases, labels, readers)``."""
     table = np.asarray(values, dtype=np.int8)
     return Votes(
         readers=tuple(f"R{n}" for n in range(table.shape[2])),
@@ -30,9 +32,9 @@ def votes_of(values, labels=("edema",)):
 
 
 def run_of(values, labels=("edema",)):
-    """Return the answers of a model, ``(cases, labels)`` codes of `Answer`."""
+    """Return the answers of a model, ``(cases, labels)`` codes."""
     table = np.asarray(values, dtype=np.int8)
-    predicted = np.full((len(table), len(LABELS)), Answer.NOT_ASKED, dtype=np.int8)
+    predicted = np.full((len(table), len(LABELS)), ValueCode.NOT_ASKED, dtype=np.int8)
     for column, label in enumerate(labels):
         predicted[:, LABELS.index(label)] = table[:, column]
     return AlignedPairs(
@@ -50,11 +52,11 @@ def scene(n=300, readers=6, wrong=0.08, model=0.08, labels=3, seed=0):
     rng = np.random.default_rng(seed)
     truth = rng.random((n, labels)) < 0.3
     votes = (truth[..., None] ^ (rng.random((n, labels, readers)) < wrong)).astype(int)
-    votes[rng.random(votes.shape) < 0.03] = 2
-    votes[rng.random(votes.shape) < 0.03] = -1
+    votes[rng.random(votes.shape) < 0.03] = UNSURE
+    votes[rng.random(votes.shape) < 0.03] = SILENT
     answers = (truth ^ (rng.random((n, labels)) < model)).astype(int)
-    answers[rng.random(answers.shape) < 0.03] = Answer.UNCERTAIN
-    answers[rng.random(answers.shape) < 0.02] = Answer.UNPARSED
+    answers[rng.random(answers.shape) < 0.03] = ValueCode.UNCERTAIN
+    answers[rng.random(answers.shape) < 0.02] = ValueCode.UNPARSED
     names = TAXONOMY.extracted[:labels]
     return votes_of(votes, names), run_of(answers, names)
 
@@ -183,8 +185,8 @@ def test_cases_are_joined_by_id():
 
 def test_what_is_left_out_is_counted():
     """Uncertain, unparsed and tied: none becomes absent."""
-    ballots = [[[1, 1, 1]], [[1, 1, 1]], [[1, 1, 2]], [[1, -1, 0]]]
-    answers = [[Answer.UNPARSED], [Answer.UNCERTAIN], [1], [1]]
+    ballots = [[[1, 1, 1]], [[1, 1, 1]], [[1, 1, UNSURE]], [[1, SILENT, 0]]]
+    answers = [[ValueCode.UNPARSED], [ValueCode.UNCERTAIN], [1], [1]]
     (row,) = measure_ceiling(run_of(answers), votes_of(ballots), TAXONOMY, **FEW).labels
     # Case 2: the uncertain reader is no comparison, its panel mates lack a majority.
     assert (row.unanswered, row.ties, row.comparisons) == (6, 4, 0)

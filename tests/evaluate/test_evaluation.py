@@ -9,21 +9,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from loop.core.errors import DataError
-from loop.core.records import Field, Outcome, Status
-from loop.evaluate.align import Answer, align
+from loop.core.records import Field, Outcome, Status, ValueCode
+from loop.evaluate.align import align
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import resampling_units
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import counts_digest
-from loop.labels.reference import (
-    ABSENT,
-    MISSING,
-    NO_MAJORITY,
-    NOT_CODED,
-    PRESENT,
-    UNCERTAIN,
-)
 from tests.evaluate.scenes import (
     TAXONOMY,
     inputs,
@@ -59,9 +51,20 @@ def test_joined_by_case_id_not_by_row():
 
 def test_every_reason_for_exclusion_is_counted_apart():
     """One case per reason; none of them becomes a value."""
-    codes = [PRESENT, ABSENT, NOT_CODED, UNCERTAIN, NO_MAJORITY, MISSING]
+    codes = [
+        ValueCode.PRESENT,
+        ValueCode.ABSENT,
+        ValueCode.NOT_CODED,
+        ValueCode.UNCERTAIN,
+        ValueCode.NO_MAJORITY,
+        ValueCode.MISSING,
+    ]
     rows = {f"r{code}": {"edema": code} for code in codes}
-    rows |= {"u": {"edema": PRESENT}, "x": {"edema": PRESENT}, "f": {"edema": ABSENT}}
+    rows |= {
+        "u": {"edema": ValueCode.PRESENT},
+        "x": {"edema": ValueCode.PRESENT},
+        "f": {"edema": ValueCode.ABSENT},
+    }
     outcomes = [outcome(case_id, {"edema": 1}) for case_id in list(rows)[:6]]
     outcomes += [outcome("u", {"edema": -1}), silent("x")]
     outcomes += [silent("f", Status.ENGINE_FAILED)]
@@ -96,11 +99,11 @@ def test_no_finding_is_derived_and_never_guessed():
     standard = reference({"a": {}, "b": {}, "c": {}})
     pairs = align([full, one, part], standard, TAXONOMY)
     assert pairs.predicted[:, NO_FINDING].tolist() == [
-        Answer.PRESENT,
-        Answer.ABSENT,
-        Answer.UNPARSED,
+        ValueCode.PRESENT,
+        ValueCode.ABSENT,
+        ValueCode.UNPARSED,
     ]
-    assert pairs.predicted[2, EDEMA] == Answer.ABSENT
+    assert pairs.predicted[2, EDEMA] == ValueCode.ABSENT
 
 
 def test_cases_missing_on_either_side_are_counted():
@@ -286,13 +289,13 @@ def test_a_limited_run_can_still_fail():
     assert evaluate(wrong, full_run()[1]).verdict is GateVerdict.FAIL
 
 
-@pytest.mark.parametrize("code", [NOT_CODED, ABSENT])
+@pytest.mark.parametrize("code", [ValueCode.NOT_CODED, ValueCode.ABSENT])
 def test_coding_is_noted_only_where_the_reference_holds_it(code):
     """Readers' votes on a coded cohort make a reference without that weakness."""
     standard = reference({"a": {"edema": code}, "b": {"edema": 1}})
     found = evaluate([outcome("a", {}), outcome("b", {"edema": 1})], standard)
     assert any("comes from coding" in text for text in found.notes) is (
-        code == NOT_CODED
+        code == ValueCode.NOT_CODED
     )
 
 
@@ -342,7 +345,16 @@ def test_signature_names_every_convention():
         assert part in signature.split("|")
 
 
-CODES = st.sampled_from([PRESENT, ABSENT, UNCERTAIN, NO_MAJORITY, MISSING, NOT_CODED])
+CODES = st.sampled_from(
+    [
+        ValueCode.PRESENT,
+        ValueCode.ABSENT,
+        ValueCode.UNCERTAIN,
+        ValueCode.NO_MAJORITY,
+        ValueCode.MISSING,
+        ValueCode.NOT_CODED,
+    ]
+)
 ENDS = st.sampled_from(["present", "absent", "uncertain", "silent", "failed"])
 
 

@@ -1,8 +1,7 @@
 """Failing cases: what is listed, what is left out, and what is never shown."""
 
-from loop.core.records import Mark, Status, Value
+from loop.core.records import Mark, Status, Value, ValueCode
 from loop.evaluate.failures import ALL_LABELS, FailureKind, find_failures
-from loop.labels.reference import NOT_CODED, UNCERTAIN
 from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
 
 
@@ -21,7 +20,7 @@ def test_each_kind_is_told_apart():
         silent("d"),
         silent("e", Status.ENGINE_FAILED),
     ]
-    rows = {case: {"edema": 0, "no_finding": UNCERTAIN} for case in "abcde"}
+    rows = {case: {"edema": 0, "no_finding": ValueCode.UNCERTAIN} for case in "abcde"}
     rows["b"] |= {"edema": 1, "fracture": 1}
     assert failures(outcomes, rows) == [
         ("a", "edema", FailureKind.FALSE_POSITIVE),
@@ -34,13 +33,13 @@ def test_each_kind_is_told_apart():
 
 def test_an_undecided_reference_has_no_failures():
     """Where the readers are uncertain no answer is wrong."""
-    row = {"edema": UNCERTAIN, "no_finding": UNCERTAIN}
+    row = {"edema": ValueCode.UNCERTAIN, "no_finding": ValueCode.UNCERTAIN}
     assert failures([outcome("a", {"edema": 1})], {"a": row}) == []
 
 
 def test_not_coded_counts_as_absent_and_stays_visible():
     """The reviewer sees that nobody judged the case absent."""
-    row = {"edema": NOT_CODED, "no_finding": UNCERTAIN}
+    row = {"edema": ValueCode.NOT_CODED, "no_finding": ValueCode.UNCERTAIN}
     standard = reference({"a": row})
     found = list(find_failures(iter([outcome("a", {"edema": 1})]), standard, TAXONOMY))
     assert [(f.kind, f.reference) for f in found] == [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from loop.evaluate.align import Answer
+from loop.core.records import ValueCode
 from loop.evaluate.flips import count_flips
 
 
@@ -25,7 +25,9 @@ def test_uncertain_is_another_answer():
     assert (flips.flipped, flips.disagreement) == (1, 0.5)
 
 
-@pytest.mark.parametrize("missing", [Answer.UNPARSED, Answer.FAILED, Answer.NOT_ASKED])
+@pytest.mark.parametrize(
+    "missing", [ValueCode.UNPARSED, ValueCode.FAILED, ValueCode.NOT_ASKED]
+)
 def test_a_missing_answer_is_no_flip(missing):
     """Such a case is left out of the denominator."""
     (flips,) = count_flips([table(1, 0), table(missing, 0)])

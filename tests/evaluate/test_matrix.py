@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError, EngineError
-from loop.core.records import Status
-from loop.evaluate.align import Answer
+from loop.core.records import Status, ValueCode
 from loop.evaluate.matrix.records import EngineRank
 from loop.evaluate.protocol import Protocol
 from loop.stats.paired import mcnemar_exact
@@ -126,7 +125,7 @@ def test_a_label_with_too_few_positives_has_no_best():
 
 def test_an_engine_that_leaves_cases_unanswered_is_not_ranked():
     """Perfect on what it answers, silent on 4 of 300: nothing to boast of."""
-    silent = dict.fromkeys(range(100, 104), Answer.UNPARSED)
+    silent = dict.fromkeys(range(100, 104), ValueCode.UNPARSED)
     quiet = answering(run_of([300], engine="quiet"), "edema", silent)
     low, high = (run_of([290] * 21, engine=name) for name in ("low", "high"))
     low = answering(low, "edema", {50: 1})
@@ -141,7 +140,7 @@ def test_one_engine_alone_is_best_of_nothing():
 
 def test_a_best_that_rests_on_uncertain_answers_is_said_to():
     """An engine that says uncertain where others err is best only by not deciding."""
-    hedged = dict.fromkeys(range(290, 300), Answer.UNCERTAIN)
+    hedged = dict.fromkeys(range(290, 300), ValueCode.UNCERTAIN)
     cautious = answering(run_of([300], engine="cautious"), TAXONOMY.ids[0], hedged)
     bold = run_of([295], engine="bold")
     first, second = matrix_of(cautious, bold).rows[0].cells
@@ -153,7 +152,7 @@ def test_a_best_that_rests_on_uncertain_answers_is_said_to():
 def test_who_wins_the_shared_cases_is_never_called_worse():
     """0.980 of 100 decided cases against 0.990 of 1,000, but 10 to 2 on the shared."""
     best = run_of([990], 1000, engine="best")
-    decides_few = dict.fromkeys(range(20, 920), Answer.UNCERTAIN) | {0: 0, 1: 0}
+    decides_few = dict.fromkeys(range(20, 920), ValueCode.UNCERTAIN) | {0: 0, 1: 0}
     other = answering(run_of([1000], 1000, engine="o"), TAXONOMY.ids[0], decides_few)
     cells = matrix_of(best, other).rows[0].cells
     assert cells[0].standing is EngineRank.BEST
@@ -200,9 +199,9 @@ def test_cut_runs_keep_their_unanswered_cases_apart():
     run = run_of([300], engine="long")
     predicted = run.pairs.predicted.copy()
     predicted[0], predicted[1], predicted[200] = (
-        Answer.UNPARSED,
-        Answer.FAILED,
-        Answer.FAILED,
+        ValueCode.UNPARSED,
+        ValueCode.FAILED,
+        ValueCode.FAILED,
     )
     run = replace(run, pairs=replace(run.pairs, predicted=predicted))
     evaluation = matrix_of(run, run_of([120], 120, engine="b")).columns[0].evaluation

@@ -11,9 +11,10 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
-from loop.core.records import Mark
+from loop.core.records import Mark, ValueCode
 from loop.labels.agreement import measure_agreement
 from loop.labels.ballots import (
+    VOTE_CODES,
     Votes,
     format_votes,
     parse_turnout,
@@ -30,7 +31,6 @@ from loop.labels.majority import (
     recorded_rule,
 )
 from loop.labels.reference import (
-    CODES,
     MARKS,
     correct_reference,
     list_references,
@@ -121,7 +121,8 @@ def test_a_rule_may_ask_for_more_than_over_half(
 @pytest.mark.parametrize("need", [4, 5, 6])
 def test_a_count_of_an_earlier_release_gives_the_same_marks(need: int) -> None:
     """It was a count of all readers, over half of them: nothing is re-judged."""
-    codes = np.array(list(product((-1, 0, 1, 2), repeat=6)), dtype=np.int8)
+    said = (ValueCode.NOT_VOTED, *VOTE_CODES.values())
+    codes = np.array(list(product(said, repeat=6)), dtype=np.int8)
     votes = Votes(
         readers=tuple(READERS),
         case_ids=tuple(map(str, range(len(codes)))),
@@ -129,9 +130,9 @@ def test_a_count_of_an_earlier_release_gives_the_same_marks(need: int) -> None:
         values=codes[:, None, :],
     )
     marks = majority(votes, recorded_rule({"need": need, "readers": 6}))[:, 0]
-    for code, mark in ((0, Mark.ABSENT), (1, Mark.PRESENT), (2, Mark.UNCERTAIN)):
+    for code in VOTE_CODES.values():
         as_before = (codes == code).sum(axis=1) >= need
-        assert ((marks == CODES[mark]) == as_before).all()
+        assert ((marks == code) == as_before).all()
 
 
 def test_a_pair_nobody_voted_on_is_missing(read) -> None:
@@ -411,10 +412,10 @@ def test_a_kept_file_is_read_back_as_it_was(
     cohort: Cohort, taxonomy: Taxonomy, names: tuple[str, ...]
 ) -> None:
     """Votes and turnout, whatever the readers are called."""
-    values = np.full((3, 2, len(names)), -1, dtype=np.int8)
-    values[0, :, 0] = 1
-    values[2, 1, -1] = 2
-    values[1, 0, :] = 0
+    values = np.full((3, 2, len(names)), ValueCode.NOT_VOTED, dtype=np.int8)
+    values[0, :, 0] = ValueCode.PRESENT
+    values[2, 1, -1] = ValueCode.UNCERTAIN
+    values[1, 0, :] = ValueCode.ABSENT
     votes = Votes(
         readers=tuple(sorted(names)),
         case_ids=cohort.case_ids,
@@ -427,7 +428,7 @@ def test_a_kept_file_is_read_back_as_it_was(
     assert (again.values == values).all()
     turnout = parse_turnout(raw, cohort, path)
     assert turnout.readers == votes.readers
-    assert (turnout.voted == (values != -1).any(axis=1)).all()
+    assert (turnout.voted == (values != ValueCode.NOT_VOTED).any(axis=1)).all()
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,19 @@ from dataclasses import replace
 import pytest
 
 from loop.cli.evaluate import show_evaluation
-from loop.core.records import Status
+from loop.core.records import Status, ValueCode
 from loop.evaluate.evaluation import evaluate_inputs
-from loop.labels.reference import MISSING, NO_MAJORITY, PRESENT, UNCERTAIN
 from loop.report.evaluation_html import render_html
 from loop.report.evaluation_text import render_csv, render_markdown
 from loop.report.exclusions import EXCLUSIONS, shown_exclusions
 from tests.evaluate.scenes import inputs, outcome, reference, silent
 
-CODES = (PRESENT, UNCERTAIN, NO_MAJORITY, MISSING)
+CODES = (
+    ValueCode.PRESENT,
+    ValueCode.UNCERTAIN,
+    ValueCode.NO_MAJORITY,
+    ValueCode.MISSING,
+)
 
 
 def without(one, label):
@@ -27,7 +31,7 @@ def without(one, label):
 
 def evaluated(*, everything=True):
     """Evaluate a run with every reason for exclusion, or with none."""
-    rows = {f"c{i}": {"edema": PRESENT} for i in range(20)}
+    rows = {f"c{i}": {"edema": ValueCode.PRESENT} for i in range(20)}
     outcomes = [outcome(case_id, {"edema": 1}) for case_id in rows]
     if everything:
         for number, code in enumerate(CODES):

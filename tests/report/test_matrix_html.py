@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from loop.evaluate.align import Answer
+from loop.core.records import ValueCode
 from loop.report.matrix.html import render_matrix_html, tones
 from tests.evaluate.matrix_scenes import answering, matrix_of, run_of
 from tests.report.test_evaluation_html import outline
@@ -21,7 +21,7 @@ def matrix():
     """Return three engines and one that failed."""
     return matrix_of(
         run_of([289, 240, 286], engine="rules"),
-        answering(run_of([299] * 21, engine=LONG), "edema", {9: Answer.UNCERTAIN}),
+        answering(run_of([299] * 21, engine=LONG), "edema", {9: ValueCode.UNCERTAIN}),
         run_of([200] * 21, engine="vllm:small"),
         failed={"vllm:big": "no server answered"},
     )
@@ -91,7 +91,7 @@ def test_what_is_not_ranked_is_never_left_without_a_mark():
     unsure = answering(
         run_of([300], engine="unsure", positives=10),
         "atelectasis",
-        {0: Answer.UNCERTAIN},
+        {0: ValueCode.UNCERTAIN},
     )
     page = render_matrix_html(
         matrix_of(unsure, run_of([200], engine="b", positives=10))

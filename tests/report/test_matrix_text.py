@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loop.evaluate.align import Answer
+from loop.core.records import ValueCode
 from loop.evaluate.matrix.records import EngineRank
 from loop.report.matrix.data import matrix_data
 from loop.report.matrix.html import render_matrix_html
@@ -96,7 +96,7 @@ def test_json_tells_counts_standings_and_failures(matrix):
 def test_an_engine_that_answers_nothing_has_dashes_not_zeros():
     """No answer is no accuracy, in any document."""
     run = run_of([300], engine="mute")
-    predicted = np.full_like(run.pairs.predicted, Answer.FAILED)
+    predicted = np.full_like(run.pairs.predicted, ValueCode.FAILED)
     mute = replace(run, pairs=replace(run.pairs, predicted=predicted))
     matrix = matrix_of(run_of([300], engine="a"), mute)
     row = next(

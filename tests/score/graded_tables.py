@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from loop.score.records import MISSING, Coverage, Graded
+from loop.core.records import ValueCode
+from loop.score.records import Coverage, Graded
 
 
 def graded(reference, candidates, **facts):
@@ -27,11 +28,15 @@ def coverage(system, paired, missing=()):
     return Coverage(system, paired, paired, tuple(missing), (), (), ())
 
 
-def tables(low, sides=2):
-    """Arrays of codes from `low` to 1, all of one shape."""
+BINARY = (ValueCode.PRESENT, ValueCode.ABSENT)
+VALUES = (*BINARY, ValueCode.UNCERTAIN)
+
+
+def tables(codes, sides=2):
+    """Arrays of some of these codes, all of one shape."""
     shape = st.tuples(st.integers(1, 12), st.integers(2, 5))
     return shape.flatmap(
-        lambda size: arrays(np.int8, (sides, *size), elements=st.integers(low, 1))
+        lambda size: arrays(np.int8, (sides, *size), elements=st.sampled_from(codes))
     )
 
 
@@ -46,5 +51,5 @@ def systems(n, cases=60, labels=6, seed=0, missing=()):
         ]
     ).astype(np.int8)
     for system, rows in missing:
-        told[system, rows] = MISSING
+        told[system, rows] = ValueCode.MISSING
     return graded(truth, told)

@@ -4,12 +4,13 @@ from collections import Counter
 
 from hypothesis import given
 
+from loop.core.records import ValueCode
 from loop.score.confused import confusions
-from loop.score.records import MISSING, Conventions
-from tests.score.graded_tables import coverage, graded, tables
+from loop.score.records import Conventions
+from tests.score.graded_tables import VALUES, coverage, graded, tables
 
 
-@given(tables(-1))
+@given(tables(VALUES))
 def test_confusions_are_those_of_a_loop(pair):
     """Counting case by case, label by label."""
     table = graded(*pair)
@@ -52,6 +53,6 @@ def test_each_system_has_its_own():
 
 def test_a_case_without_a_candidate_confuses_nothing():
     """Whatever its row holds, when joining says there is none."""
-    table = graded([[1, 0], [1, 0]], [[0, 1], [MISSING, MISSING]])
+    table = graded([[1, 0], [1, 0]], [[0, 1], [ValueCode.MISSING, ValueCode.MISSING]])
     told = [coverage("A", 1, missing=("c0000",))]
     assert confusions(table, Conventions(), coverage=told) == ()

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from loop.core.records import ValueCode
 from loop.score.ran import score
-from loop.score.records import UNANSWERED, Conventions
+from loop.score.records import Conventions
 from tests.score.graded_tables import graded, systems
 
 QUICK = {"resamples": 20, "permutations": 20}
@@ -72,7 +73,7 @@ def test_five_cases_cannot_show_a_difference():
 def test_two_systems_without_a_common_cell_have_no_difference():
     """None with a reason; nothing is flipped or tested."""
     truth = np.ones((4, 2), dtype=np.int8)
-    told = np.full((2, 4, 2), UNANSWERED, dtype=np.int8)
+    told = np.full((2, 4, 2), ValueCode.UNANSWERED, dtype=np.int8)
     told[0, :2], told[1, 2:] = 1, 1
     (one,) = score(graded(truth, told), Conventions(), **QUICK).differences
     assert (one.better, one.worse) == ("A", "B")

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError, EngineError, UnknownEngineError
-from loop.core.records import Completion, Guide
+from loop.core.records import Completion, Guide, ValueCode
 from loop.engines import base
 from loop.prompts.version import PromptVersion
 from loop.run.store import open_store
 from loop.score import extractor as module
 from loop.score.extractor import Extractor
-from loop.score.records import ABSENT, MISSING, PRESENT, UNANSWERED, UNCERTAIN
 
 TEXTS = [f"Small left pleural effusion, finding {number}." for number in range(40)]
 asked = []
@@ -81,7 +80,14 @@ def test_every_value_has_its_own_code(workspace):
     with Extractor.open(workspace, version, "table:a") as extractor:
         found = read(extractor, "wet", "dry", "maybe", "odd", "broken", " .\n")
     column = extractor.labels.index("edema")
-    wanted = [PRESENT, ABSENT, UNCERTAIN, UNANSWERED, UNANSWERED, MISSING]
+    wanted = [
+        ValueCode.PRESENT,
+        ValueCode.ABSENT,
+        ValueCode.UNCERTAIN,
+        ValueCode.UNANSWERED,
+        ValueCode.UNANSWERED,
+        ValueCode.MISSING,
+    ]
     assert found.codes[:, column].tolist() == wanted
     assert (found.answered, found.unparsed, found.failed) == (3, 1, 1)
 
@@ -91,14 +97,14 @@ def test_labels_that_nobody_asked_for_are_missing(workspace):
     with Extractor.open(workspace, make_version("edema"), "table:a") as extractor:
         found = read(extractor, "wet", "broken")
     others = [place for place, name in enumerate(extractor.labels) if name != "edema"]
-    assert (found.codes[:, others] == MISSING).all()
+    assert (found.codes[:, others] == ValueCode.MISSING).all()
 
 
 def test_a_text_without_a_word_is_not_asked(workspace):
     """There is nothing to ask about; what it counts as is a convention of scoring."""
     with Extractor.open(workspace, make_version("edema"), "table:a") as extractor:
         found = read(extractor, "", "  \n", "...", "_ -- !")
-    assert (found.codes == MISSING).all() and not asked
+    assert (found.codes == ValueCode.MISSING).all() and not asked
     assert found.keys == ("", "", "", "")
 
 
@@ -303,7 +309,9 @@ def test_two_threads_may_ask_at_once(workspace):
             thread.join()
     column = extractor.labels.index("edema")
     for found in results.values():
-        assert found.codes[:, column].tolist() == [ABSENT] * 30 + [PRESENT]
+        assert found.codes[:, column].tolist() == [ValueCode.ABSENT] * 30 + [
+            ValueCode.PRESENT
+        ]
 
 
 def test_a_version_that_reads_pairs_is_refused(workspace):
@@ -359,10 +367,18 @@ def test_shipped_version_reads_long_and_mixed_texts():
     with Extractor.open(None, "extractor@v7") as extractor:
         found = extractor.read(texts, ["en", "en", "zh", "de"])
     column = extractor.labels.index("pleural_effusion")
-    assert found.codes[:, column].tolist() == [ABSENT, PRESENT, PRESENT, UNANSWERED]
+    assert found.codes[:, column].tolist() == [
+        ValueCode.ABSENT,
+        ValueCode.PRESENT,
+        ValueCode.PRESENT,
+        ValueCode.UNANSWERED,
+    ]
     assert (found.answered, found.failed) == (3, 1)
     assert "no cues for language 'de'" in found.problems[0].text
-    assert np.unique(found.codes[3]).tolist() == [MISSING, UNANSWERED]
+    assert np.unique(found.codes[3]).tolist() == [
+        ValueCode.UNANSWERED,
+        ValueCode.MISSING,
+    ]
 
 
 def test_half_of_a_character_pair_is_read_as_a_question_mark():

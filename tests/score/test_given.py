@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.records import ValueCode
 from loop.score.given import LabelCells
-from loop.score.records import ABSENT, MISSING, PRESENT, UNCERTAIN
 
 SECRET = "Unmistakable"
 
@@ -17,13 +17,25 @@ def _read(cell: object, **policy: str) -> int:
 @pytest.mark.parametrize(
     ("cell", "code"),
     [
-        *((cell, PRESENT) for cell in (1, 1.0, "1", " 1.0 ", "+1", "1.", "Present")),
-        *((cell, ABSENT) for cell in (0, 0.0, -0.0, "0", "-0.0", "00", "ABSENT")),
-        *((cell, UNCERTAIN) for cell in (-1, -1.0, "-1", "-1.00", "uncertain")),
-        *((cell, MISSING) for cell in (None, "", "  ", float("nan"), "nan", "missing")),
-        (np.float64(1.0), PRESENT),
-        (np.int64(-1), UNCERTAIN),
-        ("no_majority", MISSING),
+        *(
+            (cell, ValueCode.PRESENT)
+            for cell in (1, 1.0, "1", " 1.0 ", "+1", "1.", "Present")
+        ),
+        *(
+            (cell, ValueCode.ABSENT)
+            for cell in (0, 0.0, -0.0, "0", "-0.0", "00", "ABSENT")
+        ),
+        *(
+            (cell, ValueCode.UNCERTAIN)
+            for cell in (-1, -1.0, "-1", "-1.00", "uncertain")
+        ),
+        *(
+            (cell, ValueCode.MISSING)
+            for cell in (None, "", "  ", float("nan"), "nan", "missing")
+        ),
+        (np.float64(1.0), ValueCode.PRESENT),
+        (np.int64(-1), ValueCode.UNCERTAIN),
+        ("no_majority", ValueCode.MISSING),
     ],
 )
 def test_what_every_tool_writes_is_understood(cell, code):
@@ -46,20 +58,20 @@ def test_what_could_mean_two_things_is_refused(cell):
 
 def test_a_policy_gives_words_a_meaning():
     """What the user says goes, in any case and spacing."""
-    assert _read(" YES ", yes="present", no="absent") == PRESENT
-    assert _read("No", yes="present", no="absent") == ABSENT
-    assert _read(True, true="Present") == PRESENT
-    assert _read("u", u="uncertain") == UNCERTAIN
-    assert _read("?", **{"?": "missing"}) == MISSING
+    assert _read(" YES ", yes="present", no="absent") == ValueCode.PRESENT
+    assert _read("No", yes="present", no="absent") == ValueCode.ABSENT
+    assert _read(True, true="Present") == ValueCode.PRESENT
+    assert _read("u", u="uncertain") == ValueCode.UNCERTAIN
+    assert _read("?", **{"?": "missing"}) == ValueCode.MISSING
 
 
 def test_a_policy_goes_before_the_usual_meaning():
     """U-Ones and blank-as-negative are choices, when somebody makes them."""
     cells = LabelCells({"-1": "present", "": "absent"})
-    assert cells.read(-1.0, "Edema", "line 2") == PRESENT
-    assert cells.read("-1", "Edema", "line 2") == PRESENT
-    assert cells.read(None, "Edema", "line 2") == ABSENT
-    assert cells.read(float("nan"), "Edema", "line 2") == MISSING
+    assert cells.read(-1.0, "Edema", "line 2") == ValueCode.PRESENT
+    assert cells.read("-1", "Edema", "line 2") == ValueCode.PRESENT
+    assert cells.read(None, "Edema", "line 2") == ValueCode.ABSENT
+    assert cells.read(float("nan"), "Edema", "line 2") == ValueCode.MISSING
 
 
 def test_a_meaning_that_does_not_exist_is_refused():

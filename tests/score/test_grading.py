@@ -7,25 +7,21 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.paths import bundled
-from loop.core.records import Value
+from loop.core.records import Value, ValueCode
 from loop.labels.taxonomy import NO_FINDING, NoFindingPolicy, read_taxonomy
+from loop.score.counting import GRADED_CODES
 from loop.score.extractor import Extractor
 from loop.score.grading import derive_no_finding, grade
-from loop.score.records import (
-    ABSENT,
-    MISSING,
-    PRESENT,
-    UNANSWERED,
-    UNCERTAIN,
-    Joined,
-    NoFinding,
-    PairSide,
-)
+from loop.score.records import Joined, NoFinding, PairSide
 
 TAXONOMY = read_taxonomy(bundled() / "labels")
 IDS = TAXONOMY.ids
 PLACE = IDS.index(NO_FINDING)
-VALUES = {PRESENT: Value.PRESENT, ABSENT: Value.ABSENT, UNCERTAIN: Value.UNCERTAIN}
+VALUES = {
+    ValueCode.PRESENT: Value.PRESENT,
+    ValueCode.ABSENT: Value.ABSENT,
+    ValueCode.UNCERTAIN: Value.UNCERTAIN,
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,21 +50,23 @@ def join(reference, *systems, languages=None):
 
 def values(row):
     """Return label id to code, without those that are absent."""
-    return {IDS[place]: int(row[place]) for place in np.flatnonzero(row != ABSENT)}
+    return {
+        IDS[place]: int(row[place]) for place in np.flatnonzero(row != ValueCode.ABSENT)
+    }
 
 
 def test_a_silent_candidate_finds_nothing_and_is_not_normal(extractor):
     """All labels absent, "No Finding" too: nothing is no statement of normality."""
     graded = grade(join(["Normal chest."], [""], [" ."]), TAXONOMY, extractor)
-    assert values(graded.reference[0]) == {NO_FINDING: PRESENT}
-    assert (graded.candidates == ABSENT).all()
+    assert values(graded.reference[0]) == {NO_FINDING: ValueCode.PRESENT}
+    assert (graded.candidates == ValueCode.ABSENT).all()
 
 
 def test_a_case_without_a_candidate_is_missing(extractor):
     """Not absent: the system did not say that nothing is there."""
     graded = grade(join(["Edema.", "Edema."], [None, "Edema."]), TAXONOMY, extractor)
-    assert (graded.candidates[0, 0] == MISSING).all()
-    assert values(graded.candidates[0, 1]) == {"edema": PRESENT}
+    assert (graded.candidates[0, 0] == ValueCode.MISSING).all()
+    assert values(graded.candidates[0, 1]) == {"edema": ValueCode.PRESENT}
 
 
 def test_every_text_stands_at_its_own_place(extractor):
@@ -84,7 +82,7 @@ def test_a_text_that_cannot_be_read_is_unanswered_and_named(extractor):
     """With the id of its case, never its words."""
     german = "Kein Erguss und kein Infiltrat, das Herz ist nicht groß."
     graded = grade(join(["Edema.", "Edema."], ["Edema.", german]), TAXONOMY, extractor)
-    assert (graded.candidates[0, 1] == UNANSWERED).all()
+    assert (graded.candidates[0, 1] == ValueCode.UNANSWERED).all()
     (problem,) = graded.problems
     assert (problem.cases, problem.examples) == (1, ("c1",))
     assert "Erguss" not in str(graded.problems)
@@ -97,8 +95,11 @@ def test_languages_may_differ_within_a_case(extractor):
     joined = join(pair, pair[::-1], languages=("zh", "en"))
     graded = grade(joined, TAXONOMY, extractor)
     place = IDS.index("pleural_effusion")
-    assert graded.reference[:, place].tolist() == [PRESENT, PRESENT]
-    assert graded.candidates[0, :, place].tolist() == [PRESENT, PRESENT]
+    assert graded.reference[:, place].tolist() == [ValueCode.PRESENT, ValueCode.PRESENT]
+    assert graded.candidates[0, :, place].tolist() == [
+        ValueCode.PRESENT,
+        ValueCode.PRESENT,
+    ]
 
 
 @pytest.mark.parametrize("said", ["zh", "de", "zz"])
@@ -115,15 +116,15 @@ def test_a_script_that_nothing_reads_is_not_read_as_normal(extractor):
     joined = join(["Edema."] * 2, ["Отёк лёгких.", "12 : 30"])
     graded = grade(joined, TAXONOMY, extractor)
     unread, figures = graded.candidates[0]
-    assert (unread == UNANSWERED).all()
-    assert figures[TAXONOMY.ids.index("edema")] == ABSENT
+    assert (unread == ValueCode.UNANSWERED).all()
+    assert figures[TAXONOMY.ids.index("edema")] == ValueCode.ABSENT
 
 
 def test_a_short_candidate_has_the_language_of_its_case(extractor):
     """One word cannot be told from English; as German it is refused, not guessed."""
     joined = join(["Erguss."], ["Pneumothorax."], languages=("de",))
     graded = grade(joined, TAXONOMY, extractor)
-    assert (graded.candidates == UNANSWERED).all()
+    assert (graded.candidates == ValueCode.UNANSWERED).all()
 
 
 @pytest.mark.parametrize("policy", ["ran", "chexpert"])
@@ -131,7 +132,7 @@ def test_no_finding_is_derived_as_everywhere_else(policy):
     """The taxonomy's own rule, case by case, over all kinds of rows."""
     devices = IDS.index("support_devices")
     rows = []
-    for first, device in itertools.product((1, 0, -1, -2, -3), repeat=2):
+    for first, device in itertools.product(GRADED_CODES, repeat=2):
         row = np.zeros(len(IDS), dtype=np.int8)
         row[0], row[devices] = first, device
         rows.append(row)
@@ -149,22 +150,29 @@ def test_no_finding_is_derived_as_everywhere_else(policy):
 def test_nothing_is_derived_from_an_incomplete_row():
     """What kept a value away says why this one is not there."""
     rows = np.zeros((2, len(IDS)), dtype=np.int8)
-    rows[0, 0], rows[1, 0], rows[1, 1] = MISSING, MISSING, UNANSWERED
+    rows[0, 0], rows[1, 0], rows[1, 1] = (
+        ValueCode.MISSING,
+        ValueCode.MISSING,
+        ValueCode.UNANSWERED,
+    )
     found = derive_no_finding(rows, TAXONOMY, NoFinding.RAN)
-    assert found[:, PLACE].tolist() == [MISSING, UNANSWERED]
-    assert (rows[:, PLACE] == ABSENT).all()
+    assert found[:, PLACE].tolist() == [ValueCode.MISSING, ValueCode.UNANSWERED]
+    assert (rows[:, PLACE] == ValueCode.ABSENT).all()
 
 
 def test_given_labels_need_no_extractor():
     """No Finding is derived for them too, or left as it was read."""
     codes = np.zeros((2, len(IDS)), dtype=np.int8)
-    codes[0, 0] = PRESENT
-    codes[0, PLACE] = PRESENT
+    codes[0, 0] = ValueCode.PRESENT
+    codes[0, PLACE] = ValueCode.PRESENT
     derived = grade(join(codes, codes), TAXONOMY, None)
-    assert derived.reference[:, PLACE].tolist() == [ABSENT, PRESENT]
+    assert derived.reference[:, PLACE].tolist() == [ValueCode.ABSENT, ValueCode.PRESENT]
     assert derived.extractor.ref == "given" and derived.outcomes is None
     as_read = grade(join(codes, codes), TAXONOMY, None, NoFinding.READ)
-    assert as_read.candidates[0, :, PLACE].tolist() == [PRESENT, ABSENT]
+    assert as_read.candidates[0, :, PLACE].tolist() == [
+        ValueCode.PRESENT,
+        ValueCode.ABSENT,
+    ]
 
 
 def test_given_labels_beside_texts_are_said_to_be_given(extractor):

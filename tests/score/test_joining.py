@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loop.core.errors import DataError
+from loop.core.records import ValueCode
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files, join_pairs
 from loop.score.reading.options import ReadingOptions
-from loop.score.records import MISSING, Joined, PairSide
+from loop.score.records import Joined, PairSide
 
 SECRET = "Unmistakable wording"
 TEXTS = {"a": "No effusion.", "b": "Effusion.", "c": "Nodule.", "d": "Normal."}
@@ -290,8 +291,11 @@ def test_labels_are_joined_in_the_order_of_the_taxonomy(tmp_path, taxonomy):
     places = [
         taxonomy.ids.index(i) for i in ("pleural_effusion", "edema", "no_finding")
     ]
-    assert codes[:, places].tolist() == [[1, MISSING, 0], [-1, 0, MISSING]]
-    assert np.count_nonzero(codes != MISSING) == 4
+    assert codes[:, places].tolist() == [
+        [1, ValueCode.MISSING, 0],
+        [-1, 0, ValueCode.MISSING],
+    ]
+    assert np.count_nonzero(codes != ValueCode.MISSING) == 4
     assert joined.patients == ("10", "10")
     assert "chexpert.csv has 3 of the 21 labels" in joined.notes[0]
     assert joined.reference.texts is None

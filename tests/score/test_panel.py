@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
+from loop.core.records import ValueCode
 from loop.score.panel import panel
 from loop.score.ran import score
-from loop.score.records import UNANSWERED, Conventions, ExtractorFacts, Uncertain
+from loop.score.records import Conventions, ExtractorFacts, Uncertain
 from tests.score.graded_tables import graded
 
 QUICK = {"resamples": 20, "permutations": 20}
@@ -69,7 +70,9 @@ def test_the_cases_agree_as_scipy_says():
 def test_cases_without_a_score_under_one_extractor_are_left_out_and_counted():
     """Nothing is compared with an answer that does not exist."""
     truth = np.array([[1, 0], [0, 1]], dtype=np.int8)
-    silent = np.array([[1, 0], [UNANSWERED, UNANSWERED]], dtype=np.int8)
+    silent = np.array(
+        [[1, 0], [ValueCode.UNANSWERED, ValueCode.UNANSWERED]], dtype=np.int8
+    )
     whole = score(graded(truth, truth), Conventions(), **QUICK)
     half = score(graded(truth, silent), Conventions(), **QUICK)
     row = panel(whole, half).systems[0]

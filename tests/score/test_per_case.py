@@ -6,12 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
+from loop.core.records import ValueCode
+from loop.score.counting import GRADED_CODES
 from loop.score.per_case import case_errors, case_f1, score_cases
-from loop.score.records import MISSING, UNANSWERED, Conventions, Uncertain
-from tests.score.graded_tables import coverage, graded, tables
+from loop.score.records import Conventions, Uncertain
+from tests.score.graded_tables import BINARY, VALUES, coverage, graded, tables
 
 
-@given(tables(0))
+@given(tables(BINARY))
 def test_case_f1_agrees_with_scikit_learn(pair):
     """F1 of every case, where nothing positive on both sides counts 1."""
     # Cases as its labels; twice, because it takes a single one for a binary problem.
@@ -20,7 +22,7 @@ def test_case_f1_agrees_with_scikit_learn(pair):
     assert case_f1(*pair) == pytest.approx(theirs[: pair.shape[1]])
 
 
-@given(tables(-3), st.sampled_from(list(Uncertain)))
+@given(tables(GRADED_CODES), st.sampled_from(list(Uncertain)))
 def test_the_parts_of_a_case_agree(pair, policy):
     """Errors are missed plus invented; an undecided case has no F1."""
     for case in score_cases(graded(*pair), Conventions(uncertain=policy)):
@@ -31,7 +33,7 @@ def test_the_parts_of_a_case_agree(pair, policy):
             assert (case.f1 == 1) == (case.errors == 0)
 
 
-@given(tables(-1))
+@given(tables(VALUES))
 def test_swapping_the_sides_swaps_missed_and_invented(pair):
     """F1 and the number of errors do not care which side is the reference."""
     there = score_cases(graded(*pair), Conventions())
@@ -51,7 +53,10 @@ def test_a_case_by_hand():
 
 def test_a_case_without_a_candidate_has_no_score():
     """It is counted as missing, not scored as wrong."""
-    table = graded([[1, 0], [0, 1]], [[[MISSING, MISSING], [0, 1]], [[1, 0], [0, 1]]])
+    table = graded(
+        [[1, 0], [0, 1]],
+        [[[ValueCode.MISSING, ValueCode.MISSING], [0, 1]], [[1, 0], [0, 1]]],
+    )
     told = [coverage("A", 1, missing=("c0000",)), coverage("B", 2)]
     for given_coverage in ((), told):
         cases = score_cases(table, Conventions(), coverage=given_coverage)
@@ -61,7 +66,7 @@ def test_a_case_without_a_candidate_has_no_score():
 
 def test_an_unanswered_case_is_listed_without_a_number():
     """Leaving it out would hide it; 0 would blame the system for the engine."""
-    table = graded([[1, 0]], [[UNANSWERED, UNANSWERED]])
+    table = graded([[1, 0]], [[ValueCode.UNANSWERED, ValueCode.UNANSWERED]])
     (case,) = score_cases(table, Conventions())
     assert (case.f1, case.errors, case.decided) == (None, 0, 0)
 

@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from loop.core.errors import DataError
+from loop.core.records import ValueCode
+from loop.score.counting import GRADED_CODES
 from loop.score.ran import score
-from loop.score.records import (
-    MISSING,
-    UNANSWERED,
-    Conventions,
-    ExtractorFacts,
-    NoFinding,
-    Uncertain,
-)
-from tests.score.graded_tables import coverage, graded, systems, tables
+from loop.score.records import Conventions, ExtractorFacts, NoFinding, Uncertain
+from tests.score.graded_tables import BINARY, coverage, graded, systems, tables
 
 QUICK = {"resamples": 20, "permutations": 20}
 EMPTY = {"skip": np.nan, "zero": 0, "one": 1}
@@ -34,7 +29,7 @@ def only(table, **conventions):
 
 @pytest.mark.slow
 @settings(max_examples=1000)
-@given(tables(0), st.sampled_from(list(EMPTY)))
+@given(tables(BINARY), st.sampled_from(list(EMPTY)))
 def test_a_thousand_tables_agree_with_scikit_learn(pair, policy):
     """Macro and micro, F1, precision and recall, under every zero division."""
     ours = only(graded(*pair), zero_division=policy)
@@ -72,7 +67,7 @@ def check(ours, theirs):
         assert ours == pytest.approx(theirs, abs=1e-12)
 
 
-@given(tables(-3, sides=1), st.sampled_from(list(Uncertain)))
+@given(tables(GRADED_CODES, sides=1), st.sampled_from(list(Uncertain)))
 def test_a_copy_of_the_references_scores_one_under_skip(codes, policy):
     """Exactly 1.0 for any table that holds a positive at all."""
     ours = only(graded(codes[0], codes[0]), uncertain=policy)
@@ -101,7 +96,7 @@ def test_four_labels_against_themselves_score_what_the_released_code_printed():
     assert only(table, zero_division="zero").ran_score.value == pytest.approx(4 / 21)
 
 
-@given(tables(-3), st.permutations(range(12)), st.sampled_from(list(EMPTY)))
+@given(tables(GRADED_CODES), st.permutations(range(12)), st.sampled_from(list(EMPTY)))
 def test_the_order_of_cases_changes_no_value(pair, order, policy):
     """Counts are sums; only the resamples are drawn by position."""
     rows = [row for row in order if row < pair.shape[1]]
@@ -112,18 +107,18 @@ def test_the_order_of_cases_changes_no_value(pair, order, policy):
     assert there.signature == back.signature
 
 
-@given(tables(-3))
+@given(tables(GRADED_CODES))
 def test_every_pair_is_counted_once(pair):
     """Confusion counts, uncertain and unanswered sum to the pairs of each label."""
     table = graded(*pair)
-    paired = int((pair[1] != MISSING).any(axis=1).sum())
+    paired = int((pair[1] != ValueCode.MISSING).any(axis=1).sum())
     for label in only(table).labels:
         assert label.counts.n + label.uncertain + label.unanswered == paired
 
 
 def test_uncertain_and_unanswered_are_counted_apart():
     """One of each, and neither is an answer of absent."""
-    table = graded([[1], [1], [1], [-1]], [[1], [-1], [UNANSWERED], [0]])
+    table = graded([[1], [1], [1], [-1]], [[1], [-1], [ValueCode.UNANSWERED], [0]])
     ours = only(table)
     (label,) = ours.labels
     assert (label.counts.n, label.uncertain, label.unanswered) == (1, 2, 1)
@@ -133,7 +128,7 @@ def test_uncertain_and_unanswered_are_counted_apart():
 def test_a_system_that_is_never_answered_has_no_score():
     """None with a reason and the last rank, not 0."""
     truth = np.array([[1, 0], [0, 1]], dtype=np.int8)
-    told = np.stack([np.full_like(truth, UNANSWERED), truth])
+    told = np.stack([np.full_like(truth, ValueCode.UNANSWERED), truth])
     result = score(graded(truth, told), Conventions(), **QUICK)
     good, bad = result.systems
     assert (good.system, good.rank, bad.system, bad.rank) == ("B", 1, "A", 2)
@@ -166,7 +161,7 @@ def test_a_lost_row_shifts_nothing():
 
 def test_coverage_decides_what_is_a_pair():
     """One it calls missing counts nowhere; blanks that it paired are no answer."""
-    table = graded([[1, 1], [-1, 0], [0, 1]], [[1, 0], [0, 1], [MISSING] * 2])
+    table = graded([[1, 1], [-1, 0], [0, 1]], [[1, 0], [0, 1], [ValueCode.MISSING] * 2])
     told = [coverage("A", 2, missing=("c0001", "elsewhere"))]
     result = score(table, Conventions(), coverage=told, **QUICK)
     (one,) = result.systems
@@ -179,7 +174,7 @@ def test_coverage_decides_what_is_a_pair():
 def test_a_perfect_copy_is_judged_on_the_cases_of_the_system():
     """The only fracture is in a case that this system lacks."""
     truth = np.array([[1, 0], [0, 1]], dtype=np.int8)
-    lacking = np.array([[1, 0], [MISSING, MISSING]], dtype=np.int8)
+    lacking = np.array([[1, 0], [ValueCode.MISSING, ValueCode.MISSING]], dtype=np.int8)
     table = graded(truth, [truth, lacking])
     result = score(table, Conventions(zero_division="zero"), **QUICK)
     assert {one.system: one.perfect for one in result.systems} == {"A": 1.0, "B": 0.5}
@@ -199,7 +194,7 @@ def test_the_same_label_scores_in_another_order_share_a_rank():
 def test_a_case_counts_when_any_label_is_decided():
     """And the pairs left out are those of the system they are printed with."""
     truth = np.array([[1, 0], [1, 1]], dtype=np.int8)
-    told = [truth, [[-1, 0], [1, UNANSWERED]]]
+    told = [truth, [[-1, 0], [1, ValueCode.UNANSWERED]]]
     result = score(graded(truth, told), Conventions(), **QUICK)
     left = {one.system: [label[2:4] for label in one.labels] for one in result.systems}
     assert left == {"A": [(0, 0), (0, 0)], "B": [(1, 0), (0, 1)]}
@@ -361,7 +356,7 @@ def test_more_systems_than_can_be_compared_are_refused_before_memory_is():
         )
 
 
-@given(tables(-3, sides=3))
+@given(tables(GRADED_CODES, sides=3))
 def test_any_table_of_codes_gives_numbers_or_none(codes):
     """No warning, no NaN, no crash, whatever is undefined."""
     result = score(graded(codes[0], codes[1:]), Conventions(), **QUICK)

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from loop.core.errors import DataError
+from loop.core.records import ValueCode
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import join_texts
 from loop.score.reading.options import ReadingOptions
-from loop.score.records import MISSING
 
 TEXTS = {"a": "No effusion.", "b": "Effusion.", "c": "Nodule."}
 
@@ -124,7 +124,11 @@ def test_tables_of_labels_are_taken_as_labels(taxonomy):
     places = [taxonomy.ids.index(label) for label in ("edema", "fracture")]
     codes = joined.reference.codes
     assert codes is not None
-    assert codes[:, places].tolist() == [[1, 1], [MISSING, MISSING], [0, -1]]
+    assert codes[:, places].tolist() == [
+        [1, 1],
+        [ValueCode.MISSING, ValueCode.MISSING],
+        [0, -1],
+    ]
     frame.loc["b", "Edema"] = 0.7
     with pytest.raises(DataError, match="references, item 1: column 'Edema' holds"):
         join_texts(frame, frame, taxonomy)

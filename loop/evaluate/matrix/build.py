@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from loop.core.errors import DataError, EngineError
-from loop.core.records import Status, Value
-from loop.evaluate.align import Answer, Codes
+from loop.core.records import Status, Value, ValueCode
+from loop.evaluate.align import Codes
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.inputs import Inputs
 from loop.evaluate.matrix.records import (
@@ -123,7 +123,7 @@ def rank_label(
     truth
         Reference codes 1, 0, or -1 for excluded, shape ``(n_cases,)``.
     answers
-        Per engine the codes of `loop.evaluate.align.Answer`, same shape and order.
+        Per engine the values as `ValueCode`, same shape and order.
     """
     able = {
         place: result
@@ -360,8 +360,8 @@ def _restrict(run: Inputs, case_ids: Sequence[str]) -> Inputs:
 
 def _statuses(predicted: Codes) -> dict[Status, int]:
     """Count how cases ended: an answer that is missing says why."""
-    failed = (predicted == Answer.FAILED).any(axis=1)
-    unparsed = (predicted == Answer.UNPARSED).any(axis=1) & ~failed
+    failed = (predicted == ValueCode.FAILED).any(axis=1)
+    unparsed = (predicted == ValueCode.UNPARSED).any(axis=1) & ~failed
     return {
         Status.ANSWERED: int((~failed & ~unparsed).sum()),
         Status.UNPARSED: int(unparsed.sum()),

@@ -22,7 +22,7 @@ from loop.core.errors import DataError
 from loop.core.files import locked, write_atomic, write_error
 from loop.core.ledger import Actor, Event, append_events
 from loop.core.paths import Workspace
-from loop.core.records import Item, Mark
+from loop.core.records import Item, Mark, ValueCode
 from loop.core.yaml_files import dump_yaml
 from loop.labels.cohort import (
     CASE_COLUMNS,
@@ -42,14 +42,7 @@ from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions, Source, SourceCase
 from loop.labels.importing.staging import published, staged
 from loop.labels.pseudonyms import Pseudonyms, open_pseudonyms
-from loop.labels.reference import (
-    CODES,
-    MISSING,
-    NOT_CODED,
-    format_reference,
-    reference_path,
-    version_event,
-)
+from loop.labels.reference import CODES, format_reference, reference_path, version_event
 from loop.labels.sealing import label_digest, write_labels
 
 
@@ -230,7 +223,7 @@ def _about(
         language=next(iter(languages)) if len(languages) == 1 else "mixed",
         cases=len(gathered.cases),
         digest=cases_digest(gathered.cases),
-        not_coded=source.not_coded or NOT_CODED in gathered.marks,
+        not_coded=source.not_coded or ValueCode.NOT_CODED in gathered.marks,
         format=source.format,
         files=[SourceFile(name=name, sha256=digest) for name, digest in source.files],
         excluded=dict(sorted(screening.excluded.items())),
@@ -322,7 +315,7 @@ def _report(
         no_cues=no_cues,
         patients=len(patients),
         reference=number,
-        missing_marks=gathered.marks.count(MISSING),
+        missing_marks=gathered.marks.count(ValueCode.MISSING),
         unused=source.unused,
         licence=about.licence,
         citation=about.citation,

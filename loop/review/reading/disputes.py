@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from loop.core.digests import framed
 from loop.core.paths import Workspace
-from loop.core.records import Mark, Value
+from loop.core.records import Mark, Value, ValueCode
 from loop.labels.adjudicated import Decisions, find_disputed, recorded_decisions
-from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Votes
+from loop.labels.ballots import VOTE_CODES, Votes
 from loop.labels.cohort import Cohort
 from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.majority import MajorityRule, majority, recorded_rule
@@ -128,7 +128,7 @@ def read_disputes(
         reference=reference.number,
         readers=len(votes.readers),
         rule=rule,
-        pairs=int((votes.values != NOT_VOTED).any(axis=2).sum()),
+        pairs=int((votes.values != ValueCode.NOT_VOTED).any(axis=2).sum()),
         rows=rows,
     )
 
@@ -186,11 +186,11 @@ def _dispute(
         case_id=case_id,
         label=label,
         counts={value: codes.count(code) for value, code in VOTE_CODES.items()},
-        not_voted=codes.count(NOT_VOTED),
+        not_voted=codes.count(ValueCode.NOT_VOTED),
         ballots=tuple(
             Ballot(reader, _VALUES[code])
             for reader, code in zip(votes.readers, codes, strict=True)
-            if code != NOT_VOTED
+            if code != ValueCode.NOT_VOTED
         ),
         votes_say=MARKS[int(marks[at])],
         mark=mark,
@@ -208,12 +208,12 @@ def _follows(votes: Votes, taxonomy: Taxonomy) -> NDArray[np.bool_]:
     """Return the cases in which every vote on "No Finding" follows from the others."""
     own = votes.values[:, votes.labels.index(NO_FINDING), :]
     follows = np.ones(len(votes.case_ids), dtype=bool)
-    for row, layer in np.argwhere(own != NOT_VOTED).tolist():
+    for row, layer in np.argwhere(own != ValueCode.NOT_VOTED).tolist():
         said = votes.values[row, :, layer].tolist()
         values = {
             label: _VALUES[code]
             for label, code in zip(votes.labels, said, strict=True)
-            if code != NOT_VOTED
+            if code != ValueCode.NOT_VOTED
         }
         if taxonomy.derive_no_finding(values) is not values[NO_FINDING]:
             follows[row] = False

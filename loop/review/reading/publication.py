@@ -10,8 +10,8 @@ import numpy as np
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.core.records import Value
-from loop.labels.ballots import NOT_VOTED, VOTE_CODES, Turnout, Votes
+from loop.core.records import Value, ValueCode
+from loop.labels.ballots import VOTE_CODES, Turnout, Votes
 from loop.labels.cohort import Cohort
 from loop.labels.pseudonyms import open_pseudonyms
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
@@ -250,13 +250,13 @@ def _tabulate(
     rows = positions(assignment.cohort)
     columns = {label: at for at, label in enumerate(labels)}
     shape = (len(assignment.cohort.cases), len(labels), len(readers))
-    table = np.full(shape, NOT_VOTED, dtype=np.int8)
+    table = np.full(shape, ValueCode.NOT_VOTED, dtype=np.int8)
     for layer, reader in enumerate(readers):
         for case_id, values in readings[reader].items():
             row = rows[case_id]
             for label, value in values.items():
                 table[row, columns[label], layer] = VOTE_CODES[value]
-    voted = (table != NOT_VOTED).any(axis=(0, 2))
+    voted = (table != ValueCode.NOT_VOTED).any(axis=(0, 2))
     return Votes(
         readers=readers,
         case_ids=assignment.cohort.case_ids,

@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.align import Answer
+from loop.core.records import ValueCode
 from loop.review.revise.shares import PairedAnswers, answered
 
 WORDS = {
-    Answer.PRESENT: "present",
-    Answer.ABSENT: "absent",
-    Answer.UNCERTAIN: "uncertain",
-    Answer.UNPARSED: "unparsed",
-    Answer.FAILED: "engine failed",
-    Answer.NOT_ASKED: "not asked",
+    ValueCode.PRESENT: "present",
+    ValueCode.ABSENT: "absent",
+    ValueCode.UNCERTAIN: "uncertain",
+    ValueCode.UNPARSED: "unparsed",
+    ValueCode.FAILED: "engine failed",
+    ValueCode.NOT_ASKED: "not asked",
 }
 """Each answer as people read it."""
 
@@ -87,7 +87,7 @@ def _rows(measured: PairedAnswers, where: NDArray[np.bool_]) -> Iterator[CaseCha
         yield CaseChange(
             case_id=before.case_ids[row],
             label=before.labels[column],
-            expected=WORDS[Answer(code)] if code >= 0 else "",
-            before=WORDS[Answer(int(before.predicted[row, column]))],
-            after=WORDS[Answer(int(after.predicted[row, column]))],
+            expected=WORDS[ValueCode(code)] if code >= 0 else "",
+            before=WORDS[ValueCode(int(before.predicted[row, column]))],
+            after=WORDS[ValueCode(int(after.predicted[row, column]))],
         )

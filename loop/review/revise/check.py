@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.core.records import Value
-from loop.evaluate.align import AlignedPairs, Answer
+from loop.core.records import Value, ValueCode
+from loop.evaluate.align import AlignedPairs
 from loop.review.revise.changed import WORDS
 from loop.review.revise.shares import (
     LabelCheck,
@@ -29,7 +29,7 @@ from loop.review.submit import Anchor
 from loop.review.verdict import Verdict
 
 # Steps from right: uncertain lies between present and absent, no answer beyond both.
-_RANK = {Answer.ABSENT: 0, Answer.UNCERTAIN: 1, Answer.PRESENT: 2}
+_RANK = {ValueCode.ABSENT: 0, ValueCode.UNCERTAIN: 1, ValueCode.PRESENT: 2}
 _NO_ANSWER = 3
 
 
@@ -254,7 +254,7 @@ def _unanswered(pairs: AlignedPairs) -> float:
     """Return the share of cases with an answer that is missing or unreadable."""
     if not pairs.case_ids:
         return 0.0
-    without = np.isin(pairs.predicted, (Answer.UNPARSED, Answer.FAILED))
+    without = np.isin(pairs.predicted, (ValueCode.UNPARSED, ValueCode.FAILED))
     return float(without.any(axis=1).mean())
 
 
@@ -267,18 +267,20 @@ class _AnswerTable:
         self._columns = {label: c for c, label in enumerate(self._before.labels)}
         self._truth: NDArray[np.int8] = self._before.binary_reference
 
-    def answers(self, case_id: str, label: str) -> tuple[Answer, Answer]:
+    def answers(self, case_id: str, label: str) -> tuple[ValueCode, ValueCode]:
         """Return the answers before and after."""
         at = self._rows[case_id], self._columns[label]
         before, after = self._before.predicted[at], self._after.predicted[at]
-        return Answer(int(before)), Answer(int(after))
+        return ValueCode(int(before)), ValueCode(int(after))
 
-    def expected(self, case_id: str, label: str, value: Value | None) -> Answer | None:
+    def expected(
+        self, case_id: str, label: str, value: Value | None
+    ) -> ValueCode | None:
         """Return what is right: the clinician's value, else the reference."""
         if value is not None:
-            return Answer[value.name]
+            return ValueCode[value.name]
         code = int(self._truth[self._rows[case_id], self._columns[label]])
-        return Answer(code) if code >= 0 else None
+        return ValueCode(code) if code >= 0 else None
 
     def holds(self, case_id: str, label: str) -> bool:
         """Whether both runs hold this case and label."""
@@ -291,7 +293,7 @@ class _AnswerTable:
             return TargetOutcome.GONE
         expected = self.expected(case_id, label, value)
         before, after = self.answers(case_id, label)
-        if after == expected or Answer.FAILED not in (before, after):
+        if after == expected or ValueCode.FAILED not in (before, after):
             broke = before == expected != after
             return TargetOutcome.WORSE if broke else TargetOutcome.UNCHANGED
         return TargetOutcome.UNANSWERED
@@ -330,16 +332,17 @@ def _target(
 
 
 def judge_progress(
-    expected: Answer | None, before: Answer, after: Answer
+    expected: ValueCode | None, before: ValueCode, after: ValueCode
 ) -> TargetOutcome:
     """Return whether `after` is nearer to `expected` than `before` was.
 
     Examples
     --------
-    >>> judge_progress(Answer.PRESENT, Answer.ABSENT, Answer.UNCERTAIN).value
+    >>> code = ValueCode
+    >>> judge_progress(code.PRESENT, code.ABSENT, code.UNCERTAIN).value
     'improved'
     """
-    if Answer.FAILED in (before, after):
+    if ValueCode.FAILED in (before, after):
         return TargetOutcome.UNANSWERED
     if expected is None:
         return TargetOutcome.UNDECIDED
@@ -351,7 +354,7 @@ def judge_progress(
     return TargetOutcome.UNCHANGED if near == far else TargetOutcome.WORSE
 
 
-def _distance(expected: Answer, answer: Answer) -> int:
+def _distance(expected: ValueCode, answer: ValueCode) -> int:
     if answer not in _RANK:
         return _NO_ANSWER
     return abs(_RANK[expected] - _RANK[answer])

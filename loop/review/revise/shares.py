@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.evaluate.align import AlignedPairs, Answer
+from loop.core.records import ValueCode
+from loop.evaluate.align import AlignedPairs
 from loop.evaluate.compare import ShareDifference, judge_regression
 
 
@@ -129,7 +130,9 @@ def check_labels(
 def answered(measured: PairedAnswers) -> NDArray[np.bool_]:
     """Where the engine did not fail in either run, shape (cases, labels)."""
     before, after = measured
-    failed = (before.predicted == Answer.FAILED) | (after.predicted == Answer.FAILED)
+    failed = (before.predicted == ValueCode.FAILED) | (
+        after.predicted == ValueCode.FAILED
+    )
     return np.asarray(~failed)
 
 

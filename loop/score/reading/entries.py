@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from loop.core.errors import DataError
+from loop.core.records import ValueCode
 from loop.labels.importing.columns import cell_text
 from loop.labels.taxonomy import Taxonomy
 from loop.score.given import LabelCells
 from loop.score.reading.options import ReadingOptions, read_language
 from loop.score.reading.roles import SideColumns
 from loop.score.reading.tables import SourceRow, SourceTable
-from loop.score.records import MISSING
 
 MAX_ID: Final = 200
 MAX_TEXT: Final = 10_000_000
@@ -220,7 +220,7 @@ def _is_broken(text: str) -> bool:
 def _read_codes(
     row: SourceRow, columns: SideColumns, taxonomy: Taxonomy, cells: LabelCells
 ) -> tuple[int, ...]:
-    codes = [MISSING] * len(taxonomy.ids)
+    codes: list[int] = [ValueCode.MISSING] * len(taxonomy.ids)
     for place, label in enumerate(taxonomy.ids):
         column = columns.labels.get(label)
         if column is not None:

@@ -7,6 +7,7 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.paths import bundled
+from loop.core.records import ValueCode
 from loop.labels.taxonomy import read_taxonomy
 from loop.report.score.build import Counting, Read, build_document, find_twins
 from loop.report.score.experts import describe_experts
@@ -16,14 +17,7 @@ from loop.report.score.words import coverage_lines, floor_sentence, problem_line
 from loop.run.execute import Problem
 from loop.score.experts.ratings import Ratings
 from loop.score.metrics.sheet import ScoreSheet
-from loop.score.records import (
-    MISSING,
-    Conventions,
-    Coverage,
-    Graded,
-    Joined,
-    PairSide,
-)
+from loop.score.records import Conventions, Coverage, Graded, Joined, PairSide
 from tests.report.score.score_scenes import (
     FACTS,
     document_of,
@@ -236,7 +230,7 @@ def test_the_ran_score_has_one_interval_wherever_it_stands():
     """A system that lost cases: its metric would draw others than the ranking does."""
     truth = labels(1)
     less = labels(2)
-    less[:5] = MISSING
+    less[:5] = ValueCode.MISSING
     read = read_of(truth, {"less": less, "more": labels(3)})
     lost = tuple(f"c{n:02}" for n in range(5))
     coverage = (Coverage("less", 35, 35, lost, (), (), ()), read.joined.coverage[1])

@@ -5,13 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from loop.core.records import Field, Outcome, Span, Status, Value
-from loop.evaluate.align import AlignedPairs, Answer
-from loop.labels.reference import ABSENT, MISSING, NOT_CODED, PRESENT
+from loop.core.records import Field, Outcome, Span, Status, Value, ValueCode
+from loop.evaluate.align import AlignedPairs
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.queue.value import draw_right, spread
 
-P, A, U = Answer.PRESENT, Answer.ABSENT, Answer.UNCERTAIN
+P, A, U = ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN
 WORDS = {P: Value.PRESENT, A: Value.ABSENT, U: Value.UNCERTAIN}
 LABELS = ("edema", NO_FINDING)
 
@@ -22,7 +21,9 @@ def table(rows):
     pairs = AlignedPairs(
         case_ids=ids,
         labels=LABELS,
-        reference=np.array([[mark, PRESENT] for mark, _ in rows], dtype=np.int8),
+        reference=np.array(
+            [[mark, ValueCode.PRESENT] for mark, _ in rows], dtype=np.int8
+        ),
         predicted=np.array([[answer, P] for _, answer in rows], dtype=np.int8),
         statuses=dict.fromkeys(Status, 0),
         not_run=0,
@@ -38,19 +39,22 @@ def outcome(case_id, answer):
     return Outcome(item_id=case_id, status=status, fields=said)
 
 
-MANY = [(PRESENT, P) if number % 2 else (ABSENT, A) for number in range(300)]
+MANY = [
+    (ValueCode.PRESENT, P) if number % 2 else (ValueCode.ABSENT, A)
+    for number in range(300)
+]
 
 
 def test_only_decided_answers_that_agree_are_drawn_from():
     """Neither what nobody answered or decided, nor what follows from the others."""
     rows = [
-        (PRESENT, P),
-        (ABSENT, A),
-        (NOT_CODED, A),
-        (PRESENT, A),
-        (ABSENT, U),
-        (MISSING, P),
-        (PRESENT, Answer.UNPARSED),
+        (ValueCode.PRESENT, P),
+        (ValueCode.ABSENT, A),
+        (ValueCode.NOT_CODED, A),
+        (ValueCode.PRESENT, A),
+        (ValueCode.ABSENT, U),
+        (ValueCode.MISSING, P),
+        (ValueCode.PRESENT, ValueCode.UNPARSED),
     ]
     drawn = draw_right("run-1", *table(rows), failing=60, every=20)
     assert drawn.total == 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.records import Mark, Value
+from loop.core.records import Mark, Value, ValueCode
 from loop.labels.ballots import VOTE_CODES, Votes
 from loop.labels.majority import MajorityRule, majority
 from loop.labels.reference import Reference
@@ -14,7 +14,9 @@ from tests.review.reading.conftest import WORDS
 
 def table(rows, labels=("edema",)):
     """Return votes: one string of p, a, u or dot per case, one character a reader."""
-    codes = {word: VOTE_CODES[value] for word, value in WORDS.items()} | {".": -1}
+    codes = {word: VOTE_CODES[value] for word, value in WORDS.items()} | {
+        ".": ValueCode.NOT_VOTED
+    }
     values = [[[codes[word] for word in row]] * len(labels) for row in rows]
     return Votes(
         readers=tuple("ABCDEF"[: len(rows[0])]),

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from loop.core.records import Status, Value
-from loop.evaluate.align import AlignedPairs, Answer
+from loop.core.records import Status, Value, ValueCode
+from loop.evaluate.align import AlignedPairs
 from loop.review.revise.check import (
     TargetOutcome,
     check_draft,
@@ -20,8 +20,8 @@ from loop.review.verdict import Judgement, Verdict
 RULE = NonInferiorityRule(
     accuracy=0.02, sensitivity=0.05, confidence=0.95, max_unanswered=0.01
 )
-P, A, U = Answer.PRESENT, Answer.ABSENT, Answer.UNCERTAIN
-FAILED = Answer.FAILED
+P, A, U = ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN
+FAILED = ValueCode.FAILED
 
 
 def pairs(reference, predicted):
@@ -58,7 +58,7 @@ def check(reference, before, after, targets=("c0",), anchors=()):
         (P, A, A, TargetOutcome.UNCHANGED),
         (P, P, P, TargetOutcome.ALREADY_RIGHT),
         (P, P, U, TargetOutcome.WORSE),
-        (A, Answer.UNPARSED, U, TargetOutcome.IMPROVED),
+        (A, ValueCode.UNPARSED, U, TargetOutcome.IMPROVED),
         (U, P, U, TargetOutcome.FIXED),
         (None, A, P, TargetOutcome.UNDECIDED),
         (P, P, FAILED, TargetOutcome.UNANSWERED),
@@ -188,7 +188,7 @@ def test_too_many_unanswered_cases_stand_against_a_commit():
     before = [A] + [P] * 199
     few = check([1] * 200, before, [P] * 198 + [FAILED] * 2)
     assert few.passed
-    many = check([1] * 200, before, [P] * 197 + [FAILED] * 2 + [Answer.UNPARSED])
+    many = check([1] * 200, before, [P] * 197 + [FAILED] * 2 + [ValueCode.UNPARSED])
     assert "1.5% from the draft (at most 1.0%)" in many.reasons[-1]
     other = check([1] * 200, [A, *[P] * 196, *[FAILED] * 3], [P] * 200)
     assert "1.5% of the cases have no readable answer" in other.reasons[-1]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from loop.core.paths import bundled
+from loop.core.records import ValueCode
 from loop.labels.taxonomy import read_taxonomy
 from loop.score.metric import MetricInput, MetricOptions
 from loop.score.records import Coverage, Graded, Joined, PairSide
@@ -14,6 +15,13 @@ REFERENCE = (
     "The chest x-ray shows evidence of pneumonia. No pleural effusion is present."
 )
 CANDIDATE = "The lungs show infection, and a small pleural effusion is visible."
+CODES = (
+    ValueCode.PRESENT,
+    ValueCode.ABSENT,
+    ValueCode.UNCERTAIN,
+    ValueCode.UNANSWERED,
+    ValueCode.MISSING,
+)
 
 
 def make_side(references, candidates, *, language="en", codes=None):
@@ -34,7 +42,7 @@ def make_side(references, candidates, *, language="en", codes=None):
     )
 
 
-def make_codes(n_cases, seed, codes=(1, 0, -1, -2, -3), shares=(3, 8, 1, 1, 1)):
+def make_codes(n_cases, seed, codes=CODES, shares=(3, 8, 1, 1, 1)):
     """Return random codes of all labels."""
     rng = np.random.default_rng(seed)
     chances = np.array(shares) / sum(shares)

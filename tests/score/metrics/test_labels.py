@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, recall_score
 
+from loop.core.records import ValueCode
 from loop.score.metric import MetricOptions
 from loop.score.metrics.chexpert import TOP_FIVE
 from loop.score.metrics.registry import METRICS, find
@@ -127,7 +128,7 @@ def test_macro_sensitivity_is_the_mean_over_labels_that_occur():
     assert told.value == pytest.approx(np.nanmean(each))
 
 
-@pytest.mark.parametrize("code", [-2, -3])
+@pytest.mark.parametrize("code", [ValueCode.UNANSWERED, ValueCode.MISSING])
 @pytest.mark.parametrize("name", [metric.name for metric in find(["labels"])])
 def test_without_an_answer_nothing_is_defined(name, code):
     """A missing answer is never absent, under any policy."""
