@@ -9,10 +9,10 @@ and each machine remembers the newest one it has seen.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import digest_bytes
 from loop.core.entries import (
     ACTIONS,
@@ -173,7 +173,7 @@ def append_event(
     event: Event,
     actor: Actor,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry:
     """Append `event` under a lock, fsynced, and return its entry.
 
@@ -193,7 +193,7 @@ def append_events(
     events: Sequence[Event],
     actor: Actor,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> tuple[LedgerEntry, ...]:
     """Append `events` in one write under one lock: all of them or none.
 
@@ -208,7 +208,7 @@ def append_events(
     """
     with locked(_lock(path)):
         known = _read_entries(_read_bytes(path), path)
-        time = _timestamp(now)
+        time = format_time(now())
         chain = list(known)
         for event in events:
             chain.append(_follow(event, actor, time, chain))
@@ -231,10 +231,6 @@ def _follow(
         ) from error
 
 
-def _timestamp(now: Callable[[], datetime]) -> str:
-    return now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _remember(path: Path, chain: Sequence[LedgerEntry]) -> None:
     """Note the new head on this machine; the ledger lies in a folder of the root."""
     record_head(path.absolute().parent.parent, chain)
@@ -244,7 +240,7 @@ def quarantine_torn_line(
     path: Path,
     actor: Actor,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry | None:
     """Move a torn last line to a file beside the ledger, and return the entry of that.
 
@@ -269,7 +265,7 @@ def quarantine_torn_line(
         try:
             _read_entries(raw, path)
         except TornLedgerError:
-            return _quarantine(path, raw, actor, _timestamp(now))
+            return _quarantine(path, raw, actor, format_time(now()))
     return None
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_text
 from loop.core.files import read_text
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
@@ -133,7 +132,7 @@ def register_protocol(
     workspace: Workspace,
     actor: Actor,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry:
     """Write the protocol into the ledger on its first use; return its entry.
 

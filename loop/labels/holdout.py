@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
+from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.files import locked, write_atomic
@@ -29,12 +29,6 @@ from loop.labels.sealing import (
     unseal,
     write_labels,
 )
-
-Clock = Callable[[], datetime]
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +53,7 @@ class Retirement:
 
 
 def seal_holdout(
-    workspace: Workspace, name: str, actor: Actor, why: str, *, now: Clock = _utc_now
+    workspace: Workspace, name: str, actor: Actor, why: str, *, now: Clock = utc_now
 ) -> Sealing:
     """Seal every label file of holdout `name` that lies in plain, and record it.
 
@@ -96,7 +90,7 @@ def seal_holdout(
 
 
 def retire_holdout(
-    workspace: Workspace, name: str, actor: Actor, why: str, *, now: Clock = _utc_now
+    workspace: Workspace, name: str, actor: Actor, why: str, *, now: Clock = utc_now
 ) -> Retirement:
     """Make holdout `name` a cohort for development: its labels are open from now on.
 

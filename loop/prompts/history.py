@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError, LedgerError
 from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
@@ -118,7 +118,7 @@ def move_alias(
     *,
     actor: Actor,
     reason: str,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry:
     """Point `alias` at the version `ref` names, in the ledger, and return the entry.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from loop.core.clock import format_time
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.tried import Selection, correct_optimism
@@ -97,11 +98,6 @@ def release_facts(
         "ledger": {"seq": head.seq, "head": head.hash},
         "tool": {"ranloop": _own_version()},
     }
-
-
-def format_time(time: datetime) -> str:
-    """Return `time` as a release has it: UTC, ISO 8601 with seconds."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _release(workspace: Workspace, candidate: Candidate) -> dict[str, Any]:

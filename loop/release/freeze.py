@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
@@ -30,7 +30,7 @@ from loop.release.candidate import (
     read_candidate,
 )
 from loop.release.change import compare_with_base
-from loop.release.facts import ReleaseEvidence, format_time, release_facts
+from loop.release.facts import ReleaseEvidence, release_facts
 from loop.release.form import FACTS, format_facts
 from loop.release.keys import PublicKey
 from loop.release.looks import find_earlier_looks
@@ -49,7 +49,6 @@ from loop.release.separation import Separation, measure_separation
 from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
 from loop.run.asking import hold_engine
 
-Clock = Callable[[], datetime]
 Render = Callable[[Mapping[str, Any]], Mapping[str, bytes]]
 """Facts of a release to its documents, file name to bytes."""
 
@@ -96,7 +95,7 @@ class FreezeContext:
     actor: Actor
     signing: Sequence[Signing]
     render: Render
-    now: Clock = lambda: datetime.now(UTC)
+    now: Clock = utc_now
     reached: Step = unwatched
     watching: Watching = lambda task: None
 

@@ -12,10 +12,9 @@ import binascii
 import json
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -31,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import canonical_json, digest_bytes
 from loop.core.errors import DataError, LedgerError
 from loop.core.files import locked, make_folder, write_atomic
@@ -301,7 +301,7 @@ def make_key(
     actor: Actor,
     *,
     passphrase: str = "",
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> PublicKey:
     """Make a key pair for `name`, record it in the ledger, and return the public one.
 
@@ -328,7 +328,7 @@ def make_key(
         roles = ", ".join(_ROLES)
         raise DataError(f"{role[:40]!r} is no role of a person. Use one of {roles}.")
     private = Ed25519PrivateKey.generate()
-    public, created = public_of(private), _stamp(now)
+    public, created = public_of(private), format_time(now())
     key = PublicKey(key_id(public), name, role, public, created)
     parse_public_key(format_public_key(key), f"the key of {name!r}")
     with _key_lock(workspace):
@@ -354,7 +354,7 @@ def revoke_key(
     keyid: str,
     actor: Actor,
     why: str,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry:
     """Record that a key must not be trusted any more, and return the entry.
 
@@ -381,7 +381,7 @@ def revoke_key(
         if actor.signer is not None and actor.signer.keyid == key.keyid:
             actor = replace(actor, signer=None)
         time = now()
-        revoked = key._replace(revoked=_stamp(lambda: time))
+        revoked = key._replace(revoked=format_time(time))
         event = Event(
             action="key_revoked",
             subject=key.keyid,
@@ -572,7 +572,3 @@ def _require_none(workspace: Workspace, name: str) -> None:
 
 def _key_lock(workspace: Workspace) -> AbstractContextManager[None]:
     return locked(workspace.open_private() / "locks" / "keys.lock")
-
-
-def _stamp(now: Callable[[], datetime]) -> str:
-    return now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from loop.core.clock import Clock
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
@@ -32,8 +32,6 @@ from loop.release.vault import (
 )
 from loop.run.asking import HeldEngine
 from loop.run.manifest import read_manifest
-
-Clock = Callable[[], datetime]
 
 
 class How(NamedTuple):

@@ -10,10 +10,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from loop.core.clock import Clock
 from loop.core.digests import digest_bytes
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import (
@@ -128,7 +128,7 @@ def record_release(
     facts: Mapping[str, Any],
     actor: Actor,
     *,
-    now: Callable[[], datetime],
+    now: Clock,
     reached: Step = unwatched,
 ) -> LedgerEntry:
     """Write a release whose folder stands there into the ledger, and into git.

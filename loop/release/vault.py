@@ -7,12 +7,12 @@ result is kept; from then on the same candidate gets that result, and nothing el
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from loop.core.clock import Clock, utc_now
 from loop.core.digests import canonical_json, digest_bytes, digest_json
 from loop.core.errors import DataError, SealedError
 from loop.core.files import locked, write_atomic
@@ -33,12 +33,6 @@ from loop.labels.sealing import (
 )
 from loop.prompts.catalog import read_version
 from loop.release.looks import was_open
-
-Clock = Callable[[], datetime]
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +113,7 @@ def open_holdout(
     why: str,
     *,
     seen: bool = False,
-    now: Clock = _utc_now,
+    now: Clock = utc_now,
 ) -> Opening:
     """Open a holdout for `candidate`, and return what lets its labels be read.
 
@@ -163,7 +157,7 @@ def keep_result(
     facts: Mapping[str, Any],
     actor: Actor | None = None,
     *,
-    now: Clock = _utc_now,
+    now: Clock = utc_now,
 ) -> None:
     """Keep what `opening` showed, and end it: the labels are closed again.
 

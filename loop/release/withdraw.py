@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
-
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event
@@ -19,7 +17,7 @@ def withdraw_release(
     actor: Actor,
     why: str,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry:
     """Record that release `name` must not be used any more, and return the entry.
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
+from loop.core.clock import Clock, utc_now
 from loop.core.ledger import Actor
 from loop.review.submit import stamp
 from loop.run.store import Store
-
-Clock = Callable[[], datetime]
 
 
 class Reservation(NamedTuple):
@@ -29,7 +27,7 @@ def reserve(
     cohort: str,
     case_id: str,
     actor: Actor,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
     *,
     minutes: float = 20,
 ) -> Reservation:
@@ -76,7 +74,7 @@ def release(store: Store, cohort: str, case_id: str, actor: Actor) -> None:
 
 
 def list_reservations(
-    store: Store, cohort: str, now: Clock = lambda: datetime.now(UTC)
+    store: Store, cohort: str, now: Clock = utc_now
 ) -> tuple[Reservation, ...]:
     """Return the reservations of `cohort` that have not ended, by case id.
 

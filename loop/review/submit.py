@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
@@ -179,8 +180,6 @@ def _anchors(data: Mapping[str, Any]) -> list[Anchor]:
     ]
 
 
-Clock = Callable[[], datetime]
-
 WITHDRAWS = frozenset({"editor", "approver", "admin"})
 """Roles that may take back what someone else said."""
 
@@ -189,7 +188,7 @@ def submit_verdict(
     store: Store,
     verdict: Verdict,
     circumstances: VerdictContext,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
     *,
     finishing: str = "",
 ) -> str:
@@ -218,7 +217,7 @@ def submit_verdicts(
     store: Store,
     verdicts: Sequence[Verdict],
     circumstances: VerdictContext,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
     *,
     finishing: str = "",
 ) -> tuple[str, ...]:
@@ -254,7 +253,7 @@ def withdraw_verdict(
     ref: str,
     actor: Actor,
     reason: str,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> str:
     """Take a verdict back and return its id with the cohort; it stays in the record.
 
@@ -408,7 +407,7 @@ def take_file(
     store: Store,
     path: Path,
     occasion: ImportDefaults,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> ImportedVerdicts:
     """Keep the verdicts of a file, all or none, and return their ids.
 
@@ -474,7 +473,7 @@ def dry_run_file(
     store: Store,
     path: Path,
     occasion: ImportDefaults,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> VerdictsDryRun:
     """Return what `take_file` would keep; `store` is only read.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
 from loop.review.submit import stamp
@@ -29,7 +29,7 @@ def keep_working(
     actor: Actor,
     subject: str,
     payload: Mapping[str, Any],
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> None:
     """Keep what `actor` has begun, in place of what was kept of the same subject.
 

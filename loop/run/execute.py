@@ -11,10 +11,11 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
+from loop.core.clock import Clock, utc_now
 from loop.core.digests import canonical_json, digest_json, framed
 from loop.core.errors import ConflictError
 from loop.core.files import locked
@@ -45,7 +46,7 @@ def begin_run(
     store: Store,
     spec: RunSpec,
     identity: Mapping[str, object],
-    now: Callable[[], datetime],
+    now: Clock,
 ) -> Iterator[RunRecord]:
     """Hold the run of `spec` for the length of the block.
 
@@ -75,9 +76,7 @@ def begin_run(
             return
 
 
-def _add(
-    store: Store, spec: RunSpec, match: str, now: Callable[[], datetime]
-) -> RunRecord:
+def _add(store: Store, spec: RunSpec, match: str, now: Clock) -> RunRecord:
     created = now().astimezone(UTC)
     stamp = created.isoformat(timespec="seconds")
     return store.add_run(run_id(created, match), stamp, match, spec)
@@ -317,7 +316,7 @@ def execute(
     engine: Engine,
     store: Store,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
     seal: Callable[[RunRecord], None] = lambda record: None,
 ) -> RunSummary:
     """Ask `engine` what is not stored yet and store one outcome per item.

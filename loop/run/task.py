@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import islice
 from types import TracebackType
 from typing import Any
 
+from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import Workspace
@@ -258,7 +258,7 @@ def run_task(
     task: Task,
     *,
     watch: Watch | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> RunSummary:
     """Run `task`, write its manifest, and return what happened.
 
@@ -282,7 +282,7 @@ def run_draws(
     draws: int,
     *,
     watch: Watch | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> Iterator[RunSummary]:
     """Run `task` once per draw, yielding what happened after each.
 

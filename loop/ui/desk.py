@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 
+from loop.core.clock import Clock
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
@@ -29,7 +28,7 @@ class Desk:
     workspace: Workspace
     store: Store
     access: Access
-    now: Callable[[], datetime]
+    now: Clock
     memo: Memo = field(default_factory=Memo)
     jobs: Jobs = field(default_factory=Jobs)
 

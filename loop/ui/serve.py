@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -18,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from loop.core.clock import utc_now
 from loop.core.errors import LoopError
 from loop.core.paths import Workspace
 from loop.run.store import open_store
@@ -51,7 +51,7 @@ def opened_desk(workspace: Workspace, access: Access) -> Iterator[Desk]:
             workspace=workspace,
             store=store,
             access=access,
-            now=lambda: datetime.now(UTC),
+            now=utc_now,
         )
 
 

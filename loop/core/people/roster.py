@@ -6,21 +6,19 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import DataError
 from loop.core.files import locked, read_text, write_atomic
 from loop.core.paths import Workspace
 from loop.core.people.passwords import check_password, hash_password, is_hash, outgrown
 from loop.core.people.users import User, UserRole, check_name, name_key
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
-
-Clock = Callable[[], datetime]
 
 _HEADER = """\
 # The users of this workspace. Change them with `ranloop user`, which keeps the file
@@ -110,7 +108,7 @@ def add_user(
     roles: Sequence[UserRole],
     password: str,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> User:
     """Add a user and return it.
 
@@ -124,7 +122,7 @@ def add_user(
     """
     clean = _clean_name(name)
     kept = _kept_password(password, clean)
-    created = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    created = format_time(now())
     with _changing(workspace) as users:
         taken = find_user(users, clean)
         if taken is not None:

@@ -7,20 +7,18 @@ import json
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.files import locked, write_error
 from loop.core.paths import Workspace
 from loop.core.people.users import name_key
-
-Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +83,7 @@ class Attempts:
         self,
         patience: SignInThrottle = SignInThrottle(),
         *,
-        now: Clock = lambda: datetime.now(UTC),
+        now: Clock = utc_now,
     ) -> None:
         self._patience = patience
         self._now = now
@@ -232,7 +230,7 @@ def record_sign_in(
     workspace: Workspace,
     sign_in: SignIn,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
     longest: int = LONGEST,
 ) -> None:
     """Append one line; the log and the one before it together stay under 2 MiB.
@@ -243,7 +241,7 @@ def record_sign_in(
         The log cannot be written.
     """
     path = sign_ins_path(workspace)
-    time = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = format_time(now())
     line = json.dumps({"time": time, **asdict(sign_in)}, ensure_ascii=False) + "\n"
     raw = line.encode("utf-8", "backslashreplace")
     with locked(workspace.open_private() / ".sign-ins.lock"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from random import Random
 
+from loop.core.clock import utc_now
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
 from loop.engines.base import tell_nobody
@@ -111,7 +111,7 @@ async def ask_patiently(
             failures = 0
             if not is_transient(reply.status):
                 return reply
-            wait += retry_after_s(reply.headers, datetime.now(UTC)) or 0.0
+            wait += retry_after_s(reply.headers, utc_now()) or 0.0
             if clock() + wait > until:
                 return reply
             if not told:
@@ -349,7 +349,7 @@ class Sender:
             self._account.retried[reason] += 1
             return 0.0
         if is_transient(status):
-            wait = retry_after_s(reply.headers, datetime.now(UTC))
+            wait = retry_after_s(reply.headers, utc_now())
             if status in PUSH_BACK:
                 now = self._clock()
                 self._pace.pushed_back(sent, now)

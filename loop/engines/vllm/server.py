@@ -7,11 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
+from loop.core.clock import utc_now
 from loop.core.config import VllmSettings
 from loop.core.digests import digest_json
 from loop.core.errors import EngineError
@@ -215,7 +215,7 @@ class Server:
 
 def new_log(folder: Path, what: str) -> Path:
     """Return the path of a log for one process, in the private `folder`."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    stamp = utc_now().strftime("%Y%m%dT%H%M%S")
     return folder / f"{what}-{stamp}-{os.getpid()}.log"
 
 

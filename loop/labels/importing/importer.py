@@ -12,11 +12,11 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.files import locked, write_atomic, write_error
@@ -109,7 +109,7 @@ def import_cohort(
     options: ImportOptions,
     *,
     actor: Actor,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
     watch: Callable[[Iterable[SourceCase]], Iterable[SourceCase]] = iter,
 ) -> ImportReport:
     """Import `source` as a new cohort and return what became of it.
@@ -144,7 +144,7 @@ def import_cohort(
         about = about.model_copy(
             update={
                 "pseudonym_key": pseudonyms.fingerprint,
-                "imported": now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "imported": format_time(now()),
             }
         )
         _write_open_part(folder, about, gathered.cases)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from loop.core.clock import Clock
 from loop.core.errors import DataError
 from loop.core.files import make_folder, sync_folder, write_error
 from loop.core.paths import Workspace
@@ -54,7 +55,7 @@ def published(
     workspace: Workspace,
     options: ImportOptions,
     staged: tuple[Path, Path],
-    now: Callable[[], datetime],
+    now: Clock,
 ) -> Iterator[None]:
     """Move the staged cohort into place; move everything back if the block fails."""
     finals = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.ledger import GENESIS, LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.audit.chain import (
@@ -76,7 +76,7 @@ def audit_workspace(
     *,
     releases: Sequence[Path] = (),
     heads: Sequence[KnownHead] = (),
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerAudit:
     """Return everything the ledger says, held against everything it speaks of.
 
@@ -95,7 +95,7 @@ def audit_workspace(
     DataError
         The ledger is there and cannot be read at all.
     """
-    time = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = format_time(now())
     ledger = read_lines(workspace.ledger)
     entries, given = ledger.entries, tuple(releases)
     known = [*known_heads(workspace, given), *heads]

@@ -7,13 +7,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from loop import __version__
+from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_text
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import sync_folder, write_atomic, write_error
@@ -219,7 +219,7 @@ def write_export(
     out: Path,
     act: Act,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> Manifest:
     """Write an export as the new folder `out` and return its manifest.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, NamedTuple
 
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.files import locked
 from loop.core.ledger import Actor
@@ -26,7 +26,7 @@ from loop.labels.reference import (
     read_reference,
     version_lock,
 )
-from loop.review.reading.assignment import Assignment, utc_now
+from loop.review.reading.assignment import Assignment
 from loop.review.reading.disputes import Dispute, Disputes, read_disputes
 from loop.review.reading.publication import PSEUDONYM, pseudonym_of
 from loop.review.working import drop_working, keep_working, read_working
@@ -271,7 +271,7 @@ def keep_pending(
     actor: Actor,
     assignment: Assignment,
     pending: Pending,
-    now: Callable[[], datetime] = utc_now,
+    now: Clock = utc_now,
 ) -> None:
     """Keep the decisions that are not saved, for after a reload or a crash.
 
@@ -292,7 +292,7 @@ def keep_reason(
     actor: Actor,
     assignment: Assignment,
     why: str,
-    now: Callable[[], datetime] = utc_now,
+    now: Clock = utc_now,
 ) -> None:
     """Keep the reason as far as it is written, while decisions go on beside it.
 

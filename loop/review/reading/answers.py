@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import DataError, StoreError
 from loop.core.records import Value
 from loop.review.reading.assignment import (
     Assignment,
-    Clock,
     check_reader,
     require_cases,
     require_label,
-    utc_now,
 )
 from loop.run.store import Store
 
@@ -148,7 +146,7 @@ def defer_case(
     require_cases(assignment, [case_id])
     with store.writing() as connection:
         connection.execute(
-            _INSERT, [assignment.key, who, case_id, "", DEFERRED, stamp(now())]
+            _INSERT, [assignment.key, who, case_id, "", DEFERRED, format_time(now())]
         )
 
 
@@ -178,11 +176,6 @@ def read_answers(
             word = _open(assignment, (who, case, label), value)
             found.setdefault(case, {})[label] = _value(word, case)
     return found
-
-
-def stamp(moment: datetime) -> str:
-    """Return `moment` as it is kept: UTC, ISO 8601 with seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _value(word: str, case_id: str) -> Value:
@@ -243,7 +236,7 @@ def _row(
     word = value.value if value else ""
     if assignment.words:
         word = assignment.words.close(word, (assignment.key, *pair))
-    return assignment.key, *pair, word, stamp(now())
+    return assignment.key, *pair, word, format_time(now())
 
 
 def _open(assignment: Assignment, pair: tuple[str, str, str], kept: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,15 +19,8 @@ from loop.labels.sealing import WordSeal, open_words
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.run.store import Store
 
-Clock = Callable[[], datetime]
-
 LONGEST_NAME = 64
 """Characters in the name of a reader."""
-
-
-def utc_now() -> datetime:
-    """Return the present time, UTC."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

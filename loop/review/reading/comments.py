@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import DataError, SealedError
 from loop.labels.cohort import CohortRole
-from loop.review.reading.answers import stamp
 from loop.review.reading.assignment import (
     Assignment,
-    Clock,
     check_reader,
     require_cases,
-    utc_now,
 )
 from loop.run.store import Store
 
@@ -83,7 +81,7 @@ def keep_comment(
                 who,
                 case_id,
                 _close(assignment, who, case_id, text),
-                stamp(now()),
+                format_time(now()),
             ],
         )
     return True

@@ -12,18 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import framed
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
-from loop.review.reading.answers import stamp
 from loop.review.reading.assignment import (
     Assignment,
-    Clock,
     check_reader,
     positions,
     reading_order,
     require_cases,
-    utc_now,
 )
 from loop.run.store import Store
 
@@ -242,7 +240,7 @@ def _keep(
     now: Clock,
 ) -> tuple[ReadingPlan, ...]:
     """Keep plans, all or none."""
-    created = stamp(now())
+    created = format_time(now())
     with store.writing() as connection:
         connection.executemany(
             "INSERT INTO reading_plans (cohort, reader, cases, actor, created) "

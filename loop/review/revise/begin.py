@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
@@ -97,9 +98,6 @@ def group_by_label(
     return {label: tuple(group) for label, group in ordered}
 
 
-Clock = Callable[[], datetime]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftRequest:
     """What a draft is made from."""
@@ -167,7 +165,7 @@ def begin_draft(
     request: DraftRequest,
     actor: Actor,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> Drafted:
     """Return the new draft, written to its folder; nothing is run or recorded.
 

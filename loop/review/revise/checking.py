@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
@@ -35,8 +35,6 @@ from loop.review.verdict import Verdict
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.store import Store
 from loop.run.task import Watch, run_prompt
-
-Clock = Callable[[], datetime]
 
 
 class CheckSide(StrEnum):
@@ -102,7 +100,7 @@ def check_draft_ref(
     actor: Actor,
     how: Examination | None = None,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> Checked:
     """Return the check of the draft `ref` against its parent, kept beside it.
 
@@ -171,7 +169,7 @@ def examine(workspace: Workspace, store: Store, subject: Subject, ask: Ask) -> C
     )
     if not any(found.level is LintLevel.ERROR for found in checked.lint):
         checked = _measure(workspace, store, subject, ask, checked)
-    time = ask.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = format_time(ask.now())
     checked = replace(checked, time=time)
     keep_check(workspace, draft, checked)
     return checked

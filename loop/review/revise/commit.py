@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, LoopError
 from loop.core.files import locked
 from loop.core.git import commit_paths
@@ -53,7 +53,7 @@ def commit_draft(
     draft: PromptVersion,
     commitment: Commitment,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> PromptVersion:
     """Return `draft` committed as the version after its parent.
 
@@ -139,7 +139,7 @@ def _record(
     version: PromptVersion,
     draft: PromptVersion,
     commitment: Commitment,
-    now: Callable[[], datetime],
+    now: Clock,
 ) -> None:
     """Write the ledger entries; if that fails, take the version back."""
     folder = version_folder(workspace, version)
@@ -216,7 +216,7 @@ def reject_draft(
     parent_ref: str,
     commitment: Commitment,
     *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry:
     """Record that `draft` was checked and stays a draft, and return the entry.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import NamedTuple
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError, LedgerError
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
@@ -28,8 +27,6 @@ from loop.run.asking import hold_engine
 from loop.run.store import Store
 from loop.run.task import run_prompt
 
-Clock = Callable[[], datetime]
-
 
 class CommitDecision(NamedTuple):
     """Why a draft is committed, and against which odds."""
@@ -48,7 +45,7 @@ def commit_checked(
     actor: Actor,
     decision: CommitDecision,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> PromptVersion:
     """Return the draft `ref` committed as the version after its parent, and run it.
 
@@ -142,7 +139,7 @@ def _commit(
         draft,
         why=why,
         author=actor.name,
-        time=when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        time=format_time(when),
     )
     commitment = weigh(checked, actor, why, override=decision.override.strip())
     if draft.author != actor.name:
@@ -172,7 +169,7 @@ def keep_draft(
     actor: Actor,
     why: str,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry:
     """Record that the draft `ref` stays a draft, and return the ledger's entry.
 
@@ -198,7 +195,7 @@ def discard_draft(
     actor: Actor,
     why: str,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> LedgerEntry | None:
     """Remove the draft `ref`; return the ledger's entry if it had been checked.
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
+from loop.core.clock import format_time
 from loop.core.errors import DataError, LedgerError, OverlapError
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
@@ -376,7 +377,7 @@ def build_draft(
         guides=tuple(wording.guide for wording in guides.values()),
         parent=base.parent if base.draft else base.digest,
         author=by.author,
-        time=by.when.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        time=format_time(by.when),
         why=by.why,
         verdicts=tuple(
             dict.fromkeys(

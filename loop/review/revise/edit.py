@@ -7,13 +7,13 @@ told of the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import yaml
 from pydantic import ValidationError
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor
@@ -30,8 +30,6 @@ from loop.review.revise.decide import record_attempt
 from loop.review.revise.draft import Drafted, describe
 from loop.review.revise.ground import DraftLineage, read_line
 from loop.review.revise.ready import name_unseen
-
-Clock = Callable[[], datetime]
 
 _SOURCE = "the guide"
 
@@ -113,7 +111,7 @@ def edit_draft(
     edits: Sequence[GuideEdit],
     actor: Actor,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> Drafted:
     """Return the draft `ref` with these guides in place of its own, as written.
 
@@ -139,7 +137,7 @@ def edit_draft(
         edited = replace(
             with_guides(line.draft, guides),
             author=actor.name,
-            time=now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            time=format_time(now()),
         )
         made = _describe(workspace, line, edited)
         if edited.digest != line.draft.digest:

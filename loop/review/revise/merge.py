@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from difflib import unified_diff
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import digest_json
 from loop.core.errors import ConflictError
 from loop.core.ledger import Actor
@@ -263,8 +264,6 @@ def _show_guide(guide: Guide | None) -> str:
     return f"{guide.definition} ({rows} rows)"
 
 
-Clock = Callable[[], datetime]
-
 _NONE: Mapping[str, ConflictChoice] = MappingProxyType({})
 
 
@@ -291,7 +290,7 @@ def rebase_draft(
     actor: Actor,
     resolve: Mapping[str, ConflictChoice] = _NONE,
     *,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> Rebased:
     """Return the draft `ref` made anew from the newest version, or the conflicts.
 
@@ -350,7 +349,7 @@ def _write(
         draft=draft_id(when),
         parent=line.newest.digest,
         author=actor.name,
-        time=when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        time=format_time(when),
         why=old.why,
         verdicts=old.verdicts,
     )

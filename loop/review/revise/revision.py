@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
@@ -39,8 +38,6 @@ from loop.review.verdict import Verdict
 from loop.run.asking import EngineOptions, hold_engine
 from loop.run.store import Store, open_store
 from loop.run.task import Watch
-
-Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +127,7 @@ def revise(
     actor: Actor,
     *,
     watch: Watch | None = None,
-    now: Clock = lambda: datetime.now(UTC),
+    now: Clock = utc_now,
 ) -> Revision:
     """Apply verdicts to the newest version and commit the result if it holds.
 

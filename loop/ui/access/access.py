@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from starlette.requests import HTTPConnection
 
+from loop.core.clock import Clock, utc_now
 from loop.core.errors import LoopError, WriteError
 from loop.core.paths import Workspace
 from loop.core.people.passwords import fits, fits_nobody
@@ -30,8 +30,6 @@ from loop.ui.access.sessions import (
 )
 
 _LOG = logging.getLogger("loop.ui.access")
-
-Clock = Callable[[], datetime]
 
 _ALONE = "alone"
 """Id of the one session where nobody signs in."""
@@ -63,7 +61,7 @@ class Access:
         local: str = "",
         sign_in: bool | None = None,
         spans: Spans = SPANS,
-        now: Clock = lambda: datetime.now(UTC),
+        now: Clock = utc_now,
     ) -> None:
         """Decide whether people sign in, as `find_alone` does.
 

@@ -10,13 +10,12 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from threading import Lock
 
+from loop.core.clock import Clock, utc_now
 from loop.core.people.users import name_key
-
-Clock = Callable[[], datetime]
 
 _TOKEN = 32
 """Bytes of a token: 256 random bits cannot be guessed."""
@@ -69,9 +68,7 @@ class Sessions:
     They are in memory only: when the server stops, everybody has signed out.
     """
 
-    def __init__(
-        self, spans: Spans = SPANS, *, now: Clock = lambda: datetime.now(UTC)
-    ) -> None:
+    def __init__(self, spans: Spans = SPANS, *, now: Clock = utc_now) -> None:
         self._spans = spans
         self._now = now
         self._lock = Lock()
@@ -150,9 +147,7 @@ class OpenTabs:
     long as a session can last.
     """
 
-    def __init__(
-        self, spans: Spans = SPANS, *, now: Clock = lambda: datetime.now(UTC)
-    ) -> None:
+    def __init__(self, spans: Spans = SPANS, *, now: Clock = utc_now) -> None:
         self._spans = spans
         self._now = now
         self._lock = Lock()
