@@ -34,7 +34,7 @@ from loop.report.experts.figure import agreement_svg
 from loop.report.experts.html import render_meta_html
 from loop.report.experts.text import render_meta_markdown
 from loop.report.experts.words import MetaDocument
-from loop.report.figures.alone import as_file
+from loop.report.figures.standalone import as_file
 from loop.report.numbers import interval, share, signed
 from loop.report.templates import shipped_templates, template_folder
 from loop.score.experts.comparing import MetricComparison

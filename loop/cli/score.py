@@ -363,7 +363,7 @@ def read_policy(words: Sequence[str]) -> dict[str, str]:
     Raises
     ------
     typer.BadParameter
-        There is no ``=``, or a word stands twice.
+        There is no ``=``, or a word appears twice.
     """
     policy: dict[str, str] = {}
     for text in words:
@@ -389,7 +389,9 @@ def read_metrics(names: Sequence[str]) -> tuple[str, ...]:
     """
     if "none" in names:
         if len(names) > 1:
-            raise typer.BadParameter("--metric none leaves no room for others")
+            raise typer.BadParameter(
+                "--metric none cannot be combined with other metrics"
+            )
         return ()
     find(names)
     return tuple(names)

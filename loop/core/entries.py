@@ -197,7 +197,7 @@ def _check_form(entry: LedgerEntry, data: Mapping[str, Any]) -> None:
     """Check that the fields hold what they should, signed or not signed at all."""
     words = [data[key] for key in data if key not in ("seq", "payload")]
     if type(entry.seq) is not int or not all(isinstance(one, str) for one in words):
-        raise ValueError("a number or a word is neither")
+        raise ValueError("a field has the wrong type")
     if not isinstance(entry.payload, dict):
         raise ValueError("payload is not an object")
     if "keyid" not in data and "signature" not in data:

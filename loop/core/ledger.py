@@ -226,8 +226,9 @@ def _follow(
         return chain_event(event, actor, time, chain[-1] if chain else None)
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{event.action} of {event.subject!a}: a word holds half of a character "
-            "pair or bytes that are not UTF-8. Type it again; nothing was recorded."
+            f"{event.action} of {event.subject!a}: a word contains an unpaired "
+            "surrogate or bytes that are not UTF-8. Type it again; nothing was "
+            "recorded."
         ) from error
 
 

@@ -34,8 +34,8 @@ class Archive(Protocol):
         ...
 
 
-def tell_nobody(remark: str) -> None:
-    """Drop a remark: nobody watches."""
+def ignore_progress(remark: str) -> None:
+    """Ignore a progress message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Settings:
     archive: Archive | None = None
     """For ``replay``: the run whose answers are given again."""
 
-    tell: Callable[[str], None] = tell_nobody
+    tell: Callable[[str], None] = ignore_progress
     """Takes remarks a person should see while the engine works; never case text."""
 
 

@@ -81,7 +81,7 @@ def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
     ------
     DataError
         A column is missing, a case is not in the cohort, a value is unknown, a vote
-        stands twice, or there is no vote; names the line.
+        appears twice, or there is no vote; names the line.
     UnknownLabelError
         A label is not in the taxonomy; names the line.
     """
@@ -95,7 +95,7 @@ def parse_votes(raw: bytes, cohort: Cohort, taxonomy: Taxonomy, path: Path) -> V
     Raises
     ------
     DataError
-        It is not such a file, a case is not in the cohort, a vote stands twice, or
+        It is not such a file, a case is not in the cohort, a vote appears twice, or
         there is no vote; names the line.
     UnknownLabelError
         A label is not in the taxonomy.

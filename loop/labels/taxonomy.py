@@ -196,7 +196,7 @@ def _name_table(labels: tuple[Label, ...]) -> dict[str, Label]:
     seen: set[str] = set()
     for label in labels:
         if label.id in seen:
-            raise DataError(f"label {label.id!r} stands twice. Remove one of the two.")
+            raise DataError(f"label {label.id!r} appears twice. Remove one of the two.")
         seen.add(label.id)
         for name in (label.id, label.name, *label.aliases):
             other = table.setdefault(fold_name(name), label)

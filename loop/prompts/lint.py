@@ -174,9 +174,9 @@ def lint_guide(guide: Guide) -> Iterator[LintFinding]:
     for both in sorted(set(terms) & set(exclusions)):
         yield _error(where, f"{both!r} is both a term and an exclusion; keep one")
     for phrase in _repeated(terms):
-        yield _warning(where, f"term {phrase!r} stands twice")
+        yield _warning(where, f"term {phrase!r} appears twice")
     for phrase in _repeated(exclusions):
-        yield _warning(where, f"exclusion {phrase!r} stands twice")
+        yield _warning(where, f"exclusion {phrase!r} appears twice")
     yield from _lint_stars(guide)
     rules: dict[str, str] = {}
     for rule in guide.clarifications:

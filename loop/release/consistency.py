@@ -19,10 +19,10 @@ from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import digest_counts
 from loop.evaluate.results import Exclusions, claim_level, decide_claim
 from loop.prompts.version import PromptVersion
-from loop.release.apart import render_apart
 from loop.release.finding import ReleaseCheck, held, judged
 from loop.release.folder import SCHEMA, TABLE, shown
 from loop.release.rendering import read_prompt, render_files
+from loop.release.sandbox import render_apart
 from loop.release.statement import ENVELOPE, Statement, predicate_of
 from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1

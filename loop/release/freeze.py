@@ -240,7 +240,7 @@ def _require_approver(desk: FreezeContext, request: FreezeRequest) -> None:
         "".join((request.why, request.override)).encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(
-            "a reason holds half of a character pair or bytes that are not UTF-8. Type "
+            "a reason contains an unpaired surrogate or bytes that are not UTF-8. Type "
             "it again."
         ) from error
     _require_keys(desk)

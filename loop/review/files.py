@@ -221,7 +221,7 @@ def _columns(path: Path, header: Sequence[str]) -> list[str]:
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise DataError(
-            f"{path}, line 1: column {twice[0]!r} stands twice. Keep one; several "
+            f"{path}, line 1: column {twice[0]!r} appears twice. Keep one; several "
             "entries go into one cell, separated by |."
         )
     return names

@@ -20,7 +20,7 @@ from loop.engines.base import (
     Settings,
     check_scheme,
     get_engine,
-    tell_nobody,
+    ignore_progress,
 )
 
 _ENGINES: Mapping[str, str] = MappingProxyType(
@@ -51,7 +51,7 @@ class EngineOptions:
     batch: bool = False
     """Whether to answer everything in one offline batch, where the engine can."""
 
-    tell: Callable[[str], None] = tell_nobody
+    tell: Callable[[str], None] = ignore_progress
     """Takes remarks a person should see while the engine works."""
 
 

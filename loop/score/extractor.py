@@ -87,11 +87,11 @@ class Extracted(NamedTuple):
 
     codes: Codes
     """Shape ``(n_texts, n_labels)``, the labels of the taxonomy. Missing where
-    nothing was asked: a text without a word, a label the version does not ask for, and
+    nothing was asked: an empty text, a label the version does not ask for, and
     "No Finding", which is derived and never asked."""
 
     keys: tuple[str, ...]
-    """What names each text in `problems`; empty for a text without a word."""
+    """What names each text in `problems`; empty for an empty text."""
 
     asked: int = 0
     """Prompts the engine was asked."""
@@ -346,7 +346,7 @@ class Extractor:
 
 
 def _storable(text: str) -> str:
-    """Return `text` with a question mark for half of a character pair.
+    """Return `text` with a question mark for an unpaired surrogate.
 
     A model in training writes anything, and no engine takes that.
     """

@@ -239,7 +239,7 @@ def _say_labels(sides: Sides) -> list[str]:
 
 
 def _notes(sides: Sides) -> list[str]:
-    """Return what a reader should know of ids that stand twice or look alike."""
+    """Return what a reader should know of ids that appear twice or look alike."""
     notes = _say_labels(sides)
     # A list, as a system may be called "reference" too.
     for name, entries in [(REFERENCE, sides.reference), *sides.systems.items()]:

@@ -113,7 +113,7 @@ class Jobs:
 
 def _run(job: Job, work: Work) -> None:
     """Do the work and leave its result, or the reason why there is none."""
-    error = "it stopped without a word: a bug. Look at the server's log."
+    error = "The job ended unexpectedly; see the server log."
     try:
         result = work(job)
         error = ""

@@ -285,7 +285,7 @@ def test_the_registry_is_listed(folder):
             ),
             "given two meanings",
         ),
-        (("copy.csv", "-r", "ref.csv", "-m", "none", "-m", "chrf"), "no room"),
+        (("copy.csv", "-r", "ref.csv", "-m", "none", "-m", "chrf"), "be combined"),
         (
             ("copy.csv", "-r", "ref.csv", "--extractor", "a@v1", "--release", "b-v1"),
             "not both",

@@ -98,7 +98,7 @@ def test_csv_texts_come_back_unchanged(
 def test_any_json_objects_never_crash(
     place: Workspace, tmp_path: Path, rows: list[dict[str, object]]
 ) -> None:
-    """Odd keys, missing keys, lone surrogates, not a number."""
+    """Odd keys, missing keys, unpaired surrogates, not a number."""
     path = tmp_path / "source.jsonl"
     lines = [json.dumps({"id": i, "text": "a", **row}) for i, row in enumerate(rows)]
     path.write_text("\n".join(lines), encoding="utf-8")

@@ -52,7 +52,7 @@ def _refused(
             r"no column with case ids \(there: 'text'\).*--id-column",
         ),
         ([["case_id", "body"], ["1", "One."]], "no column with the text.*--text-col"),
-        ([["id", "text", "text"], ["1", "a", "b"]], "'text' stands twice"),
+        ([["id", "text", "text"], ["1", "a", "b"]], "'text' appears twice"),
         ([["id", "text", "Edema", "edema"], ["1", "a", 1, 1]], "both label edema"),
         ([["id", "text", "edema"], ["1", "a", "maybe"]], "line 2: column 'edema'"),
         ([["id", "text"], ["1", SECRET], ["1", "b"]], "line 3: case id '1' already"),
@@ -149,14 +149,14 @@ def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
     [
         (["{"], "line 1, column 2: not valid JSON"),
         (["[1]"], "line 1: not a JSON object"),
-        (['{"id": 1, "text": "a", "text": "b"}'], "line 1: a key stands twice"),
+        (['{"id": 1, "text": "a", "text": "b"}'], "line 1: a key appears twice"),
         (['{"id": 1, "text": "a"}', '{"id": 2, "text": ['], "line 2"),
         (['{"id": 1, "text": "a"}', '{"id": 2, "txt": "b"}'], "new: 'txt'"),
         (['{"id": 1, "text": "a"}', '{"text": "b"}'], "no case id"),
         (['{"id": 1, "text": ["a"]}'], "line 1: column 'text' holds list"),
         (['{"id": 1, "text": "a", "labels": {"edma": 1}}'], "mean 'Edema'"),
         (['{"id": 1, "text": "a", "labels": [1]}'], "labels is not an object"),
-        (['{"id": 1, "text": "a\\ud800"}'], "case '1': .*lone surrogate"),
+        (['{"id": 1, "text": "a\\ud800"}'], "case '1': .*unpaired surrogate"),
         (["[" * 100_000], "line 1"),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_failed_replacement_leaves_the_old_cohort(
 ) -> None:
     """Also when the failure comes after the files were moved."""
     take(write_csv(GOOD))
-    with pytest.raises(DataError, match="stands twice"):
+    with pytest.raises(DataError, match="appears twice"):
         take(write_csv([["id", "id", "text"], ["b", "c", "New."]]), replace=True)
     whole = workspace.ledger.read_bytes()
     workspace.ledger.write_bytes(whole + b"broken\n")

@@ -42,8 +42,11 @@ EXAMPLE = Exemplar(text="Wet.", value=Value.PRESENT, evidence="dry")
             {"terms": ("wet-lung",), "exclusions": ("Wet lung",)},
             "error guide edema: 'wet lung' is both a term and an exclusion",
         ),
-        ({"terms": ("wet", "Wet")}, "warning guide edema: term 'wet' stands twice"),
-        ({"exclusions": ("a", "a")}, "warning guide edema: exclusion 'a' stands twice"),
+        ({"terms": ("wet", "Wet")}, "warning guide edema: term 'wet' appears twice"),
+        (
+            {"exclusions": ("a", "a")},
+            "warning guide edema: exclusion 'a' appears twice",
+        ),
         ({"exemplars": (EXAMPLE,)}, "error guide edema: exemplar 1: its evidence"),
         (
             {"terms": ("wet* lung",)},

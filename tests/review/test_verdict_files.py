@@ -290,7 +290,7 @@ def test_another_word_for_anchor_is_refused_by_line(tmp_path):
 def test_a_column_that_stands_twice_is_refused(tmp_path):
     """One of the two would be lost without a word."""
     text = "case_id,label,judgement,terms, terms\na,edema,model_wrong,b,c\n"
-    with pytest.raises(DataError, match=r"line 1: column 'terms' stands twice"):
+    with pytest.raises(DataError, match=r"line 1: column 'terms' appears twice"):
         read(tmp_path, text, "verdicts.csv")
 
 

@@ -528,7 +528,7 @@ def test_a_key_that_stands_twice_is_refused(tmp_path, taxonomy):
     reference = write_texts(tmp_path / "ref.csv", TEXTS)
     path = tmp_path / "model.jsonl"
     path.write_text('{"id": "a", "labels": {"edema": 1, "edema": 0}}\n')
-    with pytest.raises(DataError, match="line 1: a key stands twice"):
+    with pytest.raises(DataError, match="line 1: a key appears twice"):
         join_files(reference, [CandidateFile(path)], taxonomy)
 
 

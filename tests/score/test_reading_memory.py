@@ -206,7 +206,7 @@ def test_a_number_is_no_text(taxonomy, text):
 @pytest.mark.parametrize("text", ["Unmistakable \ud800", "Unmistakable \0 wording"])
 def test_what_is_no_text_is_refused_by_place(taxonomy, text):
     """Engines and documents would fail on it, hours later."""
-    with pytest.raises(DataError, match="item 1: the text holds a NUL or half") as told:
+    with pytest.raises(DataError, match="item 1: the text contains a NUL or") as told:
         join_texts(TEXTS, {"a": "Clear.", "b": text}, taxonomy)
     assert "Unmistakable" not in str(told.value)
 
@@ -219,7 +219,7 @@ def test_a_name_that_would_spoil_a_line_is_refused(taxonomy, name):
 
 
 def test_a_case_has_one_patient(taxonomy):
-    """An index that stands twice gave the second one in silence."""
+    """An index that appears twice gave the second one in silence."""
     twice = pd.Series(["p", "q", "r", "s"], index=["a", "a", "b", "c"])
     with pytest.raises(ValueError, match="item 1: id 'a' is given a second patient"):
         join_texts(TEXTS, TEXTS, taxonomy, patients=twice)

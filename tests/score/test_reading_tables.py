@@ -44,7 +44,7 @@ def _refused(path: Path, taxonomy: Taxonomy, message: str, **options: object) ->
         (b"id,text\n1,caf\xe9\n", "neither UTF-8 nor GBK"),
         (b"id,text\n1,a,b\n", "line 2: 3 cells"),
         (b'id,text\n1,"a\n', "line 2: not CSV"),
-        (b"id,id,text\n1,2,a\n", "'id' stands twice"),
+        (b"id,id,text\n1,2,a\n", "'id' appears twice"),
         (b"id,text\n ,Unmistakable wording\n", "line 2: no id"),
         (b"id,text\n1\xe2\x80\x8b,a\n", "line 2: the id .*control character"),
         (

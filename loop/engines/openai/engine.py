@@ -21,12 +21,12 @@ from loop.engines.base import Settings, register
 from loop.engines.names import split_name
 from loop.engines.openai.bodies import RequestPrefix, make_envelope
 from loop.engines.openai.client import EndpointClient
-from loop.engines.openai.crew import Crew
+from loop.engines.openai.concurrency import Pace
 from loop.engines.openai.endpoint import Endpoint, read_key
-from loop.engines.openai.pace import Pace
 from loop.engines.openai.probe import Probe, Probed
-from loop.engines.openai.sameness import SameServer
+from loop.engines.openai.same_server import SameServer
 from loop.engines.openai.sending import Account, PendingPrompt, Sender
+from loop.engines.openai.workers import Crew
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from loop.engines.openai.client import EndpointClient, LinkError, Reply
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.fingerprint import find_model, read_server
 from loop.engines.openai.retrying import PUSH_BACK, is_transient
-from loop.engines.openai.sending import ask_patiently
+from loop.engines.openai.sending import send_until_ready
 
 
 class Contradiction:
@@ -110,7 +110,7 @@ class Probe:
     async def _list_models(self) -> Reply:
         url = self._endpoint.url + "/models"
         try:
-            reply = await ask_patiently(
+            reply = await send_until_ready(
                 lambda: self._wire.get(url),
                 self._endpoint.serving.patience_s,
                 self._rng,
@@ -199,7 +199,7 @@ class Probe:
 
     async def _ask(self, body: bytes) -> Reply:
         try:
-            return await ask_patiently(
+            return await send_until_ready(
                 lambda: self._wire.ask(body),
                 self._endpoint.serving.patience_s,
                 self._rng,

@@ -10,7 +10,7 @@ from random import Random
 from loop.core.clock import utc_now
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
-from loop.engines.base import tell_nobody
+from loop.engines.base import ignore_progress
 from loop.engines.openai.bodies import (
     TOO_LONG,
     RequestPrefix,
@@ -20,8 +20,8 @@ from loop.engines.openai.bodies import (
     read_error,
 )
 from loop.engines.openai.client import EndpointClient, LinkError, Reply
+from loop.engines.openai.concurrency import Pace
 from loop.engines.openai.endpoint import Endpoint
-from loop.engines.openai.pace import Pace
 from loop.engines.openai.retrying import (
     PUSH_BACK,
     OutageLimit,
@@ -29,7 +29,7 @@ from loop.engines.openai.retrying import (
     is_transient,
     retry_after_s,
 )
-from loop.engines.openai.sameness import SameServer
+from loop.engines.openai.same_server import SameServer
 
 
 class Account:
@@ -78,11 +78,11 @@ _MOST_FAILURES = 3
 """Connection failures in a row after which there is no server."""
 
 
-async def ask_patiently(
+async def send_until_ready(
     request: Callable[[], Awaitable[Reply]],
     patience_s: float,
     rng: Random,
-    tell: Callable[[str], None] = tell_nobody,
+    tell: Callable[[str], None] = ignore_progress,
 ) -> Reply:
     """Return the response to `request`, sent again while the server is busy.
 
@@ -155,7 +155,7 @@ class FrameChecks:
     async def _ask(self, envelope: RequestPrefix) -> bool:
         """Return whether the frame is known to be accepted."""
         try:
-            reply = await ask_patiently(
+            reply = await send_until_ready(
                 lambda: self._wire.ask(envelope.blank()),
                 self._endpoint.serving.patience_s,
                 self._rng,

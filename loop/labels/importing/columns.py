@@ -270,7 +270,7 @@ def name_columns(header: Sequence[str]) -> str:
 
 
 def refuse_repeats(header: Sequence[str], source: str) -> None:
-    """Refuse a header in which a name stands twice.
+    """Refuse a header in which a name appears twice.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def refuse_repeats(header: Sequence[str], source: str) -> None:
     for index, name in enumerate(header):
         if name in header[:index]:
             raise DataError(
-                f"{source}: column {name[:60]!r} stands twice. Rename one of the two."
+                f"{source}: column {name[:60]!r} appears twice. Rename one of the two."
             )
 
 

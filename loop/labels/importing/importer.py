@@ -202,8 +202,8 @@ def _write_line(stream: io.BufferedWriter, item: Item, path: Path) -> None:
         stream.write(case_line(item))
     except UnicodeEncodeError as error:
         raise DataError(
-            f"case {item.id!r}: the text holds half of a character pair (a lone "
-            "surrogate). Export the source again as UTF-8."
+            f"case {item.id!r}: the text contains an unpaired "
+            "surrogate. Export the source again as UTF-8."
         ) from error
     except OSError as error:
         raise write_error(path, error) from error

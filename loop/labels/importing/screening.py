@@ -70,7 +70,7 @@ class Screening:
         Raises
         ------
         DataError
-            An id is missing, unusable or stands twice; a text is too long.
+            An id is missing, unusable or appears twice; a text is too long.
         """
         for given in cases:
             case = replace(given, case_id=self._take_id(given))

@@ -241,7 +241,7 @@ def _json_object(line: str, where: str) -> Mapping[str, object]:
         data = json.loads(line, object_pairs_hook=unique_keys)
     except RepeatedKeyError as error:
         raise DataError(
-            f"{where}: a key stands twice in one object. Keep one of the two."
+            f"{where}: a key appears twice in one object. Keep one of the two."
         ) from error
     except (ValueError, RecursionError) as error:
         at = (
@@ -256,7 +256,7 @@ def _json_object(line: str, where: str) -> Mapping[str, object]:
 
 
 class RepeatedKeyError(ValueError):
-    """A key stands twice in one JSON object; which is not said, as it may be text."""
+    """A key appears twice in one JSON object; which is not said, as it may be text."""
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -265,7 +265,7 @@ def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     Raises
     ------
     RepeatedKeyError
-        A key stands twice: of its two values none may win unseen.
+        A key appears twice: of its two values none may win unseen.
 
     Examples
     --------

@@ -441,7 +441,7 @@ def _times(ledger: Ledger, now: str) -> Iterator[AuditFinding]:
         elif entry.time > now > latest:
             yield note(
                 "entries",
-                f"line {line.number} is of {entry.time}, which is not yet",
+                f"line {line.number} has the time {entry.time}, which is in the future",
                 where=f"{ledger.path.name}, line {line.number}",
                 todo="Compare the clocks of the machines that write here.",
             )

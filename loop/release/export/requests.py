@@ -124,8 +124,8 @@ class RequestForm:
             return request.encode("utf-8") + b"\n"
         except UnicodeEncodeError as error:
             raise DataError(
-                f"case {item.id!r}: the text holds half of a character pair (a lone "
-                "surrogate). Export the source again as UTF-8."
+                f"case {item.id!r}: the text contains an unpaired "
+                "surrogate. Export the source again as UTF-8."
             ) from error
 
     def template(self, number: int) -> str:

@@ -172,7 +172,7 @@ def publish(folder: Path, out: Path) -> None:
     Raises
     ------
     ConflictError
-        Somebody was faster.
+        The target appeared in the meantime.
     WriteError
         It cannot be moved.
     """

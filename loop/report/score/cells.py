@@ -62,8 +62,8 @@ def scored_words(cells: Cells) -> str:
     return f"{percent(cells.share)} ({count(cells.decided)} of {count(cells.total)})"
 
 
-def shed_sentence(score: RanScore) -> str:
-    """Return whom leaving cells out spares; empty where all are scored on as many."""
+def unequal_coverage_sentence(score: RanScore) -> str:
+    """Return a warning if systems are scored on different numbers of cells, or ""."""
     shares = [
         (found, one.system)
         for one in score.systems

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loop.report.figures.alone import as_file
 from loop.report.figures.grid import Grid, grid_svg
 from loop.report.figures.intervals import IntervalRow, interval_rows
+from loop.report.figures.standalone import as_file
 from loop.report.numbers import NOT_ESTIMABLE, p_value, percent
 from loop.report.score.document import ScoreDocument
 from loop.report.score.grids import (

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from loop.report.numbers import count, interval, listed, share
-from loop.report.score.cells import count_cells, occurring_sentence, shed_sentence
+from loop.report.score.cells import (
+    count_cells,
+    occurring_sentence,
+    unequal_coverage_sentence,
+)
 from loop.report.score.document import ScoreDocument
 from loop.report.score.experts import Experts
 from loop.run.execute import Problem
@@ -156,7 +160,11 @@ def floor_sentence(score: RanScore, alpha: float = 0.05) -> str:
 
 def caution_sentences(score: RanScore) -> list[str]:
     """Return what keeps the systems of a ranking from being compared as it looks."""
-    every = (shed_sentence(score), occurring_sentence(score), floor_sentence(score))
+    every = (
+        unequal_coverage_sentence(score),
+        occurring_sentence(score),
+        floor_sentence(score),
+    )
     return [one for one in every if one]
 
 

@@ -193,7 +193,7 @@ def _by_id(assignment: Assignment, answers: Answers) -> dict[str, Value | None]:
     for name, value in answers.items():
         label = require_label(assignment, name)
         if label in found:
-            raise DataError(f"label {label!r} stands twice. Keep one of the two.")
+            raise DataError(f"label {label!r} appears twice. Keep one of the two.")
         found[label] = None if value is None else Value(value)
     return found
 

@@ -57,7 +57,7 @@ def keep_comment(
     """
     who = check_reader(reader)
     require_cases(assignment, [case_id])
-    # A browser may send half of a character pair, which is no text.
+    # A browser may send an unpaired surrogate, which is no text.
     text = comment.encode("utf-8", "replace").decode("utf-8").strip()
     if len(text) > LONGEST:
         raise DataError(

@@ -32,7 +32,7 @@ def read_answer_file(
     Raises
     ------
     DataError
-        A column is missing, a case, label or value is unknown, a pair stands twice, or
+        A column is missing, a case, label or value is unknown, a pair appears twice, or
         a line is of another reader; names the line.
     """
     who = check_reader(reader)
@@ -60,7 +60,7 @@ def read_decisions(path: Path, assignment: Assignment) -> dict[tuple[str, str], 
     Raises
     ------
     DataError
-        A column is missing, a case, label or value is unknown, or a pair stands twice;
+        A column is missing, a case, label or value is unknown, or a pair appears twice;
         names the line.
     """
     found: dict[tuple[str, str], Mark] = {}

@@ -20,10 +20,10 @@ from loop.review.copied import Copy
 from loop.review.files import check_verdicts
 from loop.review.kept import KeptVerdict, VerdictState, read_kept
 from loop.review.revise.answers import answered_in
-from loop.review.revise.beside import DraftMetadata, DraftOrigin, write_draft
 from loop.review.revise.copies import check_copies, new_wording
 from loop.review.revise.corrections import correct_from_verdicts
 from loop.review.revise.draft import Authorship, Drafted, build_draft, describe
+from loop.review.revise.draft_files import DraftMetadata, DraftOrigin, write_draft
 from loop.review.revise.ready import (
     name_forgotten,
     name_unseen,

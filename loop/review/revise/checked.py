@@ -14,10 +14,10 @@ from loop.core.paths import Workspace
 from loop.prompts.catalog import read_version
 from loop.prompts.lint import LintFinding
 from loop.prompts.version import PromptVersion
-from loop.review.revise.beside import beside
 from loop.review.revise.changed import Changes
 from loop.review.revise.check import Check, summarise
-from loop.review.revise.ground import (
+from loop.review.revise.draft_files import beside
+from loop.review.revise.inputs import (
     CheckInputs,
     DraftLineage,
     name_changes,

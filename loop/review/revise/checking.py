@@ -16,13 +16,13 @@ from loop.labels.cohort import CohortRole
 from loop.prompts.lint import LintLevel
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
-from loop.review.revise.beside import read_about
 from loop.review.revise.changed import Changes, list_changes
 from loop.review.revise.check import Check, check_draft
 from loop.review.revise.checked import Checked, asking_data, keep_check
 from loop.review.revise.copies import check_copies, new_wording
 from loop.review.revise.draft import lint_draft
-from loop.review.revise.ground import (
+from loop.review.revise.draft_files import read_about
+from loop.review.revise.inputs import (
     DraftLineage,
     read_ground,
     read_line,

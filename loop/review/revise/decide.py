@@ -12,7 +12,6 @@ from loop.core.paths import Workspace
 from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import list_drafts, parse_ref
 from loop.prompts.version import PromptVersion
-from loop.review.revise.beside import drafts_locked, remove_draft
 from loop.review.revise.checked import (
     Checked,
     evidence,
@@ -22,7 +21,8 @@ from loop.review.revise.checked import (
 )
 from loop.review.revise.commit import Commitment, commit_draft, reject_draft
 from loop.review.revise.copies import check_copies, new_wording
-from loop.review.revise.ground import DraftLineage, read_line, require_current
+from loop.review.revise.draft_files import drafts_locked, remove_draft
+from loop.review.revise.inputs import DraftLineage, read_line, require_current
 from loop.run.asking import hold_engine
 from loop.run.store import Store
 from loop.run.task import run_prompt

@@ -22,11 +22,11 @@ from loop.prompts.lint import LintFinding, LintLevel, fold_phrase, lint_version
 from loop.prompts.version import PromptVersion
 from loop.review.copied import Copy
 from loop.review.revise.answers import comparable_parent
-from loop.review.revise.beside import DraftOrigin, read_about
 from loop.review.revise.checked import find_check, name_stale
 from loop.review.revise.commit import find_commit, is_recorded
 from loop.review.revise.copies import check_copies, new_wording
-from loop.review.revise.ground import DraftLineage, read_line
+from loop.review.revise.draft_files import DraftOrigin, read_about
+from loop.review.revise.inputs import DraftLineage, read_line
 from loop.review.revise.ready import name_unseen
 from loop.review.revise.shown import TokenChange, count_change, find_engine_counter
 from loop.review.verdict import Verdict

@@ -24,15 +24,15 @@ from loop.core.records import Clarification, Exemplar, Guide
 from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.lint import fold_phrase
 from loop.prompts.version import PromptVersion
-from loop.review.revise.beside import (
+from loop.review.revise.decide import record_attempt
+from loop.review.revise.draft import Drafted, draft_id, show_draft
+from loop.review.revise.draft_files import (
     drafts_locked,
     read_about,
     remove_draft,
     write_draft,
 )
-from loop.review.revise.decide import record_attempt
-from loop.review.revise.draft import Drafted, draft_id, show_draft
-from loop.review.revise.ground import DraftLineage, read_line
+from loop.review.revise.inputs import DraftLineage, read_line
 
 Row = TypeVar("Row")
 

@@ -24,7 +24,6 @@ from loop.review.revise.begin import (
     outline_draft,
     tell_about,
 )
-from loop.review.revise.beside import remove_draft, write_draft
 from loop.review.revise.check import Check
 from loop.review.revise.checked import Checked
 from loop.review.revise.checking import Ask, Examination, Subject, examine
@@ -32,6 +31,7 @@ from loop.review.revise.commit import commit_draft, reject_draft
 from loop.review.revise.corrections import correct_from_verdicts
 from loop.review.revise.decide import weigh
 from loop.review.revise.draft import Authorship
+from loop.review.revise.draft_files import remove_draft, write_draft
 from loop.review.revise.ready import require_corrigible, require_measurable
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Verdict

@@ -132,7 +132,7 @@ def _load(path: Path) -> Any:
         ) from error
     except RepeatedKeyError as error:
         raise DataError(
-            f"{path}: a case or a field stands twice in one object. Download the file "
+            f"{path}: a case or a field appears twice in one object. Download the file "
             "again, or keep one of the two."
         ) from error
     except (ValueError, RecursionError) as error:
@@ -148,7 +148,7 @@ def read_cases(path: Path) -> list[Case]:
     Raises
     ------
     DataError
-        It is no list of cases, or a case stands twice.
+        It is no list of cases, or a case appears twice.
     """
     data = _load(path)
     if not isinstance(data, list) or not data:
@@ -159,7 +159,7 @@ def read_cases(path: Path) -> list[Case]:
     ids = [case.id for case in cases]
     twice = next((one for one, times in Counter(ids).items() if times > 1), None)
     if twice is not None:
-        raise DataError(f"{path}: case {twice} stands twice. Keep one of them.")
+        raise DataError(f"{path}: case {twice} appears twice. Keep one of them.")
     return sorted(cases, key=lambda case: case.id)
 
 

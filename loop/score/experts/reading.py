@@ -77,7 +77,7 @@ def _find_columns(header: list[str], path: Path) -> dict[str, str]:
         if name in _COLUMNS and found.setdefault(name, column) != column:
             raise DataError(f"{where}: two columns are named {name}. Rename one.")
         if name in _COLUMNS and header.count(column) > 1:
-            raise DataError(f"{where}: column {name} stands twice. Remove one.")
+            raise DataError(f"{where}: column {name} appears twice. Remove one.")
     missing = [one for one in _COLUMNS if one not in found and one not in _OPTIONAL]
     if missing:
         raise DataError(

@@ -149,7 +149,7 @@ def _check_header(header: list[str], names: list[str], path: Path) -> None:
     where = f"{path.name}, line 1"
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
-        raise DataError(f"{where}: column {twice} stands twice. Remove one.")
+        raise DataError(f"{where}: column {twice} appears twice. Remove one.")
     keys = [name.casefold() for name in header if name.casefold() in _KEYS]
     if len(set(keys)) < len(keys):
         raise DataError(f"{where}: two columns are named id, or system. Rename one.")

@@ -53,7 +53,7 @@ def count_syllables(word: str) -> int:
 
 
 def reading_ease(counts: TextCounts) -> float | None:
-    """Return the Flesch reading ease; None for a text without a word.
+    """Return the Flesch reading ease; None for an empty text.
 
     Higher reads easier, which says nothing about whether it is true. Usually 0 to
     100, without a bound on either side.

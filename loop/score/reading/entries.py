@@ -197,8 +197,8 @@ def _read_text(row: SourceRow, columns: Sequence[str]) -> str:
     text = " ".join(parts).strip()
     if "\0" in text or _is_broken(text):
         raise DataError(
-            f"{row.where}: the text holds a NUL or half of a character pair (a lone "
-            "surrogate). Export it again as UTF-8."
+            f"{row.where}: the text contains a NUL or an unpaired "
+            "surrogate. Export it again as UTF-8."
         )
     if len(text) > MAX_TEXT:
         raise DataError(

@@ -16,7 +16,6 @@ from loop.core.people.passwords import fits, fits_nobody
 from loop.core.people.roster import Roster, read_users, renew_hash
 from loop.core.people.sign_ins import Attempts, SignIn, SignInResult, record_sign_in
 from loop.core.people.users import Right, SignInRequired, User
-from loop.ui.access.alone import find_alone
 from loop.ui.access.cookies import token_of
 from loop.ui.access.hosts import Hosts
 from loop.ui.access.proxies import NO_PROXIES, Proxies
@@ -28,6 +27,7 @@ from loop.ui.access.sessions import (
     Spans,
     session_id,
 )
+from loop.ui.access.single_user import find_single_user
 
 _LOG = logging.getLogger("loop.ui.access")
 
@@ -63,7 +63,7 @@ class Access:
         spans: Spans = SPANS,
         now: Clock = utc_now,
     ) -> None:
-        """Decide whether people sign in, as `find_alone` does.
+        """Decide whether people sign in, as `find_single_user` does.
 
         Raises
         ------
@@ -79,7 +79,9 @@ class Access:
         self._sessions = Sessions(spans, now=now)
         self.tabs = OpenTabs(spans, now=now)
         self._attempts = Attempts(now=now)
-        self._alone = find_alone(read_users(workspace), hosts, local, sign_in=sign_in)
+        self._alone = find_single_user(
+            read_users(workspace), hosts, local, sign_in=sign_in
+        )
         self._began_alone = self._alone is not None
 
     @classmethod
@@ -271,7 +273,7 @@ class Access:
             return None
         users = self._roster.users()
         try:
-            now = find_alone(users, self.hosts, self._local, sign_in=self._asked)
+            now = find_single_user(users, self.hosts, self._local, sign_in=self._asked)
         except LoopError:
             now = None
         if now is not None and now.name == alone.name:

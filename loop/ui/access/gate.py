@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from loop.core.errors import DataError, LoopError
 from loop.core.people.users import PermissionRefused, SignInRequired, User
 from loop.ui.access.access import Access
-from loop.ui.access.armour import armoured
 from loop.ui.access.bodies import BODY_LIMITS, Arrival, Body, BodyLimits
 from loop.ui.access.cookies import token_of
 from loop.ui.access.origin import from_elsewhere
@@ -31,6 +30,7 @@ from loop.ui.access.rules import (
     Need,
     find_rule,
 )
+from loop.ui.access.security_headers import with_security_headers
 from loop.ui.access.sign_in import UNREADABLE, Door, Notice, to_sign_in
 from loop.ui.faults import place_of
 
@@ -39,7 +39,7 @@ _LOG = logging.getLogger("loop.ui.access")
 _SAFE = frozenset({"GET", "HEAD"})
 _LENGTH = re.compile(r"[0-9]{1,15}", re.ASCII)
 _TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_HEARSAY = (b"forwarded", b"x-forwarded-", b"x-gradio-server")
+_FORWARDED = (b"forwarded", b"x-forwarded-", b"x-gradio-server")
 """Headers that the front end would believe about where it is; the server knows."""
 
 _BYPASSED = (
@@ -97,7 +97,7 @@ class AccessGate:
         body = self._body(scope, receive)
         established = self._access.hosts.proxies.established(scope)
         request = Request(established, body.receive)
-        send = armoured(scope["path"], send)
+        send = with_security_headers(scope["path"], send)
         answer: Response | None
         if self._access.hosts.bypassed(*_connection(scope)):
             answer = PlainTextResponse(_BYPASSED, status_code=403)
@@ -147,7 +147,7 @@ class AccessGate:
             begun = True
             await send(message)
 
-        scope = _without_hearsay(request.scope)
+        scope = _strip_forwarded_headers(request.scope)
         try:
             await self._app(scope, request.receive, sending)
         except Exception as error:  # noqa: BLE001  the boundary to the browser
@@ -336,6 +336,6 @@ def _late() -> Response:
     return answer
 
 
-def _without_hearsay(scope: Scope) -> Scope:
-    kept = [pair for pair in scope["headers"] if not pair[0].startswith(_HEARSAY)]
+def _strip_forwarded_headers(scope: Scope) -> Scope:
+    kept = [pair for pair in scope["headers"] if not pair[0].startswith(_FORWARDED)]
     return {**scope, "headers": kept}

@@ -98,7 +98,7 @@ def test_a_request_is_read_back_to_its_case(target, version):
 
 
 def test_requests_of_one_call_a_label_have_names_of_their_own():
-    """Services refuse a file in which a name stands twice."""
+    """Services refuse a file in which a name appears twice."""
     made = form(ExportTarget.OPENAI_BATCH, PER_LABEL)
     names = [
         made.custom_id(item.id, call)

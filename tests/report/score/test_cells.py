@@ -9,7 +9,7 @@ from loop.report.score.cells import (
     count_cells,
     occurring_sentence,
     scored_words,
-    shed_sentence,
+    unequal_coverage_sentence,
 )
 from loop.report.score.html import render_score_html
 from loop.report.score.text import render_score_markdown
@@ -49,9 +49,9 @@ def test_who_hedges_is_named_with_the_rank(render):
 
 def test_what_would_change_nothing_is_not_advised():
     """Uncertain values count already: only what has no answer is still left out."""
-    assert "Score again with" in shed_sentence(hedged(100))
+    assert "Score again with" in unequal_coverage_sentence(hedged(100))
     rules = Conventions(uncertain=Uncertain.ABSENT)
-    told = shed_sentence(replace(hedged(100), conventions=rules))
+    told = unequal_coverage_sentence(replace(hedged(100), conventions=rules))
     assert "Score again with" not in told and "stays out" in told
 
 
@@ -60,10 +60,11 @@ def test_hedging_the_errors_only_is_told():
     score = hedged(5)
     (first, second) = (count_cells(one, score) for one in score.systems)
     assert second.share - first.share < 0.02
-    assert "63 cells fewer, where the reference has 600 findings" in shed_sentence(
-        score
+    assert (
+        "63 cells fewer, where the reference has 600 findings"
+        in unequal_coverage_sentence(score)
     )
-    assert shed_sentence(hedged(4)) == ""
+    assert unequal_coverage_sentence(hedged(4)) == ""
 
 
 def test_means_over_different_labels_are_told():
@@ -79,7 +80,7 @@ def test_means_over_different_labels_are_told():
 
 def test_a_single_system_sheds_against_nobody():
     """There is nothing to compare it with; its share stands in the table."""
-    assert shed_sentence(ran_score(("a",))) == ""
+    assert unequal_coverage_sentence(ran_score(("a",))) == ""
 
 
 def test_conventions_name_what_averages_are_of():

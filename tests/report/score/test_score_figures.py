@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from loop.report.figures.alone import as_file
 from loop.report.figures.axis import fit_scale
 from loop.report.figures.grid import Grid, GridCell, grid_svg, tint_percent
 from loop.report.figures.heatmap import STRONGEST
 from loop.report.figures.intervals import IntervalRow, interval_rows
+from loop.report.figures.standalone import as_file
 from loop.report.score.figures import (
     differences_figure,
     figure_files,

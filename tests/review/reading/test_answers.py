@@ -67,7 +67,7 @@ def test_readers_do_not_touch_each_other(store, assignment):
         (
             {"c1": {"edema": Value.PRESENT, "Edema": Value.ABSENT}},
             DataError,
-            "'edema' stands twice",
+            "'edema' appears twice",
         ),
     ],
 )

@@ -7,10 +7,10 @@ import pytest
 from loop.core.errors import ConflictError, DataError
 from loop.prompts.catalog import write_version
 from loop.review.revise.begin import correct_reference_from
-from loop.review.revise.beside import beside
 from loop.review.revise.check import TargetOutcome
 from loop.review.revise.checked import recall_check
 from loop.review.revise.checking import CheckSide, Examination
+from loop.review.revise.draft_files import beside
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
 from tests.review.revise.stepping import FLUID, WRONG, begin, check, overtake
 

@@ -16,7 +16,6 @@ from loop.prompts.catalog import (
     write_version,
 )
 from loop.review.revise.begin import correct_reference_from
-from loop.review.revise.beside import beside
 from loop.review.revise.decide import (
     CommitDecision,
     commit_checked,
@@ -24,6 +23,7 @@ from loop.review.revise.decide import (
     keep_draft,
 )
 from loop.review.revise.draft import list_open_drafts
+from loop.review.revise.draft_files import beside
 from loop.run.store import open_store
 from tests.review.revise.stepping import (
     FLUID,

@@ -8,8 +8,13 @@ import pytest
 from loop.core.errors import WriteError
 from loop.prompts.catalog import write_version
 from loop.prompts.version import CallPlan
-from loop.review.revise.beside import DraftMetadata, DraftOrigin, beside, write_draft
 from loop.review.revise.draft import DraftCheckStatus, list_open_drafts, show_draft
+from loop.review.revise.draft_files import (
+    DraftMetadata,
+    DraftOrigin,
+    beside,
+    write_draft,
+)
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
 from loop.review.revise.shown import render_shown
 from tests.review.revise.conftest import TINY

@@ -11,7 +11,7 @@ from loop.core.errors import ConflictError, DataError, OverlapError
 from loop.core.ledger import read_ledger
 from loop.core.records import Clarification, Exemplar, Guide, Value
 from loop.prompts.catalog import read_version
-from loop.review.revise.beside import beside
+from loop.review.revise.draft_files import beside
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text, parse_guide_text
 from tests.review.revise.stepping import FLUID, OTHER, begin, check, now
 

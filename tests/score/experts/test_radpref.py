@@ -146,7 +146,7 @@ def test_findings_that_a_rater_added_may_be_missing(tmp_path):
 
 def test_a_case_or_rater_that_stands_twice_is_refused(tmp_path):
     """Which of the two is right cannot be known."""
-    with pytest.raises(DataError, match="case one stands twice"):
+    with pytest.raises(DataError, match="case one appears twice"):
         read_radpref(write_folder(tmp_path / "a", [CASES[1]] * 2, {1: ANN}))
     folder = write_folder(tmp_path / "b", CASES, {1: ANN, 2: BEN})
     data = json.loads((folder / "radiologist_2.json").read_text())
@@ -161,7 +161,7 @@ def test_a_case_that_one_rater_judges_twice_is_refused(tmp_path):
     path = tmp_path / "radiologist_1.json"
     twice = '{"user_id": 1, "annotations": {"one": {}, "one": {}}}'
     path.write_text(twice, encoding="utf-8")
-    with pytest.raises(DataError, match=r"radiologist_1\.json: a case or a field st"):
+    with pytest.raises(DataError, match=r"radiologist_1\.json: a case or a field app"):
         read_radpref(tmp_path)
 
 

@@ -106,7 +106,7 @@ def test_a_score_off_the_scale_is_refused(table):
     ("header", "said"),
     [
         ("id,system,rater,points", "no column score"),
-        ("id,system,score,score", "column score stands twice"),
+        ("id,system,score,score", "column score appears twice"),
         ("id,ID,rater,score", "two columns are named id"),
     ],
 )

@@ -59,7 +59,7 @@ def test_ids_made_safe_for_spreadsheets_are_the_same_ids(tmp_path):
         (["id,f1", " ,1"], "line 2: column id is empty"),
         (["id,ID,f1", "a,b,1"], "line 1: two columns are named id"),
         (["id,f1", "a,1", "a,1"], "line 2 and 1.csv, line 3: two values of f1"),
-        (["id,f1,f1", "a,1,1"], "column f1 stands twice"),
+        (["id,f1,f1", "a,1,1"], "column f1 appears twice"),
         (["case,f1", "a,1"], "no column id"),
         (["id,system", "a,x"], "no metric beside id and system"),
     ],

@@ -272,7 +272,7 @@ def test_other_origins_are_permitted_nothing(client):
     assert client.ask("OPTIONS", RUN, headers={"Origin": "http://a"}).status == 404
 
 
-def test_every_answer_is_armoured(client):
+def test_every_answer_has_the_security_headers(client):
     """Refusals included; nothing but program files is kept by a browser."""
     client.sign_in("editor")
     answers = [

@@ -24,15 +24,6 @@ from loop.ui.pages.review.form import (
     form_of,
     missing,
 )
-from loop.ui.pages.review.ground import (
-    Sight,
-    cohort_facts,
-    find_alike,
-    label_name,
-    look,
-    taxonomy_of,
-    verdicts_on,
-)
 from loop.ui.pages.review.moves import choose
 from loop.ui.pages.review.place import (
     Filters,
@@ -48,6 +39,15 @@ from loop.ui.pages.review.showing import (
     show_again,
     show_pair,
     show_panels,
+)
+from loop.ui.pages.review.state import (
+    Sight,
+    cohort_facts,
+    find_alike,
+    label_name,
+    look,
+    taxonomy_of,
+    verdicts_on,
 )
 from loop.ui.pages.review.views import render_together, suggest_for
 from loop.ui.wiring import Visit

@@ -8,12 +8,6 @@ import gradio as gr
 
 from loop.core.errors import DataError
 from loop.review.working import read_working
-from loop.ui.pages.review.ground import (
-    look,
-    newest_place,
-    place_on,
-    taxonomy_of,
-)
 from loop.ui.pages.review.place import (
     FOLLOW,
     Filters,
@@ -32,6 +26,12 @@ from loop.ui.pages.review.showing import (
     show_all,
     show_closed,
     show_pair,
+)
+from loop.ui.pages.review.state import (
+    look,
+    newest_place,
+    place_on,
+    taxonomy_of,
 )
 from loop.ui.wiring import Visit
 

@@ -14,17 +14,17 @@ from loop.ui.pages.review.form import (
     missing,
     warn,
 )
-from loop.ui.pages.review.ground import (
-    Sight,
-    label_name,
-    look,
-    taxonomy_of,
-)
 from loop.ui.pages.review.layout import ALL, Panels
 from loop.ui.pages.review.place import (
     Filters,
     Place,
     keep_place,
+)
+from loop.ui.pages.review.state import (
+    Sight,
+    label_name,
+    look,
+    taxonomy_of,
 )
 from loop.ui.pages.review.views import (
     render_alike,

@@ -20,7 +20,16 @@ from loop.review.queue.records import OtherAnswer, QueueItem, ReviewStatus, Righ
 from loop.review.queue.value import AUDIT_EVERY, RIGHT_EVERY
 from loop.review.verdict import Edits
 from loop.ui.pages.review.form import JUDGEMENTS, ReviewForm, describe, form_of, suggest
-from loop.ui.pages.review.ground import (
+from loop.ui.pages.review.place import (
+    FOLLOW,
+    PAGE_SIZE,
+    Filters,
+    Place,
+    find_place,
+    link_of,
+)
+from loop.ui.pages.review.segments import Segment, cut_text, find_hits
+from loop.ui.pages.review.state import (
     RunName,
     Sight,
     cohort_facts,
@@ -35,15 +44,6 @@ from loop.ui.pages.review.ground import (
     taxonomy_of,
     verdicts_on,
 )
-from loop.ui.pages.review.place import (
-    FOLLOW,
-    PAGE_SIZE,
-    Filters,
-    Place,
-    find_place,
-    link_of,
-)
-from loop.ui.pages.review.segments import Segment, cut_text, find_hits
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 

@@ -13,7 +13,7 @@ from loop.review.revise.checked import Recalled
 from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 from loop.stats.intervals import Interval
 from loop.ui.jobs import JobProgress
-from loop.ui.pages.revise.scene import ReviseState
+from loop.ui.pages.revise.state import ReviseState
 from loop.ui.show import notice, show
 
 CASES_SHOWN = 60

@@ -26,7 +26,6 @@ from loop.ui.pages.revise.kept import (
     keep_typed,
     keep_why,
 )
-from loop.ui.pages.revise.scene import guide_mark, known_engines, look
 from loop.ui.pages.revise.sheet import (
     NOTHING,
     SAME,
@@ -39,6 +38,7 @@ from loop.ui.pages.revise.sheet import (
     typed_now,
     warn,
 )
+from loop.ui.pages.revise.state import guide_mark, known_engines, look
 from loop.ui.pages.revise.verdicts import pick, sort_open
 from loop.ui.wiring import Visit
 

@@ -19,7 +19,7 @@ from loop.ui.pages.revise.kept import (
     find_why,
     keep_draft_open,
 )
-from loop.ui.pages.revise.scene import ReviseState, look
+from loop.ui.pages.revise.state import ReviseState, look
 from loop.ui.pages.revise.verdicts import show_verdicts
 from loop.ui.show import notice, show
 from loop.ui.wiring import Visit

@@ -11,7 +11,7 @@ from loop.review.kept import KeptVerdict
 from loop.review.revise.begin import find_open, group_by_label
 from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
 from loop.ui.pages.revise.kept import find_ticked
-from loop.ui.pages.revise.scene import ReviseState, is_dev
+from loop.ui.pages.revise.state import ReviseState, is_dev
 from loop.ui.show import show
 
 CASES_SHOWN = 8

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from loop.labels.cohort import read_cohort
 from loop.review.revise.checking import CheckSide, Examination, check_draft_ref
 from loop.review.revise.decide import CommitDecision, commit_checked
-from loop.review.revise.ground import read_line
+from loop.review.revise.inputs import read_line
 from loop.run.asking import EngineOptions
 from loop.run.task import Watch
 from loop.ui.desk import Desk
 from loop.ui.jobs import Job, JobProgress
-from loop.ui.pages.revise.scene import DEFAULT_ENGINE
+from loop.ui.pages.revise.state import DEFAULT_ENGINE
 from loop.ui.wiring import Visit
 
 

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 from loop.core.errors import EngineError
 from loop.core.records import Completion
-from loop.engines.openai.pace import Pace
+from loop.engines.openai.concurrency import Pace
 from loop.engines.openai.sending import PendingPrompt, Sender
 
 Arrivals = list[tuple[int, Completion]]

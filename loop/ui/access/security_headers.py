@@ -44,7 +44,7 @@ _HASHED = "/assets/"
 """Files whose name changes with their content."""
 
 
-def armoured(path: str, send: Send) -> Send:
+def with_security_headers(path: str, send: Send) -> Send:
     """Return `send` such that every answer carries the headers it must.
 
     Gradio's permissions for other origins are taken away: there are none.

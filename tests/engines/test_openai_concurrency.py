@@ -3,7 +3,7 @@
 import pytest
 
 from loop.core.config import ServingSettings
-from loop.engines.openai.pace import Pace
+from loop.engines.openai.concurrency import Pace
 
 
 def serve(pace, answers, *, takes=1 << 30, latency=0.05, start=0.0, pushes_at=None):

@@ -9,7 +9,7 @@ from loop.core.people.users import User, local_person
 from loop.ui.access.hosts import Hosts
 
 
-def find_alone(
+def find_single_user(
     users: Sequence[User], hosts: Hosts, local: str, *, sign_in: bool | None
 ) -> User | None:
     """Return who works alone at this machine; None when people have to sign in.

@@ -1,4 +1,4 @@
-"""A stranger's prompt rendered in a process of its own, with an end to time and memory.
+"""Render an untrusted prompt in a subprocess with limits of time and memory.
 
 The sandbox keeps a template from reaching anything; it does not keep two nested loops
 from running for a year, or one expression from taking all memory.
@@ -42,7 +42,7 @@ def render_apart(version: PromptVersion) -> Mapping[str, bytes]:
 @lru_cache(maxsize=8)
 def _render(version: PromptVersion) -> Mapping[str, bytes]:
     # -P: a module that lies in the current folder is never imported.
-    command = [sys.executable, "-P", "-m", "loop.release.apart"]
+    command = [sys.executable, "-P", "-m", "loop.release.sandbox"]
     too_much = DataError(
         f"{version.ref} does not render within {SECONDS} s and {MEMORY // 2**20} MiB. "
         "Do not use it; ask whoever released it."
