@@ -1,8 +1,11 @@
-"""Text from outside made safe to show: on a terminal, and in a spreadsheet's cell."""
+"""Text made safe to show, on a terminal and in a spreadsheet; and the CSV writer."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Iterable, Sequence
 
 _UNPRINTABLE = {
     code: f"\\x{code:02x}"
@@ -62,3 +65,23 @@ def unshielded(text: str) -> str:
 
 def _runs(text: str) -> bool:
     return text.lstrip(" '").startswith(_FORMULA)
+
+
+def format_csv(
+    header: Sequence[str], rows: Iterable[Sequence[object]], *, end: str = "\r\n"
+) -> str:
+    """Return a table as CSV, its cells as they are given.
+
+    Parameters
+    ----------
+    header
+        The first line; none where it is empty.
+    end
+        End of a line: CR LF, as RFC 4180 has it; LF for files whose bytes are pinned.
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator=end)
+    if header:
+        writer.writerow(header)
+    writer.writerows(rows)
+    return stream.getvalue()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Value, ValueCode
+from loop.core.safe_text import format_csv
 from loop.labels.cohort import Cohort
 from loop.labels.importing.columns import read_mark
 from loop.labels.importing.encodings import find_encoding
@@ -24,7 +25,7 @@ from loop.stats.reliability import UNRATED
 
 COLUMNS = ("reader", "case_id", "label", "value")
 VOTE_CODES: Mapping[Value, ValueCode] = {one: ValueCode[one.name] for one in Value}
-_VALUES = {code: value for value, code in VOTE_CODES.items()}
+_VALUES: Mapping[int, Value] = {code: value for value, code in VOTE_CODES.items()}
 _CODES = {value.value: code for value, code in VOTE_CODES.items()}
 
 _Ballot: TypeAlias = tuple[str, str, str]
@@ -207,17 +208,18 @@ def _gather(
 
 def format_votes(votes: Votes) -> bytes:
     """Return the file of `votes`: label ids, values spelled out, LF line ends."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for case, label, reader in np.argwhere(
-        votes.values != ValueCode.NOT_VOTED
-    ).tolist():
-        value = _VALUES[ValueCode(votes.values[case, label, reader])]
-        writer.writerow(
-            [votes.readers[reader], votes.case_ids[case], votes.labels[label], value]
+    values = votes.values.tolist()
+    voted = np.argwhere(votes.values != ValueCode.NOT_VOTED).tolist()
+    rows = (
+        (
+            votes.readers[reader],
+            votes.case_ids[case],
+            votes.labels[label],
+            _VALUES[values[case][label][reader]],
         )
-    return stream.getvalue().encode("utf-8")
+        for case, label, reader in voted
+    )
+    return format_csv(COLUMNS, rows, end="\n").encode("utf-8")
 
 
 def _iter_votes(path: Path, taxonomy: Taxonomy) -> Iterator[tuple[int, _Ballot, Value]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.records import Mark, ValueCode
+from loop.core.safe_text import format_csv
 
 CODES: Mapping[Mark, ValueCode] = {mark: ValueCode[mark.name] for mark in Mark}
 MARKS: Mapping[int, Mark] = {code: mark for mark, code in CODES.items()}
@@ -26,12 +27,11 @@ def format_reference(
 ) -> bytes:
     """Return the file of a reference version: values spelled out, LF line ends."""
     words = {code: mark.value for code, mark in MARKS.items()}
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["case_id", *labels])
-    for case_id, row in zip(case_ids, marks.tolist(), strict=True):
-        writer.writerow([case_id, *(words[code] for code in row)])
-    return stream.getvalue().encode("utf-8")
+    rows = (
+        [case_id, *(words[code] for code in row)]
+        for case_id, row in zip(case_ids, marks.tolist(), strict=True)
+    )
+    return format_csv(["case_id", *labels], rows, end="\n").encode("utf-8")
 
 
 def parse_reference(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from loop.core.ledger import LedgerEntry
+from loop.core.safe_text import format_csv
 from loop.release.audit.audit import LedgerAudit
 from loop.release.audit.findings import AuditFinding, FindingSeverity
 from loop.report.evaluation_text import neutralise
@@ -45,14 +44,9 @@ def render_audit_csv(audit: LedgerAudit) -> str:
         for one in reversed(audit.findings)
         if one.seq and one.severity in (FindingSeverity.BROKEN, FindingSeverity.WARNING)
     }
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, _COLUMNS, lineterminator="\r\n")
-    writer.writeheader()
-    for entry in audit.entries:
-        writer.writerow(dict(_entry(entry, doubts.get(entry.seq))))
-    for one in audit.findings:
-        writer.writerow(dict(_finding(one)))
-    return stream.getvalue()
+    rows = [dict(_entry(entry, doubts.get(entry.seq))) for entry in audit.entries]
+    rows += [dict(_finding(one)) for one in audit.findings]
+    return format_csv(_COLUMNS, ([row.get(c, "") for c in _COLUMNS] for row in rows))
 
 
 def _entry(entry: LedgerEntry, doubt: AuditFinding | None) -> Iterator[tuple[str, str]]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from loop.core.safe_text import printable, shielded
+from loop.core.safe_text import format_csv, printable, shielded
 from loop.evaluate.compare import Comparison
 from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
 from loop.evaluate.tried import Selection
@@ -61,14 +59,14 @@ def render_csv(evaluation: Evaluation) -> str:
     Text that a spreadsheet would run as a formula starts with an apostrophe; numbers
     are written as they are, and a number without meaning is an empty cell.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
     rows = [dict(_row(evaluation, result)) for result in evaluation.labels]
-    if rows:
-        writer.writerow(rows[0])
-    for row in rows:
-        writer.writerow([neutralise(cell) for cell in row.values()])
-    return stream.getvalue()
+    return format_rows(rows)
+
+
+def format_rows(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows of the same columns as CSV that no spreadsheet runs."""
+    cells = (map(neutralise, row.values()) for row in rows)
+    return format_csv(tuple(rows[0]) if rows else (), map(tuple, cells))
 
 
 def neutralise(cell: object) -> str:

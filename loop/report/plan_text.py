@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +13,7 @@ from loop.evaluate.plan import (
     PlanLevel,
     SampleSizePlan,
 )
-from loop.report.evaluation_text import neutralise
+from loop.report.evaluation_text import format_rows
 from loop.report.numbers import NOT_ESTIMABLE, count, percent, share
 from loop.stats.power import MOST, Bar, Size
 
@@ -184,12 +182,7 @@ def render_plan_csv(plan: SampleSizePlan) -> str:
         for one in plan.labels
         for needed, source in _supposed(one)
     ]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(rows[0] if rows else ())
-    for row in rows:
-        writer.writerow([neutralise(cell) for cell in row.values()])
-    return stream.getvalue()
+    return format_rows(rows)
 
 
 def _named(level: PlanLevel) -> str:

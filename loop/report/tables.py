@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from loop.core.safe_text import format_csv
 from loop.evaluate.failures import Failures
 from loop.evaluate.history import VersionScore
 from loop.labels.agreement import AgreementReport, LabelAgreement
@@ -114,9 +113,7 @@ def _version(one: VersionScore) -> dict[str, object]:
 def _written(rows: Sequence[Mapping[str, object]], names: Sequence[str] = ()) -> str:
     """Return rows as CSV that no spreadsheet runs; the header stands in any case."""
     header = names or list(dict.fromkeys(name for row in rows for name in row))
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow([neutralise(name) for name in header])
-    for row in rows:
-        writer.writerow([neutralise(row.get(name)) for name in header])
-    return stream.getvalue()
+    return format_csv(
+        [neutralise(name) for name in header],
+        ([neutralise(row.get(name)) for name in header] for row in rows),
+    )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from loop.core.records import Clarification, Exemplar
-from loop.core.safe_text import printable, shielded
+from loop.core.safe_text import format_csv, printable, shielded
 from loop.core.yaml_files import dump_yaml
 from loop.review.files import SEPARATOR
 from loop.review.kept import KeptVerdict
@@ -58,13 +56,9 @@ def verdicts_table(kept: Sequence[KeptVerdict], *, notes: bool = False) -> str:
     """
     said = (one.verdict if notes else _without_note(one.verdict) for one in kept)
     rows = [dict(_cells(*both)) for both in zip(kept, said, strict=True)]
-    names = dict.fromkeys(name for row in rows for name in row)
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(names)
-    for row in rows:
-        writer.writerow([_neutral(row.get(name, "")) for name in names])
-    return stream.getvalue()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = ([_neutral(row.get(name, "")) for name in names] for row in rows)
+    return format_csv(names, cells)
 
 
 def _only(values: Iterator[str]) -> str:

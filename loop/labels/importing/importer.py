@@ -5,7 +5,6 @@ All or nothing: until the last rename and the ledger entry, no cohort exists.
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from array import array
@@ -23,6 +22,7 @@ from loop.core.files import locked, write_atomic, write_error
 from loop.core.ledger import Actor, Event, append_events
 from loop.core.paths import Workspace
 from loop.core.records import Item, Mark, ValueCode
+from loop.core.safe_text import format_csv
 from loop.core.yaml_files import dump_yaml
 from loop.labels.cohort import (
     CASE_COLUMNS,
@@ -232,11 +232,7 @@ def _about(
 
 
 def _write_open_part(folder: Path, about: CohortFile, cases: list[CohortCase]) -> None:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(CASE_COLUMNS)
-    writer.writerows(cases)
-    write_atomic(folder / "cases.csv", stream.getvalue())
+    write_atomic(folder / "cases.csv", format_csv(CASE_COLUMNS, cases, end="\n"))
     write_atomic(folder / "cohort.yaml", dump_yaml(about.model_dump(mode="json")))
 
 

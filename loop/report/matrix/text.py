@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
 from loop.evaluate.matrix.records import EngineColumn, Matrix, MatrixCell, MatrixRow
-from loop.report.evaluation_text import neutralise
+from loop.report.evaluation_text import format_rows
 from loop.report.matrix.words import (
     RESTS,
     SELECTION,
@@ -62,18 +60,12 @@ def render_matrix_csv(matrix: Matrix) -> str:
     One row each, not one column per engine: engine names stay cells, and a pivot
     makes the table. An engine without a run keeps its rows, with empty numbers.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
     rows = [
         dict(_cells(matrix, row, column, cell))
         for row in matrix.rows
         for column, cell in zip(matrix.columns, row.cells, strict=True)
     ]
-    if rows:
-        writer.writerow(rows[0])
-    for cells in rows:
-        writer.writerow([neutralise(cell) for cell in cells.values()])
-    return stream.getvalue()
+    return format_rows(rows)
 
 
 def _cells(

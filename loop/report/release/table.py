@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from loop.core.safe_text import format_csv
 from loop.report.evaluation_text import neutralise
 
 _RATES = ("accuracy", "sensitivity", "specificity", "kappa", "kappa_bootstrap")
@@ -30,17 +29,15 @@ def evaluation_table(facts: Mapping[str, Any]) -> str:
     Shares keep all their digits, so that they equal those of ``release.json``.
     The columns of the claim are filled on the cohort the claim is about.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for evaluation in facts["evaluations"] or ():
         for label in evaluation["labels"] or ():
             row = {
                 **dict(_counted(evaluation, label)),
                 **_claimed(facts["claim"], evaluation, label),
             }
-            writer.writerow([_cell(row.get(name)) for name in COLUMNS])
-    return stream.getvalue()
+            rows.append([_cell(row.get(name)) for name in COLUMNS])
+    return format_csv(COLUMNS, rows)
 
 
 def _counted(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
+from loop.core.safe_text import format_csv
 from loop.report.evaluation_text import neutralise
 from loop.report.score.document import ScoreDocument
 from loop.report.score.view import document_variables
@@ -31,12 +30,10 @@ def render_errors_csv(document: ScoreDocument) -> str:
 
     Ids and labels only, safe to open in a spreadsheet.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(("id", "system", "label", "error"))
-    for case in document.score.cases:
-        for error, labels in (("missed", case.missed), ("invented", case.invented)):
-            for label in labels:
-                row = (case.case_id, case.system, label, error)
-                writer.writerow([neutralise(cell) for cell in row])
-    return stream.getvalue()
+    rows = [
+        [neutralise(cell) for cell in (case.case_id, case.system, label, error)]
+        for case in document.score.cases
+        for error, labels in (("missed", case.missed), ("invented", case.invented))
+        for label in labels
+    ]
+    return format_csv(("id", "system", "label", "error"), rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from loop.core.files import write_atomic
-from loop.core.safe_text import shielded
+from loop.core.safe_text import format_csv, shielded
 from loop.score.metric import Metric, Unavailable
 from loop.stats.correlation import tie_equal
 from loop.stats.intervals import Estimate
@@ -98,12 +96,11 @@ def format_per_case(sheet: ScoreSheet) -> bytes:
     names = [metric.name for metric in sheet.metrics]
     columns = [sheet.column(name) for name in names]
     keys = [(case, each) for each in sheet.systems for case in sheet.case_ids[each]]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(["id", "system", *names])
-    for row, key in enumerate(keys):
-        writer.writerow([*map(shielded, key), *(_cell(c[row]) for c in columns)])
-    return stream.getvalue().encode("utf-8")
+    rows = (
+        [*map(shielded, key), *(_cell(column[row]) for column in columns)]
+        for row, key in enumerate(keys)
+    )
+    return format_csv(["id", "system", *names], rows).encode("utf-8")
 
 
 def write_per_case(sheet: ScoreSheet, path: Path) -> None:
