@@ -114,7 +114,7 @@ def _of_release(release: Release, facts: ExtractorFacts) -> Errors:
 def _newest(place: Workspace, facts: ExtractorFacts) -> str:
     """Return the newest finished run of the extractor on a dev cohort."""
     with open_store(place) as store:
-        runs = store.find_runs("finished IS NOT NULL")
+        runs = store.find_runs(finished=True)
     for run in runs:
         if _is_of(place, run, facts) and _is_dev(place, run.spec.cohort):
             return run.id

@@ -47,7 +47,7 @@ def find_parent_run(workspace: Workspace, run_ref: str) -> str | None:
     if parent is None:
         return None
     with open_store(workspace) as store:
-        finished = store.find_runs("finished IS NOT NULL")
+        finished = store.find_runs(finished=True)
     return next(
         (
             run.id

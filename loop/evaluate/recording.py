@@ -84,10 +84,8 @@ def _measure(
     taxonomy = read_taxonomy(workspace.labels)
     patients = {case.case_id: case.patient for case in cohort.cases}
     level = read_protocol(workspace).confidence
-    marks = ",".join("?" * len(rows))
-    ids = [row.run for row in rows]
     found = {}
-    for run in store.find_runs(f"finished IS NOT NULL AND id IN ({marks})", ids):
+    for run in store.find_runs(finished=True, ids=[row.run for row in rows]):
         if run.spec.cohort_digest != cohort.digest:
             continue
         table = read_codes(store, run, taxonomy)

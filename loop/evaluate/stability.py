@@ -134,7 +134,7 @@ def _leaves_to_chance(spec: RunSpec) -> bool:
 def find_draws(workspace: Workspace, record: RunRecord) -> list[RunRecord]:
     """Return the finished draws of the run `record`, itself included, by number."""
     with open_store(workspace) as store:
-        finished = store.find_runs("finished IS NOT NULL")
+        finished = store.find_runs(finished=True)
     wanted = _question(record.spec)
     identity = _identity(workspace, record)
     draws: dict[int, RunRecord] = {}

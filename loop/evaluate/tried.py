@@ -131,7 +131,7 @@ def versions_tried(
     """
     name = prompt.partition("@")[0]
     digest = read_cohort(workspace, cohort).digest
-    finished = store.find_runs("finished IS NOT NULL")
+    finished = store.find_runs(finished=True)
     found = [
         run
         for run in finished
@@ -403,7 +403,7 @@ def correct_optimism(
 
 
 def _find(store: Store, run_id: str) -> RunRecord:
-    found = store.find_runs("id = ? AND finished IS NOT NULL", [run_id])
+    found = store.find_runs(finished=True, ids=[run_id])
     if not found:
         raise DataError(
             f"there is no finished run {run_id}. Make one with `ranloop run`."

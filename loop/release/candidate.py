@@ -169,7 +169,7 @@ def ask_or_find(
     task = prepare_run(workspace, prompt, cohort, engine=engine)
     identity = dict(engine.identity())
     with open_store(workspace) as store:
-        finished = store.find_runs("finished IS NOT NULL")
+        finished = store.find_runs(finished=True)
     for run in finished:
         if _same_question(run.spec, task.spec):
             manifest = read_manifest(workspace, run.id)

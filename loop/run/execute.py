@@ -62,7 +62,7 @@ def begin_run(
         The run's folder cannot be made.
     """
     match = digest_json({"spec": spec_data(spec), "engine": dict(identity)})
-    unfinished = store.find_runs("match = ? AND finished IS NULL", [match])
+    unfinished = store.find_runs(finished=False, match=match)
     for known in chain(unfinished, repeat(None)):
         record = known or _add(store, spec, match, now)
         with ExitStack() as stack:

@@ -144,9 +144,9 @@ def find_run(workspace: Workspace, ref: str = "latest") -> RunRecord:
     with open_store(workspace) as store:
         word, _, prompt = ref.partition(":")
         if word == "latest":
-            runs = store.find_runs("finished IS NOT NULL")
+            runs = store.find_runs(finished=True)
             return _latest(workspace, runs, *_split(prompt))
-        return _by_id(store.find_runs("substr(id, 1, ?) = ?", [len(ref), ref]), ref)
+        return _by_id(store.find_runs(prefix=ref), ref)
 
 
 def _split(wanted: str) -> tuple[str, str]:

@@ -137,7 +137,7 @@ class Store:
                 "INSERT INTO runs (id, created, match, spec) VALUES (?,?,?,?)",
                 [run, created, match, text],
             )
-        return self.find_runs("id = ?", [run])[0]
+        return self.find_runs(ids=[run])[0]
 
     def finish_run(self, run: str, finished: str, counts: Mapping[str, int]) -> None:
         """Mark `run` as finished, with how its items ended."""
@@ -148,12 +148,42 @@ class Store:
             )
 
     def find_runs(
-        self, where: str = "1", values: Sequence[object] = ()
+        self,
+        *,
+        finished: bool | None = None,
+        ids: Sequence[str] | None = None,
+        prefix: str = "",
+        match: str | None = None,
     ) -> list[RunRecord]:
-        """Return runs, newest first; `where` is an SQL condition over ``runs``."""
+        """Return the runs that fit all that is given, newest first.
+
+        Parameters
+        ----------
+        finished
+            Whether they have ended; None: either.
+        ids
+            Their ids; None: any.
+        prefix
+            What their ids start with.
+        match
+            The digest of what they ask, as `add_run` was given it.
+        """
+        where: list[str] = []
+        values: list[object] = []
+        if finished is not None:
+            where.append(f"finished IS {'NOT ' if finished else ''}NULL")
+        if ids is not None:
+            where.append(f"id IN ({', '.join('?' * len(ids))})")
+            values += ids
+        if prefix:
+            where.append("substr(id, 1, ?) = ?")
+            values += [len(prefix), prefix]
+        if match is not None:
+            where.append("match = ?")
+            values.append(match)
         rows = self.read(
             "SELECT number, id, created, finished, spec, counts FROM runs "
-            f"WHERE {where} ORDER BY created DESC, number DESC",
+            f"WHERE {' AND '.join(where) or '1'} ORDER BY created DESC, number DESC",
             values,
         )
         return [self._record(row) for row in rows]

@@ -326,7 +326,7 @@ class Extractor:
             contract=self._contract,
         )
         summary = execute(spec, work, self._engine, self._store)
-        (run,) = self._store.find_runs("id = ?", [summary.run_id])
+        (run,) = self._store.find_runs(ids=[summary.run_id])
         for one in read_values(self._store, run):
             rows[one.item_id] = self._row(one)
             if one.status is Status.ANSWERED:

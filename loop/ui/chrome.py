@@ -137,7 +137,7 @@ def _chosen(
 
 
 def _newest(desk: Desk) -> RunRecord | None:
-    runs = desk.store.find_runs("finished IS NOT NULL")
+    runs = desk.store.find_runs(finished=True)
     return runs[0] if runs else None
 
 

@@ -106,7 +106,7 @@ def build_app(desk: Desk) -> ASGIApp:
 def warm(desk: Desk) -> None:
     """Make ready what the first visitor would wait for: the newest run's overview."""
     import_module("matplotlib")
-    runs = desk.store.find_runs("finished IS NOT NULL")
+    runs = desk.store.find_runs(finished=True)
     if runs:
         # What cannot be shown is said to the visitor who asks for it.
         with suppress(LoopError):

@@ -206,7 +206,7 @@ def test_finished_runs_are_taken_by_name(call, place):
     """Without asking anything; ``latest`` is what it was before new runs."""
     call(*ask("table:0", "table:12"))
     with open_store(place) as store:
-        ids = [run.id for run in store.find_runs("finished IS NOT NULL")]
+        ids = [run.id for run in store.find_runs(finished=True)]
     asked.clear()
     result = call(*(word for one in ids for word in ("--run", one)), "--json")
     data = json.loads(result.stdout)

@@ -43,7 +43,7 @@ def test_a_release_is_asked_of_its_own_engine(frozen):
     assert (data["release"], data["released_engine"]) == (NAME, True)
     assert (data["prompt"], data["engine"]) == ("tiny@v1", "rules")
     with open_store(frozen) as store:
-        specs = {run.id: run.spec for run in store.find_runs("finished IS NOT NULL")}
+        specs = {run.id: run.spec for run in store.find_runs(finished=True)}
     assert specs[data["run_id"]].prompt_digest == VERSION.digest
 
 

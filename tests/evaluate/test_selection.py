@@ -63,7 +63,7 @@ def test_attempts_without_a_run_count_for_the_expected_drop(trials, three):
 def test_a_damaged_old_run_does_not_hide_a_sound_one(trials, three):
     """It is named and left out."""
     with open_store(trials.workspace) as store:
-        number = store.find_runs("id = ?", [three[0]])[0].number
+        number = store.find_runs(ids=[three[0]])[0].number
         with store.writing() as connection:
             connection.execute(
                 "UPDATE outcomes SET fields = 'x' WHERE run = ?", [number]
@@ -86,7 +86,7 @@ def test_codes_are_those_of_an_evaluation(trials, three):
     taxonomy = read_taxonomy(trials.workspace.labels)
     standard = read_reference(trials.workspace, "dev")
     with open_store(trials.workspace) as store:
-        run = store.find_runs("id = ?", [three[1]])[0]
+        run = store.find_runs(ids=[three[1]])[0]
         pairs = align(store.read_outcomes(run.id), standard, taxonomy)
         table = read_codes(store, run, taxonomy)
         assert read_codes(store, run, taxonomy) is table
@@ -112,7 +112,7 @@ def test_the_reference_is_joined_by_case_not_by_place():
 def test_unanswered_cases_keep_their_reason(trials, three):
     """A case without an answer is never read as absent."""
     with open_store(trials.workspace) as store:
-        number = store.find_runs("id = ?", [three[2]])[0].number
+        number = store.find_runs(ids=[three[2]])[0].number
         with store.writing() as connection:
             connection.execute(
                 "UPDATE outcomes SET status = ?, fields = '{}' "
@@ -120,5 +120,5 @@ def test_unanswered_cases_keep_their_reason(trials, three):
                 [Status.UNPARSED.value, number],
             )
         taxonomy = read_taxonomy(trials.workspace.labels)
-        table = read_codes(store, store.find_runs("id = ?", [three[2]])[0], taxonomy)
+        table = read_codes(store, store.find_runs(ids=[three[2]])[0], taxonomy)
     assert set(table.codes[0]) == {-4}

@@ -324,7 +324,7 @@ def _count(
 ) -> str | None:
     """Return the digest of a run's counts; None where run or reference is not here."""
     path = reference_path(workspace, one.cohort, one.number)
-    runs = store.find_runs("id = ? AND finished IS NOT NULL", [one.run])
+    runs = store.find_runs(finished=True, ids=[one.run])
     if record is None or not runs or not path.is_file():
         return None
     raw = path.read_bytes()

@@ -60,7 +60,7 @@ def choose_others(store: Store, record: RunRecord) -> tuple[RunRecord, ...]:
     name = spec.prompt.partition("@")[0]
     repeats: dict[int, RunRecord] = {}
     versions: dict[str, RunRecord] = {}
-    for run in store.find_runs("finished IS NOT NULL"):
+    for run in store.find_runs(finished=True):
         other = run.spec
         same = (spec.cohort, spec.cohort_digest, spec.engine, spec.limit)
         if (other.cohort, other.cohort_digest, other.engine, other.limit) != same:

@@ -147,7 +147,7 @@ def test_a_check_that_was_interrupted_goes_on_with_its_runs(setting, store, draf
 
     with pytest.raises(KeyboardInterrupt):
         check(setting, store, draft, Examination(watch=watch))
-    (begun,) = [run.id for run in store.find_runs("finished IS NULL")]
+    (begun,) = [run.id for run in store.find_runs(finished=False)]
     assert not holds(setting, store, draft)
     assert check(setting, store, draft).runs[1] == begun
 

@@ -162,7 +162,7 @@ def known_engines(desk: Desk, prompt: str, cohort: str) -> tuple[str, ...]:
 
     Only these: a name typed into a browser could send case texts to any address.
     """
-    runs = desk.store.find_runs("finished IS NOT NULL")
+    runs = desk.store.find_runs(finished=True)
     own = f"{prompt}@"
     runs.sort(key=lambda r: not (r.spec.cohort == cohort and own in r.spec.prompt))
     names = dict.fromkeys(run.spec.engine for run in runs)

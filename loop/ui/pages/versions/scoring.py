@@ -37,7 +37,7 @@ def newest_runs(desk: Desk, cohort: str) -> dict[str, RunRecord]:
     """
     digest = read_cohort(desk.workspace, cohort).digest
     found: dict[str, RunRecord] = {}
-    for run in desk.store.find_runs("finished IS NOT NULL"):
+    for run in desk.store.find_runs(finished=True):
         spec = run.spec
         whole = spec.limit is None and spec.draw == 0
         if whole and (spec.cohort, spec.cohort_digest) == (cohort, digest):
