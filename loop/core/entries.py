@@ -164,7 +164,7 @@ def parse_entry(line: bytes) -> tuple[LedgerEntry, str]:
         The line is not an entry, or the form of its signature is wrong.
     """
     try:
-        data = json.loads(line, object_pairs_hook=_unique)
+        data = json.loads(line, object_pairs_hook=unique_keys)
         return make_entry(data), entry_hash(data)
     except (TypeError, RecursionError) as error:
         raise ValueError("not a ledger entry") from error
@@ -185,12 +185,30 @@ def make_entry(data: Mapping[str, Any]) -> LedgerEntry:
     return entry
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; one that says two things of one name is refused."""
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return data
+class RepeatedKeyError(ValueError):
+    """A key appears twice in one JSON object; which is not said, as it may be text."""
+
+    def __init__(self) -> None:
+        super().__init__("a name occurs twice")
+
+
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object as `json.loads` gives it: its ``object_pairs_hook``.
+
+    Raises
+    ------
+    RepeatedKeyError
+        A key appears twice: of its two values none may win unseen.
+
+    Examples
+    --------
+    >>> json.loads('{"a": {"b": 1}}', object_pairs_hook=unique_keys)
+    {'a': {'b': 1}}
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKeyError
+    return found
 
 
 def _check_form(entry: LedgerEntry, data: Mapping[str, Any]) -> None:

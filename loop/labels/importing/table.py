@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from loop.core.entries import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
 from loop.labels.importing.columns import Columns, find_columns, label_columns
 from loop.labels.importing.encodings import FileEncoding, find_encoding
@@ -253,29 +254,6 @@ def _json_object(line: str, where: str) -> Mapping[str, object]:
     if not isinstance(data, dict):
         raise DataError(f"{where}: not a JSON object. Give one object a line.")
     return data
-
-
-class RepeatedKeyError(ValueError):
-    """A key appears twice in one JSON object; which is not said, as it may be text."""
-
-
-def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object as `json.loads` gives it: its ``object_pairs_hook``.
-
-    Raises
-    ------
-    RepeatedKeyError
-        A key appears twice: of its two values none may win unseen.
-
-    Examples
-    --------
-    >>> json.loads('{"a": {"b": 1}}', object_pairs_hook=unique_keys)
-    {'a': {'b': 1}}
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise RepeatedKeyError
-    return found
 
 
 def _json_cases(

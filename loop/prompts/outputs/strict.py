@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from loop.core.entries import unique_keys
 from loop.core.records import Field, Span
 from loop.prompts.outputs.evidence import locate
 from loop.prompts.outputs.words import BARE
@@ -61,14 +62,7 @@ def repeats_keys(text: str, keys: int) -> bool:
     if text.count(":") == keys:
         return False
     try:
-        json.loads(text, object_pairs_hook=_unique)
+        json.loads(text, object_pairs_hook=unique_keys)
     except ValueError:
         return True
     return False
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    unique = dict(pairs)
-    if len(unique) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return unique

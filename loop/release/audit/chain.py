@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from loop.core.digests import digest_bytes
+from loop.core.entries import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
 from loop.core.ledger import (
     ACTIONS,
@@ -124,15 +125,11 @@ def _read_last(raw: bytes, number: int) -> LedgerLine:
 
 def _is_doubled(text: str) -> bool:
     """Whether an object in the line names a field twice."""
-    doubled = False
-
-    def note_names(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal doubled
-        names = [name for name, _ in pairs]
-        doubled = doubled or len(set(names)) < len(names)
-
-    json.loads(text, object_pairs_hook=note_names)
-    return doubled
+    try:
+        json.loads(text, object_pairs_hook=unique_keys)
+    except RepeatedKeyError:
+        return True
+    return False
 
 
 def subjects(

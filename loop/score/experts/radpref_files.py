@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from loop.core.entries import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
-from loop.labels.importing.table import RepeatedKeyError, unique_keys
 
 _CASES = ("cases.json", "preference_data.json")
 _RATERS = ("radiologist_*.json", "radiologist_annotations/user_*.json")
