@@ -190,7 +190,8 @@ def test_concurrency_falls_in_a_storm_and_recovers(store):
     async def crowded(wire, number):
         calm = len(server.account) > 800
         under_way.append((calm, server.now))
-        await asyncio.sleep(0.005)
+        # Calm, it is the server that takes its time: more at once is faster, always.
+        await asyncio.sleep(0.1 if calm else 0.005)
         if not calm and server.now > 4:
             await FAULTS["status_429"].send(wire, "")
             return "status_429"
@@ -199,8 +200,8 @@ def test_concurrency_falls_in_a_storm_and_recovers(store):
     with FaultServer() as server:
         server.hooks.append(crowded)
         engine = make_engine(server.url, retries=30)
-        summary, account = run_cases(engine, store, range(4000))
-    assert summary.answered == 4000
+        summary, account = run_cases(engine, store, range(2500))
+    assert summary.answered == 2500
     check_accounts(server, account)
     stormy = [now for calm, now in under_way if not calm]
     calm = [now for calm, now in under_way if calm]

@@ -91,7 +91,7 @@ def test_a_bug_is_logged_by_its_place_and_never_by_its_values(capfd, caplog):
     jobs = Jobs()
     jobs.start("one", "Dr. A", break_down)
     progress = wait_for(jobs, "one")
-    assert "bug" in progress.error
+    assert "ended unexpectedly" in progress.error
     said = "".join([progress.error, caplog.text, *capfd.readouterr()])
     assert "effusion" not in said
     assert "KeyError at" in caplog.text
