@@ -8,7 +8,10 @@ from typer.testing import CliRunner
 
 from loop.cli import plan
 from loop.core.errors import DataError
-from tests.evaluate.tried_scenes import Trials
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
+from loop.run.task import run_prompt
+from tests.evaluate.tried_scenes import EDITOR, Trials
 
 
 @pytest.fixture
@@ -89,3 +92,18 @@ def test_a_file_in_the_workspaces_own_folders_is_refused(call, place):
     found = call("-c", "dev", "--csv", str(target))
     assert isinstance(found.exception, DataError)
     assert target.read_bytes() == before
+
+
+def test_the_named_cohort_goes_before_that_of_the_run(place, call, tmp_path):
+    """The newest run is of other cases: it is not taken, nor planned on."""
+    first = json.loads(call("tiny", "--json").stdout)["run"]
+    path = tmp_path / "more.csv"
+    path.write_text("case_id,text,pleural_effusion\nm1,Large effusion.,1\n")
+    options = ImportOptions(name="more", role="dev", source="Synthetic", licence="-")
+    import_cohort(place, path, options, actor=EDITOR)
+    newest = run_prompt(place, "tiny@v1", "more").run_id
+    named = json.loads(call("tiny", "--cohort", "dev", "--json").stdout)
+    assert (named["cohort"], named["run"]) == ("dev", first)
+    own = json.loads(call("tiny", "--json").stdout)
+    assert (own["cohort"], own["run"]) == ("more", newest)
+    assert isinstance(call(newest, "--cohort", "dev").exception, DataError)

@@ -244,3 +244,18 @@ def test_notes_that_fit_no_table_are_refused(tmp_path, notes, message):
     with pytest.raises(DataError, match=message):
         known = read_notes(tmp_path / "n.yaml")
         audit_tables(read_tables([tmp_path / "t.csv"], known), known)
+
+
+def test_a_row_with_too_many_tables_to_list_is_not_known(tmp_path):
+    """Nothing was searched, so nothing can be found possible or impossible."""
+    path = tmp_path / "t.csv"
+    rows = "Wide,2000,0.900,0.800,-\n", "Narrow,2000,0.900,0.800,0.700\n"
+    head = "Label,n,Accuracy,Precision,Recall\n"
+    path.write_text(head + "".join(rows), "utf-8")
+    (both,) = audit_tables(read_tables([path], Notes())).about("confusion tables")
+    assert (both.standing, both.numbers["rows"]) == (Consistency.HOLDS, 2)
+    assert both.numbers["impossible"] == []
+    assert list(both.numbers["solutions"]) == ["Narrow"]
+    path.write_text(head + rows[0], "utf-8")
+    (wide,) = audit_tables(read_tables([path], Notes())).about("confusion tables")
+    assert (wide.standing, wide.numbers["solutions"]) == (Consistency.OPEN, {})

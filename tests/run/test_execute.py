@@ -332,3 +332,14 @@ def test_items_are_streamed(store, kit):
     engine = Watching()
     assert kit.run_items(store, engine, items()).answered == 2000
     assert engine.first < 1000
+
+
+def test_the_prompt_tokens_of_an_empty_answer_are_used(store, kit):
+    """The server read the prompt and bills it, although nothing came back."""
+    empty = Completion("", prompt_tokens=60, completion_tokens=0)
+    unknown = Completion(kit.absent())
+    engine = kit.TableEngine({"empty": empty, "unknown": unknown})
+    summary = kit.run_items(store, engine, kit.make_items("empty", "unknown"))
+    assert summary.spent == summary.used == (1, 60, 0, 0)
+    (record,) = store.find_runs()
+    assert (record.counts["answers"], record.counts["prompt_tokens"]) == (1, 60)

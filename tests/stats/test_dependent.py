@@ -20,6 +20,15 @@ def metrics(n=10, seed=0, steps=4):
     return one, two, rating
 
 
+def rolled(n):
+    """Return two metrics that differ in every case, and their ratings."""
+    one, _, rating = metrics(n)
+    order = np.argsort(one)
+    one[order], two = np.arange(n), np.empty(n)
+    two[order] = np.roll(np.arange(n), 3)
+    return one, two, rating
+
+
 def tau(x, y):
     """Return scipy's tau-b, NaN where one side is constant."""
     flat = len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0
@@ -189,3 +198,25 @@ def test_wrong_input_is_refused():
         compare_metrics(one, two, rating, permutations=0)
     with pytest.raises(ValueError, match="equal shapes"):
         compare_metrics(one[1:], two, rating)
+
+
+def test_few_cases_are_enumerated_however_few_exchanges_are_asked_for():
+    """One exchange asked for, all 64 counted."""
+    one, two, rating = rolled(6)
+    found = compare_metrics(one, two, rating, permutations=1)
+    expected = enumerate_exchanges(one, two, rating, np.arange(6))
+    assert (found.exact, found.p) == (True, pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("n", "permutations", "exact"),
+    [(18, 99, True), (19, 99, False), (19, 2**18, False), (19, 2**19, True)],
+)
+def test_up_to_18_cases_or_as_many_as_allowed_are_exact(n, permutations, exact):
+    """A sampled p has one exchange more in its denominator."""
+    one, two, rating = rolled(n)
+    found = compare_metrics(one, two, rating, permutations=permutations)
+    whole = found.p * (2 ** (n - 1) if exact else permutations + 1)
+    assert found.exact is exact and whole == pytest.approx(round(whole), abs=1e-6)
+    if exact:
+        assert found.p == compare_metrics(one, two, rating, permutations=2**n).p

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from loop.core.errors import DataError
 from loop.core.ledger import TornLedgerError, quarantine_torn_line, read_ledger
-from loop.release.audit.chain import Trouble, check_chain, read_line, read_lines
+from loop.release.audit.chain import (
+    Trouble,
+    check_chain,
+    find_cohort,
+    read_line,
+    read_lines,
+)
 from loop.release.audit.findings import FindingSeverity
 from loop.release.audit.heads import KnownHead
 from loop.release.keys import make_key, signer_for
@@ -310,3 +316,16 @@ def test_ten_thousand_lines_in_any_order_take_seconds(history):
     began = monotonic()
     assert len(check_chain(ledger)) > 9_000
     assert monotonic() - began < 30
+
+
+@pytest.mark.parametrize("number", ["2", None, True, 2.0, "two"])
+def test_a_reference_without_a_whole_number_is_passed_over(history, number):
+    """It was entered by hand; the versions beside it are still found."""
+    history.record("cohort_added", "dev", {"role": "dev"})
+    sound = {"cohort": "dev", "number": 1, "digest": "a"}
+    history.record("reference_revised", "dev:ref1", sound)
+    by_hand = {"cohort": "dev", "number": number, "digest": "b"}
+    history.record("reference_revised", "dev:ref2", by_hand)
+    record = find_cohort(tuple(history.entries()), "dev")
+    assert record.added == {"role": "dev"}
+    assert record.references == {1: sound}

@@ -152,3 +152,17 @@ def test_the_draw_is_random_over_runs():
     assert hits.sum() == 600 * 5
     assert hits.min() > 30
     assert hits.max() < 95
+
+
+@pytest.mark.parametrize(("away", "near"), [(1, 1.0), (2, 0.5), (10, 0.1)])
+def test_a_label_is_worth_less_the_farther_it_is_from_its_gate(away, near):
+    """Of 100 cases 5 may be wrong: with so many more, that many answers decide."""
+    wrong = 5 + away
+    outcomes = [outcome(f"c{n}", {"edema": int(n < wrong + 30)}) for n in range(100)]
+    rows = {
+        f"c{n}": {"edema": int(wrong <= n < wrong + 30), "no_finding": 2}
+        for n in range(100)
+    }
+    reasons = explained(outcomes, rows)
+    assert (reasons.near, reasons.value) == (near, near)
+    assert reasons.gate == f"fails by {away}"

@@ -244,3 +244,10 @@ def test_two_references_are_refused():
     measured = PairedAnswers(pairs([1], [P]), pairs([0], [P]))
     with pytest.raises(ValueError, match="same reference"):
         check_draft(measured, [], (), RULE)
+
+
+def test_targets_that_are_right_already_need_no_gain_of_their_own():
+    """The verdict was met earlier; one target that is not met still stands open."""
+    assert check([1, 1], [P, A], [P, P], ("c0",)).reasons == ()
+    still = check([1, 1, 1], [P, A, A], [P, A, P], ("c0", "c1"))
+    assert "no targeted case was fixed or improved" in still.reasons

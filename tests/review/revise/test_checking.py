@@ -199,3 +199,14 @@ def test_a_draft_that_names_no_cohort_needs_one(setting, store):
     with pytest.raises(DataError, match="which cohort"):
         check(setting, store, foreign)
     assert check(setting, store, foreign, Examination(cohort="dev")).runs
+
+
+def test_what_cannot_be_measured_is_refused_before_anything_is_asked(
+    setting, store, draft
+):
+    """An engine may cost hours and money."""
+    setting.workspace.protocol.write_text("accuracy: high\n")
+    watched = []
+    with pytest.raises(DataError, match="protocol"):
+        check(setting, store, draft, Examination(watch=watched.append))
+    assert (watched, store.find_runs()) == ([], [])

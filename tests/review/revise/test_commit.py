@@ -9,9 +9,20 @@ import pytest
 
 from loop.core.errors import ConflictError, LedgerError, WriteError
 from loop.core.files import locked
-from loop.core.ledger import read_ledger
-from loop.prompts.catalog import list_drafts, list_versions, read_version, write_version
-from loop.review.revise.commit import Commitment, commit_draft
+from loop.core.ledger import Event, append_event, read_ledger
+from loop.prompts.catalog import (
+    list_drafts,
+    list_versions,
+    read_version,
+    renumbered,
+    write_version,
+)
+from loop.review.revise.commit import (
+    Commitment,
+    commit_draft,
+    find_commit,
+    is_recorded,
+)
 
 WHEN = datetime(2026, 1, 6, tzinfo=UTC)
 
@@ -139,3 +150,16 @@ def test_a_full_disk_leaves_no_version_behind(setting, monkeypatch):
     assert list_versions(setting.workspace, "tiny") == (1,)
     names = [path.name for path in (setting.workspace.prompts / "tiny").iterdir()]
     assert names == ["v1"]
+
+
+def test_only_its_own_commit_records_a_version(setting):
+    """Neither another version's commit nor another entry about it is one."""
+    draft, ledger = make_draft(setting, "first"), setting.workspace.ledger
+    version = write_version(setting.workspace, renumbered(draft, 2))
+    moved = Event(action="alias_moved", subject="tiny@v2", reason="w", payload={})
+    append_event(ledger, moved, setting.editor)
+    assert not is_recorded(setting.workspace, version)
+    commit_draft(setting.workspace, draft, commitment(setting))
+    append_event(ledger, moved, setting.editor)
+    assert is_recorded(setting.workspace, version)
+    assert find_commit(setting.workspace, draft) == version
