@@ -254,7 +254,8 @@ def _without_stated(
         if best is None:
             return make(
                 Consistency.HOLDS,
-                f"No number of cases is stated; {total} of {total} intervals are "
+                f"{'Not every row states its' if stated else 'No'} number of cases"
+                f"{'' if stated else ' is stated'}; {total} of {total} intervals are "
                 f"{method} at n = {_listed(sorted(sizes))}.",
             )
         if all(abs(n - one) > 0.1 * one for one in stated):

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.core.errors import EngineError
+from loop.core.errors import DataError, EngineError
 from loop.core.records import Item, Prompt, PromptFrame
 from loop.engines.base import Settings, get_engine
+from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from tests.engines.reading import CUES, entries, guide
 
@@ -139,3 +140,11 @@ def test_identity_changes_with_the_cues(labels_folder, tmp_path):
     ours = get_engine("rules", Settings(labels=labels_folder)).identity()
     theirs = get_engine("rules", Settings(labels=tmp_path)).identity()
     assert ours != theirs
+
+
+def test_nothing_is_read_without_cues(tmp_path):
+    """An engine that knows no negation would call every named finding present."""
+    (tmp_path / "cues").mkdir()
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(DataError, match="no cue files in "):
+            read_cues(folder)

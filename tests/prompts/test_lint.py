@@ -53,6 +53,19 @@ EXAMPLE = Exemplar(text="Wet.", value=Value.PRESENT, evidence="dry")
             "error guide edema: 'wet* lung': * stands only after",
         ),
         (
+            {"exclusions": ("wet lung... w*et",)},
+            "error guide edema: 'wet lung... w*et': * stands only after",
+        ),
+        (
+            {
+                "exclusions": ("Wet-lung",),
+                "clarifications": (
+                    Clarification(phrase="wet lung", value=Value.PRESENT),
+                ),
+            },
+            "error guide edema: 'wet lung' is excluded and clarified as present",
+        ),
+        (
             {
                 "clarifications": (
                     Clarification(phrase="a", value=Value.PRESENT),
@@ -66,6 +79,18 @@ EXAMPLE = Exemplar(text="Wet.", value=Value.PRESENT, evidence="dry")
 def test_a_contradictory_guide_is_found(first, changes, message):
     """Published guidance had such contradictions, unnoticed."""
     assert any(line.startswith(message) for line in lint(with_guide(first, **changes)))
+
+
+def test_a_guide_that_rules_a_phrase_out_in_two_ways_is_no_contradiction(first):
+    """An exclusion clarified as absent, and stars where every engine reads them."""
+    absent = Clarification(phrase="wet lung", value=Value.ABSENT)
+    guide = with_guide(
+        first,
+        terms=(*first.guides[0].terms, "interstitial* ... mark*"),
+        exclusions=("wet lung",),
+        clarifications=(absent,),
+    )
+    assert not any(line.startswith("error") for line in lint(guide))
 
 
 def test_a_term_of_two_labels_is_pointed_out(first):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, norm
+from sklearn.metrics import cohen_kappa_score
 
 from loop.published.confusions import solve
 from loop.published.intervals import METHODS, exact_limits
@@ -62,6 +63,27 @@ def test_the_solver_finds_exactly_the_tables_that_fit(table, more, first):
     listed = set(zip(*(counts.tolist() for counts in found), strict=True))
     assert listed == {one for one in every() if fits(printed, one)}
     assert table in listed
+
+
+@pytest.mark.parametrize(("tp", "fp", "fn"), [(4, 1, 2), (3, 3, 1), (6, 2, 3)])
+def test_kappa_leaves_only_the_tables_that_have_it(tp, fp, fn):
+    """Against scikit-learn's kappa of each of 680 tables."""
+    shown = Number(round(_kappa(tp, fp, fn), 3), 0.001)
+    printed = {"recall": Number(tp / (tp + fn), 1e-9), "f1": Number(0.5, 2.0)}
+    found = solve(printed | {"kappa": shown}, N)
+    expected = [
+        table
+        for table in every()
+        if fits(printed, table) and shown.low <= _kappa(*table) <= shown.high
+    ]
+    assert set(zip(*map(np.ndarray.tolist, found), strict=True)) == set(expected)
+    assert (tp, fp, fn) in expected
+
+
+def _kappa(tp, fp, fn):
+    truth = [1] * tp + [0] * fp + [1] * fn + [0] * (N - tp - fp - fn)
+    said = [1] * (tp + fp) + [0] * (N - tp - fp)
+    return cohen_kappa_score(truth, said, labels=[0, 1])
 
 
 def test_a_row_that_no_table_prints_has_no_solution():

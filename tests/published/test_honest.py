@@ -1,5 +1,6 @@
 """Tables printed honestly raise no alarm, however they were rounded."""
 
+import json
 import re
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.metrics import classification_report
 
 from loop.published.audit import audit_tables
 from loop.published.intervals import METHODS
+from loop.published.notes import read_notes
 from loop.published.reading import TextTable
 from loop.published.table import Consistency, make_table
 from tests.published.honest import (
@@ -143,8 +145,44 @@ def test_an_average_beside_its_values_is_checked_row_by_row():
     assert found.numbers["wrong"] == ["y: 0.9000"]
 
 
+def test_intervals_of_which_only_some_state_their_cases_are_searched_for():
+    """A row without its number of cases must not count as one of none."""
+    rows = with_intervals(3, Manner(), n=300, labels=11, models=1)
+    rows = [[*row, "300"] for row in rows]
+    rows[0][2] = "N"
+    rows[4][2] = ""
+    (found,) = audited(rows, "Accuracy").about("interval method")
+    assert found.standing is Consistency.HOLDS
+    assert found.numbers["n"] == [300]
+    assert found.text.startswith("Not every row states its number of cases; 11 of 11")
+
+
 def test_an_interval_beside_its_value_is_seen():
     """Limits that do not hold their value between them."""
     rows = [["Label", "F1", "F1 lower", "F1 upper"], ["x", "0.80", "0.82", "0.90"]]
     (found,) = audited(rows).about("interval order")
     assert found.numbers["outside"] == ["x, F1"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "holds"),
+    [
+        (["first", "second"], True),
+        (["first", "second", "third"], True),
+        (["second", "first"], False),
+        (["third", "second", "first"], False),
+        (["first", "third"], False),
+    ],
+)
+def test_an_order_holds_only_in_the_order_claimed(tmp_path, rows, holds):
+    """Best first, and nobody left out between."""
+    table = [["Model", "F1"], ["second", "0.60"], ["first", "0.70"], ["third", "0.50"]]
+    claim = {"kind": "order", "table": "T", "column": "F1", "rows": rows}
+    path = tmp_path / "T.notes.yaml"
+    path.write_text(json.dumps({"claims": [claim]}))
+    header, *body = map(tuple, table)
+    grid = TextTable("T", "", header, tuple(body), 0)
+    audit = audit_tables([make_table(grid)], read_notes(path))
+    (found,) = audit.about("claim")
+    assert (found.standing is Consistency.HOLDS) is holds
+    assert found.numbers["ranking"] == ["first", "second", "third"]

@@ -151,7 +151,8 @@ def test_expected_answers_follow_the_reference(dry):
 def test_without_a_reference_the_assumption_is_stated(place):
     """A made-up number must not look measured."""
     expected = expect_findings(place, "bare", ("edema", "fracture"))
-    assert "no reference; assumed:" in expected.basis
+    assert "no reference; assumed: 2.1 labels found, " in expected.basis
+    assert sum(expected.found.values()) == pytest.approx(2.1)
 
 
 @pytest.mark.parametrize("contract", ["label_values", "findings"])

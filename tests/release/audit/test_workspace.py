@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from loop.core.ledger import Event, append_event
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.release.audit.audit import audit_workspace
 from loop.release.audit.releases import release_head
 from tests.evaluate.tried_scenes import EDITOR, Trials
@@ -261,6 +261,20 @@ def test_a_release_that_is_gone_or_was_never_frozen_is_found(release):
     ]
     notes = dict(found(workspace, "note"))
     assert "left from a freeze that did not end" in notes["releases"]
+
+
+def test_a_release_that_was_frozen_twice_is_found(release):
+    """The second entry would quietly take the place of the first."""
+    workspace, _ = release
+    (frozen,) = (
+        entry for entry in read_ledger(workspace.ledger) if entry.action == "frozen"
+    )
+    again = Event(
+        action="frozen", subject=frozen.subject, reason="why", payload=frozen.payload
+    )
+    entry = append_event(workspace.ledger, again, Actor(name="B. Author"))
+    whats = [what for check, what in found(workspace) if check == "releases"]
+    assert f"tiny-v1 was frozen again by entry {entry.seq}" in whats
 
 
 def test_a_release_from_elsewhere_shows_that_the_end_was_cut_off(release, tmp_path):

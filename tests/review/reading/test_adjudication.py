@@ -136,6 +136,16 @@ def test_a_pseudonym_does_not_hide_the_adjudicator(workspace, say, publish, deci
     assert decide(c1="a", actor=CHAIR).own == 0
 
 
+def test_a_pseudonym_beside_names_does_not_hide_the_adjudicator(say, publish, decide):
+    """One reader published by name, the other under a pseudonym: each is known."""
+    say("Dr. B", "ppp")
+    publish("Dr. B")
+    say("Dr. C", "aa")
+    publish("Dr. C", pseudonymous=True)
+    assert decide(c1="p", c2="p", actor=Actor(name="Dr. C")).own == 2
+    assert decide(c1="a", actor=Actor(name="Dr. B")).own == 1
+
+
 def test_decisions_stand_when_another_reader_comes(
     workspace, tied, say, publish, decide
 ):
