@@ -243,7 +243,7 @@ def commit(
     place = open_workspace(workspace)
     decision = CommitDecision(why, why if override else "")
     with open_store(place) as store:
-        version = commit_checked(place, store, ref, acting(actor, role), decision)
+        version, _ = commit_checked(place, store, ref, acting(actor, role), decision)
     if as_json:
         print_json({"version": version.ref, "digest": version.digest})
     else:

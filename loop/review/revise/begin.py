@@ -20,6 +20,7 @@ from loop.review.copied import Copy
 from loop.review.files import check_verdicts
 from loop.review.kept import KeptVerdict, VerdictState, read_kept
 from loop.review.revise.answers import answered_in
+from loop.review.revise.commit import overtaken
 from loop.review.revise.copies import check_copies, new_wording
 from loop.review.revise.corrections import correct_from_verdicts
 from loop.review.revise.draft import Authorship, Drafted, build_draft, describe
@@ -251,11 +252,7 @@ def find_start(workspace: Workspace, prompt: str) -> Start:
     base = read_version(workspace, prompt)
     newest = latest_version(workspace, base.name)
     if base.draft and base.parent != newest.digest:
-        raise ConflictError(
-            f"{newest.ref} by {newest.author} was committed since {base.ref}. "
-            f"The draft is kept; see `ranloop diff {newest.ref} {base.ref}` and bring "
-            f"it there with `ranloop draft rebase {base.ref}`."
-        )
+        raise overtaken(base, newest)
     if not base.draft and base.ref != newest.ref:
         raise ConflictError(
             f"{base.ref} is not the newest version: {newest.ref} by {newest.author} "

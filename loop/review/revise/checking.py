@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.inputs import Inputs, read_inputs
-from loop.labels.cohort import CohortRole
 from loop.prompts.lint import LintLevel
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
@@ -59,40 +58,6 @@ class Examination:
     """Dev cohort; the one the draft was begun for when empty."""
 
 
-class Subject(NamedTuple):
-    """What is examined."""
-
-    parent: PromptVersion
-    draft: PromptVersion
-    cohort: str
-    verdicts: Sequence[Verdict]
-    """Whose cases are to be put right."""
-
-    skipped: Sequence[tuple[str, CohortRole]]
-    """Cohorts that could not be looked at for copies."""
-
-
-class Ask(NamedTuple):
-    """Who examines, when, and with which engine."""
-
-    engine: HeldEngine
-    how: Examination
-    actor: Actor
-    now: Clock
-
-    def run(
-        self,
-        workspace: Workspace,
-        prompt: str,
-        cohort: str,
-        side: CheckSide | None = None,
-    ) -> str:
-        """Run `prompt` and return the run's id; only a side of a check is watched."""
-        watch = self.how.watch(side) if self.how.watch and side else None
-        summary = run_prompt(workspace, prompt, cohort, engine=self.engine, watch=watch)
-        return summary.run_id
-
-
 def check_draft_ref(
     workspace: Workspace,
     store: Store,
@@ -100,12 +65,18 @@ def check_draft_ref(
     actor: Actor,
     how: Examination | None = None,
     *,
+    engine: HeldEngine | None = None,
     now: Clock = utc_now,
 ) -> Checked:
     """Return the check of the draft `ref` against its parent, kept beside it.
 
     Killed and started again, it asks only for what is missing. The ledger is not
     touched: what becomes of the draft is decided later.
+
+    Parameters
+    ----------
+    engine
+        The engine that `how` names, already open and left open; None opens one.
 
     Raises
     ------
@@ -125,14 +96,36 @@ def check_draft_ref(
     line = read_line(workspace, ref)
     require_current(line)
     _require_changed(line)
-    draft = line.draft
+    draft, parent = line.draft, line.parent
     cohort = require_dev(workspace, how.cohort or read_about(workspace, draft).cohort)
-    _, skipped = check_copies(workspace, new_wording(line.parent, draft), cohort)
-    require_measurable(workspace, cohort, line.parent, how.engine)
+    _, skipped = check_copies(workspace, new_wording(parent, draft), cohort)
+    require_measurable(workspace, cohort, parent, how.engine)
     verdicts = load_verdicts(store, cohort.name, draft.verdicts)
-    subject = Subject(line.parent, draft, cohort.name, verdicts, skipped)
-    with hold_engine(workspace, how.engine, how.asking) as engine:
-        return examine(workspace, store, subject, Ask(engine, how, actor, now))
+    checked = Checked(
+        draft=draft.ref,
+        parent=parent.ref,
+        ground=read_ground(workspace, store, draft, cohort.name),
+        engine=how.engine,
+        asking=asking_data(how.asking),
+        lint=lint_draft(workspace, parent, draft),
+        check=None,
+        changes=Changes(),
+        runs=(),
+        objections=("lint found errors",),
+        skipped=tuple(name for name, _ in skipped),
+        by=actor.name,
+        time="",
+    )
+    if not any(found.level is LintLevel.ERROR for found in checked.lint):
+        named = hold_engine(workspace, how.engine, how.asking)
+        with nullcontext(engine) if engine else named as held:
+            runs = _run_both(workspace, line, cohort.name, held, how.watch)
+        checked = _measure(workspace, store, line, verdicts, runs, checked)
+        unseen = object_to_unseen(skipped)
+        checked = replace(checked, objections=(*checked.objections, *unseen))
+    checked = replace(checked, time=format_time(now()))
+    keep_check(workspace, draft, checked)
+    return checked
 
 
 def _require_changed(line: DraftLineage) -> None:
@@ -143,55 +136,36 @@ def _require_changed(line: DraftLineage) -> None:
         )
 
 
-def examine(workspace: Workspace, store: Store, subject: Subject, ask: Ask) -> Checked:
-    """Lint a draft and, if it can be run, measure it; keep what came of it.
+def _run_both(
+    workspace: Workspace,
+    line: DraftLineage,
+    cohort: str,
+    engine: HeldEngine,
+    watch: Callable[[CheckSide], Watch] | None,
+) -> tuple[str, str]:
+    """Run the parent and the draft; return the ids of their runs."""
 
-    Raises
-    ------
-    LoopError
-        As `check_draft_ref` does.
-    """
-    parent, draft, cohort, _, skipped = subject
-    checked = Checked(
-        draft=draft.ref,
-        parent=parent.ref,
-        ground=read_ground(workspace, store, draft, cohort),
-        engine=ask.how.engine,
-        asking=asking_data(ask.how.asking),
-        lint=lint_draft(workspace, parent, draft),
-        check=None,
-        changes=Changes(),
-        runs=(),
-        objections=("lint found errors",),
-        skipped=tuple(name for name, _ in skipped),
-        by=ask.actor.name,
-        time="",
-    )
-    if not any(found.level is LintLevel.ERROR for found in checked.lint):
-        checked = _measure(workspace, store, subject, ask, checked)
-    time = format_time(ask.now())
-    checked = replace(checked, time=time)
-    keep_check(workspace, draft, checked)
-    return checked
+    def run(version: PromptVersion, side: CheckSide) -> str:
+        shown = watch(side) if watch else None
+        summary = run_prompt(workspace, version.ref, cohort, engine=engine, watch=shown)
+        return summary.run_id
+
+    return run(line.parent, CheckSide.PARENT), run(line.draft, CheckSide.DRAFT)
 
 
 def _measure(
     workspace: Workspace,
     store: Store,
-    subject: Subject,
-    ask: Ask,
+    line: DraftLineage,
+    verdicts: Sequence[Verdict],
+    runs: tuple[str, str],
     checked: Checked,
 ) -> Checked:
     """Return `checked` with both runs and what they showed."""
-    parent, draft, cohort, verdicts, skipped = subject
-    runs = (
-        ask.run(workspace, parent.ref, cohort, CheckSide.PARENT),
-        ask.run(workspace, draft.ref, cohort, CheckSide.DRAFT),
-    )
     before, after = _read_both(workspace, runs)
-    _require_same(draft, after)
+    _require_same(line.draft, after)
     check = measure_draft(store, before, after, verdicts)
-    if draft.contract != parent.contract:
+    if line.draft.contract != line.parent.contract:
         check = replace(check, gain_required=False)
     ground = replace(
         checked.ground,
@@ -205,7 +179,7 @@ def _measure(
         check=check,
         changes=list_changes(PairedAnswers(before.pairs, after.pairs)),
         runs=runs,
-        objections=(*check.reasons, *object_to_unseen(skipped)),
+        objections=check.reasons,
     )
 
 

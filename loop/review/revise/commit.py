@@ -83,6 +83,15 @@ def commit_draft(
     return version
 
 
+def overtaken(draft: PromptVersion, newest: PromptVersion) -> ConflictError:
+    """Return the refusal of a draft after whose start `newest` was committed."""
+    return ConflictError(
+        f"{newest.ref} was committed by {newest.author} at {newest.time}, after "
+        f"{draft.ref} was begun. The draft is kept. Bring its changes to {newest.ref} "
+        f"with `ranloop draft rebase {draft.ref}`."
+    )
+
+
 def find_commit(workspace: Workspace, draft: PromptVersion) -> PromptVersion | None:
     """Return the newest version if it is this draft, committed; None if it is not.
 
@@ -118,20 +127,8 @@ def _make(workspace: Workspace, draft: PromptVersion) -> PromptVersion:
     """Write `draft` as the version after its parent; refuse where there is one."""
     latest = latest_version(workspace, draft.name)
     if latest.digest != draft.parent:
-        raise _conflict(workspace, draft, latest)
+        raise overtaken(draft, latest)
     return write_version(workspace, renumbered(draft, latest.number + 1))
-
-
-def _conflict(
-    workspace: Workspace, draft: PromptVersion, latest: PromptVersion
-) -> ConflictError:
-    return ConflictError(
-        f"{latest.ref} was committed by {latest.author} at {latest.time} while this "
-        f"draft was made from an earlier version. Your draft is kept as {draft.ref} in "
-        f"{version_folder(workspace, draft)}. Run the same `ranloop revise` again: it "
-        f"applies your verdicts to {latest.ref}; or bring the draft there with "
-        f"`ranloop draft rebase {draft.ref}`."
-    )
 
 
 def _record(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from loop.review.revise.commit import Commitment, commit_draft, reject_draft
 from loop.review.revise.copies import check_copies, new_wording
 from loop.review.revise.draft_files import drafts_locked, remove_draft
 from loop.review.revise.inputs import DraftLineage, read_line, require_current
-from loop.run.asking import hold_engine
+from loop.run.asking import HeldEngine, hold_engine
 from loop.run.store import Store
 from loop.run.task import run_prompt
 
@@ -38,6 +39,14 @@ class CommitDecision(NamedTuple):
     """Reason to commit although the check objects; empty for not."""
 
 
+class CommittedDraft(NamedTuple):
+    """The version that a draft became, and its run on the cohort of the check."""
+
+    version: PromptVersion
+    run: str
+    """Id of the run."""
+
+
 def commit_checked(
     workspace: Workspace,
     store: Store,
@@ -45,13 +54,19 @@ def commit_checked(
     actor: Actor,
     decision: CommitDecision,
     *,
+    engine: HeldEngine | None = None,
     now: Clock = utc_now,
-) -> PromptVersion:
-    """Return the draft `ref` committed as the version after its parent, and run it.
+) -> CommittedDraft:
+    """Commit the draft `ref` as the version after its parent, and run the version.
 
     The engine of the check must answer before anything is committed; the version is
     run with it afterwards, from the answers to the draft. A commit that was killed
     half-way is finished by calling this again.
+
+    Parameters
+    ----------
+    engine
+        The engine of the check, already open and left open; None opens one.
 
     Raises
     ------
@@ -71,17 +86,17 @@ def commit_checked(
     """
     read_ledger(workspace.ledger)
     checked = _require_check(workspace, store, read_line(workspace, ref))
-    asking = read_asking(checked)
-    with hold_engine(workspace, checked.engine, asking) as engine:
-        engine.identity()
+    named = hold_engine(workspace, checked.engine, read_asking(checked))
+    with nullcontext(engine) if engine else named as held:
+        held.identity()
         with drafts_locked(workspace, ref):
             line = read_line(workspace, ref)
             checked = _require_check(workspace, store, line)
             _require_accepted(checked, decision)
             _require_own_words(workspace, line, checked)
             version = _commit(workspace, line.draft, checked, actor, decision, now)
-        run_prompt(workspace, version.ref, checked.ground.cohort, engine=engine)
-    return version
+        run = run_prompt(workspace, version.ref, checked.ground.cohort, engine=held)
+    return CommittedDraft(version, run.run_id)
 
 
 def _require_check(workspace: Workspace, store: Store, line: DraftLineage) -> Checked:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from loop.core.digests import digest_json
-from loop.core.errors import ConflictError, DataError
+from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import protocol_digest
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import find_parent, latest_version, read_version
 from loop.prompts.version import PromptVersion
-from loop.review.revise.commit import find_commit
+from loop.review.revise.commit import find_commit, overtaken
 from loop.review.submit import Anchor, read_anchors
 from loop.run.store import Store
 
@@ -144,9 +144,4 @@ def require_current(line: DraftLineage) -> None:
         Another version was committed meanwhile; says whose, and what to do.
     """
     if line.behind:
-        newest, draft = line.newest, line.draft
-        raise ConflictError(
-            f"{newest.ref} was committed by {newest.author} at {newest.time}, and "
-            f"{draft.ref} was made from {line.parent.ref}. The draft is kept. Bring "
-            f"its changes to {newest.ref} with `ranloop draft rebase {draft.ref}`."
-        )
+        raise overtaken(line.draft, line.newest)

@@ -26,16 +26,21 @@ from loop.review.revise.begin import (
 )
 from loop.review.revise.check import Check
 from loop.review.revise.checked import Checked
-from loop.review.revise.checking import Ask, Examination, Subject, examine
-from loop.review.revise.commit import commit_draft, reject_draft
+from loop.review.revise.checking import Examination, check_draft_ref
+from loop.review.revise.commit import reject_draft
 from loop.review.revise.corrections import correct_from_verdicts
-from loop.review.revise.decide import weigh
+from loop.review.revise.decide import (
+    CommitDecision,
+    commit_checked,
+    keep_draft,
+    weigh,
+)
 from loop.review.revise.draft import Authorship
-from loop.review.revise.draft_files import remove_draft, write_draft
+from loop.review.revise.draft_files import write_draft
 from loop.review.revise.ready import require_corrigible, require_measurable
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Verdict
-from loop.run.asking import EngineOptions, hold_engine
+from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.store import Store, open_store
 from loop.run.task import Watch
 
@@ -161,8 +166,9 @@ def revise(
                 engine=request.engine,
                 asking=request.asking,
                 watch=(lambda _: watch) if watch else None,
+                cohort=start.cohort,
             )
-            return turn.settle(start, Ask(engine, how, actor, now))
+            return turn.settle(start, how, engine)
 
 
 def _require_task(workspace: Workspace, request: RevisionRequest) -> None:
@@ -256,14 +262,17 @@ class _Round(NamedTuple):
             )
             save_verdicts(self.store, outline.verdicts, circumstances, self.now())
 
-    def settle(self, revision: Revision, ask: Ask) -> Revision:
-        """Measure the draft and commit it, or record why it stays a draft."""
+    def settle(
+        self, revision: Revision, how: Examination, engine: HeldEngine
+    ) -> Revision:
+        """Check the draft and commit it, or record why it stays a draft."""
         draft, parent = revision.draft, revision.parent
         if draft is None:
             return revision
-        verdicts = (*revision.earlier, *revision.verdicts)
-        subject = Subject(parent, draft, revision.cohort, verdicts, revision.skipped)
-        checked = examine(self.workspace, self.store, subject, ask)
+        place, store, ref = self.workspace, self.store, draft.ref
+        checked = check_draft_ref(
+            place, store, ref, self.actor, how, engine=engine, now=self.now
+        )
         revision = replace(
             revision,
             diff=diff_versions(parent, draft),
@@ -272,26 +281,20 @@ class _Round(NamedTuple):
             runs=checked.runs,
             objections=checked.objections,
         )
-        return self._decide(revision, draft, checked, ask)
-
-    def _decide(
-        self, revision: Revision, draft: PromptVersion, checked: Checked, ask: Ask
-    ) -> Revision:
-        """Commit if nothing objects, or if the objections are overridden."""
-        place, parent = self.workspace, revision.parent.ref
-        weighed = weigh(checked, self.actor, draft.why, override=self.request.override)
         if not self._accepts(checked):
-            reject_draft(place, draft, parent, weighed, now=self.now)
+            keep_draft(place, ref, self.actor, draft.why, now=self.now)
             return revision
+        decision = CommitDecision(override=self.request.override)
         try:
-            version = commit_draft(place, draft, weighed, now=self.now)
-        except ConflictError:
-            late = replace(weighed, objections=("another version was committed first",))
-            reject_draft(place, draft, parent, late, now=self.now)
+            version, run = commit_checked(
+                place, store, ref, self.actor, decision, engine=engine, now=self.now
+            )
+        except ConflictError as error:
+            weighed = weigh(checked, self.actor, draft.why)
+            late = replace(weighed, objections=(str(error),))
+            reject_draft(place, draft, parent.ref, late, now=self.now)
             raise
-        remove_draft(place, draft.name, draft.draft)
-        last = ask.run(place, version.ref, revision.cohort)
-        return replace(revision, version=version, runs=(*revision.runs, last))
+        return replace(revision, version=version, runs=(*revision.runs, run))
 
     def _accepts(self, checked: Checked) -> bool:
         if checked.check is None or self.request.keep_draft:

@@ -75,7 +75,7 @@ def test_of_processes_committing_at_once_exactly_one_wins(setting):
     winners = [name for name in names if said[name] == "tiny@v2"]
     losers = [name for name in names if name not in winners]
     assert len(winners) == 1
-    assert all("Your draft is kept" in said[name] for name in losers)
+    assert all("The draft is kept" in said[name] for name in losers)
     assert sorted(list_drafts(setting.workspace, "tiny")) == sorted(losers)
     assert list_versions(setting.workspace, "tiny") == (1, 2)
     events = [e for e in read_ledger(setting.workspace.ledger) if "tiny" in e.subject]
@@ -86,7 +86,9 @@ def test_the_second_draft_of_the_same_parent_is_told_what_to_do(setting):
     """The message names the other version and the way out."""
     first, second = make_draft(setting, "first"), make_draft(setting, "second")
     commit_draft(setting.workspace, first, commitment(setting))
-    with pytest.raises(ConflictError, match=r"tiny@v2 was committed .* Run the same"):
+    with pytest.raises(
+        ConflictError, match=r"tiny@v2 was committed .* rebase tiny@draft:second"
+    ):
         commit_draft(setting.workspace, second, commitment(setting))
     assert read_version(setting.workspace, "tiny@draft:second") == second
 

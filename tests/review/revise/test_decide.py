@@ -58,7 +58,7 @@ def commit(setting, store, draft, why="bases were missed", override=""):
         OTHER,
         CommitDecision(why, override),
         now=now,
-    )
+    ).version
 
 
 def test_a_checked_draft_becomes_the_next_version(setting, store, draft):
@@ -245,7 +245,7 @@ def commit_and_report(setting, ref, start, results):
             done = commit_checked(
                 setting.workspace, store, ref, OTHER, CommitDecision("now"), now=now
             )
-            results.put((ref, done.ref))
+            results.put((ref, done.version.ref))
         except ConflictError as error:
             results.put((ref, str(error)))
 

@@ -158,7 +158,7 @@ def test_a_rebased_draft_can_be_checked_and_committed(setting, store, draft):
     (info,) = list_open_drafts(setting.workspace, store, "tiny")
     assert (info.behind, info.checked) == (False, DraftCheckStatus.NEVER)
     check(setting, store, done.draft)
-    version = commit_checked(
+    version, _ = commit_checked(
         setting.workspace, store, done.draft.ref, OTHER, CommitDecision("both"), now=now
     )
     assert version.ref == "tiny@v3"

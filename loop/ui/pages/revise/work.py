@@ -98,10 +98,10 @@ def start_commit(visit: Visit, draft: str, decision: CommitDecision) -> None:
 
     def work(job: Job) -> str:
         job.step("committing, then running the new version")
-        version = commit_checked(
+        committed = commit_checked(
             desk.workspace, desk.store, draft, actor, decision, now=desk.now
         )
-        return version.ref
+        return committed.version.ref
 
     desk.jobs.start(commit_key(draft), actor.name, work)
 
