@@ -138,7 +138,7 @@ def test_an_answer_that_was_not_kept_is_not_shown_as_given(demo, served, new_pag
     label(page)
     page.route("**/gradio_api/**", lambda route: route.abort())
     page.locator("[data-row=edema] .is-present").click()
-    page.wait_for_selector("[data-row=edema][data-state=failed]", timeout=30000)
+    page.wait_for_selector("[data-row=edema][data-state=failed]")
     assert given(page) == {}
     # Another tab: Gradio itself loads this one again as soon as there is a server.
     page.close()
@@ -278,7 +278,7 @@ def test_readings_are_published_by_an_editor(demo, served, new_page):
     sign_in(page, served, "Dr Editor")
     open_tab(page, "Readers")
     open_part(page, "Agreement")
-    page.wait_for_selector("#agreement table.agreement-all", timeout=60000)
+    page.wait_for_selector("#agreement table.agreement-all")
     assert page.locator("#agreement svg").count() > 0
     page.get_by_role("button", name="Show which marks would change").click()
     page.wait_for_selector("#publish-preview :text('mark would change')")
@@ -286,7 +286,7 @@ def test_readings_are_published_by_an_editor(demo, served, new_page):
     page.get_by_role("button", name="Publish").click()
     page.wait_for_selector("#readings :text('votes of 7 readers')")
     assert read_ledger(demo.ledger)[-1].reason == "the seventh reader is done"
-    page.wait_for_selector("#agreement th:text('Dr Reader')", timeout=60000)
+    page.wait_for_selector("#agreement th:text('Dr Reader')")
     assert page.complaints == []
 
 
@@ -301,7 +301,7 @@ def test_no_serious_barrier(shared_alone, new_page):
     }.items():
         page.wait_for_selector("#readers-part")
         open_part(page, name)
-        page.wait_for_selector(wanted, timeout=60000)
+        page.wait_for_selector(wanted)
         assert barriers(page) == [], name
 
 
@@ -352,7 +352,7 @@ def test_on_a_phone_no_part_scrolls_sideways(served_alone, demo, new_page):
     ):
         page.wait_for_selector("#readers-part")
         open_part(page, name)
-        page.wait_for_selector(wanted, timeout=60000)
+        page.wait_for_selector(wanted)
         if name == "Agreement":
             page.get_by_role("button", name="Show which marks").click()
             page.wait_for_selector("#publish-preview h3")

@@ -1,5 +1,7 @@
 """A text is kept however it came into its box, and is there again after a reload."""
 
+import json
+
 import pytest
 
 from tests.ui.conftest import open_tab, sign_in
@@ -38,15 +40,19 @@ def bring(page, selector, way):
     """Bring the words into a box, and wait until the server has them."""
     box = page.locator(selector)
     box.scroll_into_view_if_needed()
-    with page.expect_response("**/gradio_api/run/**") as answer:
+    # What is typed goes to the server in pieces; the last one is whole.
+    with page.expect_response(_carries_the_words) as answer:
         if way == "typed":
             box.focus()
             page.keyboard.type(WORDS)
         else:
             box.evaluate(WAYS[way], WORDS)
     assert answer.value.ok
-    # What is typed goes to the server in pieces; the last one counts.
-    page.wait_for_timeout(800)
+
+
+def _carries_the_words(answer):
+    sent = answer.request.post_data or ""
+    return "/gradio_api/run/" in answer.url and json.dumps(WORDS) in sent
 
 
 def open_review(page, url):
