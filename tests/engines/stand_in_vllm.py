@@ -6,8 +6,9 @@ config's ``environment`` sets:
 
 ``STAND_IN_EXIT`` ends with these last words; ``STAND_IN_NEVER`` is never ready;
 ``STAND_IN_SLOW_S`` is ready after so many seconds; ``STAND_IN_DIES`` kills itself at
-that many chat requests, as often as ``STAND_IN_DEATHS`` says; ``STAND_IN_FREE``
-ignores the schema; ``STAND_IN_ORPHAN`` starts a process that ignores TERM.
+that many chat requests, as often as ``STAND_IN_DEATHS`` says; ``STAND_IN_ASKED`` names
+a file that takes what every chat request asks; ``STAND_IN_FREE`` ignores the schema;
+``STAND_IN_ORPHAN`` starts a process that ignores TERM.
 """
 
 import json
@@ -100,11 +101,14 @@ class Chat(BaseHTTPRequestHandler):
 
     def do_POST(self):
         """Answer a chat request, or die of it."""
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         Chat.asked += 1
+        if path := os.environ.get("STAND_IN_ASKED"):
+            with Path(path).open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(body["messages"][-1]["content"]) + "\n")
         if Chat.asked == int(os.environ.get("STAND_IN_DIES", "0")) and may_die():
             os.kill(os.getpid(), signal.SIGKILL)
-        self.reply(*answer(json.loads(body)))
+        self.reply(*answer(body))
 
     def reply(self, status, data):
         """Send JSON."""

@@ -191,5 +191,26 @@ def test_a_message_goes_with_the_next_thing_that_is_done(url, new_page):
     page.wait_for_selector("#alias-move")
     page.click("#alias-move")
     page.wait_for_selector(".refusal")
-    page.press("#ledger-subject :is(input, textarea)", "Enter")
+    page.click("#ledger-subject :is(input, textarea)")
+    page.keyboard.press("Enter")
     page.wait_for_selector(".refusal", state="detached")
+
+
+LATE = """const real = window.setTimeout;
+window.setTimeout = (work, ms, ...more) => real(work, ms === 100 ? 2000 : ms, ...more);
+"""
+
+
+def test_a_message_does_not_take_the_focus_back(url, new_page):
+    """On a busy page it is late, and somebody types elsewhere by then."""
+    page = new_page()
+    page.add_init_script(LATE)
+    sign_in(page, url, "Dr Approver")
+    open_tab(page, "Versions")
+    page.wait_for_selector("#alias-move")
+    page.click("#alias-move")
+    page.wait_for_selector(".refusal")
+    page.click("#ledger-subject :is(input, textarea)")
+    page.wait_for_timeout(2500)
+    page.keyboard.type("tiny")
+    assert page.input_value("#ledger-subject :is(input, textarea)") == "tiny"

@@ -17,6 +17,9 @@
   document.addEventListener('focusout', (event) => { if (!used.acting || performance.now() - used.at > SOON_MS) note(false)(event); }, true);
   document.addEventListener('keydown', (event) => { if (event.key === 'Enter') note(true)(event); }, true);
 
+  let touched = 0;
+  for (const kind of ['pointerdown', 'keydown']) document.addEventListener(kind, () => { touched += 1; }, true);
+
   const clear = () => { for (const one of document.querySelectorAll('.refusal')) one.remove(); };
 
   const holdsOneLine = (element) => {
@@ -61,8 +64,9 @@
       message.scrollIntoView({block: 'nearest'});
     };
     show();
-    // Whatever the page does after an event, this has the last word.
-    setTimeout(show, 100);
+    // Whatever the page does after an event, this has the last word, unless a person has gone on.
+    const before = touched;
+    setTimeout(() => { if (touched === before) show(); }, 100);
   };
 
   // The text of an error is HTML with everything escaped.
