@@ -57,7 +57,7 @@ def test_every_prompt_gets_its_own_answer():
     assert account["requests"] == account["answered"] == 1000
     assert account["prompt_tokens"] == 10_000
     assert account["cached_tokens"] == 8000
-    assert all(0 < c.latency_s < 10 for c in found)
+    assert all(c.latency_s > 0 for c in found)
 
 
 def test_one_engine_answers_twice_in_a_row():
@@ -270,7 +270,7 @@ def test_leaving_early_stops_everything_and_the_account_still_adds_up():
     """Ctrl-C leaves the generator wherever it is."""
 
     async def slow(body):
-        await asyncio.sleep(0.05 if body["messages"][-1]["content"][-1] == "1" else 9)
+        await asyncio.sleep(0.05 if body["messages"][-1]["content"][-1] == "1" else 600)
         return echo(body)
 
     with serving(Scripted(slow)) as url, make_engine(url) as engine:
@@ -278,7 +278,7 @@ def test_leaving_early_stops_everything_and_the_account_still_adds_up():
         next(stream)
         began = time.monotonic()
         stream.close()
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 300
         account = engine.account()
         assert is_balanced(account)
         assert account["failed"]["stopped"] == account["requests"] - account["answered"]
@@ -302,7 +302,7 @@ def test_the_deadline_ends_the_run_with_the_way_on():
     """What arrived before is handed over first."""
 
     async def slow(body):
-        await asyncio.sleep(0 if body["messages"][-1]["content"][-1] == "1" else 9)
+        await asyncio.sleep(0 if body["messages"][-1]["content"][-1] == "1" else 600)
         return echo(body)
 
     found = []

@@ -120,24 +120,31 @@ def test_files_says_what_is_missing(url, new_page, kind):
     refused(page, f"#{kind.lower()}-check", "no file is chosen")
 
 
+OTHER = (
+    "#review-queue [data-label]:not([data-label=no_finding]):not([aria-current=true])"
+)
+
+
 def test_review_says_what_is_missing(copied, new_page):
     """Beside the control that was pressed, and what was typed stays."""
     with serving(copied) as url:
         page = open_page(new_page, url, "Review", "Dr Other Reviewer")
-        page.click("#review-queue [data-label]:not([data-label=no_finding])")
         page.wait_for_selector("[data-case-text]")
+        other = page.locator(OTHER).first
+        case, label = (other.get_attribute(f"data-{one}") for one in ("case", "label"))
+        pair = f"#review-queue [data-case='{case}'][data-label='{label}']"
+        page.click(pair)
+        page.wait_for_selector(f"{pair}[aria-current=true]")
         page.fill("#review-comment :is(textarea, input)", "seen before")
         page.click("#review-submit")
         page.wait_for_selector("#review-status .is-trouble:has-text('still missing')")
         focused = "document.activeElement.classList.contains('is-trouble')"
         page.wait_for_function(focused)
         assert page.input_value("#review-comment :is(textarea, input)") == "seen before"
-        pair = page.locator("#review-queue [aria-current=true]")
-        case, label = (pair.get_attribute(f"data-{one}") for one in ("case", "label"))
         page.locator("#review-judgement input:visible").first.check()
         page.keyboard.press("Control+Enter")
         page.wait_for_selector("#review-status:has-text('Saved')")
-        page.click(f"#review-queue [data-case='{case}'][data-label='{label}']")
+        page.click(pair)
         page.wait_for_selector("#review-withdraw")
         refused(page, "#review-withdraw", "reason")
 
