@@ -2,9 +2,9 @@
 
 ``python -m tests.mutants --sample 300 --seed 1 > mutants.jsonl`` draws that many
 mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/` in
-proportion to what there is to change in it, and asks for each the tests that import its
-module, then those of its room. Annotations are left alone, for nothing reads them at
-run time that the tests do not read at once.
+proportion to what there is to change in it, and runs for each the tests that name its
+module, then those of its room. Annotations are not mutated. All these tests are run on
+the unchanged package first: where one fails, every mutant would seem to be killed.
 
 One JSON object a line says what was changed and what came of it; the share that was
 killed, with its exact 95 % interval, comes last, on stderr. A survivor is read by a
@@ -134,7 +134,7 @@ def judge(tree, mutant, text):
     before = path.read_text("utf-8")
     path.write_text(text, "utf-8")
     try:
-        for tests in choose_tests(tree, mutant):
+        for tests in choose_tests(mutant):
             ended = _pytest(tree, tests)
             if ended != "survived":
                 return ended
@@ -143,14 +143,23 @@ def judge(tree, mutant, text):
         path.write_text(before, "utf-8")
 
 
-def choose_tests(tree, mutant):
+def choose_tests(mutant):
     """Yield the test files that name the module, then the others of its room."""
     module = ".".join(mutant.path.with_suffix("").parts)
-    every = sorted(tree.glob("tests/**/test_*.py"))
+    every = sorted(ROOT.glob("tests/**/test_*.py"))
     named = [path for path in every if module in path.read_text("utf-8")]
-    room = tree / "tests" / mutant.room
+    room = ROOT / "tests" / mutant.room
     rest = [path for path in every if room in path.parents and path not in named]
-    yield from filter(None, (named, rest))
+    for paths in filter(None, (named, rest)):
+        yield [path.relative_to(ROOT) for path in paths]
+
+
+def require_passing(tree, mutants):
+    """Refuse to go on where the tests fail without any change."""
+    tests = {path for one in mutants for paths in choose_tests(one) for path in paths}
+    for path in sorted(tests):
+        if _pytest(tree, [path]) != "survived":
+            sys.exit(f"{path} fails on the unchanged package: nothing was measured")
 
 
 def _pytest(tree, tests):
@@ -168,7 +177,8 @@ def _pytest(tree, tests):
         )
     except subprocess.TimeoutExpired:
         return "killed by time"
-    return "survived" if ended.returncode == 0 else "killed"
+    # 1: a test fails; 2: a module cannot be imported. 5, no test, kills nothing.
+    return "killed" if ended.returncode in (1, 2) else "survived"
 
 
 def copies(many, folder):
@@ -192,9 +202,10 @@ def main():
     ends = Counter()
     with (
         tempfile.TemporaryDirectory() as folder,
-        ThreadPoolExecutor(given.jobs) as all_,
+        ThreadPoolExecutor(given.jobs) as pool,
     ):
         trees = copies(given.jobs, folder)
+        require_passing(Path(folder) / "0", [mutant for mutant, _ in drawn])
 
         def one(pair):
             mutant, text = pair
@@ -204,7 +215,7 @@ def main():
             finally:
                 trees.put(tree)
 
-        for mutant, text, end in all_.map(one, drawn):
+        for mutant, text, end in pool.map(one, drawn):
             ends[end.split()[0]] += 1
             about = {
                 "end": end,

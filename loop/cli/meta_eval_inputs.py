@@ -82,7 +82,7 @@ class MetaEvaluationResult(NamedTuple):
     """Scores, where texts were scored."""
 
 
-class _ScoredTexts(NamedTuple):
+class _TextScores(NamedTuple):
     table: ScoreTable
     sheet: ScoreSheet | None = None
     notes: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ def _ratings(request: MetaEvaluationRequest, rated: RadPref | None) -> Ratings:
 
 def _scored(
     request: MetaEvaluationRequest, rated: RadPref | None, workspace: Workspace | None
-) -> _ScoredTexts:
+) -> _TextScores:
     if request.scores or rated is None:
         known = {
             name: known_metric(metric, request.lower)
@@ -149,7 +149,7 @@ def _scored(
         }
         table = read_scores(request.scores, known, wanted=request.metrics)
         _check_lower(table, request.lower)
-        return _grading(_ScoredTexts(table), request)
+        return _grading(_TextScores(table), request)
     # Reading texts needs engines, and pandas: heavy for who brings scores.
     scored = score_texts(rated, request.texts, workspace, quiet=request.quiet)
     metrics = tuple(
@@ -158,7 +158,7 @@ def _scored(
     )
     table = replace(scored.table, metrics=metrics)
     _check_lower(table, request.lower)
-    return _grading(_ScoredTexts(table, scored.sheet, scored.notes), request)
+    return _grading(_TextScores(table, scored.sheet, scored.notes), request)
 
 
 def _check_lower(table: ScoreTable, lower: Sequence[str]) -> None:
@@ -189,7 +189,7 @@ def known_metric(
     )
 
 
-def _grading(scored: _ScoredTexts, request: MetaEvaluationRequest) -> _ScoredTexts:
+def _grading(scored: _TextScores, request: MetaEvaluationRequest) -> _TextScores:
     """Leave out what only describes, unless it was named."""
     table = scored.table
     kept = [
@@ -210,7 +210,7 @@ def _grading(scored: _ScoredTexts, request: MetaEvaluationRequest) -> _ScoredTex
         f"Left out, because they describe and do not grade: {', '.join(dropped)}. "
         "Name one with --metric to see it."
     )
-    return _ScoredTexts(grading, scored.sheet, (*scored.notes, said))
+    return _TextScores(grading, scored.sheet, (*scored.notes, said))
 
 
 def _source(request: MetaEvaluationRequest) -> str:

@@ -299,7 +299,7 @@ def compare_inputs(
     )
 
 
-class _Shared(NamedTuple):
+class _SharedCases(NamedTuple):
     """Codes of the cases that both runs hold, in one order."""
 
     case_ids: tuple[str, ...]
@@ -336,7 +336,7 @@ class _Shared(NamedTuple):
         return np.where(self.decided, codes, -1).astype(np.int8)
 
 
-def _share(before: Inputs, after: Inputs) -> _Shared:
+def _share(before: Inputs, after: Inputs) -> _SharedCases:
     where = {case: row for row, case in enumerate(after.pairs.case_ids)}
     rows = [
         (row, where[case])
@@ -345,7 +345,7 @@ def _share(before: Inputs, after: Inputs) -> _Shared:
     ]
     left = np.array([row for row, _ in rows], dtype=np.int64)
     right = np.array([row for _, row in rows], dtype=np.int64)
-    return _Shared(
+    return _SharedCases(
         case_ids=tuple(before.pairs.case_ids[row] for row in left),
         labels=after.pairs.labels,
         reference=after.pairs.binary_reference[right],
@@ -356,7 +356,7 @@ def _share(before: Inputs, after: Inputs) -> _Shared:
 
 
 def _changes(
-    shared: _Shared, names: list[str], protocol: Protocol
+    shared: _SharedCases, names: list[str], protocol: Protocol
 ) -> tuple[LabelChange, ...]:
     """Return the change of every label, Holm-corrected over those with cases."""
     tests = [_mcnemar(shared, column) for column in range(len(shared.labels))]
@@ -370,12 +370,12 @@ def _changes(
     )
 
 
-def _mcnemar(shared: _Shared, column: int) -> float:
+def _mcnemar(shared: _SharedCases, column: int) -> float:
     lost, gained = _discordant(shared, column)
     return mcnemar_exact(int(lost.sum()), int(gained.sum()))
 
 
-def _discordant(shared: _Shared, column: int) -> tuple[Mask, Mask]:
+def _discordant(shared: _SharedCases, column: int) -> tuple[Mask, Mask]:
     """Return where a decided case was lost, and where one was gained."""
     decided = shared.decided[:, column]
     right_before = shared.before[:, column] == shared.reference[:, column]
@@ -385,7 +385,7 @@ def _discordant(shared: _Shared, column: int) -> tuple[Mask, Mask]:
 
 
 def _change(
-    shared: _Shared,
+    shared: _SharedCases,
     column: int,
     name: str,
     protocol: Protocol,
@@ -429,7 +429,7 @@ def _change(
 
 
 def _difference(
-    shared: _Shared, column: int, *, positives: bool = False
+    shared: _SharedCases, column: int, *, positives: bool = False
 ) -> ShareDifference:
     """Count right answers lost and gained; one that is no longer given is lost."""
     truth = shared.reference[:, column]
@@ -452,7 +452,7 @@ def _asks(codes: Codes) -> bool:
     )
 
 
-def _unanswered(shared: _Shared, codes: Codes) -> float:
+def _unanswered(shared: _SharedCases, codes: Codes) -> float:
     """Return the largest share, over the labels, of unparsed and failed answers."""
     usable = shared.reference >= 0
     silent = usable & np.isin(codes, (ValueCode.UNPARSED, ValueCode.FAILED))
@@ -460,16 +460,16 @@ def _unanswered(shared: _Shared, codes: Codes) -> float:
     return float(shares.max(initial=0.0))
 
 
-def _ids(shared: _Shared, mask: Mask) -> tuple[str, ...]:
+def _ids(shared: _SharedCases, mask: Mask) -> tuple[str, ...]:
     return tuple(shared.case_ids[row] for row in np.flatnonzero(mask))
 
 
-def _f1(shared: _Shared, codes: Codes, column: int) -> float | None:
+def _f1(shared: _SharedCases, codes: Codes, column: int) -> float | None:
     counts = count_confusions(shared.binary_reference, shared.scored(codes))
     return Confusion(*(int(count) for count in counts[column])).f1
 
 
-def _macro_f1(shared: _Shared, codes: Codes) -> float | None:
+def _macro_f1(shared: _SharedCases, codes: Codes) -> float | None:
     counts = count_confusions(shared.binary_reference, shared.scored(codes))
     score = float(average_f1(counts, zero_division="skip"))
     return None if np.isnan(score) else score

@@ -383,7 +383,7 @@ def preview_votes(
         return _count(workspace, cohort, new, taxonomy, how).report
 
 
-class _Counted(NamedTuple):
+class _CountedVotes(NamedTuple):
     """Votes and what they make, before any of it is written."""
 
     votes: Votes
@@ -404,7 +404,7 @@ def _locks(workspace: Workspace, cohort: Cohort) -> Iterator[None]:
 
 def _count(
     workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: Taking
-) -> _Counted:
+) -> _CountedVotes:
     """Return all votes and what they make; whoever calls holds the locks."""
     kept = find_kept(workspace, cohort, taxonomy, new)
     if not kept.sound and not how.discard:
@@ -458,7 +458,9 @@ def _count(
             workspace, cohort, votes, raw, said=[rule.words, *seen], how=how
         ),
     )
-    return _Counted(votes, made, _facts(votes, rule, decided.decisions, seen), report)
+    return _CountedVotes(
+        votes, made, _facts(votes, rule, decided.decisions, seen), report
+    )
 
 
 def _rule_before(workspace: Workspace, cohort: Cohort) -> MajorityRule:

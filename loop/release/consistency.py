@@ -22,7 +22,7 @@ from loop.prompts.version import PromptVersion
 from loop.release.finding import ReleaseCheck, held, judged
 from loop.release.folder import SCHEMA, TABLE, shown
 from loop.release.rendering import read_prompt, render_files
-from loop.release.sandbox import render_apart
+from loop.release.sandbox import render_sandboxed
 from loop.release.statement import ENVELOPE, Statement, predicate_of
 from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
@@ -141,7 +141,7 @@ def _check_rendered(
     version: PromptVersion, files: Mapping[str, bytes], *, vouched: bool
 ) -> ReleaseCheck:
     try:
-        made = render_files(version) if vouched else render_apart(version)
+        made = render_files(version) if vouched else render_sandboxed(version)
     except DataError as error:
         return ReleaseCheck("rendered", False, str(error))
     shipped = {

@@ -26,7 +26,7 @@ class _ReleaseModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class _Release(_ReleaseModel):
+class _ReleaseForm(_ReleaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]*$")]
     prompt: Slug
     version: OneOrMore
@@ -43,7 +43,7 @@ class _Release(_ReleaseModel):
     languages: list[str]
 
 
-class _Frozen(_ReleaseModel):
+class _FrozenForm(_ReleaseModel):
     time: Time
     actor: str
     role: str
@@ -53,27 +53,27 @@ class _Frozen(_ReleaseModel):
     override: str
 
 
-class _Supersedes(_ReleaseModel):
+class _SupersedesForm(_ReleaseModel):
     name: str
     statement_sha256: Hex
     ref: str
 
 
-class _Engine(_ReleaseModel):
+class _EngineForm(_ReleaseModel):
     name: str
     parameters: dict[str, Any]
     identity: dict[str, Any]
     digest: Hex
 
 
-class _Protocol(_ReleaseModel):
+class _ProtocolForm(_ReleaseModel):
     digest: Hex
     registered: str
     late: bool
     content: dict[str, Any]
 
 
-class _Cohort(_ReleaseModel):
+class _FrozenCohortForm(_ReleaseModel):
     name: str
     role: str
     source: str
@@ -91,20 +91,20 @@ class _Cohort(_ReleaseModel):
     not_coded: bool | Count | None
 
 
-class _ReleaseRate(_ReleaseModel):
+class _RateForm(_ReleaseModel):
     value: Share | None
     low: Share | None
     high: Share | None
 
 
-class _Kappa(_ReleaseModel):
+class _KappaForm(_ReleaseModel):
     value: float | None
     low: float | None
     high: float | None
     note: str
 
 
-class _Average(_ReleaseModel):
+class _AverageForm(_ReleaseModel):
     name: str
     value: Share | None
     low: Share | None
@@ -112,7 +112,7 @@ class _Average(_ReleaseModel):
     labels: Count
 
 
-class _Excluded(_ReleaseModel):
+class _ExcludedForm(_ReleaseModel):
     uncertain_reference: Count
     no_majority: Count
     missing: Count
@@ -122,13 +122,13 @@ class _Excluded(_ReleaseModel):
     not_asked: Count
 
 
-class _Gate(_ReleaseModel):
+class _GateForm(_ReleaseModel):
     verdict: Verdict
     reasons: list[str]
     needs: str
 
 
-class _Label(_ReleaseModel):
+class _LabelForm(_ReleaseModel):
     label: str
     name: str
     tp: Count
@@ -136,18 +136,18 @@ class _Label(_ReleaseModel):
     fn: Count
     tn: Count
     n: Count
-    excluded: _Excluded
+    excluded: _ExcludedForm
     not_coded: Count
-    accuracy: _ReleaseRate
-    sensitivity: _ReleaseRate
-    specificity: _ReleaseRate
-    kappa: _Kappa
-    kappa_bootstrap: _Kappa
+    accuracy: _RateForm
+    sensitivity: _RateForm
+    specificity: _RateForm
+    kappa: _KappaForm
+    kappa_bootstrap: _KappaForm
     f1: Share | None
-    gate: _Gate
+    gate: _GateForm
 
 
-class _Method(_ReleaseModel):
+class _MethodForm(_ReleaseModel):
     unit: str
     units: Count
     known: Count
@@ -155,7 +155,7 @@ class _Method(_ReleaseModel):
     seed: int
 
 
-class _Evaluation(_ReleaseModel):
+class _EvaluationForm(_ReleaseModel):
     cohort: str
     role: str
     run: str
@@ -166,32 +166,32 @@ class _Evaluation(_ReleaseModel):
     policy: str
     verdict: Verdict
     registered_late: bool
-    labels: list[_Label]
-    macro: _Average
-    supported: _Average
-    micro: _Average
-    method: _Method
+    labels: list[_LabelForm]
+    macro: _AverageForm
+    supported: _AverageForm
+    micro: _AverageForm
+    method: _MethodForm
     signature: str
     counts_digest: Hex
     notes: list[str]
 
 
-class _Claimed(_ReleaseModel):
+class _ClaimedForm(_ReleaseModel):
     label: str
     p: Share | None
     p_holm: Share | None
     certified: bool | None
 
 
-class _ReleaseClaim(_ReleaseModel):
+class _ClaimForm(_ReleaseModel):
     kind: Literal["all", "subset"]
     alpha: Share
     verdict: Verdict
     cohort: str
-    labels: list[_Claimed]
+    labels: list[_ClaimedForm]
 
 
-class _Selection(_ReleaseModel):
+class _SelectionForm(_ReleaseModel):
     tried: Count
     apparent: float | None
     corrected: float | None
@@ -201,7 +201,7 @@ class _Selection(_ReleaseModel):
     note: str
 
 
-class _CeilingLabel(_ReleaseModel):
+class _CeilingLabelForm(_ReleaseModel):
     label: str
     readers: float | None
     model: float | None
@@ -210,13 +210,13 @@ class _CeilingLabel(_ReleaseModel):
     high: float | None
 
 
-class _Ceiling(_ReleaseModel):
+class _CeilingForm(_ReleaseModel):
     readers: Count | None
-    labels: list[_CeilingLabel]
+    labels: list[_CeilingLabelForm]
     note: str
 
 
-class _Opening(_ReleaseModel):
+class _OpeningForm(_ReleaseModel):
     number: OneOrMore
     budget: Count
     time: Time
@@ -225,19 +225,19 @@ class _Opening(_ReleaseModel):
     prompt: str
 
 
-class _Separation(_ReleaseModel):
+class _SeparationForm(_ReleaseModel):
     checked: list[str]
     remarks: list[str]
 
 
-class _ChangedLabel(_ReleaseModel):
+class _ChangedLabelForm(_ReleaseModel):
     label: str
     added: Count | list[str]
     removed: Count | list[str]
     changed: Count | list[str]
 
 
-class _Worse(_ReleaseModel):
+class _WorseForm(_ReleaseModel):
     label: str
     before: float | None
     after: float | None
@@ -247,19 +247,19 @@ class _Worse(_ReleaseModel):
     high: float | None
 
 
-class _Change(_ReleaseModel):
+class _ChangeForm(_ReleaseModel):
     previous: str
     from_ref: str
     classes: list[str]
-    labels: list[_ChangedLabel]
+    labels: list[_ChangedLabelForm]
     diff_digest: str
     improved: list[str]
     unchanged: list[str]
-    worse: list[_Worse]
+    worse: list[_WorseForm]
     rollback: str
 
 
-class _Past(_ReleaseModel):
+class _PastForm(_ReleaseModel):
     ref: str
     digest: str
     time: str
@@ -270,14 +270,14 @@ class _Past(_ReleaseModel):
     macro_f1: float | None
 
 
-class _Reading(_ReleaseModel):
+class _ReadingForm(_ReleaseModel):
     readers: Count | None
     blind: Count | None
     votes: Count | None
     kappa: dict[str, Any] | None
 
 
-class _Compute(_ReleaseModel):
+class _ComputeForm(_ReleaseModel):
     seconds: float | None
     tokens: Count | None
     platform: str
@@ -285,36 +285,36 @@ class _Compute(_ReleaseModel):
     packages: dict[str, str]
 
 
-class _Head(_ReleaseModel):
+class _HeadForm(_ReleaseModel):
     seq: OneOrMore
     head: Hex
 
 
-class _Tool(_ReleaseModel):
+class _ToolForm(_ReleaseModel):
     ranloop: str
 
 
-class _Facts(_ReleaseModel):
+class _FactsForm(_ReleaseModel):
     format: Literal["ranloop-release/1"]
-    release: _Release
-    frozen: _Frozen
-    supersedes: _Supersedes | None
-    engine: _Engine
-    protocol: _Protocol
-    cohorts: list[_Cohort]
-    evaluations: list[_Evaluation]
-    claim: _ReleaseClaim
-    selection: _Selection | None
-    ceiling: _Ceiling | None
-    openings: list[_Opening]
+    release: _ReleaseForm
+    frozen: _FrozenForm
+    supersedes: _SupersedesForm | None
+    engine: _EngineForm
+    protocol: _ProtocolForm
+    cohorts: list[_FrozenCohortForm]
+    evaluations: list[_EvaluationForm]
+    claim: _ClaimForm
+    selection: _SelectionForm | None
+    ceiling: _CeilingForm | None
+    openings: list[_OpeningForm]
     development_only: bool
-    separation: _Separation
-    change: _Change
-    history: list[_Past]
-    reading: _Reading | None
-    compute: _Compute
-    ledger: _Head
-    tool: _Tool
+    separation: _SeparationForm
+    change: _ChangeForm
+    history: list[_PastForm]
+    reading: _ReadingForm | None
+    compute: _ComputeForm
+    ledger: _HeadForm
+    tool: _ToolForm
 
 
 def format_facts(facts: Mapping[str, Any]) -> bytes:
@@ -325,7 +325,7 @@ def format_facts(facts: Mapping[str, Any]) -> bytes:
     DataError
         A field is missing, unknown or of the wrong kind; names it.
     """
-    check_model(dict(facts), _Facts, FACTS)
+    check_model(dict(facts), _FactsForm, FACTS)
     return canonical_json(facts) + b"\n"
 
 
@@ -340,7 +340,7 @@ def parse_facts(raw: bytes) -> Mapping[str, Any]:
     if not raw.endswith(b"\n"):
         raise DataError(f"{FACTS} is cut off. Take the release anew from its maker.")
     data = read_canonical(raw[:-1], FACTS)
-    check_model(data, _Facts, FACTS)
+    check_model(data, _FactsForm, FACTS)
     if not isinstance(data, dict):
         raise DataError(f"{FACTS} is no object. Take the release anew from its maker.")
     return data

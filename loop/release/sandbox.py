@@ -27,7 +27,7 @@ MEMORY = 2**30
 """Most bytes that rendering may take."""
 
 
-def render_apart(version: PromptVersion) -> Mapping[str, bytes]:
+def render_sandboxed(version: PromptVersion) -> Mapping[str, bytes]:
     """Return what `render_files` returns, or refuse what takes too much.
 
     Raises

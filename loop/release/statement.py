@@ -82,7 +82,7 @@ class _Subject(_StatementModel):
     digest: _Digest
 
 
-class _Approval(_StatementModel):
+class _ApprovalForm(_StatementModel):
     keyid: Hex
     name: Annotated[str, Field(min_length=1)]
     role: Annotated[str, Field(min_length=1)]
@@ -93,10 +93,10 @@ class _Approval(_StatementModel):
 class _Predicate(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
-    approvals: Annotated[list[_Approval], Field(min_length=1)]
+    approvals: Annotated[list[_ApprovalForm], Field(min_length=1)]
 
 
-class _Statement(_StatementModel):
+class _StatementForm(_StatementModel):
     type: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
     subject: Annotated[list[_Subject], Field(min_length=1)]
     predicateType: Literal["https://ranloop.org/release/v1"]
@@ -202,7 +202,7 @@ def parse_statement(envelope: Envelope) -> Statement:
             "whoever made it."
         )
     data = read_canonical(envelope.payload, f"the statement in {ENVELOPE}")
-    form = check_model(data, _Statement, f"the statement in {ENVELOPE}")
+    form = check_model(data, _StatementForm, f"the statement in {ENVELOPE}")
     names = [subject.name for subject in form.subject]
     if names != sorted(set(names)):
         raise DataError(

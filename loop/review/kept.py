@@ -189,7 +189,7 @@ class Verdicts:
         self._store = store
         self._workspace = workspace
         self._lock = Lock()
-        self._cohorts: dict[str, _Shelf] = {}
+        self._cohorts: dict[str, _CohortVerdicts] = {}
 
     def read(self, cohort: str) -> tuple[KeptVerdict, ...]:
         """Return the verdicts on `cohort`, oldest first.
@@ -202,7 +202,7 @@ class Verdicts:
             The ledger is broken.
         """
         with self._lock:
-            shelf = self._cohorts.setdefault(cohort, _Shelf(cohort))
+            shelf = self._cohorts.setdefault(cohort, _CohortVerdicts(cohort))
             entries = read_ledger(self._workspace.ledger) if self._workspace else ()
             return shelf.read(self._store, entries, self._workspace)
 
@@ -238,7 +238,7 @@ def judged_cohorts(store: Store) -> tuple[str, ...]:
     return tuple(name for (name,) in rows)
 
 
-class _Shelf:
+class _CohortVerdicts:
     """What is known of the verdicts of one cohort."""
 
     def __init__(self, cohort: str) -> None:

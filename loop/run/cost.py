@@ -216,7 +216,7 @@ class LayoutPlan(NamedTuple):
     plan: PromptPlan
 
 
-class _Read(NamedTuple):
+class _CohortSize(NamedTuple):
     """What was counted over the cohort."""
 
     cases: int
@@ -304,7 +304,7 @@ def list_ways(version: PromptVersion) -> Iterator[LayoutPlan]:
     yield LayoutPlan(PromptLayout.REFERENCE, "one digit", published)
 
 
-def _read_cohort(items: Iterator[Item], plan: PromptPlan, count: Count) -> _Read:
+def _read_cohort(items: Iterator[Item], plan: PromptPlan, count: Count) -> _CohortSize:
     """Count the case texts once: every way of asking inserts the same ones."""
     cases = characters = tokens = 0
     call = plan.calls[0]
@@ -314,10 +314,12 @@ def _read_cohort(items: Iterator[Item], plan: PromptPlan, count: Count) -> _Read
         cases += 1
         characters += sum(map(len, texts))
         tokens += sum(map(count, texts))
-    return _Read(cases, characters, tokens)
+    return _CohortSize(cases, characters, tokens)
 
 
-def _shape(way: LayoutPlan, read: _Read, expected: Expectation, count: Count) -> Shape:
+def _shape(
+    way: LayoutPlan, read: _CohortSize, expected: Expectation, count: Count
+) -> Shape:
     frames = rest = 0
     output = 0.0
     for call in way.plan.calls:

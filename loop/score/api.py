@@ -155,7 +155,7 @@ def ran_score(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ScoreOptions:
+class _ScoreDefaults:
     """The same options with their defaults."""
 
     engine: str = "rules"
@@ -203,7 +203,7 @@ class _ScoreOptions:
         )
 
 
-def check_options(options: ScoreOptions) -> _ScoreOptions:
+def check_options(options: ScoreOptions) -> _ScoreDefaults:
     """Return `options` with their defaults.
 
     Raises
@@ -213,13 +213,13 @@ def check_options(options: ScoreOptions) -> _ScoreOptions:
     ValueError
         One is out of range.
     """
-    known = [each.name for each in fields(_ScoreOptions)]
+    known = [each.name for each in fields(_ScoreDefaults)]
     unknown = next((name for name in options if name not in known), None)
     if unknown is not None:
         raise TypeError(
             f"there is no option {unknown!r}; there are {', '.join(sorted(known))}"
         )
-    return _ScoreOptions(**options)
+    return _ScoreDefaults(**options)
 
 
 def choose(kind: type[_Choice], name: str, value: str) -> _Choice:
@@ -257,7 +257,7 @@ def _grade(
     joined: Joined,
     taxonomy: Taxonomy,
     extractor: str | PromptVersion | Extractor,
-    options: _ScoreOptions,
+    options: _ScoreDefaults,
 ) -> Graded:
     """Return both sides as codes, with an extractor only where there are texts."""
     no_finding = NoFinding(options.no_finding)

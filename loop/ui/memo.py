@@ -19,7 +19,7 @@ class Memo:
     def __init__(self, most: int = 64) -> None:
         self._most = most
         self._lock = Lock()
-        self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
+        self._slots: OrderedDict[Hashable, _MemoSlot] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what `make` returned for `key`, calling it at most once.
@@ -27,7 +27,7 @@ class Memo:
         An error of `make` is passed on and not kept.
         """
         with self._lock:
-            slot = self._slots.setdefault(key, _Slot())
+            slot = self._slots.setdefault(key, _MemoSlot())
             self._slots.move_to_end(key)
             while len(self._slots) > self._most:
                 self._slots.popitem(last=False)
@@ -39,7 +39,7 @@ class Memo:
         return result
 
 
-class _Slot:
+class _MemoSlot:
     """Room for one result."""
 
     __slots__ = ("lock", "made", "result")

@@ -3,7 +3,7 @@
 import pytest
 
 from loop.core.config import ServingSettings
-from loop.engines.openai.concurrency import Pace
+from loop.engines.openai.concurrency import ConcurrencyLimit
 
 
 def serve(pace, answers, *, takes=1 << 30, latency=0.05, start=0.0, pushes_at=None):
@@ -26,7 +26,7 @@ def serve(pace, answers, *, takes=1 << 30, latency=0.05, start=0.0, pushes_at=No
 
 def adaptive(most=256):
     """Return a fresh adaptive pace."""
-    return Pace(ServingSettings(max_concurrency=most))
+    return ConcurrencyLimit(ServingSettings(max_concurrency=most))
 
 
 def test_a_server_that_keeps_up_gets_everything():
@@ -100,7 +100,7 @@ def test_an_empty_queue_is_no_reason_to_grow():
 @pytest.mark.parametrize("fixed", [1, 64, 1000])
 def test_a_fixed_concurrency_never_changes(fixed):
     """Whoever sets a number wants that number."""
-    pace = Pace(ServingSettings(concurrency=fixed))
+    pace = ConcurrencyLimit(ServingSettings(concurrency=fixed))
     serve(pace, 4000)
     pace.pushed_back(sent=1e9, now=1e9 + 1)
     assert pace.limit == pace.highest == fixed

@@ -10,7 +10,7 @@ from loop.prompts.catalog import write_folder
 from loop.prompts.version import CallPlan
 from loop.release import sandbox
 from loop.release.rendering import read_prompt, render_files
-from loop.release.sandbox import render_apart
+from loop.release.sandbox import render_sandboxed
 from tests.release.small import VERSION
 
 HOSTILE = {
@@ -50,9 +50,9 @@ def test_a_prompt_is_read_from_the_bytes_that_were_checked(tmp_path):
 @pytest.mark.slow
 def test_a_strangers_prompt_is_rendered_apart_to_the_same():
     """The limits change nothing for an honest prompt."""
-    assert render_apart(VERSION) == render_files(VERSION)
+    assert render_sandboxed(VERSION) == render_files(VERSION)
     with pytest.raises(DataError, match="UndefinedError"):
-        render_apart(replace(VERSION, system="{{ none_such }}"))
+        render_sandboxed(replace(VERSION, system="{{ none_such }}"))
 
 
 @pytest.mark.slow
@@ -61,4 +61,4 @@ def test_a_template_that_takes_too_much_is_stopped(monkeypatch, kind):
     """Time and memory have an end before anybody vouches for a prompt."""
     monkeypatch.setattr(sandbox, "SECONDS", 3)
     with pytest.raises(DataError, match="does not render within"):
-        render_apart(replace(VERSION, system=HOSTILE[kind]))
+        render_sandboxed(replace(VERSION, system=HOSTILE[kind]))

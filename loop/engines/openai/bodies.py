@@ -53,7 +53,7 @@ class UnreadableAnswerError(ValueError):
     """A response that is no whole chat completion; says what is wrong with it."""
 
 
-class _Message(TypedDict, total=False):
+class _ReplyMessage(TypedDict, total=False):
     content: str | None
     refusal: str | None
     reasoning_content: str | None
@@ -61,7 +61,7 @@ class _Message(TypedDict, total=False):
 
 
 class _Choice(TypedDict):
-    message: _Message
+    message: _ReplyMessage
     finish_reason: NotRequired[str | None]
 
 

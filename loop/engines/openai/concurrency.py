@@ -17,7 +17,7 @@ _HOLDS = (1, 64)
 """Rounds to stay at a limit before trying more: at first, and after many failures."""
 
 
-class Pace:
+class ConcurrencyLimit:
     """The limit of requests under way; it learns from answers and push-backs.
 
     It doubles while that makes the server faster (slow start), then tries an eighth

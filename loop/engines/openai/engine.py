@@ -21,12 +21,12 @@ from loop.engines.base import Settings, register
 from loop.engines.names import split_name
 from loop.engines.openai.bodies import RequestPrefix, make_envelope
 from loop.engines.openai.client import EndpointClient
-from loop.engines.openai.concurrency import Pace
+from loop.engines.openai.concurrency import ConcurrencyLimit
 from loop.engines.openai.endpoint import Endpoint, read_key
 from loop.engines.openai.probe import Probe, Probed
 from loop.engines.openai.same_server import SameServer
 from loop.engines.openai.sending import Account, PendingPrompt, Sender
-from loop.engines.openai.workers import Crew
+from loop.engines.openai.workers import WorkerPool
 
 T = TypeVar("T")
 
@@ -80,7 +80,11 @@ class Exchange:
     """One stream of prompts: drawn and answered here, worked on by a crew there."""
 
     def __init__(
-        self, thread: LoopThread, crew: Crew, pace: Pace, settle: Callable[[], None]
+        self,
+        thread: LoopThread,
+        crew: WorkerPool,
+        pace: ConcurrencyLimit,
+        settle: Callable[[], None],
     ) -> None:
         self._thread = thread
         self._crew = crew
@@ -193,7 +197,7 @@ class ChatEngine:
         self._served = served
         self._revive = revive
         self._rng = rng or Random()
-        self._pace = Pace(endpoint.serving)
+        self._pace = ConcurrencyLimit(endpoint.serving)
         self._account = Account()
         self._wire = EndpointClient(endpoint, settings.config.hosts)
         self._thread: LoopThread | None = None
@@ -286,7 +290,7 @@ class ChatEngine:
         if thread is None:
             raise EngineError("the engine was closed.")
 
-        async def gather() -> Crew:
+        async def gather() -> WorkerPool:
             # Between two streams nobody looks: another draw may come hours later.
             asked = self._account.requests > 0
             same = SameServer(self._wire, probed.server, doubtful=asked)
@@ -298,7 +302,7 @@ class ChatEngine:
                 same=same,
                 revive=self._revive,
             )
-            return Crew(sender, self._pace, self._endpoint.serving.deadline_s)
+            return WorkerPool(sender, self._pace, self._endpoint.serving.deadline_s)
 
         crew = thread.call(gather())
         self._exchange = Exchange(thread, crew, self._pace, self._account.settle)

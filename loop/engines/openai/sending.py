@@ -20,7 +20,7 @@ from loop.engines.openai.bodies import (
     read_error,
 )
 from loop.engines.openai.client import EndpointClient, LinkError, Reply
-from loop.engines.openai.concurrency import Pace
+from loop.engines.openai.concurrency import ConcurrencyLimit
 from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.retrying import (
     PUSH_BACK,
@@ -248,7 +248,7 @@ class Sender:
         wire: EndpointClient,
         *,
         account: Account,
-        pace: Pace,
+        pace: ConcurrencyLimit,
         rng: Random,
         same: SameServer,
         revive: Callable[[], bool] | None = None,

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 from loop.core.errors import EngineError
 from loop.core.records import Completion
-from loop.engines.openai.concurrency import Pace
+from loop.engines.openai.concurrency import ConcurrencyLimit
 from loop.engines.openai.sending import PendingPrompt, Sender
 
 Arrivals = list[tuple[int, Completion]]
@@ -21,7 +21,7 @@ the prompts drawn ahead still last longer than this.
 """
 
 
-class Crew:
+class WorkerPool:
     """Works in the event loop's thread on jobs that another thread puts in.
 
     `jobs` is filled from outside, followed by a call of `wake` in the loop's thread;
@@ -29,7 +29,9 @@ class Crew:
     there.
     """
 
-    def __init__(self, sender: Sender, pace: Pace, deadline_s: float | None) -> None:
+    def __init__(
+        self, sender: Sender, pace: ConcurrencyLimit, deadline_s: float | None
+    ) -> None:
         self.jobs: deque[PendingPrompt] = deque()
         self.arrived: SimpleQueue[Arrivals | BaseException] = SimpleQueue()
         self._sender = sender

@@ -50,7 +50,7 @@ def check_signatures(
     return found
 
 
-class _Signer(NamedTuple):
+class _KeyHolder(NamedTuple):
     """Somebody who has signed with a key, and still could."""
 
     keyid: str
@@ -60,12 +60,12 @@ class _Signer(NamedTuple):
 def _walk(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
     """Hold each entry against the keys as they stood before it."""
     keys: dict[str, PublicKey] = {}
-    signers: set[_Signer] = set()
+    signers: set[_KeyHolder] = set()
     for entry in entries:
         if problem := _problem(entry, keys):
             yield _broken(entry, problem)
         if entry.keyid:
-            signers.add(_Signer(entry.keyid, entry.actor))
+            signers.add(_KeyHolder(entry.keyid, entry.actor))
         elif any(
             one.name == entry.actor and _is_open(keys, one.keyid) for one in signers
         ):

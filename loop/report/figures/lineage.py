@@ -35,7 +35,7 @@ _DRAFT = 30.0
 """Height that one draft takes, pixels."""
 
 
-class _Place(NamedTuple):
+class _NodeCentre(NamedTuple):
     """Centre of a node, pixels."""
 
     x: float
@@ -51,7 +51,7 @@ def lineage_svg(graph: Lineage) -> str:
     row = 30 + _PILL * max((len(one.aliases) for one in versions), default=0)
     row += 26 if _far(graph) else 0
     places = {
-        node.ref: _Place(_EDGE + _BOX[0] / 2 + place * _STEP, row + _BOX[1] / 2)
+        node.ref: _NodeCentre(_EDGE + _BOX[0] / 2 + place * _STEP, row + _BOX[1] / 2)
         for place, node in enumerate(versions)
     }
     most = _put_drafts(graph, places)
@@ -75,18 +75,18 @@ def _far(graph: Lineage) -> bool:
     )
 
 
-def _put_drafts(graph: Lineage, places: dict[str, _Place]) -> int:
+def _put_drafts(graph: Lineage, places: dict[str, _NodeCentre]) -> int:
     """Add the places of drafts under their parents; return the longest column."""
     taken: dict[str, int] = {}
     for parent, child in graph.edges:
         if child not in places and parent in places:
             taken[parent] = taken.get(parent, 0) + 1
             x, y = places[parent]
-            places[child] = _Place(x + 10, y + 22 + _DRAFT * taken[parent])
+            places[child] = _NodeCentre(x + 10, y + 22 + _DRAFT * taken[parent])
     return max(taken.values(), default=0)
 
 
-def _edge(parent: str, child: str, places: Mapping[str, _Place]) -> str:
+def _edge(parent: str, child: str, places: Mapping[str, _NodeCentre]) -> str:
     """Return the line from a version to what was made of it."""
     if parent not in places or child not in places:
         return ""
@@ -108,11 +108,11 @@ def _edge(parent: str, child: str, places: Mapping[str, _Place]) -> str:
     )
 
 
-def _node(node: Node, place: _Place) -> str:
+def _node(node: Node, place: _NodeCentre) -> str:
     return _version(node, place) if node.number else _draft(node, place)
 
 
-def _version(node: Node, place: _Place) -> str:
+def _version(node: Node, place: _NodeCentre) -> str:
     x, y = place
     wide, high = _BOX
     parts = [
@@ -135,7 +135,7 @@ def _pill(alias: str, x: float, top: float) -> str:
     )
 
 
-def _draft(node: Node, place: _Place) -> str:
+def _draft(node: Node, place: _NodeCentre) -> str:
     """Return a draft: a hollow circle while it is one, a cross once it was rejected."""
     x, y = place
     colour = "fail" if node.status is WordingStatus.REJECTED else "unsure"

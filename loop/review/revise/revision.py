@@ -32,7 +32,6 @@ from loop.review.revise.corrections import correct_from_verdicts
 from loop.review.revise.decide import (
     CommitDecision,
     commit_checked,
-    keep_draft,
     weigh,
 )
 from loop.review.revise.draft import Authorship
@@ -281,8 +280,9 @@ class _Round(NamedTuple):
             runs=checked.runs,
             objections=checked.objections,
         )
+        weighed = weigh(checked, self.actor, draft.why)
         if not self._accepts(checked):
-            keep_draft(place, ref, self.actor, draft.why, now=self.now)
+            reject_draft(place, draft, parent.ref, weighed, now=self.now)
             return revision
         decision = CommitDecision(override=self.request.override)
         try:
@@ -290,9 +290,9 @@ class _Round(NamedTuple):
                 place, store, ref, self.actor, decision, engine=engine, now=self.now
             )
         except ConflictError as error:
-            weighed = weigh(checked, self.actor, draft.why)
-            late = replace(weighed, objections=(str(error),))
-            reject_draft(place, draft, parent.ref, late, now=self.now)
+            late = (*weighed.objections, str(error))
+            weighed = replace(weighed, objections=late)
+            reject_draft(place, draft, parent.ref, weighed, now=self.now)
             raise
         return replace(revision, version=version, runs=(*revision.runs, run))
 

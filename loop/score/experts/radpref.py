@@ -59,7 +59,7 @@ class RadPref:
     """Name and sha256 of each file that was read."""
 
 
-class _Candidate(NamedTuple):
+class _RadPrefCandidate(NamedTuple):
     """Where one candidate stands in the files."""
 
     case: Case
@@ -124,7 +124,7 @@ def read_radpref(folder: Path) -> RadPref:
     )
 
 
-def _candidates(cases: Sequence[Case]) -> Iterator[_Candidate]:
+def _candidates(cases: Sequence[Case]) -> Iterator[_RadPrefCandidate]:
     """Yield every candidate; the system is its writer where that tells two apart."""
     named = all(
         case.C1_source and case.C2_source and case.C1_source != case.C2_source
@@ -132,10 +132,10 @@ def _candidates(cases: Sequence[Case]) -> Iterator[_Candidate]:
     )
     for case in cases:
         for slot in SLOTS:
-            yield _Candidate(case, case.source(slot) if named else slot, slot)
+            yield _RadPrefCandidate(case, case.source(slot) if named else slot, slot)
 
 
-def _judged(rater: Annotations, row: _Candidate) -> Judged | None:
+def _judged(rater: Annotations, row: _RadPrefCandidate) -> Judged | None:
     pair = rater.annotations.get(row.case.id)
     if pair is None:
         return None
@@ -174,7 +174,7 @@ def _is_serious(error: FindingError) -> bool:
     return error.clinical_significance in _SERIOUS
 
 
-def _texts(rows: Sequence[_Candidate]) -> dict[str, dict[str, str]]:
+def _texts(rows: Sequence[_RadPrefCandidate]) -> dict[str, dict[str, str]]:
     texts: dict[str, dict[str, str]] = {}
     for row in sorted(rows, key=lambda one: (one.system, one.case.id)):
         texts.setdefault(row.system, {})[row.case.id] = row.case.text(row.slot)

@@ -23,7 +23,7 @@ from loop.stats.resampling import Bootstrap, Resampling, bootstrap, to_estimate
 Combine = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-class _Paired(NamedTuple):
+class _SideRows(NamedTuple):
     """A side, and which of all cases it is of."""
 
     side: MetricInput
@@ -89,13 +89,13 @@ def run_metrics(
     )
 
 
-def _pair(joined: Joined, graded: Graded, taxonomy: Taxonomy) -> list[_Paired]:
+def _pair(joined: Joined, graded: Graded, taxonomy: Taxonomy) -> list[_SideRows]:
     systems = tuple(column.name for column in joined.systems)
     if (joined.case_ids, systems) != (graded.case_ids, graded.systems):
         raise ValueError("joined and graded must be of the same cases and systems")
     paired = paired_rows(graded, joined.coverage)
     return [
-        _Paired(_side(joined, graded, taxonomy, number, rows), rows)
+        _SideRows(_side(joined, graded, taxonomy, number, rows), rows)
         for number, rows in enumerate(map(np.flatnonzero, paired))
     ]
 
@@ -130,8 +130,8 @@ def _texts(column: PairSide, rows: NDArray[np.intp]) -> tuple[str, ...] | None:
 
 
 def _count_words(
-    pairs: list[_Paired], metrics: Sequence[Metric], options: MetricOptions
-) -> list[_Paired]:
+    pairs: list[_SideRows], metrics: Sequence[Metric], options: MetricOptions
+) -> list[_SideRows]:
     """Count what the lexical metrics share for all systems at once."""
     kinds = {KIND_OF[metric.name] for metric in metrics if metric.name in KIND_OF}
     texts = [
