@@ -26,6 +26,7 @@ from loop.core.errors import DataError, LedgerError
 from loop.core.files import write_atomic
 from loop.core.ledger import LedgerEntry, quarantine_torn_line
 from loop.core.paths import Workspace
+from loop.documents.templates import template_folder
 from loop.release.audit.audit import LedgerAudit, audit_workspace
 from loop.release.audit.changes import (
     audited_prompt,
@@ -33,11 +34,9 @@ from loop.release.audit.changes import (
     list_audited,
     read_changes,
 )
+from loop.release.audit.documents import audit_data, render_audit_csv, render_audit_html
 from loop.release.audit.findings import AuditFinding, FindingSeverity
 from loop.release.audit.heads import parse_head
-from loop.report.audit_data import audit_data, render_audit_csv
-from loop.report.audit_html import render_audit_html
-from loop.report.templates import template_folder
 
 _FORMS = (".csv", ".json", ".html")
 

@@ -14,15 +14,15 @@ from loop.core.files import write_atomic
 from loop.published import audit as published
 from loop.published.audit import TableAudit
 from loop.published.columns import RATES
-from loop.published.notes import Notes, beside, read_notes
-from loop.published.table import Consistency
-from loop.report.published_text import (
+from loop.published.documents import (
     ORDER,
     published_data,
     render_html,
     render_markdown,
     sections,
 )
+from loop.published.notes import Notes, beside, read_notes
+from loop.published.table import Consistency
 
 
 def register(app: typer.Typer) -> None:

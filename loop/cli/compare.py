@@ -15,9 +15,7 @@ from loop.cli.console import (
     say,
 )
 from loop.cli.evaluate import macro_line
-from loop.evaluate.compare import Comparison, LabelChange, compare_runs
-from loop.report.data import comparison_data
-from loop.report.numbers import (
+from loop.documents.numbers import (
     NOT_ESTIMABLE,
     listed,
     p_value,
@@ -25,6 +23,8 @@ from loop.report.numbers import (
     signed,
     signed_interval,
 )
+from loop.evaluate.compare import Comparison, LabelChange, compare_runs
+from loop.evaluate.evaluation_json import comparison_data
 
 
 def register(app: typer.Typer) -> None:

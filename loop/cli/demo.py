@@ -14,8 +14,11 @@ from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace, bundled, init_workspace
+from loop.documents.numbers import interval, share
 from loop.evaluate.compare import compare_runs
+from loop.evaluate.documents import render_html
 from loop.evaluate.evaluation import evaluate_run, find_parent_run
+from loop.evaluate.evaluation_json import evaluation_data
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.protocol import register_protocol
 from loop.evaluate.recording import record_evaluation
@@ -27,9 +30,6 @@ from loop.labels.overlap import check_cohorts, require_separate
 from loop.labels.taxonomy import read_taxonomy
 from loop.labels.votes import import_votes
 from loop.prompts.catalog import read_version, write_version
-from loop.report.data import evaluation_data
-from loop.report.evaluation_html import render_html
-from loop.report.numbers import interval, share
 from loop.review.revise.check import TargetOutcome
 from loop.review.revise.revision import Revision, RevisionRequest, revise
 from loop.run.task import run_prompt

@@ -25,19 +25,7 @@ from loop.cli.console import (
 from loop.core.files import write_atomic
 from loop.core.paths import Workspace
 from loop.core.records import Status
-from loop.evaluate.compare import Comparison, compare_runs
-from loop.evaluate.evaluation import evaluate_run, find_parent_run
-from loop.evaluate.gates import GateVerdict
-from loop.evaluate.recording import record_evaluation
-from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
-from loop.evaluate.tried import Selection, correct_optimism
-from loop.report.data import comparison_data, evaluation_data
-from loop.report.evaluation_claim import claim_lines
-from loop.report.evaluation_html import render_html
-from loop.report.evaluation_selection import selection_lines, selection_note
-from loop.report.evaluation_text import render_csv, render_markdown
-from loop.report.exclusions import Exclusion, shown_exclusions
-from loop.report.numbers import (
+from loop.documents.numbers import (
     count,
     interval,
     resampled,
@@ -45,7 +33,22 @@ from loop.report.numbers import (
     signed,
     signed_interval,
 )
-from loop.report.templates import template_folder
+from loop.documents.templates import template_folder
+from loop.evaluate.compare import Comparison, compare_runs
+from loop.evaluate.documents import (
+    Exclusion,
+    render_csv,
+    render_html,
+    render_markdown,
+    shown_exclusions,
+)
+from loop.evaluate.evaluation import evaluate_run, find_parent_run
+from loop.evaluate.evaluation_json import claim_lines, comparison_data, evaluation_data
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.recording import record_evaluation
+from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
+from loop.evaluate.tried import Selection, correct_optimism
+from loop.evaluate.tried_text import selection_lines, selection_note
 from loop.run.store import open_store
 
 HtmlOption = Annotated[

@@ -25,10 +25,10 @@ from loop.evaluate.failures import (
     Failures,
     count_kinds,
     failing_cases,
+    failures_table,
     read_evidence,
     read_texts,
 )
-from loop.report.tables import failures_table
 from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
 from loop.review.queue.progress import mark_progress

@@ -25,7 +25,9 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
+from loop.documents.templates import template_folder
 from loop.release.candidate import FreezeRequest
+from loop.release.documents.render import render_documents
 from loop.release.freeze import FreezeContext, Frozen, Signing
 from loop.release.freeze import freeze as freeze_release
 from loop.release.keys import (
@@ -36,8 +38,6 @@ from loop.release.keys import (
     needs_passphrase,
 )
 from loop.release.withdraw import withdraw_release
-from loop.report.release.documents import render_documents
-from loop.report.templates import template_folder
 from loop.run.asking import EngineOptions
 from loop.run.task import Task, Watch
 

@@ -20,9 +20,8 @@ from loop.cli.console import (
 )
 from loop.core.files import write_atomic
 from loop.core.ledger import LedgerEntry
-from loop.evaluate.history import VersionScore, read_scores
+from loop.evaluate.history import VersionScore, history_table, read_scores
 from loop.prompts.history import VersionHistory, read_history
-from loop.report.tables import history_table
 
 _WORDS = {
     "term": ("term", "terms"),

@@ -27,6 +27,19 @@ from loop.core.files import write_atomic
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.core.records import Status
+from loop.documents.numbers import NOT_ESTIMABLE, share
+from loop.documents.templates import template_folder
+from loop.evaluate.matrix.documents import (
+    SELECTION,
+    floor_sentence,
+    legend,
+    matrix_data,
+    render_matrix_csv,
+    render_matrix_html,
+    render_matrix_markdown,
+    sign,
+    tally,
+)
 from loop.evaluate.matrix.records import EngineColumn, EngineRank, Matrix, MatrixCell
 from loop.evaluate.matrix.runs import (
     EngineRun,
@@ -37,12 +50,6 @@ from loop.evaluate.matrix.runs import (
     read_matrix,
 )
 from loop.evaluate.protocol import register_protocol
-from loop.report.matrix.data import matrix_data
-from loop.report.matrix.html import render_matrix_html
-from loop.report.matrix.text import render_matrix_csv, render_matrix_markdown, sign
-from loop.report.matrix.words import SELECTION, floor_sentence, legend, tally
-from loop.report.numbers import NOT_ESTIMABLE, share
-from loop.report.templates import template_folder
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
 from loop.run.task import Task, Watch

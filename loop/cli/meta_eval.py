@@ -28,17 +28,19 @@ from loop.cli.meta_eval_inputs import (
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.paths import Workspace
-from loop.report.experts import words
-from loop.report.experts.data import meta_data
-from loop.report.experts.figure import agreement_svg
-from loop.report.experts.html import render_meta_html
-from loop.report.experts.text import render_meta_markdown
-from loop.report.experts.words import MetaDocument
-from loop.report.figures.standalone import as_file
-from loop.report.numbers import interval, share, signed
-from loop.report.templates import shipped_templates, template_folder
+from loop.documents.numbers import interval, share, signed
+from loop.documents.svg import as_file
+from loop.documents.templates import shipped_templates, template_folder
+from loop.score.experts import documents as words
 from loop.score.experts.comparing import MetricComparison
 from loop.score.experts.counts import CountAgreement
+from loop.score.experts.documents import (
+    MetaDocument,
+    agreement_svg,
+    meta_data,
+    render_meta_html,
+    render_meta_markdown,
+)
 from loop.score.experts.meta import MetaEvaluation, MetricAgreement
 from loop.score.metrics.sheet import write_per_case
 from loop.stats.intervals import Estimate

@@ -16,10 +16,10 @@ from loop.cli.score_labels import ExtractorOptions, read_labels
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.report.experts.words import MetaDocument
-from loop.report.score.build import Read
 from loop.run.asking import EngineOptions
+from loop.score.documents.build import Read
 from loop.score.experts.counts import count_agreement
+from loop.score.experts.documents import MetaDocument
 from loop.score.experts.meta import meta_evaluate
 from loop.score.experts.radpref import RadPref, read_radpref
 from loop.score.experts.ratings import Ratings

@@ -21,7 +21,7 @@ from loop.cli.console import (
 from loop.core.files import write_atomic
 from loop.core.paths import Workspace
 from loop.evaluate.plan import CANDIDATES, SampleSizePlan, find_planned_run, plan_cohort
-from loop.report.plan_text import (
+from loop.evaluate.plan_text import (
     collect_lines,
     label_table,
     level_tables,

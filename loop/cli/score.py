@@ -26,8 +26,7 @@ from loop.cli.console import (
 )
 from loop.cli.score_labels import ExtractorOptions, read_labels
 from loop.core.paths import Workspace
-from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.report.numbers import (
+from loop.documents.numbers import (
     NOT_ESTIMABLE,
     interval,
     p_value,
@@ -36,13 +35,16 @@ from loop.report.numbers import (
     signed,
     signed_interval,
 )
-from loop.report.score.build import Counting, build_document
-from loop.report.score.cells import count_cells
-from loop.report.score.data import metric_data, score_data
-from loop.report.score.document import ScoreDocument
-from loop.report.score.files import check_folder, render_files, write_folder
-from loop.report.score.view import metric_views, title_of
-from loop.report.score.words import (
+from loop.documents.templates import shipped_templates, template_folder
+from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.run.asking import EngineOptions
+from loop.score.documents.build import Counting, build_document
+from loop.score.documents.cells import count_cells
+from loop.score.documents.data import metric_data, score_data
+from loop.score.documents.document import ScoreDocument
+from loop.score.documents.files import check_folder, render_files, write_folder
+from loop.score.documents.view import metric_views, title_of
+from loop.score.documents.words import (
     WAYS,
     agreement_line,
     caution_sentences,
@@ -57,8 +59,6 @@ from loop.report.score.words import (
     rated_line,
     verdict_words,
 )
-from loop.report.templates import shipped_templates, template_folder
-from loop.run.asking import EngineOptions
 from loop.score.experts.radpref import read_radpref
 from loop.score.experts.ratings import Ratings
 from loop.score.experts.reading import read_ratings

@@ -15,6 +15,7 @@ from loop.cli.run_release import RunRequest, find_wanted
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
+from loop.documents.numbers import listed
 from loop.evaluate.evaluation import evaluate_run
 from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.taxonomy import Taxonomy
@@ -22,11 +23,10 @@ from loop.prompts.catalog import list_versions, read_aliases
 from loop.release.candidate import engine_facts
 from loop.release.load import Release
 from loop.release.released import list_releases
-from loop.report.numbers import listed
-from loop.report.score.build import Read
 from loop.run.asking import EngineOptions
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, open_store
+from loop.score.documents.build import Read
 from loop.score.extractor import Extractor
 from loop.score.grading import grade
 from loop.score.records import ExtractorFacts, Joined, NoFinding

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Field, Mark, Outcome, Span, Status, Value
+from loop.documents.tables import format_rows
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
 from loop.labels.reference import MARKS, Reference, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.run.manifest import find_run
 from loop.run.store import open_store, read_outcomes
+
+_COLUMNS = (
+    *("case_id", "label", "kind", "predicted", "reference", "spans", "problem"),
+    *("on_run", "on_cohort"),
+)
+"""Of the table: as in one of verdicts, so that it can be filled in and sent back."""
 
 ALL_LABELS = ""
 """Label of a row that concerns every label of its case."""
@@ -243,3 +251,33 @@ def _excerpt(text: str, span: Span, around: int) -> str:
     after = text[span.end : span.end + around]
     phrase = f"{before}[{text[span.start : span.end]}]{after}"
     return " ".join(phrase.split())
+
+
+def failures_table(
+    found: Failures,
+    beside: Mapping[tuple[str, str], Mapping[str, object]] = MappingProxyType({}),
+) -> str:
+    """Return one row per failing case and label as CSV; ids and places, no text.
+
+    Parameters
+    ----------
+    beside
+        Case and label to further cells, the same of every row: why it is worth a look,
+        or the private text that was asked for.
+    """
+    rows = [
+        {
+            "case_id": row.case_id,
+            "label": row.label,
+            "kind": row.kind.value,
+            "predicted": row.predicted.value if row.predicted else "",
+            "reference": row.reference.value if row.reference else "",
+            "spans": " ".join(f"{start}-{end}" for start, end in row.spans),
+            "problem": row.problem,
+            "on_run": found.run_id,
+            "on_cohort": found.cohort,
+            **beside.get((row.case_id, row.label), {}),
+        }
+        for row in found.rows
+    ]
+    return format_rows(rows, (*_COLUMNS, *next(iter(beside.values()), ())))

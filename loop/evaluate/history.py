@@ -11,6 +11,7 @@ from typing import NamedTuple
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import GENESIS, LedgerEntry, entry_hash, read_ledger
 from loop.core.paths import Workspace
+from loop.documents.tables import format_rows
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.tried import WordingStatus
 from loop.prompts.catalog import (
@@ -457,3 +458,31 @@ def _before_the_break(workspace: Workspace) -> tuple[LedgerEntry, ...]:
         entries.append(entry)
         head = entry.hash
     return tuple(entries)
+
+
+def history_table(scores: Sequence[VersionScore]) -> str:
+    """Return one row per version or draft and cohort as CSV, as they are given."""
+    return format_rows([_version(one) for one in scores])
+
+
+def _version(one: VersionScore) -> dict[str, object]:
+    return {
+        "ref": one.ref,
+        "status": one.status.value,
+        "digest": one.digest,
+        "parent": one.parent,
+        "when": one.when,
+        "who": one.who,
+        "why": one.why,
+        "verdicts": one.verdicts,
+        "objections": "; ".join(one.objections),
+        "cohort": one.cohort,
+        "reference": one.reference,
+        "run": one.run,
+        "macro_f1": one.macro_f1,
+        "labels_passed": one.labels_passed,
+        "labels_failed": one.labels_failed,
+        "labels_insufficient": one.labels_insufficient,
+        "comparable": "yes" if one.comparable else "no",
+        "signature": one.signature,
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
+from loop.documents.tables import format_rows
 from loop.labels.ballots import Votes
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.agreement import (
@@ -172,3 +174,36 @@ def _raw_agreement(decided: NDArray[np.int8]) -> float | None:
     given = said[0] + said[1]
     pairs = int((given * (given - 1)).sum())
     return agreeing / pairs if pairs else None
+
+
+def agreement_table(report: AgreementReport) -> str:
+    """Return one row per label and one for all together, as CSV.
+
+    The last columns are Cohen's kappa of every pair of readers. An estimate that has
+    no meaning is an empty cell, with its reason beside.
+    """
+    labels = (*report.labels, report.pooled)
+    return format_rows([dict(_agreement(report, one)) for one in labels])
+
+
+def _agreement(
+    report: AgreementReport, one: LabelAgreement
+) -> Iterator[tuple[str, object]]:
+    yield from (("label", one.label), ("name", one.name), ("cohort", report.cohort))
+    yield from (("votes", one.votes), ("present", one.present))
+    yield from (("uncertain", one.uncertain), ("same", one.raw))
+    yield from _estimate("cohen_mean", one.mean_kappa)
+    yield from _estimate("fleiss", one.fleiss)
+    yield from _estimate("krippendorff", one.alpha)
+    yield from _estimate("reader_accuracy_mean", one.ceiling.accuracy)
+    yield from _estimate("reader_kappa_mean", one.ceiling.kappa)
+    for reader in one.ceiling.readers:
+        yield f"kappa {report.readers[reader.reader]} / others", reader.kappa.value
+    for pair in one.pairs:
+        first, second = report.readers[pair.first], report.readers[pair.second]
+        yield f"kappa {first} / {second}", pair.kappa.value
+
+
+def _estimate(name: str, estimate: Estimate) -> Iterator[tuple[str, object]]:
+    yield from ((name, estimate.value), (f"{name}_low", estimate.low))
+    yield from ((f"{name}_high", estimate.high), (f"{name}_note", estimate.note))

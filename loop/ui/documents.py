@@ -10,20 +10,18 @@ from typing import NamedTuple
 from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.ledger import read_ledger
+from loop.documents.templates import template_folder
 from loop.evaluate.compare import compare_runs
+from loop.evaluate.documents import render_csv, render_html, render_markdown
 from loop.evaluate.evaluation import find_parent_run
-from loop.evaluate.failures import failing_cases
-from loop.evaluate.history import read_scores
+from loop.evaluate.failures import failing_cases, failures_table
+from loop.evaluate.history import history_table, read_scores
 from loop.evaluate.tried import correct_optimism
-from loop.labels.agreement import measure_agreement
+from loop.labels.agreement import agreement_table, measure_agreement
 from loop.labels.cohort import read_cohort
 from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.recorded import read_record
 from loop.labels.taxonomy import read_taxonomy
-from loop.report.evaluation_html import render_html
-from loop.report.evaluation_text import render_csv, render_markdown
-from loop.report.tables import agreement_table, failures_table, history_table
-from loop.report.templates import template_folder
 from loop.review.export import verdicts_file, verdicts_table
 from loop.review.kept import KeptVerdict, read_kept
 from loop.run.store import RunRecord

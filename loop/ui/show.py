@@ -10,7 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
 from loop.core.safe_text import printable
-from loop.report import numbers
+from loop.documents import numbers
 
 _FOLDER = Path(__file__).parent / "templates"
 

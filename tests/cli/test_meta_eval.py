@@ -11,7 +11,7 @@ from loop.cli.main import app
 from loop.cli.meta_eval_inputs import tabulate
 from loop.core.errors import DataError
 from loop.score import Extractor
-from tests.report.score.score_scenes import sheet_of
+from tests.score.documents.score_scenes import sheet_of
 from tests.score.experts.radpref_folder import candidate, case, write_folder
 
 RATINGS = "id,system,rater,score\n" + "".join(

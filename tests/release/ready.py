@@ -11,9 +11,9 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.release.candidate import FreezeRequest
+from loop.release.documents.render import render_documents
 from loop.release.freeze import FreezeContext, Frozen, Signing, freeze
 from loop.release.keys import PublicKey, load_private, make_key
-from loop.report.release.documents import render_documents
 from tests.review.revise import conftest
 
 AUTHOR = Actor(name="Dr Author", role="editor")

@@ -12,12 +12,12 @@ from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.core.signing import key_id, public_of
 from loop.prompts.catalog import file_digests, write_folder
+from loop.release.documents.table import evaluation_table
 from loop.release.form import FACTS, format_facts
 from loop.release.keys import PublicKey, load_private, make_key
 from loop.release.released import frozen_payload
 from loop.release.rendering import render_files
 from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
-from loop.report.release.table import evaluation_table
 from loop.stats.paired import holm
 from loop.stats.power import exact_p
 from tests.release.small_numbers import COUNTS as COUNTS

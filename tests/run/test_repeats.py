@@ -9,12 +9,11 @@ from loop.core.ledger import Actor
 from loop.core.paths import init_workspace
 from loop.core.records import Completion
 from loop.engines import base
+from loop.evaluate.documents import render_csv, render_html, render_markdown
 from loop.evaluate.evaluation import evaluate_run
+from loop.evaluate.evaluation_json import evaluation_data
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.report.data import evaluation_data
-from loop.report.evaluation_html import render_html
-from loop.report.evaluation_text import render_csv, render_markdown
 from loop.run.asking import EngineOptions, hold_engine
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import open_store, read_outcomes

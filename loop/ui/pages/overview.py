@@ -8,18 +8,13 @@ import gradio as gr
 
 from loop.core.people.users import Right
 from loop.core.records import Status
+from loop.documents.svg import Axis, tick_labels
 from loop.evaluate.compare import Comparison, LabelChange, compare_runs
+from loop.evaluate.documents import ForestMark, accuracy_axis, accuracy_mark
 from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.gates import Gate, GateVerdict
 from loop.evaluate.results import Evaluation, LabelResult
-from loop.report.evaluation_selection import selection_note, selection_remarks
-from loop.report.forest import (
-    Axis,
-    ForestMark,
-    accuracy_axis,
-    accuracy_mark,
-    tick_labels,
-)
+from loop.evaluate.tried_text import selection_note, selection_remarks
 from loop.run.store import RunRecord
 from loop.ui.chrome import Chrome
 from loop.ui.desk import Desk

@@ -10,6 +10,7 @@ import gradio as gr
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.people.users import Right
+from loop.documents.charts import kappa_heatmap
 from loop.evaluate.ceiling import Ceiling, CeilingRow, measure_ceiling
 from loop.evaluate.inputs import read_inputs
 from loop.labels.agreement import (
@@ -19,7 +20,6 @@ from loop.labels.agreement import (
     measure_agreement,
 )
 from loop.labels.ballots import Votes
-from loop.report.figures.heatmap import kappa_heatmap
 from loop.review.reading.assignment import Assignment, read_basis
 from loop.run.store import RunRecord
 from loop.ui.chrome import Chrome

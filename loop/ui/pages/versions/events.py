@@ -10,12 +10,12 @@ import gradio as gr
 from loop.core.errors import ConflictError, DataError, LedgerError, LoopError
 from loop.core.ledger import LedgerEntry
 from loop.core.people.users import Right
+from loop.documents.numbers import interval, share
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.history import LedgerState, ledger_state
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.prompts.diff import diff_versions
 from loop.prompts.history import move_alias
-from loop.report.numbers import interval, share
 from loop.ui.desk import Desk
 from loop.ui.pages.versions.ledger import Look, action_choices, render_ledger
 from loop.ui.pages.versions.scoring import evaluate_version, render_unscored

@@ -8,12 +8,11 @@ from typing import NamedTuple
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
 from loop.evaluate.history import VersionScore, lineage_graph, score_history
+from loop.evaluate.history_figures import lineage_svg, version_chart
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.recording import with_intervals
 from loop.evaluate.tried import WordingStatus
 from loop.prompts.history import VersionHistory, read_history
-from loop.report.figures.lineage import lineage_svg
-from loop.report.figures.versions import version_chart
 from loop.review.revise.draft import DraftCheckStatus, DraftInfo, list_open_drafts
 from loop.ui.desk import Desk
 from loop.ui.pages.versions.scoring import find_unscored

@@ -1,0 +1,1 @@
+"""What every document is made of; it knows no subject."""

@@ -1,0 +1,313 @@
+"""Charts of numbers: estimates with intervals, a heat map of pairs, a grid of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from loop.documents.numbers import interval, share, signed, signed_interval
+from loop.documents.svg import (
+    SMALL,
+    Axis,
+    clean,
+    cut,
+    draw_axis,
+    draw_interval,
+    figure,
+    fit_axis,
+    group,
+    ink,
+    line,
+    text,
+    text_width,
+)
+from loop.stats.agreement import PairAgreement
+from loop.stats.intervals import Estimate
+
+_NAMES, _PLOT, _NUMBERS = 220.0, 320.0, 180.0
+"""Widths of the columns, pixels."""
+
+_ASIDE = 110.0
+"""Width of the last column, where rows have one."""
+
+_TOP, _ROW = 34.0, 26.0
+
+
+class IntervalRow(NamedTuple):
+    """One row of the figure."""
+
+    name: str
+    estimate: Estimate
+    aside: str = ""
+    """A further number at the right end."""
+
+
+def interval_rows(
+    title: str,
+    rows: Sequence[IntervalRow],
+    *,
+    heads: tuple[str, str],
+    signed_axis: bool = False,
+) -> str:
+    """Return one row per estimate: its name, point and interval, and its numbers.
+
+    An estimate without a value has a dash in place of its point.
+
+    Parameters
+    ----------
+    heads
+        What stands over the numbers, and over the column at the right end; the
+        column is left out where the second is empty.
+    signed_axis
+        Whether values are differences: signs are printed, and zero stands out.
+    """
+    values = [one for row in rows for one in row.estimate[:3] if one is not None]
+    if signed_axis:
+        values.append(0.0)
+    axis = fit_axis(values, _NAMES, _PLOT)
+    width = _NAMES + _PLOT + _NUMBERS + (_ASIDE if heads[1] else 0)
+    bottom = _TOP + _ROW * len(rows)
+    drawn = [
+        _row(row, axis, (_TOP + _ROW * (place + 0.5), width), signed_axis)
+        for place, row in enumerate(rows)
+    ]
+    about = ". ".join(_said(row, signed_axis) for row in rows) or "There is no row."
+    return figure(
+        (width, bottom + 10),
+        title,
+        about,
+        *draw_axis(axis, _TOP, bottom, sign=signed_axis),
+        text(_NAMES + _PLOT + 30, _TOP - 10, heads[0], colour="soft"),
+        text(width, _TOP - 10, heads[1], anchor="end", colour="soft"),
+        *drawn,
+    )
+
+
+def _row(row: IntervalRow, axis: Axis, place: tuple[float, float], sign: bool) -> str:
+    """Return one row; `place` is its height and the right end of the figure."""
+    y, right = place
+    parts = [
+        text(0, y + 4, cut(row.name, _NAMES - 22)),
+        text(_NAMES + _PLOT + 30, y + 4, _numbers(row.estimate, sign)),
+    ]
+    if row.aside:
+        parts.append(text(right, y + 4, row.aside, anchor="end"))
+    value, low, high = row.estimate[:3]
+    if low is not None and high is not None:
+        parts.append(draw_interval(axis, y, low, high))
+    if value is not None:
+        x = axis.x(value)
+        parts.append(
+            f'<circle class="point" cx="{x:g}" cy="{y:g}" r="5" '
+            f'fill="{ink("accent")}" stroke="{ink("paper")}" stroke-width="1"/>'
+        )
+    return group(_said(row, sign), *parts)
+
+
+def _numbers(estimate: Estimate, sign: bool) -> str:
+    if estimate.low is None:
+        return signed(estimate.value) if sign else share(estimate.value)
+    if sign:
+        return f"{signed(estimate.value)} {signed_interval(estimate)}"
+    return f"{share(estimate.value)} {interval(estimate)}"
+
+
+def _said(row: IntervalRow, sign: bool) -> str:
+    aside = f", {row.aside}" if row.aside else ""
+    return f"{row.name}: {_numbers(row.estimate, sign)}{aside}"
+
+
+_CELL = (62.0, 34.0)
+_MOST = 150.0
+"""Most room for a reader's name, pixels."""
+
+STRONGEST = 0.36
+"""Opacity of a cell with kappa 1: ink on it stays readable, light and dark."""
+
+
+def kappa_heatmap(readers: Sequence[str], pairs: Sequence[PairAgreement]) -> str:
+    """Return a table of all readers with kappa in every cell.
+
+    The tint grows with kappa from 0 to 1; at or below 0 there is none. A pair without
+    an estimate shows a dash.
+    """
+    names = [cut(reader, _MOST) for reader in readers]
+    left = 12 + max((text_width(name) for name in names), default=0.0)
+    wide, high = _CELL
+    top = 30.0
+    known = {frozenset((one.first, one.second)): one for one in pairs}
+    parts: list[str] = []
+    for row, reader in enumerate(readers):
+        y = top + high * row
+        parts.append(text(left - 8, y + high / 2 + 4, names[row], anchor="end"))
+        x = left + wide * (row + 0.5)
+        parts.append(text(x, top - 10, cut(reader, wide - 6), anchor="middle"))
+        for column in range(len(readers)):
+            corner = (left + wide * column, y)
+            if row == column:
+                parts.append(_diagonal(corner))
+            else:
+                pair = known.get(frozenset((row, column)))
+                parts.append(_cell(corner, pair, readers))
+    size = (left + wide * len(names) + 4, top + high * len(names) + 6)
+    about = (
+        ". ".join(_said_heatmap(one, readers) for one in pairs)
+        or "There is no pair of readers."
+    )
+    return figure(
+        (max(size[0], 180), max(size[1], 60)),
+        "Kappa of pairs of readers",
+        about,
+        *parts,
+    )
+
+
+def _diagonal(corner: tuple[float, float]) -> str:
+    (x, y), (wide, high) = corner, _CELL
+    return line((x + 10, y + 6), (x + wide - 10, y + high - 6), colour="grid")
+
+
+def _cell(
+    corner: tuple[float, float], pair: PairAgreement | None, readers: Sequence[str]
+) -> str:
+    (x, y), (wide, high) = corner, _CELL
+    value = pair.kappa.value if pair else None
+    tint = round(STRONGEST * min(max(value or 0.0, 0.0), 1.0), 3)
+    box = (
+        f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{wide - 2:g}" height="{high - 2:g}" '
+        f'rx="2" fill="{ink("accent")}" fill-opacity="{tint:g}" '
+        f'stroke="{ink("line")}" stroke-width="1"/>'
+    )
+    words = text(
+        x + wide / 2, y + high / 2 + 4, share(value, 2), anchor="middle", weight=600
+    )
+    return group(
+        _said_heatmap(pair, readers) if pair else "no cases in common", box, words
+    )
+
+
+def _said_heatmap(pair: PairAgreement, readers: Sequence[str]) -> str:
+    first, second = readers[pair.first], readers[pair.second]
+    said = f"{first} and {second}: kappa {share(pair.kappa.value)}"
+    if pair.kappa.low is not None:
+        said += f" {interval(pair.kappa)}"
+    return f"{said}, {pair.n} cases"
+
+
+_HIGH = 34.0
+_MOST_NAME = 210.0
+_CELL_grid = (44.0, 104.0)
+"""Least and most width of a cell, pixels."""
+
+_TOP_grid = 30.0
+_EDGE = 4.0
+
+
+class GridCell(NamedTuple):
+    """One number of a grid."""
+
+    shown: str
+    """The number as printed; a dash where there is none."""
+
+    title: str
+    """What it says in words, with its counts."""
+
+    tint: float | None = None
+    """From 0 to 1; negative ones take the second colour; None for no number."""
+
+    below: str = ""
+    """What stands under it in small: its denominator or its counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table of numbers with a name for every row and column."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[GridCell, ...], ...]
+    """One tuple per row."""
+
+    colour: str = "accent"
+    """Of the palette: the tint of what is above 0."""
+
+    other: str = "fail"
+    """The tint of what is below 0."""
+
+
+def tint_percent(cell: GridCell) -> int:
+    """Return the opacity of a cell's tint, percent; ink on it stays readable.
+
+    Examples
+    --------
+    >>> tint_percent(GridCell("1", "", 1.0)), tint_percent(GridCell("", ""))
+    (36, 0)
+    """
+    return round(100 * STRONGEST * min(abs(cell.tint or 0.0), 1.0))
+
+
+def tint_colour(grid: Grid, cell: GridCell) -> str:
+    """Return the name of the colour that a cell is tinted with."""
+    return grid.other if (cell.tint or 0.0) < 0 else grid.colour
+
+
+def grid_svg(grid: Grid) -> str:
+    """Return the table as a figure."""
+    wide = _cell_width(grid)
+    left = 12 + min(max(map(text_width, grid.rows), default=0.0), _MOST_NAME)
+    parts = []
+    for place, name in enumerate(grid.columns):
+        x = left + wide * (place + 0.5)
+        short = cut(name, wide - 6)
+        parts.append(group(name, text(x, _TOP_grid - 10, short, anchor="middle")))
+    for place, (name, cells) in enumerate(zip(grid.rows, grid.cells, strict=True)):
+        y = _TOP_grid + _HIGH * place
+        parts.append(
+            text(left - 8, y + _HIGH / 2 + 4, cut(name, _MOST_NAME), anchor="end")
+        )
+        parts += [
+            _cell_grid(grid, cell, (left + wide * column, y), wide)
+            for column, cell in enumerate(cells)
+        ]
+    size = (
+        max(left + wide * len(grid.columns) + _EDGE, 200.0),
+        _TOP_grid + _HIGH * len(grid.rows) + _EDGE,
+    )
+    about = ". ".join(cell.title for cells in grid.cells for cell in cells)
+    return figure(size, grid.title, about or "There is no number.", *parts)
+
+
+def _cell_width(grid: Grid) -> float:
+    """Return the width that holds the longest number and most of the longest name."""
+    words: Sequence[str] = [
+        text
+        for cells in grid.cells
+        for cell in cells
+        for text in (cell.shown, cell.below)
+    ]
+    needed = max((text_width(one) + 12 for one in (*words, *grid.columns)), default=0.0)
+    return min(max(needed, _CELL_grid[0]), _CELL_grid[1])
+
+
+def _cell_grid(
+    grid: Grid, cell: GridCell, corner: tuple[float, float], wide: float
+) -> str:
+    x, y = corner
+    opacity = tint_percent(cell) / 100
+    box = (
+        f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{wide - 2:g}" '
+        f'height="{_HIGH - 2:g}" rx="2" fill="{ink(tint_colour(grid, cell))}" '
+        f'fill-opacity="{opacity:g}" stroke="{ink("line")}" stroke-width="1"/>'
+    )
+    middle, centre = x + wide / 2, y + _HIGH / 2
+    if not cell.below:
+        words = text(middle, centre + 4, cell.shown, anchor="middle", weight=600)
+        return group(cell.title, box, words)
+    words = text(middle, centre - 2, cell.shown, anchor="middle", weight=600)
+    small = (
+        f'<text x="{middle:g}" y="{centre + 12:g}" font-size="{SMALL}" '
+        f'text-anchor="middle" fill="{ink("ink")}">{clean(cell.below)}</text>'
+    )
+    return group(cell.title, box, words, small)

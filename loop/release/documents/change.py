@@ -1,0 +1,180 @@
+"""The change record of a release against the one before it."""
+
+from __future__ import annotations
+
+from loop.documents.numbers import share
+from loop.release.documents.card_evidence import label_list, signature_section
+from loop.release.documents.card_sections import labels_changed, worse_section
+from loop.release.documents.phrases import (
+    Facts,
+    claimed,
+    is_compared,
+    objections,
+    rate,
+    told,
+)
+from loop.release.documents.section import (
+    DocumentSection,
+    FactLine,
+    ReleaseDocument,
+    fact,
+    table,
+)
+
+_CLASSES = {
+    "R1": "terms and synonyms",
+    "R2": "clarification of vague wording",
+    "R3": "exemplars",
+    "template": "the templates around the guides",
+    "plan": "which labels are asked in one call",
+}
+
+
+def change_record(facts: Facts) -> ReleaseDocument:
+    """Return what was modified, by which protocol, and what it did, in that order.
+
+    References
+    ----------
+    FDA. Marketing submission recommendations for a predetermined change control plan
+    for artificial intelligence-enabled device software functions; December 2024: its
+    three parts give the headings.
+    """
+    release = facts["release"]
+    before = told(facts["change"]["previous"]) or told(facts["change"]["from_ref"])
+    return ReleaseDocument(
+        title=f"Change record of {told(release['name'])}",
+        subtitle=f"Against {before}" if before else "First release: no earlier one",
+        intro=(
+            "Ordered as a predetermined change control plan is: description of "
+            "modifications, modification protocol, impact assessment. It helps prepare "
+            "such a plan and is none by itself.",
+        ),
+        sections=(
+            _identity(facts),
+            _modifications(facts),
+            _protocol(facts),
+            _evidence(facts),
+            *_impact(facts),
+            _rollback(facts),
+            signature_section(facts),
+        ),
+    )
+
+
+def _identity(facts: Facts) -> DocumentSection:
+    change, supersedes = facts["change"], facts["supersedes"] or {}
+    return DocumentSection(
+        key="identity",
+        title="Identity",
+        lines=(
+            fact("Release", facts["release"]["name"]),
+            fact("Digest of the prompt", facts["release"]["digest"]),
+            fact("Previous release", change["previous"] or "none"),
+            fact("Compared with", change["from_ref"] or "nothing"),
+            fact("Statement of the previous", supersedes.get("statement_sha256")),
+        ),
+    )
+
+
+def _modifications(facts: Facts) -> DocumentSection:
+    change = facts["change"]
+    classes = [
+        f"{told(one)} ({_CLASSES[one]})" if one in _CLASSES else told(one)
+        for one in change["classes"] or ()
+    ]
+    return DocumentSection(
+        key="modifications",
+        title="Description of modifications",
+        lines=(
+            fact("Classes of edits", ", ".join(classes) or "none"),
+            fact("Why", facts["release"]["why"]),
+            fact("Digest of the difference", change["diff_digest"]),
+        ),
+        tables=table("Label|Added|Removed|Changed", labels_changed(facts)),
+    )
+
+
+def _protocol(facts: Facts) -> DocumentSection:
+    protocol = facts["protocol"]
+    return DocumentSection(
+        key="protocol",
+        title="Modification protocol",
+        lines=(
+            fact("Protocol", protocol["digest"]),
+            fact("Registered in the ledger", protocol["registered"]),
+            FactLine("Before the runs", "no" if protocol["late"] else "yes"),
+            fact("Gates and margins", protocol["content"]),
+            FactLine(
+                "Edits outside the allowed classes",
+                author="which classes were allowed; others need a new protocol",
+            ),
+        ),
+    )
+
+
+def _evidence(facts: Facts) -> DocumentSection:
+    selection = facts["selection"] or {}
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{told(one['cohort'])} ({told(one['role'])})",
+            told(one["verdict"]),
+            rate(one["macro"]),
+            told(one["run"]),
+        )
+        for one in facts["evaluations"] or ()
+    ]
+    corrected = share(selection.get("corrected"))
+    return DocumentSection(
+        key="evidence",
+        title="Evidence",
+        lead=() if rows else ("No evaluation is recorded.",),
+        lines=(
+            FactLine("Development, corrected for the choice of a version", corrected),
+            fact("Openings of the holdout", len(facts["openings"] or ())),
+        ),
+        tables=table("Cohort|Verdict|#Macro-F1|Run", rows),
+    )
+
+
+def _impact(facts: Facts) -> tuple[DocumentSection, ...]:
+    evaluation = claimed(facts)
+    assessment = DocumentSection(
+        key="impact",
+        title="Impact assessment",
+        lines=(
+            *_effects(facts),
+            FactLine(
+                "Affected users", author="who uses these labels, and what they see"
+            ),
+            FactLine("Known limits", author="beside those listed here and on the card"),
+        ),
+        notes=tuple(objections(evaluation)) if evaluation else (),
+    )
+    return (assessment, worse_section(facts))
+
+
+def _effects(facts: Facts) -> tuple[FactLine, ...]:
+    """Return which labels changed for better or worse, or that nobody compared them."""
+    change = facts["change"]
+    if not is_compared(facts):
+        return (FactLine("Labels improved, unchanged or worse", "not compared"),)
+    worse = [one["label"] for one in change["worse"] or ()]
+    return (
+        FactLine("Labels improved", label_list(facts, change["improved"])),
+        FactLine("Labels unchanged", label_list(facts, change["unchanged"])),
+        FactLine("Labels worse", label_list(facts, worse)),
+    )
+
+
+def _rollback(facts: Facts) -> DocumentSection:
+    target = told(facts["change"]["rollback"])
+    return DocumentSection(
+        key="rollback",
+        title="Rollback",
+        lines=(
+            FactLine("Target", target or "none: no earlier version"),
+            FactLine(
+                "When", author="what would make the site go back, and who decides"
+            ),
+        ),
+    )

@@ -1,0 +1,189 @@
+"""The labels of one evaluation of a release: on an axis, and counted."""
+
+from __future__ import annotations
+
+from math import floor
+
+from loop.documents.numbers import NOT_ESTIMABLE, interval, share
+from loop.documents.svg import Axis, percent_axis, tick_labels
+from loop.evaluate.documents import ForestMark
+from loop.evaluate.gates import GateVerdict
+from loop.release.documents.phrases import (
+    Facts,
+    counted,
+    estimate,
+    outcomes,
+    rate,
+    told,
+)
+from loop.release.documents.section import (
+    DocumentColumn,
+    DocumentSection,
+    DocumentTable,
+    FactLine,
+    Forest,
+    LabelRow,
+    fact,
+)
+
+_RATES = (
+    ("Accuracy", "accuracy"),
+    ("Sensitivity", "sensitivity"),
+    ("Specificity", "specificity"),
+    ("κ", "kappa"),
+)
+_COUNTS = ("n", "tp", "fp", "fn", "tn")
+_EXCLUDED = (
+    ("uncertain_reference", "Reference uncertain"),
+    ("no_majority", "No majority"),
+    ("missing", "No reference"),
+    ("not_asked", "Not asked"),
+    ("uncertain_predicted", "Answer uncertain"),
+    ("unparsed", "Unparsed"),
+    ("failed", "Engine failed"),
+)
+
+
+def evaluation_section(facts: Facts, evaluation: Facts) -> DocumentSection:
+    """Return one evaluation: every label with intervals, verdict and counts."""
+    cohort, role = told(evaluation["cohort"]), told(evaluation["role"])
+    return DocumentSection(
+        key=f"evaluation-{role}-{_place(facts, evaluation)}",
+        title=f"Results on {cohort}" + ("" if role == cohort else f" ({role})"),
+        lead=(
+            "Accuracy, sensitivity and specificity with exact (Clopper-Pearson) "
+            "intervals, Cohen's kappa with its asymptotic one; a dash is not "
+            "estimable. Sensitivity and specificity count the scored cases.",
+        ),
+        lines=(
+            fact("Verdict of the protocol", evaluation["verdict"]),
+            FactLine("Macro-F1", _average(evaluation["macro"])),
+            FactLine("Macro-F1, supported labels", _average(evaluation["supported"])),
+            FactLine("Micro-F1", rate(evaluation["micro"])),
+            fact("Outcomes", outcomes(evaluation)),
+            fact("Run", evaluation["run"]),
+            fact("Run begun", evaluation["created"]),
+            FactLine("Intervals of averages", _resampled(evaluation["method"])),
+            fact("Conventions", evaluation["signature"]),
+            fact("Digest of the counts", evaluation["counts_digest"]),
+        ),
+        tables=(_rates_table(evaluation), _counts_table(evaluation)),
+        forest=_forest(facts, evaluation),
+    )
+
+
+def _place(facts: Facts, evaluation: Facts) -> int:
+    return [one is evaluation for one in facts["evaluations"]].index(True) + 1
+
+
+def _average(record: Facts) -> str:
+    return f"{rate(record)} over {counted(record['labels'], 'label')}"
+
+
+def _resampled(method: Facts) -> str:
+    units = counted(method["units"], told(method["unit"]) or "unit")
+    resamples = counted(method["resamples"], "bootstrap resample")
+    known = counted(method["known"], "case")
+    return f"{resamples} of {units}, patient known for {known}, seed {method['seed']}"
+
+
+def _rates_table(evaluation: Facts) -> DocumentTable:
+    heads = ("Label", "Verdict", *(f"#{name}" for name, _ in _RATES), "Why")
+    rows = [
+        (
+            told(one["name"]),
+            told(one["gate"]["verdict"]),
+            *(rate(one[key]) for _, key in _RATES),
+            _why(one) or NOT_ESTIMABLE,
+        )
+        for one in evaluation["labels"] or ()
+    ]
+    return _columns(heads, rows)
+
+
+def _counts_table(evaluation: Facts) -> DocumentTable:
+    labels = evaluation["labels"] or ()
+    shown = [
+        (key, title)
+        for key, title in _EXCLUDED
+        if any(one["excluded"][key] for one in labels)
+    ]
+    rows = [
+        (
+            told(one["name"]),
+            *(told(one[key]) for key in _COUNTS),
+            share(one["f1"]),
+            *(told(one["excluded"][key]) for key, _ in shown),
+            told(one["not_coded"]),
+        )
+        for one in labels
+    ]
+    heads = ("n", "TP", "FP", "FN", "TN", "F1", *(title for _, title in shown))
+    names = ("Label", *(f"#{one}" for one in (*heads, "Absent as not coded")))
+    return _columns(names, rows)
+
+
+def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> DocumentTable:
+    columns = (DocumentColumn(one.lstrip("#"), one.startswith("#")) for one in heads)
+    return DocumentTable(tuple(columns), tuple(rows))
+
+
+def _why(label: Facts) -> str:
+    gate = label["gate"]
+    parts = [*map(told, gate["reasons"] or ()), told(gate["needs"])]
+    return "; ".join(filter(None, parts))
+
+
+def _forest(facts: Facts, evaluation: Facts) -> Forest:
+    content: Facts = facts["protocol"]["content"] or {}
+    threshold = content.get("accuracy")
+    axis = _axis(evaluation, threshold)
+    return Forest(
+        low=axis.low,
+        ticks=tuple(zip(map(axis.x, axis.ticks), tick_labels(axis.ticks), strict=True)),
+        line=None if threshold is None else axis.x(threshold),
+        names=tuple(name for name, _ in _RATES),
+        rows=tuple(_row(one, axis) for one in evaluation["labels"] or ()),
+    )
+
+
+def _axis(evaluation: Facts, threshold: float | None) -> Axis:
+    """Return an axis up to 1 that holds every accuracy and the threshold well."""
+    points = [one["accuracy"]["value"] for one in evaluation["labels"] or ()]
+    lowest = min([point for point in points if point is not None], default=1.0)
+    wanted = min(lowest, 0.9 if threshold is None else threshold - 0.05)
+    low = max(floor(wanted * 10 + 1e-9) / 10, 0.0)
+    step = next(one for one in (0.05, 0.1, 0.2) if (1 - low) / one <= 5 + 1e-9)
+    steps = floor((1 - low) / step + 1e-9)
+    return percent_axis(
+        low, 1.0, tuple(round(1 - step * k, 2) for k in range(steps, -1, -1))
+    )
+
+
+def _row(label: Facts, axis: Axis) -> LabelRow:
+    values = (estimate(label[key]) for _, key in _RATES)
+    rates = tuple(
+        (share(one.value), "" if one.low is None else interval(one)) for one in values
+    )
+    return LabelRow(
+        told(label["name"]),
+        told(label["gate"]["verdict"]),
+        _mark(label, axis),
+        rates,
+        _why(label),
+    )
+
+
+def _mark(label: Facts, axis: Axis) -> ForestMark:
+    value, low, high, _ = estimate(label["accuracy"])
+    known = value is not None and low is not None and high is not None
+    verdict = GateVerdict(label["gate"]["verdict"] or "INSUFFICIENT")
+    said = f"accuracy {rate(label['accuracy'])}" if known else "accuracy not estimable"
+    return ForestMark(
+        verdict=verdict,
+        point=axis.x(value) if known and value is not None else None,
+        low=axis.x(0.0 if low is None else low),
+        high=axis.x(1.0 if high is None else high),
+        cut_low=low is not None and axis.cuts(low),
+        title=f"{told(label['name'])}: {said}, {verdict.value}",
+    )

@@ -1,0 +1,74 @@
+"""Every document of a release, as the bytes of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from loop.documents.templates import render_template, shipped_templates
+from loop.release.documents.card import card_figures, card_tally, release_card
+from loop.release.documents.change import change_record
+from loop.release.documents.checklist import checklist_document
+from loop.release.documents.mi_clear import mi_clear
+from loop.release.documents.phrases import AUTHOR
+from loop.release.documents.section import ReleaseDocument
+from loop.release.documents.table import evaluation_table
+from loop.release.documents.tripod import tripod_llm
+
+
+def render_documents(
+    facts: Mapping[str, Any], templates: Path | None = None
+) -> Mapping[str, bytes]:
+    """Return file names with their content: card, table, checklists, change record.
+
+    The same facts give the same bytes: no clock, no folder and no order of this
+    machine enters. Text in the facts is data; it is escaped in Markdown and HTML and
+    cannot be a formula in the table.
+
+    Parameters
+    ----------
+    facts
+        The content of ``release.json``; a null is printed as not recorded.
+    templates
+        Folder of templates; default: the shipped ones.
+
+    Raises
+    ------
+    DataError
+        A template is missing or wrong.
+    """
+    folder = templates or shipped_templates()
+    card = release_card(facts)
+    texts = {
+        "card.md": _markdown(folder, card),
+        "card.html": _page(folder, card, facts),
+        "evaluation.csv": evaluation_table(facts),
+        "mi-clear-llm.md": _markdown(
+            folder, checklist_document(facts, mi_clear(facts))
+        ),
+        "tripod-llm.md": _markdown(
+            folder, checklist_document(facts, tripod_llm(facts))
+        ),
+        "change-record.md": _markdown(folder, change_record(facts)),
+    }
+    # A lone surrogate cannot be written in UTF-8; it is spelled out.
+    return {
+        name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()
+    }
+
+
+def _markdown(folder: Path, document: ReleaseDocument) -> str:
+    variables = {"document": document, "author": AUTHOR}
+    return render_template(folder, "release_document.md.jinja", variables)
+
+
+def _page(folder: Path, card: ReleaseDocument, facts: Mapping[str, Any]) -> str:
+    variables = {
+        "document": card,
+        "author": AUTHOR,
+        "verdict": facts["claim"]["verdict"] or "INSUFFICIENT",
+        "figures": card_figures(facts),
+        "tally": card_tally(facts),
+    }
+    return render_template(folder, "release_card.html.jinja", variables)

@@ -1,1 +1,0 @@
-"""Documents people read and keep."""

@@ -1,1 +1,0 @@
-"""Inline SVG figures: no script, no network, readable without colour."""

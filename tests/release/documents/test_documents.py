@@ -1,0 +1,421 @@
+"""The documents of a release say all that is recorded, and nothing that is not."""
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+import yaml
+
+from loop.core.errors import DataError
+from loop.release.consistency import check_table
+from loop.release.documents.phrases import AUTHOR
+from loop.release.documents.render import render_documents
+from loop.release.form import format_facts
+from tests.release.documents.example import (
+    changed,
+    cohort,
+    digest,
+    full_facts,
+    minimal_facts,
+    spoiled,
+)
+
+FILES = {
+    *("card.md", "card.html", "evaluation.csv"),
+    *("mi-clear-llm.md", "tripod-llm.md", "change-record.md"),
+}
+VOID = {"meta", "br"}
+FORBIDDEN = ("complian", "validat", "certified by", "fda-approved", "guarantee")
+
+
+class Outline(HTMLParser):
+    """Collects tags and text, and checks that tags are balanced."""
+
+    def __init__(self):
+        """Start empty."""
+        super().__init__()
+        self.open, self.tags, self.words = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        """Note the tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        """Note a tag that closes itself."""
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        """Check that the innermost open tag is closed."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        """Collect visible text."""
+        if not self.open or self.open[-1] not in ("style", "title"):
+            self.words.append(data)
+
+
+def documents(facts):
+    """Return every document as text."""
+    return {name: raw.decode() for name, raw in render_documents(facts).items()}
+
+
+def outline(page):
+    """Parse a page."""
+    parsed = Outline()
+    parsed.feed(page)
+    assert parsed.open == []
+    return parsed
+
+
+def paths(value, before=()):
+    """Yield the place of every value of JSON data; of a list only the first."""
+    if before:
+        yield before
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from paths(one, (*before, key))
+    elif isinstance(value, list) and value:
+        yield from paths(value[0], (*before, 0))
+
+
+def at(facts, path):
+    """Return what stands at a place."""
+    for step in path:
+        facts = facts[step]
+    return facts
+
+
+def test_examples_are_what_a_release_holds():
+    """These tests say something only of facts that `verify` would read."""
+    for facts in (full_facts(), minimal_facts()):
+        assert json.loads(format_facts(facts))["format"] == "ranloop-release/1"
+
+
+@pytest.mark.parametrize("make", [full_facts, minimal_facts])
+def test_same_facts_give_the_same_bytes(make):
+    """A release is signed over these bytes; they depend on nothing else."""
+    first = render_documents(make())
+    reordered = json.loads(json.dumps(make()))
+    assert set(first) == FILES
+    assert first == render_documents(reordered)
+    assert all(b"\r" not in raw for name, raw in first.items() if name[-3:] != "csv")
+
+
+@pytest.mark.parametrize("make", [full_facts, minimal_facts])
+def test_a_fact_that_is_not_known_is_never_printed_as_none(make):
+    """Null is a word of files, not of documents."""
+    for name, text in documents(make()).items():
+        assert not re.search(r"\b(None|nan|null|True|False)\b", text.split("---")[-1])
+        assert not re.search(r"(?m)^: |[^|]{2}\|\|[^|]", text), name
+
+
+def allowed(facts, path, value):
+    """Return the facts with `value` at `path`, or None where the form forbids it."""
+    try:
+        return json.loads(format_facts(changed(facts, path, value)))
+    except DataError:
+        return None
+
+
+@pytest.mark.slow
+def test_no_null_and_no_empty_list_breaks_a_document():
+    """What may be missing is the word of the form that `verify` reads."""
+    whole = full_facts()
+    empties = [
+        (path, empty)
+        for path in paths(whole)
+        for empty in (None, [], {})
+        if empty is None or type(empty) is type(at(whole, path))
+    ]
+    tried = 0
+    for path, empty in empties:
+        facts = allowed(whole, path, empty)
+        if facts is not None:
+            tried += 1
+            for name, text in documents(facts).items():
+                assert not re.search(r"\bNone\b|[^|]\|\|[^|]", text), (name, path)
+    assert tried > 60
+
+
+def test_empty_words_break_no_document():
+    """A reason or a licence may be empty; all of them at once here."""
+    facts = full_facts()
+    for path in paths(facts):
+        if isinstance(at(facts, path), str):
+            facts = allowed(facts, path, "") or facts
+    for name, text in documents(facts).items():
+        assert not re.search(r"(?m)\bNone\b|: $|, ,|; ;", text), name
+
+
+def test_override_stands_above_everything():
+    """Who reads only the first line of a card must read the override."""
+    card, page = (documents(full_facts())[name] for name in ("card.md", "card.html"))
+    assert card.index("**OVERRIDE**") < card.index("Verdict of the claim")
+    assert "FAIL, overridden" in card
+    visible = " ".join(outline(page).words)
+    assert visible.index("OVERRIDE") < visible.index("Release card")
+    assert "atelectasis is not used by the registry" in visible
+
+
+def test_no_override_no_banner():
+    """A banner that always stands there is not read."""
+    facts = changed(full_facts(), ("frozen", "override"), "")
+    texts = documents(facts)
+    assert "OVERRIDE" not in texts["card.md"]
+    assert "verridden" not in texts["card.html"]
+
+
+def test_development_data_only_is_said_with_the_corrected_estimate():
+    """Without a holdout the number a reader takes away is the corrected one."""
+    facts = changed(full_facts(), ("development_only",), True)
+    card, page = (documents(facts)[name] for name in ("card.md", "card.html"))
+    assert "> **DEVELOPMENT DATA ONLY**" in card
+    assert "corrected for the choice among 12 versions tried: 0.897" in card
+    assert "<strong>DEVELOPMENT DATA ONLY</strong>" in page
+    assert "DEVELOPMENT DATA ONLY" in documents(facts)["mi-clear-llm.md"]
+
+
+def test_development_data_only_without_an_estimate_says_so():
+    """No estimate is better than none said."""
+    card = documents(minimal_facts())["card.md"]
+    assert "No estimate corrected for the choice of a version is known." in card
+
+
+def test_synthetic_cohorts_are_said_on_top():
+    """Numbers of made-up texts must not be taken for others."""
+    facts = full_facts()
+    facts["cohorts"] = [cohort("demo", "dev", "b") | {"synthetic": True}]
+    assert "> **SYNTHETIC COHORT**" in documents(facts)["card.md"]
+
+
+def test_what_got_worse_is_the_first_section():
+    """What a reader needs most is not hidden behind what went well."""
+    texts = documents(full_facts())
+    titles = re.findall(r"(?m)^## (.*)$", texts["card.md"])
+    assert titles[0] == "What got worse"
+    row = next(line for line in texts["card.md"].splitlines() if "0.871" in line)
+    assert row == "| Atelectasis | 0.871 | 0.845 | 9 | 2 | \\[−0.043, −0.002\\] |"
+    assert row in texts["change-record.md"]
+    assert 'class="alarm" aria-labelledby="worse"' in texts["card.html"]
+
+
+def test_nothing_worse_is_told_from_nothing_compared():
+    """An empty list of losses is no proof that nothing was lost."""
+    facts = changed(full_facts(), ("change", "worse"), [])
+    assert (
+        "No label lost more right answers than it gained" in documents(facts)["card.md"]
+    )
+    for name in ("improved", "unchanged"):
+        facts = changed(facts, ("change", name), [])
+    card = documents(facts)["card.md"]
+    assert "what got worse is not known" in card
+    assert "this release follows no other" in documents(minimal_facts())["card.md"]
+
+
+def test_the_cohort_of_the_claim_comes_first():
+    """The holdout's table is the evidence; the development table is beside it."""
+    card = documents(full_facts())["card.md"]
+    assert card.index("## Results on holdout") < card.index("## Results on dev")
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "| Pneumothorax | PASS | 0.994 \\[0.977, 0.999\\] | 0.976 \\[0.871, 0.999\\]",
+        "| Fracture | INSUFFICIENT | 1.000 \\[0.988, 1.000\\] | – | 1.000",
+        "| Pneumothorax | 314 | 40 | 1 | 1 | 272 | 0.976 | 2 | 3 | 1 | 4 |",
+        "| Pneumothorax | &lt; 0.001 | 0.001 | yes |",
+        "- Macro-F1, corrected for the choice: 0.897, interval 0.851 to 0.933",
+        "| Atelectasis | 0.960 | 0.930 | −0.030 \\[−0.060, 0.000\\] |",
+        "| 2 of 3 | 2026-03-15T11:59:00Z | Dr C. Approver | extractor@v7 |",
+        "The holdout was opened 2 times.",
+        "| parameter | temperature | 0 |",
+        "| parameter | repeat | not set |",
+        "| Dr C. Approver | approver | approval | 2026-03-15T12:00:00Z |",
+        f"- Digest of the engine: `{digest('d')}`",
+        f"- holdout: reference digest: `{digest('e')}`",
+        f"- Head of the ledger: `{digest('5')}`",
+        "ranloop verify extractor-v7 --key KEY.json",
+    ],
+)
+def test_card_holds(expected):
+    """Each of these is asked for by somebody who has to decide on the release."""
+    assert expected in documents(full_facts())["card.md"]
+
+
+def test_a_claim_on_some_labels_names_them_beside_the_verdict():
+    """A claim on some labels may hold while most labels lack evidence."""
+    said = "It is shown for 1 of 3 labels: Pneumothorax."
+    card, page = (documents(full_facts())[name] for name in ("card.md", "card.html"))
+    assert card.index(said) < card.index("## What got worse")
+    assert page.index(said) < page.index('class="figures"')
+    assert "It is shown for" not in documents(minimal_facts())["card.md"]
+
+
+def test_page_and_text_say_the_same():
+    """The page is for reading and the text for comparing: one content."""
+    texts = documents(full_facts())
+    visible = " ".join(" ".join(outline(texts["card.html"]).words).split())
+    for title in re.findall(r"(?m)^## (.*)$", texts["card.md"]):
+        assert title in visible
+    for number in ("0.994", "[0.977, 0.999]", "272", "0.897", digest("e")):
+        assert number in visible
+
+
+def test_yaml_header_is_data():
+    """A registry of models reads the head of a card."""
+    facts = spoiled(full_facts(), "a: '\"\n---\x85\u2028# ")
+    header = documents(facts)["card.md"].split("\n---\n")[0]
+    read = yaml.safe_load(header)
+    assert read["release"] == facts["release"]["name"]
+    assert read["override"] == facts["frozen"]["override"]
+    assert read["development_data_only"] is False
+
+
+@pytest.mark.parametrize(("name", "items"), [("mi-clear-llm", 6), ("tripod-llm", 49)])
+@pytest.mark.parametrize("make", [full_facts, minimal_facts])
+def test_a_checklist_fills_each_item_or_leaves_it_to_the_author(name, items, make):
+    """Nothing is invented: an item without a source is the author's."""
+    text = documents(make())[f"{name}.md"]
+    rows = [line.split(" | ") for line in text.splitlines() if re.match(r"\| \d", line)]
+    assert len(rows) == items
+    for _, _, filled, source, author in rows:
+        assert (filled == "–") == (source == "–")
+        assert filled != "–" or AUTHOR in author
+
+
+def test_tripod_items_are_numbered_as_published():
+    """19 main items in order, and their letters without a gap."""
+    text = documents(full_facts())["tripod-llm.md"]
+    numbers = re.findall(r"(?m)^\| (\d+)([a-z]?) ", text)
+    mains = list(dict.fromkeys(int(main) for main, _ in numbers))
+    assert mains == list(range(1, 20))
+    for (main, letter), (following, after) in pairwise(numbers):
+        if main == following:
+            assert ord(after) == ord(letter) + 1
+        else:
+            assert after in ("", "a")
+    assert ("19", "g") in numbers
+
+
+def test_the_embedded_engine_is_called_no_language_model():
+    """A checklist for language models must not pass rules off as one."""
+    texts = documents(minimal_facts())
+    for name in ("card.md", "mi-clear-llm.md", "tripod-llm.md"):
+        assert "no language model" in texts[name]
+        assert "no language model" not in documents(full_facts())[name]
+
+
+def test_the_change_record_has_the_parts_of_a_change_control_plan():
+    """Its reader looks for these parts in this order, and for the way back."""
+    text = documents(full_facts())["change-record.md"]
+    wanted = (
+        *("Identity", "Description of modifications", "Modification protocol"),
+        *("Evidence", "Impact assessment", "What got worse", "Rollback", "Signatures"),
+    )
+    assert tuple(re.findall(r"(?m)^## (.*)$", text)) == wanted
+    assert "R1 (terms and synonyms), R2 (clarification of vague wording)" in text
+    assert "| term: bibasal collapse; exclusion: post-operative |" in text
+    assert "- Target: extractor-v6" in text
+
+
+@pytest.mark.parametrize("make", [full_facts, minimal_facts])
+def test_no_document_promises_what_a_tool_cannot(make):
+    """The tool supports and helps prepare; only a site can do more."""
+    for name, text in documents(make()).items():
+        for word in FORBIDDEN:
+            assert word not in text.lower(), name
+
+
+def test_the_table_says_what_release_json_says():
+    """`verify` recomputes it cell by cell."""
+    facts = full_facts()
+    raw = render_documents(facts)["evaluation.csv"]
+    found = check_table(raw, facts)
+    assert found.holds, found.detail
+    rows = list(csv.DictReader(io.StringIO(raw.decode(), newline="")))
+    assert [row["cohort"] for row in rows] == ["dev"] * 5 + ["holdout"] * 5
+    assert float(rows[0]["accuracy"]) == 312 / 314
+    assert rows[4]["sensitivity"] == rows[4]["f1"] == ""
+    assert rows[5]["p_holm"] == "0.001" and rows[0]["p_holm"] == ""
+
+
+def test_a_changed_count_is_seen_in_the_table():
+    """The check above would be worth nothing if it held for other facts too."""
+    raw = render_documents(full_facts())["evaluation.csv"]
+    path = ("evaluations", 1, "labels", 2, "tp")
+    assert not check_table(raw, changed(full_facts(), path, 61)).holds
+
+
+def test_a_release_without_evaluations_has_a_table_with_a_header_only():
+    """A missing table would look like a lost file."""
+    raw = render_documents(minimal_facts())["evaluation.csv"]
+    assert raw.count(b"\r\n") == 1
+    assert check_table(raw, minimal_facts()).holds
+
+
+def test_answers_that_nobody_compared_are_not_counted_as_unchanged():
+    """None improved and none got worse would be a finding; nobody looked."""
+    facts = full_facts()
+    facts["change"] |= {"improved": [], "unchanged": [], "worse": []}
+    texts = documents(facts)
+    record = texts["change-record.md"]
+    assert "Labels improved, unchanged or worse: not compared" in record
+    assert "Labels worse: none" not in record
+    assert f"compared with {facts['change']['from_ref']}" not in texts["tripod-llm.md"]
+    assert "0 labels improved" not in texts["tripod-llm.md"]
+
+
+def test_everyone_who_signs_is_named_with_what_it_means():
+    """A signature shows name, role, meaning and time, on paper too."""
+    facts = full_facts()
+    facts["frozen"]["signers"] = [
+        {"name": "A. Approver", "role": "approver", "meaning": "approval"},
+        {"name": "R. Reviewer", "role": "reviewer", "meaning": "review"},
+    ]
+    when = facts["frozen"]["time"]
+    for name in ("card.md", "change-record.md"):
+        text = documents(facts)[name]
+        assert f"| A. Approver | approver | approval | {when} |" in text
+        assert f"| R. Reviewer | reviewer | review | {when} |" in text
+
+
+def test_verdicts_are_not_said_to_be_of_clinicians():
+    """The ledger has who gave them, and not what they are."""
+    text = documents(full_facts())["mi-clear-llm.md"]
+    assert " verdicts" in text
+    assert "of clinicians" not in text
+
+
+def test_outcomes_are_in_one_order_however_they_were_kept():
+    """The kept result of a holdout has its keys sorted."""
+    facts = full_facts()
+    facts["evaluations"][0]["statuses"] = {
+        "answered": 1340,
+        "engine_failed": 0,
+        "unparsed": 7,
+    }
+    card = documents(facts)["card.md"]
+    assert "1,340 answered, 7 unparsed, 0 engine failed" in card
+
+
+def test_an_estimate_without_limits_has_no_dash_for_them():
+    """A lone dash reads like a minus."""
+    facts = changed(full_facts(), ("development_only",), True)
+    facts["selection"] |= {"low": None, "high": None}
+    assert "12 versions tried: 0.897 (apparent" in documents(facts)["card.md"]
+
+
+def test_small_p_values_beside_a_claim_that_does_not_hold_are_explained():
+    """By the rule point nothing is shown, and a column of small p says otherwise."""
+    facts = full_facts()
+    facts["protocol"]["content"] |= {"rule": "point"}
+    card = documents(facts)["card.md"]
+    assert "against an accuracy of at most 0.95" in card
+    assert "By the rule point the claim holds for no label" in card

@@ -1,0 +1,201 @@
+"""A meta-evaluation as documents: every number, nothing hostile, no script."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from loop.documents.numbers import share
+from loop.score.experts import documents as words
+from loop.score.experts.agreement import unit_codes
+from loop.score.experts.counts import count_agreement
+from loop.score.experts.documents import (
+    MetaDocument,
+    agreement_svg,
+    meta_data,
+    render_meta_html,
+    render_meta_markdown,
+)
+from loop.score.experts.meta import meta_evaluate
+from loop.score.experts.ratings import Ratings
+from loop.score.experts.scores import ScoredMetric, ScoreTable
+
+HOSTILE = "<script>alert(1)</script>|\u202e\x1b[31m"
+NA = np.nan
+
+
+def make(*, raters=3, metrics=3, lost=True):
+    """Return a document of made-up scores and ratings of 20 cases."""
+    rng = np.random.default_rng(2)
+    keys = [(f"c{case:02}", system) for case in range(20) for system in "xy"]
+    truth = rng.normal(size=40)
+    points = np.clip(np.round(3 + truth[:, None] + rng.normal(0, 0.5, (40, 3))), 1, 5)
+    if lost:
+        points[3, 0] = NA
+    ratings = Ratings(
+        ids=tuple(case for case, _ in keys),
+        systems=tuple(system for _, system in keys),
+        raters=("ann", "ben", HOSTILE)[:raters],
+        scores=points[:, :raters],
+        scale=(1, 5),
+    )
+    values = np.column_stack(
+        [truth + rng.normal(0, 0.3, 40), 4 - truth, rng.normal(size=40)]
+    )
+    values[:2, 0] = NA if lost else 0.0
+    names = (
+        ScoredMetric("good", "Good", note=HOSTILE, signature="good|v:1"),
+        ScoredMetric("errors", "Errors", lower=True),
+        ScoredMetric("noise", HOSTILE),
+    )
+    scores = ScoreTable(
+        keys=tuple(keys[1:]) if lost else tuple(keys),
+        metrics=names[:metrics],
+        values=values[1 if lost else 0 :, :metrics],
+        unavailable=(("bertscore", "no model; name one"),),
+    )
+    counts = rng.integers(0, 3, size=(40, raters, 3)).astype(float)
+    return MetaDocument(
+        source=HOSTILE,
+        result=meta_evaluate(scores, ratings, resamples=60, permutations=99),
+        counts=count_agreement(ratings, counts, resamples=60),
+        files=(("ratings.csv", "0" * 64),),
+        notes=("A note.",),
+    )
+
+
+@pytest.fixture(scope="module")
+def document():
+    """Return a document with something missing everywhere."""
+    return make()
+
+
+@pytest.mark.parametrize("render", [render_meta_html, render_meta_markdown])
+def test_every_metric_and_number_is_told(document, render):
+    """tau-b, its interval, each rater, pairs, tests, raters and what is left out."""
+    text = render(document)
+    for one in document.result.metrics:
+        for estimate in (*one.consensus[:3], one.preference.accuracy):
+            assert share(estimate.value) in text
+            assert f"[{share(estimate.low)}, {share(estimate.high)}]" in text
+        for rater in one.raters:
+            assert share(rater.tau_b.value) in text
+    for said in (
+        "lower is better, negated",
+        "undefined for 1",
+        "rated but without scores, left out: c00 (x)",
+        "1 of 120 ratings are missing",
+        "no model; name one",
+        "good|v:1",
+        "0" * 64,
+        "A note.",
+        "M / (M + S)",
+        share(document.result.agreement.icc.value),
+    ):
+        assert said in text.replace("&#124;", "|").replace("\\_", "_")
+
+
+def test_the_page_needs_nothing_and_runs_nothing(document):
+    """No script, no network; names from files are shown as text."""
+    page = render_meta_html(document)
+    assert "<script" not in page
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    assert not re.search(r"(src|href)=", page)
+    assert "default-src 'none'" in page
+
+
+def test_names_stay_one_cell_in_markdown(document):
+    """A bar or a tag in a name breaks no table."""
+    text = render_meta_markdown(document)
+    assert "<script" not in text
+    table = text.split("## Metrics")[1].split("##")[0]
+    rows = [line for line in table.splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {10}
+
+
+def test_the_figure_is_one_row_per_metric_in_well_formed_xml(document):
+    """It stands alone as a file, and says in words what it shows."""
+    root = ET.fromstring(agreement_svg(document.result))
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(root.findall(f"{space}g")) == len(document.result.metrics)
+    about = root.find(f"{space}desc").text
+    for one in document.result.metrics:
+        assert share(one.consensus.tau_b.value) in about
+    assert "two raters" in "".join(root.itertext())
+
+
+def test_the_figure_holds_every_mark(document):
+    """Nothing is drawn beyond the edges, negative correlations included."""
+    svg = agreement_svg(document.result)
+    width = float(re.search(r'width="([0-9.]+)"', svg)[1])
+    places = [float(x) for x in re.findall(r'c?x[12]?="(-?[0-9.]+)"', svg)]
+    assert min(places) >= 0
+    assert max(places) <= width
+
+
+def test_data_are_json_without_nan(document):
+    """What has no meaning is null."""
+    text = json.dumps(meta_data(document), allow_nan=False)
+    data = json.loads(text)
+    assert [one["metric"] for one in data["metrics"]] == [
+        one.metric.name for one in document.result.metrics
+    ]
+    first = data["metrics"][0]
+    assert set(first["raters"]) == set(document.result.raters)
+    assert data["bootstrap"] == {
+        "unit": "case",
+        "resamples": 60,
+        "seed": 0,
+        "confidence": 0.95,
+    }
+    assert data["unscored"] == [{"id": "c00", "system": "x"}]
+    assert len(data["comparisons"]) == 3
+
+
+@pytest.mark.parametrize("render", [render_meta_html, render_meta_markdown])
+def test_one_metric_and_one_rater_make_a_document_too(render):
+    """No comparison and no ceiling, and the document says so."""
+    text = render(make(raters=1, metrics=1, lost=False))
+    assert "There is no second rater" in text
+    assert "The best metric against the others" not in text
+    assert "agrees with the mean" in text and "agrees best" not in text
+    assert "nan" not in text.casefold().replace("unanimous", "").replace("finance", "")
+
+
+def test_the_headline_says_what_is_shown_and_what_is_not():
+    """Being first is not being better."""
+    found = make(lost=False).result
+    assert "agrees best with the mean of the raters: tau-b" in words.headline(found)
+    assert "is better than 1 of the 2 others" in words.headline(found)
+    assert found.metrics[-1].metric.name == "noise"
+    kept = [one for one in found.comparisons if "noise" in (one.better, one.worse)]
+    every = words.headline(replace(found, comparisons=tuple(kept)))
+    assert "is better than every other" in every and "the rest" not in every
+
+
+def test_a_metric_that_leaves_out_what_it_gets_wrong_is_not_called_better():
+    """First by what it defines, and worse where the others can be compared with it."""
+    found = make(lost=False).result
+    first, *others = found.metrics
+    blank = first._replace(undefined=30)
+    lost = [
+        one._replace(better=one.worse, worse=one.better, p_tau_b=0.001)
+        for one in found.comparisons
+        if first.metric.name == one.better
+    ]
+    partial = replace(found, metrics=(blank, *others), comparisons=tuple(lost))
+    told = words.headline(partial)
+    assert "Errors has the highest tau-b" in told
+    assert "but none for 30 of 40 candidates" in told
+    assert "On the candidates that both define, better than it: Good, " in told
+    assert "It is not shown to be better" in told
+
+
+def test_units_of_the_intervals_are_named(document):
+    """Whether patients or cases were resampled decides how wide they are."""
+    assert "resamples of cases" in words.method(document.result)[0]
+    assert unit_codes(("a",), None).tolist() == ["a"]
