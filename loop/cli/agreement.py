@@ -61,7 +61,7 @@ def agreement(
     ] = False,
     against: Annotated[
         str | None,
-        typer.Option("--against", help="Run to hold beside the readers; e.g. latest."),
+        typer.Option("--against", help="Run to compare with the readers, e.g. latest."),
     ] = None,
     csv: Annotated[
         Path | None,

@@ -38,7 +38,7 @@ def alias(
     The ledger keeps every move.
     """
     if not why.strip():
-        raise typer.BadParameter("--why needs a reason: it stands in the ledger")
+        raise typer.BadParameter("--why needs a reason: the ledger records it")
 
     place = open_workspace(workspace)
     entry = move_alias(place, prompt, name, actor=acting(actor, role), reason=why)

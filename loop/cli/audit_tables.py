@@ -41,7 +41,8 @@ def audit_tables(
     measure: Annotated[
         str,
         typer.Option(
-            "--measure", help="What columns hold that name no measure, e.g. accuracy."
+            "--measure",
+            help="Measure of columns whose header names none, e.g. accuracy.",
         ),
     ] = "",
     notes: Annotated[

@@ -66,7 +66,7 @@ NameArgument = Annotated[str, typer.Argument(help="Name of the holdout.")]
 WhyOption = Annotated[str, typer.Option("--why", help="Reason, for the ledger.")]
 
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would become of it; change nothing.")
+    bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")
 ]
 
 NeedOption = Annotated[
@@ -126,7 +126,7 @@ def import_(
         str, typer.Option("--encoding", help="auto (UTF-8, else GBK) or a codec.")
     ] = "auto",
     id_prefix: Annotated[
-        str, typer.Option("--id-prefix", help="Put before every case id.")
+        str, typer.Option("--id-prefix", help="Prefix for every case id.")
     ] = "",
     id_column: Annotated[
         str | None, typer.Option("--id-column", help="Column with the case ids.")

@@ -44,7 +44,7 @@ ActorOption = Annotated[
     typer.Option("--actor", help="Who acts; default: $RANLOOP_ACTOR or the login."),
 ]
 RoleOption = Annotated[
-    str, typer.Option("--role", help="Role of the actor, as it stands in the ledger.")
+    str, typer.Option("--role", help="Role of the actor, as recorded in the ledger.")
 ]
 
 UnconstrainedOption = Annotated[

@@ -239,7 +239,7 @@ def commit(
 ) -> None:
     """Commit a checked draft as the next version."""
     if override and not why.strip():
-        raise typer.BadParameter("--override needs --why: it stands in the ledger")
+        raise typer.BadParameter("--override needs --why: the ledger records it")
     place = open_workspace(workspace)
     decision = CommitDecision(why, why if override else "")
     with open_store(place) as store:

@@ -104,7 +104,7 @@ def _check(
             "hold no cases"
         )
     if not why.strip():
-        raise typer.BadParameter("--why needs a reason: it stands in the ledger")
+        raise typer.BadParameter("--why needs a reason: the ledger records it")
 
 
 def _cases(

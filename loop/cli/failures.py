@@ -74,7 +74,8 @@ def failures(
         typer.Argument(help="Run id, its beginning, latest, or latest:PROMPT."),
     ] = "latest",
     label: Annotated[
-        list[str] | None, typer.Option("--label", "-l", help="Only this label; again.")
+        list[str] | None,
+        typer.Option("--label", "-l", help="Only this label; may be repeated."),
     ] = None,
     kind: Annotated[
         list[str] | None,
@@ -85,7 +86,7 @@ def failures(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="At most so many rows.")
+        int | None, typer.Option("--limit", min=1, help="Maximum number of rows.")
     ] = None,
     layout: Annotated[
         OutputFormat, typer.Option("--format", help="How rows are printed.")
@@ -102,12 +103,15 @@ def failures(
     ] = None,
     order: Annotated[
         Order,
-        typer.Option("--order", help="By label and case, or worth most first."),
+        typer.Option(
+            "--order", help="Order: by label and case, or by worth of review."
+        ),
     ] = Order.CASE,
     section: Annotated[
         list[str] | None,
         typer.Option(
-            "--section", help="Evidence in findings, impression or other; again."
+            "--section",
+            help="Evidence in findings, impression or other; may be repeated.",
         ),
     ] = None,
     search: Annotated[
@@ -118,12 +122,12 @@ def failures(
         list[str] | None,
         typer.Option(
             "--status",
-            help="unreviewed, reviewed, addressed, returned or reserved; again.",
+            help="unreviewed, reviewed, addressed, returned, reserved; repeatable.",
         ),
     ] = None,
     reviewer: Annotated[
         list[str] | None,
-        typer.Option("--reviewer", help="Judged by this reviewer; again."),
+        typer.Option("--reviewer", help="Judged by this reviewer; may be repeated."),
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,

@@ -59,7 +59,7 @@ def freeze(
     holdout: Annotated[
         str,
         typer.Option(
-            "--holdout", help="Holdout to open for it; without: development data only."
+            "--holdout", help="Holdout to open; default: none, development data only."
         ),
     ] = "",
     engine: Annotated[
@@ -77,14 +77,14 @@ def freeze(
     sign: Annotated[
         list[str] | None,
         typer.Option(
-            "--sign", help="Who signs besides, as NAME:MEANING; may be repeated."
+            "--sign", help="Further signer, as NAME:MEANING; may be repeated."
         ),
     ] = None,
     override: Annotated[
         str,
         typer.Option(
             "--override",
-            help="Release against what objects, for this reason; it stays on the card.",
+            help="Release despite objections, for this reason; the card shows it.",
         ),
     ] = "",
     actor: ActorOption = None,
@@ -101,7 +101,7 @@ def freeze(
     Exits with 100 when a gate stopped it: nothing was released then.
     """
     if not why.strip():
-        raise typer.BadParameter("--why needs a reason: it stands in the ledger")
+        raise typer.BadParameter("--why needs a reason: the ledger records it")
     place = open_workspace(workspace)
     who = acting(actor, role)
     folder = template_folder(place)

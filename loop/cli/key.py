@@ -57,7 +57,7 @@ def register(app: typer.Typer) -> None:
 def new(
     name: Annotated[str, typer.Argument(help="Whose key, as in the ledger.")],
     role: Annotated[
-        str, typer.Option("--role", help="In which role they sign, e.g. approver.")
+        str, typer.Option("--role", help="Role in which they sign, e.g. approver.")
     ],
     passphrase_prompt: Annotated[
         bool,
@@ -67,7 +67,7 @@ def new(
         ),
     ] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Revoke the key they have; needs --why.")
+        bool, typer.Option("--replace", help="Revoke their present key; needs --why.")
     ] = False,
     why: Annotated[
         str, typer.Option("--why", help="Why the key is replaced, for the ledger.")
@@ -155,7 +155,7 @@ def revoke(
 ) -> None:
     """Say that a key must not be trusted from now on; what it signed before stays."""
     if not why.strip():
-        raise typer.BadParameter("--why needs a reason: it stands in the ledger")
+        raise typer.BadParameter("--why needs a reason: the ledger records it")
     place = open_workspace(workspace)
     keyid = find_key(place, key).keyid
     entry = revoke_key(place, keyid, acting(actor, "admin"), why)

@@ -88,7 +88,7 @@ def meta_eval(
         tuple[float, float] | None,
         typer.Option(
             "--scale",
-            help="Least and most points possible.",
+            help="Lowest and highest possible score.",
             show_default="as observed",
             rich_help_panel=_RATED,
         ),
@@ -116,7 +116,7 @@ def meta_eval(
         list[str] | None,
         typer.Option(
             "--lower",
-            help="Metric of which less is better, where ranloop does not know it.",
+            help="Metric for which lower is better, where ranloop does not know it.",
             rich_help_panel=_SCORED,
         ),
     ] = None,
@@ -124,7 +124,7 @@ def meta_eval(
         str | None,
         typer.Option(
             "--extractor",
-            help="Prompt version that reads labels out of texts.",
+            help="Prompt version that extracts labels from texts.",
             show_default="the newest release",
             rich_help_panel=_SCORED,
         ),
@@ -159,9 +159,9 @@ def meta_eval(
         int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
     ] = 2000,
     permutations: Annotated[
-        int, typer.Option("--permutations", min=1, help="Exchanges per pair.")
+        int, typer.Option("--permutations", min=1, help="Permutations per pair.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write one HTML page.")
     ] = None,

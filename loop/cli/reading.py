@@ -80,14 +80,14 @@ def assign(
     ],
     cases: Annotated[
         int | None,
-        typer.Option("--cases", min=1, help="Cases of each reader; default: all."),
+        typer.Option("--cases", min=1, help="Cases per reader; default: all."),
     ] = None,
     overlap: Annotated[
         int | None,
         typer.Option(
             "--overlap",
             min=0,
-            help="Of these, cases that all these readers share; default: all of them.",
+            help="How many of them all readers share; default: all.",
         ),
     ] = None,
     order: Annotated[
@@ -96,16 +96,14 @@ def assign(
             "--order", help="random (each reader's own) or listed (as the cohort)."
         ),
     ] = "random",
-    seed: Annotated[
-        int, typer.Option("--seed", help="The same seed draws the same cases.")
-    ] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed of the draw.")] = 1,
     cases_file: Annotated[
         Path | None,
         typer.Option("--cases-file", help="Draw from these case ids, one a line."),
     ] = None,
     every_case: Annotated[
         bool,
-        typer.Option("--every-case", help="Take the assignment back: all cases again."),
+        typer.Option("--every-case", help="Withdraw the assignment: all cases again."),
     ] = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,
@@ -266,7 +264,7 @@ def publish(
     replace: Annotated[
         bool,
         typer.Option(
-            "--replace", help="Readers may lose votes they gave and have no more."
+            "--replace", help="Allow readers to lose votes that they no longer give."
         ),
     ] = False,
     why: Annotated[
@@ -317,10 +315,12 @@ def disputes(
     cohort: CohortArgument,
     anonymous: Annotated[
         bool,
-        typer.Option("--anonymous", help="Letters for readers, new ones every case."),
+        typer.Option(
+            "--anonymous", help="Show readers as letters, shuffled for every case."
+        ),
     ] = False,
     undecided: Annotated[
-        bool, typer.Option("--open", help="Only those that nobody has decided.")
+        bool, typer.Option("--open", help="Only undecided disputes.")
     ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,

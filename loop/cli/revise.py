@@ -89,7 +89,7 @@ def revise(
     Exits with 100 when the result stayed a draft.
     """
     if override and not why.strip():
-        raise typer.BadParameter("--override needs --why: it stands in the ledger")
+        raise typer.BadParameter("--override needs --why: the ledger records it")
     place = open_workspace(workspace)
     request = RevisionRequest(
         prompt=prompt,

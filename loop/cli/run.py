@@ -102,7 +102,7 @@ def run(
         typer.Option(
             "--max-tokens",
             min=1,
-            help="Most output tokens an answer.",
+            help="Maximum output tokens per answer.",
             show_default="2048",
         ),
     ] = None,

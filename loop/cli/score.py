@@ -197,9 +197,9 @@ def score(
         int, typer.Option("--resamples", min=1, help="Bootstrap resamples.")
     ] = 10_000,
     permutations: Annotated[
-        int, typer.Option("--permutations", min=1, help="Exchanges per pair.")
+        int, typer.Option("--permutations", min=1, help="Permutations per pair.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     value: Annotated[
         list[str] | None,
         typer.Option(

@@ -43,13 +43,14 @@ def serve(
         typer.Option("--port", min=1, max=65535, help="Port; default: a free one."),
     ] = None,
     python: Annotated[
-        str | None, typer.Option("--python", help="Interpreter that holds vLLM.")
+        str | None, typer.Option("--python", help="Python interpreter with vLLM.")
     ] = None,
     tensor_parallel_size: Annotated[
         int | None, typer.Option("--tensor-parallel-size", help="GPUs for one model.")
     ] = None,
     data_parallel_size: Annotated[
-        int | None, typer.Option("--data-parallel-size", help="Copies of the model.")
+        int | None,
+        typer.Option("--data-parallel-size", help="Copies of the model to run."),
     ] = None,
     quantization: Annotated[
         str | None, typer.Option("--quantization", help="How weights are quantised.")
@@ -58,12 +59,15 @@ def serve(
         str | None, typer.Option("--dtype", help="Number format, e.g. bfloat16.")
     ] = None,
     max_model_len: Annotated[
-        int | None, typer.Option("--max-model-len", help="Tokens of prompt and answer.")
+        int | None,
+        typer.Option("--max-model-len", help="Maximum tokens, prompt and answer."),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Server's seed.")] = None,
     lora: Annotated[
         list[str] | None,
-        typer.Option("--lora", metavar="NAME=PATH", help="LoRA adapter; repeatable."),
+        typer.Option(
+            "--lora", metavar="NAME=PATH", help="LoRA adapter; may be repeated."
+        ),
     ] = None,
     batch_invariant: Annotated[
         bool | None,
@@ -75,7 +79,7 @@ def serve(
     prefix_caching: Annotated[
         bool | None,
         typer.Option(
-            "--prefix-caching/--no-prefix-caching", help="Keep common prompt starts."
+            "--prefix-caching/--no-prefix-caching", help="Cache common prompt prefixes."
         ),
     ] = None,
     enable_thinking: Annotated[

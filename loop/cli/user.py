@@ -32,7 +32,7 @@ NameArgument = Annotated[str, typer.Argument(help='Name, e.g. "Dr. Ayşe Kaya".'
 RolesOption = Annotated[
     list[str],
     typer.Option(
-        "--role", help="reader, reviewer, editor, approver or admin; again for more."
+        "--role", help="reader, reviewer, editor, approver or admin; may be repeated."
     ),
 ]
 StdinOption = Annotated[

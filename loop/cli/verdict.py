@@ -37,10 +37,13 @@ CohortOption = Annotated[
 ]
 StateOption = Annotated[
     list[str] | None,
-    typer.Option("--state", help="open, superseded, withdrawn, addressed; again."),
+    typer.Option(
+        "--state", help="open, superseded, withdrawn, addressed; may be repeated."
+    ),
 ]
 LabelOption = Annotated[
-    list[str] | None, typer.Option("--label", "-l", help="Only this label; again.")
+    list[str] | None,
+    typer.Option("--label", "-l", help="Only this label; may be repeated."),
 ]
 
 
@@ -65,7 +68,7 @@ def add(
         str | None, typer.Option("--run", help="Run that was judged; or latest.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be kept; keep nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be kept; keep nothing.")
     ] = False,
     workspace: WorkspaceOption = None,
     actor: ActorOption = None,

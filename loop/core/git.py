@@ -118,7 +118,7 @@ def commit_paths(
             return _commit(root, [str(path) for path in paths], message, author)
     except LoopError as error:
         _LOG.warning(
-            "%s What was done is done and stands in the ledger; git has no commit of "
+            "%s What was done is recorded in the ledger; git has no commit of "
             "it. Commit the files yourself, or write `git: off` in "
             ".ranloop/config.yaml.",
             error,

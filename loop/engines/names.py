@@ -59,7 +59,7 @@ def split_name(rest: str) -> ModelName:
         )
     if not urls and (found := _NO_SCHEME.search(name)):
         raise EngineError(
-            f"{found['place']} in the engine's name is not taken for an address. Write "
+            f"{found['place']} in the engine's name is not an address. Write "
             f"@http://{found['place']}, or @https:// where the server has it."
         )
     return ModelName(model, adapter if sharp else None, urls[0] if urls else None)

@@ -177,7 +177,7 @@ def read_cohort_file(workspace: Workspace, name: str) -> CohortFile:
     if not path.is_file():
         known = ", ".join(list_cohorts(workspace)) or "none yet"
         raise DataError(
-            f"no cohort {name!r} in {workspace.cohorts} (there: {known}). Correct the "
+            f"no cohort {name!r} in {workspace.cohorts} (found: {known}). Correct the "
             f"name, or import it with `ranloop cohort import FILE --name {name}`."
         )
     return read_model(path, CohortFile)

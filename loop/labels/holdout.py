@@ -188,7 +188,7 @@ def _held(workspace: Workspace, name: str) -> Iterator[None]:
 
 def _require_reason(why: str) -> None:
     if not why.strip():
-        raise DataError("a reason is missing: it stands in the ledger. Give --why.")
+        raise DataError("a reason is missing: the ledger records it. Give --why.")
 
 
 def _require_holdout(workspace: Workspace, name: str) -> CohortRecord:

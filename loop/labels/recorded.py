@@ -145,7 +145,7 @@ def choose_version(
         )
     there = ", ".join(f"v{n}" for n in sorted(numbers))
     raise DataError(
-        f"cohort {record.name!r} has no reference v{wanted} (there: {there}). Name one "
+        f"cohort {record.name!r} has no reference v{wanted} (found: {there}). Name one "
         "of these."
     )
 

@@ -329,7 +329,7 @@ def _require_newest(workspace: Workspace, name: str, newest: int) -> None:
     recorded = max((int(tag[1]) for tag in tags if tag), default=0)
     if recorded > newest:
         raise EditedVersionError(
-            f"{name}@v{recorded} stands in the ledger, but its folder under "
+            f"{name}@v{recorded} is in the ledger, but its folder under "
             f"{workspace.prompts / name} is missing. Restore it from your backup or "
             f"version control, or name an older version, such as {name}@v{newest}."
         )

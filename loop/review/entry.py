@@ -86,6 +86,6 @@ def _require_evidence(verdict: Verdict) -> None:
     for number, example in enumerate(verdict.edits.exemplars, 1):
         if example.evidence.casefold() not in example.text.casefold():
             raise DataError(
-                f"{_WHERE}, exemplar {number}: its evidence phrase does not stand in "
+                f"{_WHERE}, exemplar {number}: its evidence phrase is not in "
                 "its text. Use the phrase in the paraphrase, or shorten the phrase."
             )

@@ -334,7 +334,7 @@ def _check(
     if label == NO_FINDING and (verdict.judgement not in DERIVED or verdict.edits):
         raise DataError(
             f"verdict {number}: No Finding is derived from the other labels and has no "
-            "guide: of it only the reference can be wrong, or the text. Judge the "
+            "guide: only its reference or the text can be wrong. Judge the "
             "label that is wrong in this case."
         )
     edits = replace(verdict.edits, implies=implied, remove_implies=no_more)

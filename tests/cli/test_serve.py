@@ -171,4 +171,4 @@ def test_the_server_may_not_be_moved_off_loopback(app, workspace, python):
     arguments = ["serve", "m", "-w", str(workspace.root), "--", "--host", "0.0.0.0"]
     result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, EngineError)
-    assert "--host may not stand" in str(result.exception)
+    assert "--host may not be" in str(result.exception)

@@ -169,7 +169,7 @@ def test_a_failure_is_a_remark_with_a_way_out(mine, caplog):
     assert commit_paths(mine.root, [file], "one", "Dr A") is None
     [record] = caplog.records
     assert record.levelno == logging.WARNING
-    assert "stands in the ledger" in record.getMessage()
+    assert "recorded in the ledger" in record.getMessage()
     assert "git: off" in record.getMessage()
 
 

@@ -73,7 +73,7 @@ def test_the_same_server_is_asked_on_after_an_outage():
 )
 def test_another_server_after_an_outage_gets_no_case(after, what):
     """Its answers would be kept as those of the model that was probed."""
-    with pytest.raises(EngineError, match=f"tells another {what}.*the same command"):
+    with pytest.raises(EngineError, match=f"reports another {what}.*the same command"):
         ask_through_an_outage(script(), after)
     assert after.cases == []
 
@@ -110,7 +110,7 @@ def test_a_server_that_changed_between_two_draws_gets_no_case():
     with serving(server) as url, make_engine(url) as engine:
         assert len(dict(engine.complete(make_prompts(3)))) == 3
         server.pages.update(script(model="/models/b").pages)
-        with pytest.raises(EngineError, match="tells another root"):
+        with pytest.raises(EngineError, match="reports another root"):
             dict(engine.redraw(1).complete(make_prompts(3)))
     assert len(server.cases) == 3
     assert is_balanced(engine.account())

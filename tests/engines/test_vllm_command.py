@@ -151,5 +151,5 @@ def test_the_config_has_the_last_word_on_the_environment():
 )
 def test_further_arguments_may_not_move_the_server(name):
     """Not to another address, and no key stands on a command line."""
-    with pytest.raises(EngineError, match="may not stand among"):
+    with pytest.raises(EngineError, match="may not be among"):
         arguments(extra_args=[name])

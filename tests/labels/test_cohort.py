@@ -204,7 +204,7 @@ def test_an_unknown_cohort_lists_the_known_ones(
 ) -> None:
     """The way out of a typing error is the right name."""
     make_cohort(ROWS)
-    with pytest.raises(DataError, match=r"there: mine.*ranloop cohort import"):
+    with pytest.raises(DataError, match=r"found: mine.*ranloop cohort import"):
         read_cohort(workspace, "min")
 
 

@@ -117,7 +117,7 @@ def test_a_named_column_that_is_not_there_is_refused(
 ) -> None:
     """The message lists what is there and names the option."""
     path = write_csv([("id", "text"), ("1", "One.")])
-    message = rf"no column 'body' \(there: 'id', 'text'\)\. Correct {option}"
+    message = rf"no column 'body' \(found: 'id', 'text'\)\. Correct {option}"
     with pytest.raises(DataError, match=message):
         take(path, columns={role: "body"})
 

@@ -49,7 +49,7 @@ def _refused(
     [
         (
             [["text"], ["One."]],
-            r"no column with case ids \(there: 'text'\).*--id-column",
+            r"no column with case ids \(found: 'text'\).*--id-column",
         ),
         ([["case_id", "body"], ["1", "One."]], "no column with the text.*--text-col"),
         ([["id", "text", "text"], ["1", "a", "b"]], "'text' appears twice"),
@@ -362,7 +362,7 @@ def test_a_label_given_twice_in_one_line_is_refused(
     """Which of the two holds is not for the importer to guess."""
     row = '{"id": "a", "text": "One.", "edema": 1, "labels": {"edema": 0}}'
     (tmp_path / "twice.jsonl").write_text(row + "\n")
-    with pytest.raises(DataError, match="edema stands both in labels and beside"):
+    with pytest.raises(DataError, match="edema appears both in labels and as a column"):
         take(tmp_path / "twice.jsonl")
 
 

@@ -242,7 +242,7 @@ def test_a_missing_version_names_the_existing_ones(
     with pytest.raises(DataError, match="ranloop cohort votes mine"):
         read_reference(workspace, "mine")
     _write(workspace, cohort)
-    with pytest.raises(DataError, match=r"no reference v7 \(there: v1\)"):
+    with pytest.raises(DataError, match=r"no reference v7 \(found: v1\)"):
         read_reference(workspace, "mine", 7)
 
 

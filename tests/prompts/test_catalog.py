@@ -155,7 +155,7 @@ def test_a_deleted_newest_version_is_missed(library, second):
     """An older version must not silently become the newest, nor a number be reused."""
     event = Event(action="draft_committed", subject="tiny@v3", reason="third")
     append_event(library.ledger, event, EDITOR)
-    with pytest.raises(EditedVersionError, match=r"tiny@v3 stands in the ledger"):
+    with pytest.raises(EditedVersionError, match=r"tiny@v3 is in the ledger"):
         read_version(library, "tiny")
     assert read_version(library, "tiny@v2") == second
 

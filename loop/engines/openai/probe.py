@@ -143,7 +143,7 @@ class Probe:
         except UnreadableAnswerError as error:
             raise EngineError(
                 f"{self._endpoint.url} does not answer like an OpenAI-compatible "
-                f"server: {error}. See that the URL ends where /chat/completions "
+                f"server: {error}. Check that the URL ends where /chat/completions "
                 "follows, mostly in /v1."
             ) from error
 

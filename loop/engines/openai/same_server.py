@@ -61,8 +61,8 @@ class SameServer:
             if changed:
                 raise EngineError(
                     f"{endpoint.url} is no longer the server that was probed: it "
-                    f"tells another {', '.join(sorted(changed))}. Run the same command "
-                    "again to ask it as what it is now; what was answered is kept "
+                    f"reports another {', '.join(sorted(changed))}. Run the same "
+                    "command again to ask it as it is now; what was answered is kept "
                     "under what it was."
                 )
             self.doubtful = False

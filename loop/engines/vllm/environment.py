@@ -383,7 +383,7 @@ def checked_extra(arguments: tuple[str, ...]) -> tuple[str, ...]:
         name = argument.partition("=")[0].replace("_", "-")
         if name in _OURS:
             raise EngineError(
-                f"{name} may not stand among the further arguments of vLLM: ranloop "
+                f"{name} may not be among the further arguments of vLLM: ranloop "
                 "sets it, or does without. Take it out; `ranloop serve` has --port."
             )
     return arguments

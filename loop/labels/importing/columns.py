@@ -240,7 +240,7 @@ def _with_named(
     for role, wanted in named.items():
         if wanted not in header and fold_name(wanted) not in folded:
             raise DataError(
-                f"{source}: no column {wanted[:60]!r} (there: {name_columns(header)}). "
+                f"{source}: no column {wanted[:60]!r} (found: {name_columns(header)}). "
                 f"Correct {NAMED_BY[role]}."
             )
         found[role] = wanted if wanted in header else folded[fold_name(wanted)]
@@ -253,12 +253,12 @@ def _require(roles: Mapping[str, str], header: Sequence[str], source: str) -> No
     there = name_columns(header)
     if "case_id" not in roles:
         raise DataError(
-            f"{source}: no column with case ids (there: {there}). Say which it is with "
+            f"{source}: no column with case ids (found: {there}). Say which it is with "
             "--id-column, or name it case_id, study_id, accession_number or 检查号."
         )
     if "text" not in roles and not {"findings", "impression"} & roles.keys():
         raise DataError(
-            f"{source}: no column with the text (there: {there}). Say which it is with "
+            f"{source}: no column with the text (found: {there}). Say which it is with "
             "--text-column, or name it text, report or 报告内容, or give findings and "
             "impression."
         )

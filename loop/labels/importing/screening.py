@@ -116,7 +116,7 @@ class Screening:
             )
         if case_id in self._ids:
             raise DataError(
-                f"{case.where}: case id {case_id!r} already stands at "
+                f"{case.where}: case id {case_id!r} already appears at "
                 f"{self._ids[case_id]}. Give every case an id of its own, or remove "
                 "one of the two."
             )

@@ -286,7 +286,7 @@ def _with_nested(
     twice = names.keys() & columns.labels.keys()
     if twice:
         raise DataError(
-            f"{where}: label {min(twice)} stands both in labels and beside it. Keep "
+            f"{where}: label {min(twice)} appears both in labels and as a column. Keep "
             "one of the two."
         )
     spread = Columns(roles=columns.roles, labels={**columns.labels, **names}, unused=())

@@ -87,7 +87,7 @@ def adjudicate(
     """
     if not why.strip():
         raise DataError(
-            "an adjudication needs a reason: it stands in the ledger. Say how the "
+            "an adjudication needs a reason: the ledger records it. Say how the "
             "decisions were reached, with --why."
         )
     name = assignment.cohort.name

@@ -126,7 +126,7 @@ def _iter_pairs(
             raise DataError(f"{where}: {error}") from error
         if (case_id, label) in lines:
             raise DataError(
-                f"{where}: {label} of case {case_id!r} already stands in line "
+                f"{where}: {label} of case {case_id!r} already appears in line "
                 f"{lines[case_id, label]}. Keep one of the two."
             )
         lines[case_id, label] = row.line

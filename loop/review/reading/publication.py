@@ -109,7 +109,7 @@ def publish_readings(
     """
     if not wanted.reason.strip():
         raise DataError(
-            "a publication needs a reason: it stands in the ledger. Say why these "
+            "a publication needs a reason: the ledger records it. Say why these "
             "readings become votes now."
         )
     return _publish(workspace, store, assignment, wanted, actor, take=take_votes)

@@ -293,7 +293,7 @@ def with_guides(version: PromptVersion, guides: Mapping[str, Guide]) -> PromptVe
     """
     for label, guide in guides.items():
         if guide.label != label:
-            raise ValueError(f"the guide of {guide.label} stands under {label}")
+            raise ValueError(f"the guide of {guide.label} is listed under {label}")
     kept = tuple(guides.get(guide.label, guide) for guide in version.guides)
     added = tuple(one for label, one in guides.items() if label not in version.labels)
     return replace(version, guides=(*kept, *added))

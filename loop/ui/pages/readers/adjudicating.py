@@ -55,7 +55,7 @@ def build(wire: Wire, chrome: Chrome) -> ReadersSection:
         disputes = ordered_panel("disputes")
         with gr.Row(elem_id="adjudicate-bar"):
             why = gr.Textbox(
-                label="How the decisions were reached (stands in the ledger)",
+                label="How the decisions were reached (kept in the ledger)",
                 elem_id="adjudicate-why",
                 max_lines=2,
             )
@@ -174,11 +174,11 @@ def save_all(
     *chosen, why = values
     scene = find_scene(visit, cohort, DisputeFilter(*chosen))
     if not scene.pending.decisions:
-        raise DataError("nothing is decided that is not saved. Decide first.")
+        raise DataError("every decision is saved already. Decide first.")
     if not str(why or "").strip():
         raise DataError(
-            "an adjudication needs a reason. Write how the decisions were reached; it "
-            "stands in the ledger."
+            "an adjudication needs a reason. Write how the decisions were reached; "
+            "the ledger records it."
         )
     require_current(scene.pending, scene.disputes)
     made = adjudicate(

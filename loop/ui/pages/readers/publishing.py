@@ -55,7 +55,7 @@ class PublicationForm(NamedTuple):
             raise DataError("no reader is chosen. Tick whose readings become votes.")
         recorded = self.need in (None, RECORDED)
         if not recorded and self.need not in _COUNTS:
-            raise DataError("the number of equal votes is none. Choose another.")
+            raise DataError("the number of equal votes is not valid. Choose another.")
         return Publication(
             readers=tuple(self.readers),
             need=None if recorded else int(str(self.need)),
@@ -129,7 +129,7 @@ def build() -> Publishing:
         preview = panel(elem_id="publish-preview")
         with gr.Column(visible=False, elem_id="publish-confirm") as confirm:
             why = gr.Textbox(
-                label="Reason (stands in the ledger)",
+                label="Reason (kept in the ledger)",
                 elem_id="publish-why",
                 max_lines=2,
             )

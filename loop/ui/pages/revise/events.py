@@ -387,5 +387,5 @@ def _is_gone(visit: Visit, prompt: str, opened: Opened) -> bool:
 
 def _require_why(why: str | None) -> str:
     if not (why or "").strip():
-        raise DataError("give a reason first: it stands in the ledger for ever.")
+        raise DataError("give a reason first: the ledger keeps it for ever.")
     return str(why).strip()

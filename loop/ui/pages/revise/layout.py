@@ -139,7 +139,7 @@ def _lay_out_decision(
     found: dict[str, Any],
 ) -> tuple[gr.Button, gr.Button, gr.Button, gr.Button]:
     found["why"] = gr.Textbox(
-        label="Reason (stands in the ledger for ever; never quote a case)",
+        label="Reason (the ledger keeps it for ever; never quote a case)",
         lines=2,
         elem_id="revise-why",
         placeholder="What this version is for, in your words",

@@ -63,8 +63,8 @@ def _tables(desk: Desk, prompt: str | None, cohort: str | None) -> str:
         return render_versions(desk, prompt, cohort or "")
     except LedgerError:
         return notice(
-            "Where versions come from stands in the ledger, and its chain is broken: "
-            "see below.",
+            "The ledger says where versions come from, and its chain is broken: see "
+            "below.",
             kind="error",
             title="The versions cannot be told",
         )
@@ -122,8 +122,8 @@ def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
     said = (
         f"{made.run.prompt} was evaluated on {made.cohort.name}: macro-F1 "
         f"{share(made.macro.score.estimate)} {interval(made.macro.score)}, "
-        f"{made.count(GateVerdict.PASS)} of {len(made.labels)} labels passed. It "
-        "stands in the ledger."
+        f"{made.count(GateVerdict.PASS)} of {len(made.labels)} labels passed. "
+        "The ledger records it."
     )
     *shown, _ = refresh(visit, prompt, cohort)
     return [*shown, render_unscored(visit, prompt, cohort, said)]
@@ -137,7 +137,7 @@ def point(
     if not move.ref:
         raise DataError("no version is chosen. Choose the one that the alias names.")
     if not move.why.strip():
-        raise DataError("a reason is missing: it stands in the ledger. Write why.")
+        raise DataError("a reason is missing: the ledger records it. Write why.")
     workspace, name = visit.desk.workspace, move.alias.strip()
     _refuse_moved(ledger_state(workspace), prompt, name, move.seen)
     entry = move_alias(
