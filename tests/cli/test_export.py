@@ -130,6 +130,6 @@ def test_a_case_id_that_stands_twice_is_refused(call, tmp_path):
     """Answers are told apart by it; nothing is written."""
     path = tmp_path / "twice.csv"
     path.write_text("case_id,text\nc1,a\nc1,b\n")
-    with pytest.raises(DataError, match="already stands"):
+    with pytest.raises(DataError, match="already appears"):
         call("extractor@v1", "vllm-batch", "-m", "m", "-i", str(path))
     assert not (tmp_path / "x").exists()

@@ -133,7 +133,7 @@ def test_decisions_wait_until_all_are_saved_at_once(desk):
         "reviewer",
         "read together",
     )
-    with pytest.raises(DataError, match="nothing is decided"):
+    with pytest.raises(DataError, match="Decide first"):
         save(desk, "again")
 
 
@@ -328,7 +328,7 @@ def test_publishing_makes_votes_and_a_reference(desk):
     assert "20 lost" in table or "21 lost" in table
     with pytest.raises(DataError, match="no reader is chosen"):
         run([], "as recorded", False, False)
-    with pytest.raises(DataError, match="equal votes is none"):
+    with pytest.raises(DataError, match="number of equal votes is not valid"):
         run(["Dr B"], "0", False, False)
     last = read_ledger(desk.workspace.ledger)[-1]
     assert (last.actor, last.role) == ("Dr Ed", "editor")

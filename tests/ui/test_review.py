@@ -591,7 +591,7 @@ def test_no_finding_offers_the_labels_it_follows_from(demo):
         opened = ann.offered(place, act="open", case=place.case, label=label)
         assert opened["place"].pair == (place.case, label)
         refused = ann.submit(place, ReviewForm(judgement="model_wrong"))
-        assert "only the reference can be wrong, or the text" in refused["status"]
+        assert "only its reference or the text can be wrong" in refused["status"]
         ann.submit(place, ReviewForm(judgement="source_text_defect"))
         (one,) = read_kept(desk.store, desk.workspace, "demo_dev")
         assert one.verdict.judgement is Judgement.SOURCE_TEXT_DEFECT
