@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +27,7 @@ from loop.core.paths import Workspace
 from loop.documents.templates import template_folder
 from loop.release.candidate import FreezeRequest
 from loop.release.documents.render import render_documents
+from loop.release.form import ClaimFacts
 from loop.release.freeze import FreezeContext, Frozen, Signing
 from loop.release.freeze import freeze as freeze_release
 from loop.release.keys import (
@@ -109,7 +109,7 @@ def freeze(
         workspace=place,
         actor=who,
         signing=_signing(place, [f"{who.name}:{meaning}", *(sign or [])]),
-        render=lambda facts: render_documents(facts, folder),
+        render=lambda facts, approvals: render_documents(facts, approvals, folder),
         watching=lambda task: _progress(task, quiet=as_json),
     )
     request = FreezeRequest(
@@ -184,23 +184,23 @@ def _progress(task: Task, *, quiet: bool) -> Watch:
     return ProgressBar(title, total=task.total, quiet=quiet).track
 
 
-def _claimed(claim: Mapping[str, Any]) -> str:
+def _claimed(claim: ClaimFacts) -> str:
     """Return the verdict on a claim, and for how many labels one on some is shown."""
-    if claim["kind"] == "all":
-        return str(claim["verdict"])
-    labels = claim["labels"]
-    certified = sum(bool(one["certified"]) for one in labels)
-    return f"{claim['verdict']}, {certified} of {len(labels)} labels certified"
+    if claim.kind == "all":
+        return claim.verdict.value
+    labels = claim.labels
+    certified = sum(bool(one.certified) for one in labels)
+    return f"{claim.verdict}, {certified} of {len(labels)} labels certified"
 
 
 def _show(found: Frozen, holdout: str) -> None:
     for objection in found.objections:
         say(f"objection: {objection}")
     claim = found.claim
-    say(f"claim ({claim['kind']}) on {claim['cohort']}: {_claimed(claim)}")
+    say(f"claim ({claim.kind}) on {claim.cohort}: {_claimed(claim)}")
     if found.folder is None or found.facts is None:
         say()
-        if claim["cohort"] == holdout:
+        if claim.cohort == holdout:
             say(
                 f"{holdout} has been opened for {found.name}, and that counts. What it "
                 "showed is kept: the same command does not open it again."
@@ -212,18 +212,18 @@ def _show(found: Frozen, holdout: str) -> None:
         )
         return
     facts = found.facts
-    for one in facts["openings"]:
+    for one in facts.openings:
         say(
-            f"holdout opening {one['number']} of {one['budget']}: {one['time']}, "
-            f"{one['actor']}, for {one['prompt']}"
+            f"holdout opening {one.number} of {one.budget}: {one.time}, "
+            f"{one.actor}, for {one.prompt}"
         )
-    if facts["development_only"]:
+    if facts.development_only:
         say("DEVELOPMENT DATA ONLY: no holdout was opened")
-    if facts["frozen"]["override"]:
-        say(f"override: {facts['frozen']['override']}")
+    if facts.frozen.override:
+        say(f"override: {facts.frozen.override}")
     done = "completed" if found.completed else "released"
     say()
-    say(f"{done} {facts['release']['ref']} as {found.name}: {found.folder}")
+    say(f"{done} {facts.release.ref} as {found.name}: {found.folder}")
     say(f"check it anywhere: ranloop verify {found.folder} --key PUBLIC_KEY")
 
 
@@ -233,8 +233,8 @@ def _data(found: Frozen) -> dict[str, Any]:
         "released": found.folder is not None,
         "folder": str(found.folder) if found.folder else None,
         "objections": list(found.objections),
-        "claim": dict(found.claim),
+        "claim": found.claim.model_dump(),
         "seq": found.entry.seq if found.entry else None,
         "completed": found.completed,
-        "facts": dict(found.facts) if found.facts else None,
+        "facts": found.facts.model_dump() if found.facts else None,
     }

@@ -51,15 +51,15 @@ def find_wanted(
         return RunRequest(prompt or "", engine or ENGINE, parameters)
 
     found = load_release(place, release)
-    frozen = found.facts["engine"]
-    known = {
-        name: frozen["parameters"][name]
+    frozen = found.facts.engine
+    known: dict[str, Any] = {
+        name: frozen.parameters[name]
         for name in ("temperature", "max_tokens", "seed")
-        if name in frozen["parameters"]
+        if name in frozen.parameters
     }
     return RunRequest(
         prompt=found.version,
-        engine=engine or str(frozen["name"]),
+        engine=engine or frozen.name,
         parameters={**known, **parameters},
         release=found,
     )
@@ -68,13 +68,13 @@ def find_wanted(
 def is_released_engine(place: Workspace, release: Release, run_id: str) -> bool:
     """Whether a run asked the very engine of a release, with the same parameters."""
     asked = engine_facts(read_manifest(place, run_id))
-    return bool(asked["digest"] == release.facts["engine"]["digest"])
+    return asked.digest == release.facts.engine.digest
 
 
 def warn_of_engine(release: Release) -> None:
     """Say that a release was asked of another engine than it was measured with."""
     note(
         f"this is not the engine that {release.name} was released with "
-        f"({release.facts['engine']['name']}, or its settings): what the release says "
+        f"({release.facts.engine.name}, or its settings): what the release says "
         "of its answers does not hold for these."
     )

@@ -87,23 +87,20 @@ def _measured(
 
 def _of_release(release: Release, facts: ExtractorFacts) -> Errors:
     """Return the counts that the release was frozen with."""
-    engine = release.facts["engine"]
-    if engine["digest"] != facts.identity:
+    engine = release.facts.engine
+    if engine.digest != facts.identity:
         raise DataError(
-            f"{release.name} was measured with {engine['name']}, and labels are read "
+            f"{release.name} was measured with {engine.name}, and labels are read "
             f"by {facts.engine}: its errors are others, or its settings are. Name a "
             "run of this one with --bias RUN."
         )
-    for evaluation in release.facts["evaluations"]:
-        if evaluation["role"] == _ROLE:
-            counts = {
-                one["label"]: Confusion(one["tp"], one["fp"], one["fn"], one["tn"])
-                for one in evaluation["labels"]
-            }
+    for evaluation in release.facts.evaluations:
+        if evaluation.role == _ROLE:
+            counts = {one.label: one.confusion for one in evaluation.labels}
             return Errors(
                 counts,
                 f"The extractor's errors are those of {release.name} on "
-                f"{evaluation['cohort']}, {evaluation['cases']} cases.",
+                f"{evaluation.cohort}, {evaluation.cases} cases.",
             )
     raise DataError(
         f"{release.name} was not measured on a dev cohort. Name a run of it with "
@@ -150,7 +147,7 @@ def _is_of(place: Workspace, run: RunRecord, facts: ExtractorFacts) -> bool:
     """Whether a run asked the very extractor, its engine and settings included."""
     if (run.spec.prompt_digest, run.spec.engine) != (facts.digest, facts.engine):
         return False
-    return bool(engine_facts(read_manifest(place, run.id))["digest"] == facts.identity)
+    return engine_facts(read_manifest(place, run.id)).digest == facts.identity
 
 
 def _is_dev(place: Workspace, cohort: str) -> bool:
@@ -330,12 +327,12 @@ def engine_remarks(wanted: RunRequest, extractor: Extractor) -> list[str]:
             "(--allow-unconstrained)."
         )
     release = wanted.release
-    if release is None or extractor.facts.identity == release.facts["engine"]["digest"]:
+    if release is None or extractor.facts.identity == release.facts.engine.digest:
         return told
     return [
         *told,
         f"This is not the engine that {release.name} was released with "
-        f"({release.facts['engine']['name']}, or its settings): what the release says "
+        f"({release.facts.engine.name}, or its settings): what the release says "
         "of its answers does not hold for these.",
     ]
 

@@ -16,6 +16,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
+from loop.release.form import ReleaseFacts
 from loop.release.keys import PublicKey, read_public_key
 from loop.release.load import verify_release
 from loop.release.released import RELEASE_NAME
@@ -115,34 +116,34 @@ def is_only_unvouched(found: Verification) -> bool:
     return broken == {"vouched", "approval"}
 
 
-def _remarks(facts: Any) -> list[str]:
+def _remarks(facts: ReleaseFacts) -> list[str]:
     """Return what a reader must know of a release that holds."""
-    release, claim = facts["release"], facts["claim"]
+    release, claim = facts.release, facts.claim
     lines = [
-        f"prompt   {release['ref']}, digest {release['digest']}",
-        f"engine   {facts['engine']['name']}",
-        f"claim    {claim['kind']} on {claim['cohort']}: {claim['verdict']}",
+        f"prompt   {release.ref}, digest {release.digest}",
+        f"engine   {facts.engine.name}",
+        f"claim    {claim.kind} on {claim.cohort}: {claim.verdict}",
     ]
-    if facts["development_only"]:
+    if facts.development_only:
         lines.append("DEVELOPMENT DATA ONLY: no holdout was evaluated")
-    if facts["frozen"]["override"]:
-        lines.append(f"OVERRIDE: {facts['frozen']['override']}")
+    if facts.frozen.override:
+        lines.append(f"OVERRIDE: {facts.frozen.override}")
     return lines
 
 
 def _data(release: str, found: Verification) -> dict[str, Any]:
-    facts = found.facts or {}
+    facts = found.facts
     return {
         "release": release,
         "holds": found.holds,
         "not_vouched_for": is_only_unvouched(found),
         "findings": [one._asdict() for one in found.findings],
         "approvals": [one._asdict() for one in found.approvals],
-        "name": facts.get("release", {}).get("name"),
-        "prompt": facts.get("release", {}).get("ref"),
-        "prompt_digest": facts.get("release", {}).get("digest"),
-        "claim": facts.get("claim", {}).get("verdict"),
-        "development_only": facts.get("development_only"),
-        "override": facts.get("frozen", {}).get("override"),
-        "ledger": facts.get("ledger"),
+        "name": facts and facts.release.name,
+        "prompt": facts and facts.release.ref,
+        "prompt_digest": facts and facts.release.digest,
+        "claim": facts and facts.claim.verdict.value,
+        "development_only": facts and facts.development_only,
+        "override": facts and facts.frozen.override,
+        "ledger": facts and {"head": facts.ledger.head, "seq": facts.ledger.seq},
     }

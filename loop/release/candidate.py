@@ -19,6 +19,7 @@ from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
+from loop.release.form import EngineFacts
 from loop.run.asking import EngineOptions, HeldEngine
 from loop.run.manifest import read_manifest
 from loop.run.spec import RunSpec
@@ -77,7 +78,7 @@ class Candidate:
     """Of the run on the dev cohort."""
 
     @property
-    def engine(self) -> dict[str, Any]:
+    def engine(self) -> EngineFacts:
         """The engine as a release names it, with the digest of all that it does."""
         return engine_facts(self.manifest)
 
@@ -87,7 +88,7 @@ class Candidate:
         return str(self.manifest["spec"]["contract"])
 
 
-def engine_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def engine_facts(manifest: Mapping[str, Any]) -> EngineFacts:
     """Return the engine of a run's manifest: name, parameters, identity and digest."""
     spec = manifest["spec"]
     found = {
@@ -95,7 +96,7 @@ def engine_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "parameters": dict(spec["parameters"]),
         "identity": dict(manifest["engine_identity"]),
     }
-    return {**found, "digest": digest_json(found)}
+    return EngineFacts.model_validate({**found, "digest": digest_json(found)})
 
 
 def read_candidate(

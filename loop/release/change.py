@@ -7,7 +7,7 @@ class, and what it did to every label.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from loop.core.digests import digest_json
 from loop.core.paths import Workspace
@@ -17,6 +17,7 @@ from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.diff import PromptChange, VersionDiff, diff_data, diff_versions
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import Candidate, Watching, ask_or_find
+from loop.release.form import ChangedLabelFacts, ChangeFacts, WorseFacts
 from loop.release.released import Released, current_release
 from loop.run.asking import HeldEngine
 
@@ -102,19 +103,23 @@ def compare_with_base(
     return Compared(base, compare_runs(workspace, before, run))
 
 
-def change_facts(version: PromptVersion, compared: Compared) -> dict[str, Any]:
+def change_facts(version: PromptVersion, compared: Compared) -> ChangeFacts:
     """Return what `version` changes, in words and in answers on the dev cohort."""
     base = compared.base
     diff = diff_versions(base.version, version) if base.version else None
-    return {
-        "previous": base.release.name if base.release else "",
-        "from_ref": base.version.ref if base.version else "",
-        "classes": list(_classes(diff)) if diff else [],
-        "labels": _labels(diff) if diff else [],
-        "diff_digest": digest_json(diff_data(diff)) if diff else "",
-        **_effect(compared.comparison),
-        "rollback": _rollback(base),
-    }
+    rows = compared.comparison.labels if compared.comparison else ()
+    judged = [row for row in rows if row.judged]
+    return ChangeFacts(
+        previous=base.release.name if base.release else "",
+        from_ref=base.version.ref if base.version else "",
+        classes=list(_classes(diff)) if diff else [],
+        labels=_labels(diff) if diff else [],
+        diff_digest=digest_json(diff_data(diff)) if diff else "",
+        improved=[row.label for row in judged if _balance(row) > 0],
+        unchanged=[row.label for row in judged if _balance(row) == 0],
+        worse=[_worse(row) for row in judged if _balance(row) < 0],
+        rollback=_rollback(base),
+    )
 
 
 def _rollback(base: Base) -> str:
@@ -132,14 +137,14 @@ def _classes(diff: VersionDiff) -> Iterable[str]:
         yield "plan"
 
 
-def _labels(diff: VersionDiff) -> list[dict[str, Any]]:
+def _labels(diff: VersionDiff) -> list[ChangedLabelFacts]:
     return [
-        {
-            "label": guide.label,
-            "added": _signed(guide.changes, "+"),
-            "removed": _signed(guide.changes, "-"),
-            "changed": 0,
-        }
+        ChangedLabelFacts(
+            label=guide.label,
+            added=_signed(guide.changes, "+"),
+            removed=_signed(guide.changes, "-"),
+            changed=0,
+        )
         for guide in diff.guides
     ]
 
@@ -148,28 +153,18 @@ def _signed(changes: Sequence[PromptChange], sign: str) -> list[str]:
     return [f"{one.kind}: {one.text}" for one in changes if one.sign == sign]
 
 
-def _effect(comparison: Comparison | None) -> dict[str, Any]:
-    rows = comparison.labels if comparison else ()
-    judged = [row for row in rows if row.judged]
-    return {
-        "improved": [row.label for row in judged if _balance(row) > 0],
-        "unchanged": [row.label for row in judged if _balance(row) == 0],
-        "worse": [_worse(row) for row in judged if _balance(row) < 0],
-    }
-
-
 def _balance(row: LabelChange) -> int:
     return row.accuracy.difference.gained - row.accuracy.difference.lost
 
 
-def _worse(row: LabelChange) -> dict[str, Any]:
+def _worse(row: LabelChange) -> WorseFacts:
     interval = row.accuracy.interval
-    return {
-        "label": row.label,
-        "before": row.f1_before,
-        "after": row.f1_after,
-        "lost": row.accuracy.difference.lost,
-        "gained": row.accuracy.difference.gained,
-        "low": interval.low if interval else None,
-        "high": interval.high if interval else None,
-    }
+    return WorseFacts(
+        label=row.label,
+        before=row.f1_before,
+        after=row.f1_after,
+        lost=row.accuracy.difference.lost,
+        gained=row.accuracy.difference.gained,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+    )

@@ -6,33 +6,39 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from math import isclose
-from typing import Any
 
 import numpy as np
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
-from loop.core.safe_text import printable
 from loop.core.yaml_files import check_model
 from loop.evaluate.gates import Gate, GateVerdict, LabelEvidence, judge_all, judge_label
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import digest_counts
-from loop.evaluate.results import Exclusions, claim_level, decide_claim
+from loop.evaluate.results import claim_level, decide_claim
 from loop.prompts.version import PromptVersion
+from loop.release.documents.table import evaluation_table
 from loop.release.finding import ReleaseCheck, held, judged
 from loop.release.folder import SCHEMA, TABLE, shown
+from loop.release.form import (
+    ClaimFacts,
+    EvaluationFacts,
+    LabelFacts,
+    RateFacts,
+    ReleasedFacts,
+    ReleaseFacts,
+    predicate_of,
+)
 from loop.release.rendering import read_prompt, render_files
 from loop.release.sandbox import render_sandboxed
-from loop.release.statement import ENVELOPE, Statement, predicate_of
+from loop.release.statement import ENVELOPE, Statement
 from loop.stats.agreement import cohen_kappa
-from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
+from loop.stats.confusion import average_f1, effective_labels, micro_f1
 from loop.stats.intervals import Estimate, clopper_pearson
 from loop.stats.power import exact_p
 
-Facts = Mapping[str, Any]
 
-
-def check_agreement(statement: Statement | None, facts: Facts) -> ReleaseCheck:
+def check_agreement(statement: Statement | None, facts: ReleaseFacts) -> ReleaseCheck:
     """Return whether the statement is one about these facts."""
     if statement is None:
         return ReleaseCheck("agreement", False, "not checked: there is no statement")
@@ -46,54 +52,54 @@ def check_agreement(statement: Statement | None, facts: Facts) -> ReleaseCheck:
     ]
     if set(found) - set(expected):
         problems.append("the statement says things that release.json does not")
-    frozen = facts["frozen"]
-    signed = (frozen["actor"], frozen["role"], frozen["meaning"])
+    frozen = facts.frozen
+    signed = (frozen.actor, frozen.role, frozen.meaning)
     if signed not in {(one.name, one.role, one.meaning) for one in statement.approvals}:
         problems.append("whoever froze it is not among those who signed")
     return judged("agreement", problems, f"{ENVELOPE} and release.json agree")
 
 
-def check_facts(facts: Facts) -> ReleaseCheck:
+def check_facts(facts: ReleaseFacts) -> ReleaseCheck:
     """Return whether the parts of ``release.json`` agree with each other."""
     return judged("release.json", list(_fact_problems(facts)), "its parts agree")
 
 
-def _fact_problems(facts: Facts) -> Iterator[str]:
-    release, evaluations = facts["release"], facts["evaluations"]
-    if release["name"] != f"{release['prompt']}-v{release['version']}":
+def _fact_problems(facts: ReleaseFacts) -> Iterator[str]:
+    release, evaluations = facts.release, facts.evaluations
+    if release.name != f"{release.prompt}-v{release.version}":
         yield "the name is not that of the prompt and its version"
-    if release["ref"] != f"{release['prompt']}@v{release['version']}":
+    if release.ref != f"{release.prompt}@v{release.version}":
         yield "the reference is not that of the prompt and its version"
-    roles = {one["name"]: one["role"] for one in facts["cohorts"]}
-    measured = [one["cohort"] for one in evaluations]
-    if len(set(measured)) != len(measured) or len(roles) != len(facts["cohorts"]):
+    roles = {one.name: one.role for one in facts.cohorts}
+    measured = [one.cohort for one in evaluations]
+    if len(set(measured)) != len(measured) or len(roles) != len(facts.cohorts):
         yield "a cohort stands there twice"
     for one in evaluations:
-        if roles.get(one["cohort"]) != one["role"]:
-            yield f"an evaluation gives {one['cohort']!r} another role than its cohort"
-        late = facts["protocol"]["registered"] > f"{one['created'][:19]}Z"
-        if late and not one["registered_late"]:
-            yield f"the protocol is younger than the run on {one['cohort']!r}, unsaid"
-    if facts["development_only"] == ("holdout" in {one["role"] for one in evaluations}):
+        if roles.get(one.cohort) != one.role:
+            yield f"an evaluation gives {one.cohort!r} another role than its cohort"
+        late = facts.protocol.registered > f"{one.created[:19]}Z"
+        if late and not one.registered_late:
+            yield f"the protocol is younger than the run on {one.cohort!r}, unsaid"
+    if facts.development_only == ("holdout" in {one.role for one in evaluations}):
         yield "whether it rests on development data only is not what it says"
-    engine = {key: value for key, value in facts["engine"].items() if key != "digest"}
-    if digest_json(engine) != facts["engine"]["digest"]:
+    engine = facts.engine.model_dump(exclude={"digest"})
+    if digest_json(engine) != facts.engine.digest:
         yield "the digest of the engine is not that of its identity and parameters"
     yield from _opening_problems(facts)
 
 
-def _opening_problems(facts: Facts) -> Iterator[str]:
-    numbers = [one["number"] for one in facts["openings"]]
+def _opening_problems(facts: ReleaseFacts) -> Iterator[str]:
+    numbers = [one.number for one in facts.openings]
     if numbers != list(range(1, len(numbers) + 1)):
         yield "the openings of the holdout are not numbered from 1 without gaps"
-    if any(one["number"] > one["budget"] for one in facts["openings"]):
+    if any(one.number > one.budget for one in facts.openings):
         yield "the holdout was opened more often than its budget allows"
-    if not facts["development_only"] and not numbers:
+    if not facts.development_only and not numbers:
         yield "a holdout was evaluated and no opening of it is listed"
 
 
 def check_prompt(
-    files: Mapping[str, bytes], facts: Facts, *, vouched: bool
+    files: Mapping[str, bytes], facts: ReleaseFacts, *, vouched: bool
 ) -> tuple[ReleaseCheck, ReleaseCheck]:
     """Return whether the prompt shipped is the one named, and renders as shipped.
 
@@ -110,7 +116,7 @@ def check_prompt(
             ReleaseCheck("prompt", False, str(error)),
             ReleaseCheck("rendered", False, "not checked: the prompt cannot be read"),
         )
-    problems = list(_prompt_problems(version, facts["release"]))
+    problems = list(_prompt_problems(version, facts.release))
     prompt = judged("prompt", problems, f"digest {version.digest[:16]}, as named")
     if problems:
         unsure = "not checked: it is another prompt than release.json names"
@@ -118,22 +124,22 @@ def check_prompt(
     return prompt, _check_rendered(version, files, vouched=vouched)
 
 
-def _prompt_problems(version: PromptVersion, release: Facts) -> Iterator[str]:
-    for name, found in (
-        ("digest", version.digest),
-        ("prompt", version.name),
-        ("version", version.number),
-        ("parent", version.parent),
-        ("author", version.author),
-        ("time", version.time),
-        ("why", version.why),
-        ("plan", version.plan.value),
-        ("labels", list(version.labels)),
+def _prompt_problems(version: PromptVersion, release: ReleasedFacts) -> Iterator[str]:
+    for name, said, found in (
+        ("digest", release.digest, version.digest),
+        ("prompt", release.prompt, version.name),
+        ("version", release.version, version.number),
+        ("parent", release.parent, version.parent),
+        ("author", release.author, version.author),
+        ("time", release.time, version.time),
+        ("why", release.why, version.why),
+        ("plan", release.plan, version.plan),
+        ("labels", release.labels, list(version.labels)),
     ):
-        if release[name] != found:
+        if said != found:
             yield f"the {name} of the prompt is not that of release.json"
     # The parser's version may rise; which contract it is may not change.
-    if release["contract"].partition("/")[0] != version.contract:
+    if release.contract.partition("/")[0] != version.contract:
         yield "the contract of the prompt is not that of release.json"
 
 
@@ -163,7 +169,7 @@ TOLERANCE = 1e-9
 """Largest difference of a number from what its counts give."""
 
 
-def check_numbers(facts: Facts) -> tuple[ReleaseCheck, ...]:
+def check_numbers(facts: ReleaseFacts) -> tuple[ReleaseCheck, ...]:
     """Return whether each evaluation says what its own counts say.
 
     Made again: accuracy, sensitivity and specificity with their exact intervals, F1,
@@ -173,16 +179,11 @@ def check_numbers(facts: Facts) -> tuple[ReleaseCheck, ...]:
     """
     try:
         protocol = check_model(
-            facts["protocol"]["content"], Protocol, "protocol.content of release.json"
+            facts.protocol.content, Protocol, "protocol.content of release.json"
         )
     except DataError as error:
         return (ReleaseCheck("numbers", False, str(error)),)
-    return tuple(_check_evaluation(one, protocol) for one in facts["evaluations"])
-
-
-def read_confusion(label: Facts) -> Confusion:
-    """Return the shipped counts of one label."""
-    return Confusion(label["tp"], label["fp"], label["fn"], label["tn"])
+    return tuple(_check_evaluation(one, protocol) for one in facts.evaluations)
 
 
 def differs(recorded: float | None, made: float | None) -> bool:
@@ -198,147 +199,149 @@ def differs(recorded: float | None, made: float | None) -> bool:
     return not isclose(recorded, made, rel_tol=0.0, abs_tol=TOLERANCE)
 
 
-def _check_evaluation(evaluation: Facts, protocol: Protocol) -> ReleaseCheck:
+def _check_evaluation(evaluation: EvaluationFacts, protocol: Protocol) -> ReleaseCheck:
     problems = [
-        f"{shown(label['label'])}: {problem}"
-        for label in evaluation["labels"]
+        f"{shown(label.label)}: {problem}"
+        for label in evaluation.labels
         for problem in _label_problems(label, evaluation, protocol)
     ]
     problems.extend(_whole_problems(evaluation))
     problems.extend(_average_problems(evaluation, protocol))
-    check = f"numbers on {shown(evaluation['cohort'])}"
-    count = len(evaluation["labels"])
+    check = f"numbers on {shown(evaluation.cohort)}"
+    count = len(evaluation.labels)
     return judged(check, problems, f"{count} labels made again from their counts")
 
 
 def _label_problems(
-    label: Facts, evaluation: Facts, protocol: Protocol
+    label: LabelFacts, evaluation: EvaluationFacts, protocol: Protocol
 ) -> Iterator[str]:
-    counts, level = read_confusion(label), protocol.confidence
-    if label["n"] != counts.n:
-        yield f"n is {label['n']}, its counts add up to {counts.n}"
-    total = counts.n + sum(label["excluded"].values())
-    if total != evaluation["cases"]:
-        yield f"{total} cases are accounted for, the run has {evaluation['cases']}"
-    for name, part, whole in (
-        ("accuracy", counts.correct, counts.n),
-        ("sensitivity", counts.tp, counts.positives),
-        ("specificity", counts.tn, counts.negatives),
+    counts, level = label.confusion, protocol.confidence
+    if label.n != counts.n:
+        yield f"n is {label.n}, its counts add up to {counts.n}"
+    total = counts.n + label.exclusions.total
+    if total != evaluation.cases:
+        yield f"{total} cases are accounted for, the run has {evaluation.cases}"
+    for name, said, part, whole in (
+        ("accuracy", label.accuracy, counts.correct, counts.n),
+        ("sensitivity", label.sensitivity, counts.tp, counts.positives),
+        ("specificity", label.specificity, counts.tn, counts.negatives),
     ):
-        yield from _share_problems(name, label[name], part, whole, level)
-    if differs(label["f1"], counts.f1):
+        yield from _share_problems(name, said, part, whole, level)
+    if differs(label.f1, counts.f1):
         yield "f1 is not what its counts give"
     kappa = cohen_kappa(counts, confidence=level)
-    for name in ("value", "low", "high"):
-        if differs(label["kappa"][name], getattr(kappa, name)):
+    for name, number, made in (
+        ("value", label.kappa.value, kappa.value),
+        ("low", label.kappa.low, kappa.low),
+        ("high", label.kappa.high, kappa.high),
+    ):
+        if differs(number, made):
             yield f"kappa ({name}) is not what its counts give"
     yield from _gate_problems(label, evaluation, protocol, kappa)
 
 
 def _share_problems(
-    name: str, rate: Facts, part: int, whole: int, level: float
+    name: str, rate: RateFacts, part: int, whole: int, level: float
 ) -> Iterator[str]:
     """Compare a share and its interval; without a denominator there is neither."""
     if not whole:
-        nothing = rate["low"], rate["high"]
-        if rate["value"] is not None or nothing not in ((None, None), (0, 1)):
+        nothing = rate.low, rate.high
+        if rate.value is not None or nothing not in ((None, None), (0, 1)):
             yield f"{name} has a value without a denominator"
         return
-    if differs(rate["value"], part / whole):
+    if differs(rate.value, part / whole):
         yield f"{name} is not what its counts give"
     low, high = clopper_pearson(part, whole, confidence=level)
-    if differs(rate["low"], low) or differs(rate["high"], high):
+    if differs(rate.low, low) or differs(rate.high, high):
         yield f"{name}: its interval is not what its counts give"
 
 
 def _gate_problems(
-    label: Facts, evaluation: Facts, protocol: Protocol, kappa: Estimate
+    label: LabelFacts, evaluation: EvaluationFacts, protocol: Protocol, kappa: Estimate
 ) -> Iterator[str]:
-    recorded = GateVerdict(label["gate"]["verdict"])
+    recorded = label.gate.verdict
     made = judge_again(label, protocol, kappa).verdict
     if recorded is made:
         return
     # A limit over patients who repeat can only take a pass away, and needs the cases.
-    repeated = evaluation["method"]["units"] != evaluation["cases"]
+    repeated = evaluation.method.units != evaluation.cases
     by_patient = protocol.rule == "lower" and repeated
     if made is GateVerdict.PASS and recorded is GateVerdict.INSUFFICIENT and by_patient:
         return
     yield f"its gate says {recorded}, its counts give {made}"
 
 
-def judge_again(label: Facts, protocol: Protocol, kappa: Estimate) -> Gate:
+def judge_again(label: LabelFacts, protocol: Protocol, kappa: Estimate) -> Gate:
     """Return the gate of a label from its shipped counts and bootstrap limits."""
-    counts, excluded = read_confusion(label), label["excluded"]
-    unanswered = sum(excluded[name] for name in ("unparsed", "failed", "not_asked"))
-    boot = label["kappa_bootstrap"]
+    counts, excluded = label.confusion, label.exclusions
+    unanswered = excluded.unparsed + excluded.failed + excluded.not_asked
     evidence = LabelEvidence(
         confusion=counts,
         kappa=kappa,
-        kappa_bootstrap=Estimate(boot["value"], boot["low"], boot["high"]),
+        kappa_bootstrap=label.kappa_bootstrap.estimate,
         unanswered=unanswered,
-        usable=counts.n + unanswered + excluded["uncertain_predicted"],
-        asked=counts.n > 0 or excluded["not_asked"] == 0,
+        usable=counts.n + unanswered + excluded.uncertain_predicted,
+        asked=counts.n > 0 or excluded.not_asked == 0,
     )
     return judge_label(evidence, protocol)
 
 
-def _whole_problems(evaluation: Facts) -> Iterator[str]:
+def _whole_problems(evaluation: EvaluationFacts) -> Iterator[str]:
     """Compare what is said of the evaluation as a whole with its labels."""
-    labels: Sequence[Facts] = evaluation["labels"]
-    if len({label["label"] for label in labels}) != len(labels):
+    labels = evaluation.labels
+    if len({label.label for label in labels}) != len(labels):
         yield "a label stands there twice"
-    if sum(evaluation["statuses"].values()) != evaluation["cases"]:
+    if sum(evaluation.statuses.values()) != evaluation.cases:
         yield "the outcomes do not add up to the cases"
-    verdict = judge_all(GateVerdict(label["gate"]["verdict"]) for label in labels)
-    if verdict is GateVerdict.PASS and evaluation["not_run"]:
+    verdict = judge_all(label.gate.verdict for label in labels)
+    if verdict is GateVerdict.PASS and evaluation.not_run:
         verdict = GateVerdict.INSUFFICIENT
-    if evaluation["verdict"] != verdict:
-        yield f"the verdict is {evaluation['verdict']}, its gates give {verdict}"
-    if evaluation["counts_digest"] != shipped_digest(labels):
+    if evaluation.verdict != verdict:
+        yield f"the verdict is {evaluation.verdict}, its gates give {verdict}"
+    if evaluation.counts_digest != shipped_digest(labels):
         yield "the digest of the counts is not theirs"
 
 
-def shipped_digest(labels: Sequence[Facts]) -> str:
+def shipped_digest(labels: Sequence[LabelFacts]) -> str:
     """Sha256 over the counts of every label, as the ledger records it."""
     return digest_counts(
-        (label["label"], read_confusion(label), Exclusions(**label["excluded"]))
-        for label in labels
+        (label.label, label.confusion, label.exclusions) for label in labels
     )
 
 
-def _average_problems(evaluation: Facts, protocol: Protocol) -> Iterator[str]:
-    rows = [tuple(read_confusion(label)) for label in evaluation["labels"]]
+def _average_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterator[str]:
+    rows = [tuple(label.confusion) for label in evaluation.labels]
     counts = np.array(rows, dtype=np.int64).reshape(-1, 4)
     enough = counts[:, 0] + counts[:, 2] >= max(protocol.min_positives, 1)
-    for name, chosen, mean in (
-        ("macro", counts, average_f1),
-        ("supported", counts[enough], average_f1),
-        ("micro", counts, micro_f1),
+    for name, said, chosen, mean in (
+        ("macro", evaluation.macro, counts, average_f1),
+        ("supported", evaluation.supported, counts[enough], average_f1),
+        ("micro", evaluation.micro, counts, micro_f1),
     ):
         labels = int(effective_labels(chosen)) if len(chosen) else 0
         made = float(mean(chosen, zero_division="skip")) if labels else None
-        if differs(evaluation[name]["value"], made):
+        if differs(said.value, made):
             yield f"{name} F1 is not what the counts give"
-        if evaluation[name]["labels"] != labels:
+        if said.labels != labels:
             yield f"{name} F1 is over {labels} labels, not as said"
 
 
-def check_claim(facts: Facts) -> ReleaseCheck:
+def check_claim(facts: ReleaseFacts) -> ReleaseCheck:
     """Return whether the claim is the protocol's, and follows from the counts.
 
     The p-values, their adjustment by Holm, and which labels are certified are made
     again.
     """
-    claim = facts["claim"]
+    claim = facts.claim
     try:
         protocol = check_model(
-            facts["protocol"]["content"], Protocol, "protocol.content of release.json"
+            facts.protocol.content, Protocol, "protocol.content of release.json"
         )
     except DataError as error:
         return ReleaseCheck("claim", False, str(error))
-    good = f"{claim['kind']} on {shown(claim['cohort'])}: {claim['verdict']}"
+    good = f"{claim.kind} on {shown(claim.cohort)}: {claim.verdict}"
     problems = [*_form_problems(facts, claim, protocol)]
-    tested = [one for one in facts["evaluations"] if one["cohort"] == claim["cohort"]]
+    tested = [one for one in facts.evaluations if one.cohort == claim.cohort]
     if tested:
         problems.extend(_number_problems(claim, tested[0], protocol))
     else:
@@ -346,135 +349,86 @@ def check_claim(facts: Facts) -> ReleaseCheck:
     return judged("claim", problems, good)
 
 
-def _form_problems(facts: Facts, claim: Facts, protocol: Protocol) -> Iterator[str]:
+def _form_problems(
+    facts: ReleaseFacts, claim: ClaimFacts, protocol: Protocol
+) -> Iterator[str]:
     """Compare the claim with the protocol, and with why it was released."""
-    if claim["kind"] != protocol.claim:
+    if claim.kind != protocol.claim:
         yield "it is another claim than the protocol's"
-    if differs(claim["alpha"], claim_level(protocol)):
+    if differs(claim.alpha, claim_level(protocol)):
         yield "its level is not the protocol's"
-    if claim["verdict"] != GateVerdict.PASS and not facts["frozen"]["override"].strip():
+    if claim.verdict != GateVerdict.PASS and not facts.frozen.override.strip():
         yield "its gate does not pass, and no override says why it was released"
-    if facts["frozen"]["objections"] and not facts["frozen"]["override"].strip():
+    if facts.frozen.objections and not facts.frozen.override.strip():
         yield "something stood against it, and no override says why it was released"
-    roles = {one["cohort"]: one["role"] for one in facts["evaluations"]}
-    if not facts["development_only"] and roles.get(claim["cohort"]) != "holdout":
+    roles = {one.cohort: one.role for one in facts.evaluations}
+    if not facts.development_only and roles.get(claim.cohort) != "holdout":
         yield "a holdout was evaluated, and it is not about the holdout"
 
 
 def _number_problems(
-    claim: Facts, evaluation: Facts, protocol: Protocol
+    claim: ClaimFacts, evaluation: EvaluationFacts, protocol: Protocol
 ) -> Iterator[str]:
     """Make the tests of the claim again from the counts of its cohort."""
-    labels = evaluation["labels"]
-    claimed = [one["label"] for one in claim["labels"]]
-    if (claimed or claim["kind"] == "subset") and claimed != [
-        label["label"] for label in labels
+    labels = evaluation.labels
+    claimed = [one.label for one in claim.labels]
+    if (claimed or claim.kind == "subset") and claimed != [
+        label.label for label in labels
     ]:
         yield "it is not about every label of its cohort, in their order"
         return
-    counts = [read_confusion(label) for label in labels]
+    counts = [label.confusion for label in labels]
     p_values = [exact_p(one.correct, one.n, protocol.accuracy) for one in counts]
-    gates = [GateVerdict(label["gate"]["verdict"]) for label in labels]
-    whole = not evaluation["not_run"]
+    gates = [label.gate.verdict for label in labels]
+    whole = not evaluation.not_run
     made = decide_claim(gates, p_values, protocol, whole=whole)
     for one, p, p_holm, certified in zip(
-        claim["labels"], p_values, made.p_holm, made.certified, strict=False
+        claim.labels, p_values, made.p_holm, made.certified, strict=False
     ):
-        name = shown(one["label"])
-        if one["p"] is not None and differs(one["p"], p):
+        name = shown(one.label)
+        if one.p is not None and differs(one.p, p):
             yield f"{name}: p is not what its counts give"
-        if one["p_holm"] is not None and differs(one["p_holm"], p_holm):
+        if one.p_holm is not None and differs(one.p_holm, p_holm):
             yield f"{name}: the adjusted p is not what the counts give"
-        if one["certified"] not in (None, certified):
+        if one.certified not in (None, certified):
             yield f"{name}: whether it is certified is not what the counts give"
-    if claim["verdict"] != made.verdict:
-        yield f"its verdict is {claim['verdict']}, the gates give {made.verdict}"
+    if claim.verdict != made.verdict:
+        yield f"its verdict is {claim.verdict}, the gates give {made.verdict}"
 
 
-_RATES = ("accuracy", "sensitivity", "specificity", "kappa", "kappa_bootstrap")
-_OF_EVALUATION = ("cohort", "role", "run", "created", "signature", "counts_digest")
-_OF_LABEL = ("label", "name", "n", "tp", "fp", "fn", "tn", "f1", "not_coded")
-
-
-def check_table(raw: bytes | None, facts: Facts) -> ReleaseCheck:
-    """Return whether each cell of the table equals the fact it is named after."""
+def check_table(raw: bytes | None, facts: ReleaseFacts) -> ReleaseCheck:
+    """Return whether the table is, byte for byte, what ``release.json`` gives."""
     if raw is None:
         return ReleaseCheck(TABLE, False, "not checked: it is missing")
+    made = evaluation_table(facts)
+    rows = sum(len(one.labels) for one in facts.evaluations)
+    problems = [] if raw == made else list(_table_problems(raw, made))
+    return judged(TABLE, problems, f"{rows} rows as in release.json")
+
+
+def _table_problems(raw: bytes, made: bytes) -> Iterator[str]:
+    """Say where a table first differs from what it should be."""
     try:
-        rows = list(csv.reader(io.StringIO(raw.decode("utf-8"), newline="")))
+        found, wanted = (
+            list(csv.reader(io.StringIO(one.decode("utf-8"), newline="")))
+            for one in (raw, made)
+        )
     except (UnicodeDecodeError, csv.Error):
-        return ReleaseCheck(TABLE, False, "it is not a table in UTF-8")
-    header, body = (rows[0], rows[1:]) if rows else ([], [])
-    expected = list(_expected(facts))
-    problems = [f"the column {name} is missing" for name in ("cohort", "label")]
-    problems = [one for one in problems if one.split()[2] not in header]
-    if len(set(header)) != len(header):
-        problems.append("a column stands there twice")
-    if len(body) != len(expected):
-        problems.append(f"it has {len(body)} rows, release.json has {len(expected)}")
-    for number, (row, wanted) in enumerate(zip(body, expected, strict=False), 2):
-        problems.extend(_row_problems(number, header, row, wanted))
-    return judged(TABLE, problems, f"{len(body)} rows as in release.json")
-
-
-def _row_problems(
-    number: int, header: list[str], row: list[str], wanted: Facts
-) -> Iterator[str]:
-    if len(row) != len(header):
-        yield f"line {number} has {len(row)} cells, the header {len(header)}"
+        yield "it is not a table in UTF-8, or has cells that are too long to compare"
         return
-    for name, cell in zip(header, row, strict=True):
-        if name not in wanted:
-            yield f"line {number}: nothing is known of a column {shown(name)}"
-        elif not _says(cell, wanted[name]):
-            yield f"line {number}: {name} is not as in release.json"
-
-
-def _says(cell: str, value: object) -> bool:
-    """Whether a cell means `value`; text may stand behind a protecting apostrophe."""
-    if value is None:
-        return cell == ""
-    if isinstance(value, str):
-        text = printable(value)
-        return cell in (text, f"'{text}")
-    try:
-        number = float(cell)
-    except ValueError:
-        return False
-    return isinstance(value, int | float) and not differs(number, value)
-
-
-def _expected(facts: Facts) -> Iterator[Facts]:
-    """Yield the cells of each row, evaluations and labels in their order."""
-    for evaluation in facts["evaluations"]:
-        for label in evaluation["labels"]:
-            yield {
-                **{name: evaluation[name] for name in _OF_EVALUATION},
-                **{name: label[name] for name in _OF_LABEL},
-                **label["excluded"],
-                **dict(_rates(label)),
-                "kappa_note": label["kappa"]["note"],
-                "verdict": label["gate"]["verdict"],
-                "needs": label["gate"]["needs"],
-                "reasons": "; ".join(label["gate"]["reasons"]),
-                **_claimed(facts["claim"], evaluation, label),
-            }
-
-
-def _rates(label: Facts) -> Iterator[tuple[str, float | None]]:
-    for rate in _RATES:
-        yield rate, label[rate]["value"]
-        yield f"{rate}_low", label[rate]["low"]
-        yield f"{rate}_high", label[rate]["high"]
-
-
-def _claimed(claim: Facts, evaluation: Facts, label: Facts) -> Facts:
-    """Return what the claim says of a label; empty cells where it says nothing."""
-    nothing: Facts = {"p": None, "p_holm": None, "certified": None}
-    if claim["cohort"] != evaluation["cohort"]:
-        return nothing
-    for one in claim["labels"]:
-        if one["label"] == label["label"]:
-            certified = {True: "yes", False: "no"}.get(one["certified"])
-            return {"p": one["p"], "p_holm": one["p_holm"], "certified": certified}
-    return nothing
+    if found[:1] != wanted[:1]:
+        yield "its columns are not those of a release, in their order"
+        return
+    if len(found) != len(wanted):
+        rows = len(wanted) - 1
+        yield f"it has {len(found) - 1} rows, release.json has {rows}"
+    for number, (row, right) in enumerate(zip(found, wanted, strict=False), 1):
+        if len(row) != len(right):
+            yield f"line {number} has {len(row)} cells, the header {len(right)}"
+            return
+        for name, cell, value in zip(wanted[0], row, right, strict=True):
+            if cell != value:
+                yield f"line {number}: {name} is not as in release.json"
+                return
+    if found == wanted:
+        yield "its cells are right, and not written as ranloop writes them"

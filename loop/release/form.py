@@ -1,32 +1,45 @@
-"""The form of ``release.json``: what documents are made of and `verify` reads."""
+"""The content of ``release.json``: what documents are made of and `verify` reads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from loop.core.digests import canonical_json
 from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
+from loop.evaluate.gates import GateVerdict
+from loop.evaluate.results import Exclusions
+from loop.prompts.version import CallPlan
 from loop.release.statement import Hex, Time, read_canonical
+from loop.stats.confusion import Confusion
+from loop.stats.intervals import Estimate
 
 FACTS = "release.json"
-FORMAT = "ranloop-release/1"
+FORMAT: Final = "ranloop-release/1"
 
-Verdict = Literal["PASS", "FAIL", "INSUFFICIENT"]
+Verdict = Annotated[GateVerdict, Field(strict=False)]
 Count = Annotated[int, Field(ge=0, le=10**8)]
 OneOrMore = Annotated[int, Field(ge=1, le=10**8)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Number = int | float
+"""A whole number stays one: it is written and printed as it was read."""
+
+Share = Annotated[Number, Field(ge=0, le=1)]
 Slug = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 
 
-class _ReleaseModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+class ReleaseModel(BaseModel):
+    """A part of ``release.json``: read strictly, and never changed."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, frozen=True
+    )
 
 
-class _ReleaseForm(_ReleaseModel):
+class ReleasedFacts(ReleaseModel):
+    """The prompt version that is released."""
+
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]*$")]
     prompt: Slug
     version: OneOrMore
@@ -38,12 +51,14 @@ class _ReleaseForm(_ReleaseModel):
     time: str
     why: str
     contract: str
-    plan: Literal["joint", "per_label"]
+    plan: Annotated[CallPlan, Field(strict=False)]
     labels: list[str]
     languages: list[str]
 
 
-class _FrozenForm(_ReleaseModel):
+class FrozenFacts(ReleaseModel):
+    """Who froze the release, when and why."""
+
     time: Time
     actor: str
     role: str
@@ -53,27 +68,35 @@ class _FrozenForm(_ReleaseModel):
     override: str
 
 
-class _SupersedesForm(_ReleaseModel):
+class SupersededFacts(ReleaseModel):
+    """The release whose place this one takes."""
+
     name: str
     statement_sha256: Hex
     ref: str
 
 
-class _EngineForm(_ReleaseModel):
+class EngineFacts(ReleaseModel):
+    """The engine, every parameter, and what it says it is."""
+
     name: str
     parameters: dict[str, Any]
     identity: dict[str, Any]
     digest: Hex
 
 
-class _ProtocolForm(_ReleaseModel):
+class ProtocolFacts(ReleaseModel):
+    """The protocol it was judged by."""
+
     digest: Hex
     registered: str
     late: bool
     content: dict[str, Any]
 
 
-class _FrozenCohortForm(_ReleaseModel):
+class FrozenCohort(ReleaseModel):
+    """A cohort that the release was measured on."""
+
     name: str
     role: str
     source: str
@@ -91,20 +114,31 @@ class _FrozenCohortForm(_ReleaseModel):
     not_coded: bool | Count | None
 
 
-class _RateForm(_ReleaseModel):
+class RateFacts(ReleaseModel):
+    """A share with its exact interval; null without a denominator."""
+
     value: Share | None
     low: Share | None
     high: Share | None
 
 
-class _KappaForm(_ReleaseModel):
-    value: float | None
-    low: float | None
-    high: float | None
+class KappaFacts(ReleaseModel):
+    """Cohen's kappa with an interval, and why it has none."""
+
+    value: Number | None
+    low: Number | None
+    high: Number | None
     note: str
 
+    @property
+    def estimate(self) -> Estimate:
+        """Kappa as an estimate."""
+        return Estimate(self.value, self.low, self.high)
 
-class _AverageForm(_ReleaseModel):
+
+class AverageFacts(ReleaseModel):
+    """An F1 over several labels."""
+
     name: str
     value: Share | None
     low: Share | None
@@ -112,7 +146,9 @@ class _AverageForm(_ReleaseModel):
     labels: Count
 
 
-class _ExcludedForm(_ReleaseModel):
+class ExcludedFacts(ReleaseModel):
+    """Why cases of a label were not scored."""
+
     uncertain_reference: Count
     no_majority: Count
     missing: Count
@@ -122,13 +158,17 @@ class _ExcludedForm(_ReleaseModel):
     not_asked: Count
 
 
-class _GateForm(_ReleaseModel):
+class GateFacts(ReleaseModel):
+    """What the gate of a label said."""
+
     verdict: Verdict
     reasons: list[str]
     needs: str
 
 
-class _LabelForm(_ReleaseModel):
+class LabelFacts(ReleaseModel):
+    """One label of an evaluation."""
+
     label: str
     name: str
     tp: Count
@@ -136,18 +176,30 @@ class _LabelForm(_ReleaseModel):
     fn: Count
     tn: Count
     n: Count
-    excluded: _ExcludedForm
+    excluded: ExcludedFacts
     not_coded: Count
-    accuracy: _RateForm
-    sensitivity: _RateForm
-    specificity: _RateForm
-    kappa: _KappaForm
-    kappa_bootstrap: _KappaForm
+    accuracy: RateFacts
+    sensitivity: RateFacts
+    specificity: RateFacts
+    kappa: KappaFacts
+    kappa_bootstrap: KappaFacts
     f1: Share | None
-    gate: _GateForm
+    gate: GateFacts
+
+    @property
+    def confusion(self) -> Confusion:
+        """The shipped counts."""
+        return Confusion(self.tp, self.fp, self.fn, self.tn)
+
+    @property
+    def exclusions(self) -> Exclusions:
+        """Why cases were not scored, with their sums."""
+        return Exclusions(**self.excluded.model_dump())
 
 
-class _MethodForm(_ReleaseModel):
+class MethodFacts(ReleaseModel):
+    """How the bootstrap intervals were made."""
+
     unit: str
     units: Count
     known: Count
@@ -155,7 +207,9 @@ class _MethodForm(_ReleaseModel):
     seed: int
 
 
-class _EvaluationForm(_ReleaseModel):
+class EvaluationFacts(ReleaseModel):
+    """One evaluation: aggregates, never a case."""
+
     cohort: str
     role: str
     run: str
@@ -166,57 +220,69 @@ class _EvaluationForm(_ReleaseModel):
     policy: str
     verdict: Verdict
     registered_late: bool
-    labels: list[_LabelForm]
-    macro: _AverageForm
-    supported: _AverageForm
-    micro: _AverageForm
-    method: _MethodForm
+    labels: list[LabelFacts]
+    macro: AverageFacts
+    supported: AverageFacts
+    micro: AverageFacts
+    method: MethodFacts
     signature: str
     counts_digest: Hex
     notes: list[str]
 
 
-class _ClaimedForm(_ReleaseModel):
+class ClaimedFacts(ReleaseModel):
+    """What the claim says of one label."""
+
     label: str
     p: Share | None
     p_holm: Share | None
     certified: bool | None
 
 
-class _ClaimForm(_ReleaseModel):
+class ClaimFacts(ReleaseModel):
+    """What the evaluation on one cohort certifies."""
+
     kind: Literal["all", "subset"]
     alpha: Share
     verdict: Verdict
     cohort: str
-    labels: list[_ClaimedForm]
+    labels: list[ClaimedFacts]
 
 
-class _SelectionForm(_ReleaseModel):
+class SelectionFacts(ReleaseModel):
+    """How many versions were tried, and the score corrected for that."""
+
     tried: Count
-    apparent: float | None
-    corrected: float | None
-    low: float | None
-    high: float | None
-    expected_drop: float | None
+    apparent: Number | None
+    corrected: Number | None
+    low: Number | None
+    high: Number | None
+    expected_drop: Number | None
     note: str
 
 
-class _CeilingLabelForm(_ReleaseModel):
+class CeilingLabelFacts(ReleaseModel):
+    """Readers and model on one label, by accuracy."""
+
     label: str
-    readers: float | None
-    model: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
+    readers: Number | None
+    model: Number | None
+    difference: Number | None
+    low: Number | None
+    high: Number | None
 
 
-class _CeilingForm(_ReleaseModel):
+class CeilingFacts(ReleaseModel):
+    """The model beside the readers."""
+
     readers: Count | None
-    labels: list[_CeilingLabelForm]
+    labels: list[CeilingLabelFacts]
     note: str
 
 
-class _OpeningForm(_ReleaseModel):
+class ListedOpening(ReleaseModel):
+    """One opening of the holdout."""
+
     number: OneOrMore
     budget: Count
     time: Time
@@ -225,41 +291,51 @@ class _OpeningForm(_ReleaseModel):
     prompt: str
 
 
-class _SeparationForm(_ReleaseModel):
+class SeparationFacts(ReleaseModel):
+    """What was checked between development and holdout."""
+
     checked: list[str]
     remarks: list[str]
 
 
-class _ChangedLabelForm(_ReleaseModel):
+class ChangedLabelFacts(ReleaseModel):
+    """How the guide of one label changed: how often, or the wordings."""
+
     label: str
     added: Count | list[str]
     removed: Count | list[str]
     changed: Count | list[str]
 
 
-class _WorseForm(_ReleaseModel):
+class WorseFacts(ReleaseModel):
+    """A label that lost more right answers than it gained."""
+
     label: str
-    before: float | None
-    after: float | None
+    before: Number | None
+    after: Number | None
     lost: Count
     gained: Count
-    low: float | None
-    high: float | None
+    low: Number | None
+    high: Number | None
 
 
-class _ChangeForm(_ReleaseModel):
+class ChangeFacts(ReleaseModel):
+    """What the release changes against the one in use."""
+
     previous: str
     from_ref: str
     classes: list[str]
-    labels: list[_ChangedLabelForm]
+    labels: list[ChangedLabelFacts]
     diff_digest: str
     improved: list[str]
     unchanged: list[str]
-    worse: list[_WorseForm]
+    worse: list[WorseFacts]
     rollback: str
 
 
-class _PastForm(_ReleaseModel):
+class PastFacts(ReleaseModel):
+    """One version or draft that led here."""
+
     ref: str
     digest: str
     time: str
@@ -267,69 +343,72 @@ class _PastForm(_ReleaseModel):
     why: str
     verdicts: Count
     status: str
-    macro_f1: float | None
+    macro_f1: Number | None
 
 
-class _ReadingForm(_ReleaseModel):
+class ReadingFacts(ReleaseModel):
+    """Who read the dev cohort."""
+
     readers: Count | None
     blind: Count | None
     votes: Count | None
     kappa: dict[str, Any] | None
 
 
-class _ComputeForm(_ReleaseModel):
-    seconds: float | None
+class ComputeFacts(ReleaseModel):
+    """What the run took; null where nobody counted."""
+
+    seconds: Number | None
     tokens: Count | None
     platform: str
     python: str
     packages: dict[str, str]
 
 
-class _HeadForm(_ReleaseModel):
+class HeadFacts(ReleaseModel):
+    """The last entry of the ledger that the release ships."""
+
     seq: OneOrMore
     head: Hex
 
 
-class _ToolForm(_ReleaseModel):
+class ToolFacts(ReleaseModel):
+    """What wrote the release."""
+
     ranloop: str
 
 
-class _FactsForm(_ReleaseModel):
+class ReleaseFacts(ReleaseModel):
+    """The content of ``release.json``."""
+
     format: Literal["ranloop-release/1"]
-    release: _ReleaseForm
-    frozen: _FrozenForm
-    supersedes: _SupersedesForm | None
-    engine: _EngineForm
-    protocol: _ProtocolForm
-    cohorts: list[_FrozenCohortForm]
-    evaluations: list[_EvaluationForm]
-    claim: _ClaimForm
-    selection: _SelectionForm | None
-    ceiling: _CeilingForm | None
-    openings: list[_OpeningForm]
+    release: ReleasedFacts
+    frozen: FrozenFacts
+    supersedes: SupersededFacts | None
+    engine: EngineFacts
+    protocol: ProtocolFacts
+    cohorts: list[FrozenCohort]
+    evaluations: list[EvaluationFacts]
+    claim: ClaimFacts
+    selection: SelectionFacts | None
+    ceiling: CeilingFacts | None
+    openings: list[ListedOpening]
     development_only: bool
-    separation: _SeparationForm
-    change: _ChangeForm
-    history: list[_PastForm]
-    reading: _ReadingForm | None
-    compute: _ComputeForm
-    ledger: _HeadForm
-    tool: _ToolForm
+    separation: SeparationFacts
+    change: ChangeFacts
+    history: list[PastFacts]
+    reading: ReadingFacts | None
+    compute: ComputeFacts
+    ledger: HeadFacts
+    tool: ToolFacts
 
 
-def format_facts(facts: Mapping[str, Any]) -> bytes:
-    """Return the bytes of ``release.json``: canonical JSON and a line end.
-
-    Raises
-    ------
-    DataError
-        A field is missing, unknown or of the wrong kind; names it.
-    """
-    check_model(dict(facts), _FactsForm, FACTS)
-    return canonical_json(facts) + b"\n"
+def format_facts(facts: ReleaseFacts) -> bytes:
+    """Return the bytes of ``release.json``: canonical JSON and a line end."""
+    return canonical_json(facts.model_dump()) + b"\n"
 
 
-def parse_facts(raw: bytes) -> Mapping[str, Any]:
+def parse_facts(raw: bytes) -> ReleaseFacts:
     """Return the content of ``release.json``.
 
     Raises
@@ -339,8 +418,47 @@ def parse_facts(raw: bytes) -> Mapping[str, Any]:
     """
     if not raw.endswith(b"\n"):
         raise DataError(f"{FACTS} is cut off. Take the release anew from its maker.")
-    data = read_canonical(raw[:-1], FACTS)
-    check_model(data, _FactsForm, FACTS)
-    if not isinstance(data, dict):
-        raise DataError(f"{FACTS} is no object. Take the release anew from its maker.")
-    return data
+    return check_model(read_canonical(raw[:-1], FACTS), ReleaseFacts, FACTS)
+
+
+def predicate_of(facts: ReleaseFacts) -> dict[str, Any]:
+    """Return what the statement says of a release, taken from its ``release.json``.
+
+    Small on purpose: what a reader of the statement alone must know, and enough to
+    tell that it belongs to these facts.
+    """
+    release, claim = facts.release, facts.claim
+    return {
+        "release": release.name,
+        "prompt": {"ref": release.ref, "digest": release.digest},
+        "contract": release.contract,
+        "engine": {"name": facts.engine.name, "digest": facts.engine.digest},
+        "protocol": facts.protocol.digest,
+        "cohorts": [
+            {
+                "name": one.name,
+                "role": one.role,
+                "digest": one.digest,
+                "reference_digest": one.reference_digest,
+            }
+            for one in facts.cohorts
+        ],
+        "gates": [
+            {
+                "cohort": one.cohort,
+                "run": one.run,
+                "counts_digest": one.counts_digest,
+                "verdict": one.verdict.value,
+            }
+            for one in facts.evaluations
+        ],
+        "claim": {
+            "kind": claim.kind,
+            "verdict": claim.verdict.value,
+            "cohort": claim.cohort,
+        },
+        "development_only": facts.development_only,
+        "override": facts.frozen.override,
+        "ledger": {"seq": facts.ledger.seq, "head": facts.ledger.head},
+        "tool": facts.tool.ranloop,
+    }

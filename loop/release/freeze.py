@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -31,7 +30,13 @@ from loop.release.candidate import (
 )
 from loop.release.change import compare_with_base
 from loop.release.facts import ReleaseEvidence, release_facts
-from loop.release.form import FACTS, format_facts
+from loop.release.form import (
+    FACTS,
+    ClaimFacts,
+    ReleaseFacts,
+    format_facts,
+    predicate_of,
+)
 from loop.release.keys import PublicKey
 from loop.release.looks import find_earlier_looks
 from loop.release.opened import Holdout, How, claim_facts, open_for
@@ -46,11 +51,11 @@ from loop.release.publish import (
 from loop.release.released import find_release, release_folder, release_name
 from loop.release.rendering import render_files
 from loop.release.separation import Separation, measure_separation
-from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
+from loop.release.statement import ENVELOPE, Approval, sign_release
 from loop.run.asking import hold_engine
 
-Render = Callable[[Mapping[str, Any]], Mapping[str, bytes]]
-"""Facts of a release to its documents, file name to bytes."""
+Render = Callable[[ReleaseFacts, Sequence[Approval]], Mapping[str, bytes]]
+"""Facts of a release and whoever signs it to its documents, file name to bytes."""
 
 MEANINGS = ("authorship", "review", "approval", "responsibility")
 
@@ -77,11 +82,11 @@ class Frozen:
     objections: tuple[str, ...]
     """What stood against it; answered by an override where there is a folder."""
 
-    claim: Mapping[str, Any]
+    claim: ClaimFacts
     """The claim that decided: on the holdout where one was opened, else on the dev
     cohort."""
 
-    facts: Mapping[str, Any] | None = None
+    facts: ReleaseFacts | None = None
     entry: LedgerEntry | None = None
     completed: bool = False
     """Whether a freeze that was killed before was only brought to its end."""
@@ -160,7 +165,7 @@ def _freeze(
             how = How(actor, desk.now, desk.watching)
             holdout = open_for(workspace, candidate, request, engine, how)
             desk.reached("opened")
-    claim = holdout.claim if holdout else dev_claim
+    claim = holdout.result.claim if holdout else dev_claim
     failed = _holdout_objections(holdout)
     objections = (*objections, *failed)
     # Whoever overrides a verdict knows it: one that is news stops the freeze.
@@ -184,7 +189,18 @@ def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> F
     workspace, version = desk.workspace, evidence.candidate.version
     name = release_name(version.ref)
     facts = release_facts(workspace, evidence, desk.actor, desk.now())
-    files = _sign(desk, _make_files(desk, version, facts), facts)
+    approvals = [
+        Approval(
+            one.key.keyid, one.key.name, one.key.role, one.meaning, facts.frozen.time
+        )
+        for one in desk.signing
+    ]
+    files = _make_files(desk, version, facts, approvals)
+    signers = [
+        (approval, one.private)
+        for approval, one in zip(approvals, desk.signing, strict=True)
+    ]
+    files[ENVELOPE] = sign_release(files, predicate_of(facts), signers)
     desk.reached("signed")
     folder = write_release(workspace, staging, name, files, desk.reached)
     entry = record_release(
@@ -200,14 +216,14 @@ def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> F
     )
 
 
-def _complete(desk: FreezeContext, facts: Mapping[str, Any]) -> Frozen:
+def _complete(desk: FreezeContext, facts: ReleaseFacts) -> Frozen:
     """Record a release whose folder a kill left behind, as who froze it meant it."""
-    name = facts["release"]["name"]
-    frozen = facts["frozen"]
-    if (frozen["actor"], frozen["role"]) != (desk.actor.name, desk.actor.role):
+    name = facts.release.name
+    frozen = facts.frozen
+    if (frozen.actor, frozen.role) != (desk.actor.name, desk.actor.role):
         raise ConflictError(
-            f"{name} was frozen by {frozen['actor']} and not recorded, as after a "
-            f"kill. Let {frozen['actor']} freeze it again: that completes it."
+            f"{name} was frozen by {frozen.actor} and not recorded, as after a "
+            f"kill. Let {frozen.actor} freeze it again: that completes it."
         )
     entry = record_release(
         desk.workspace, facts, desk.actor, now=desk.now, reached=desk.reached
@@ -215,8 +231,8 @@ def _complete(desk: FreezeContext, facts: Mapping[str, Any]) -> Frozen:
     return Frozen(
         name=name,
         folder=release_folder(desk.workspace, name),
-        objections=tuple(frozen["objections"]),
-        claim=facts["claim"],
+        objections=tuple(frozen.objections),
+        claim=facts.claim,
         facts=facts,
         entry=entry,
         completed=True,
@@ -323,31 +339,28 @@ def _rolled_back(workspace: Workspace) -> tuple[str, ...]:
 
 
 def _holdout_objections(holdout: Holdout | None) -> tuple[str, ...]:
-    if holdout is None or holdout.claim["verdict"] == GateVerdict.PASS:
+    if holdout is None or holdout.result.claim.verdict is GateVerdict.PASS:
         return ()
-    verdicts = [one["gate"]["verdict"] for one in holdout.evaluation["labels"]]
+    evaluation, claim = holdout.result.evaluation, holdout.result.claim
+    verdicts = [one.gate.verdict for one in evaluation.labels]
     tally = ", ".join(f"{verdicts.count(one)} {one}" for one in GateVerdict)
-    cohort, verdict = holdout.evaluation["cohort"], holdout.claim["verdict"]
-    return (f"the gate on {cohort} says {verdict} ({tally})",)
+    return (f"the gate on {evaluation.cohort} says {claim.verdict} ({tally})",)
 
 
 def _make_files(
-    desk: FreezeContext, version: PromptVersion, facts: Mapping[str, Any]
+    desk: FreezeContext,
+    version: PromptVersion,
+    facts: ReleaseFacts,
+    approvals: Sequence[Approval],
 ) -> dict[str, bytes]:
     """Return every file of the release but the envelope."""
     source = version_folder(desk.workspace, version)
-    # The documents name whoever signs; release.json is what they sign.
-    signers = [
-        {"name": one.key.name, "role": one.key.role, "meaning": one.meaning}
-        for one in desk.signing
-    ]
-    shown = {**facts, "frozen": {**facts["frozen"], "signers": signers}}
     return {
         FACTS: format_facts(facts),
         **{f"prompt/{name}": (source / name).read_bytes() for name in FILES},
         **render_files(version),
-        "ledger.jsonl": _ledger_until(desk.workspace, facts["ledger"]["seq"]),
-        **desk.render(shown),
+        "ledger.jsonl": _ledger_until(desk.workspace, facts.ledger.seq),
+        **desk.render(facts, approvals),
     }
 
 
@@ -356,18 +369,3 @@ def _ledger_until(workspace: Workspace, seq: int) -> bytes:
     read_ledger(workspace.ledger)
     lines = workspace.ledger.read_bytes().splitlines(keepends=True)[:seq]
     return b"".join(lines)
-
-
-def _sign(
-    desk: FreezeContext, files: Mapping[str, bytes], facts: Mapping[str, Any]
-) -> Mapping[str, bytes]:
-    time = facts["frozen"]["time"]
-    signers = [
-        (
-            Approval(one.key.keyid, one.key.name, one.key.role, one.meaning, time),
-            one.private,
-        )
-        for one in desk.signing
-    ]
-    envelope = sign_release(files, predicate_of(facts), signers)
-    return {**files, ENVELOPE: envelope}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
@@ -11,6 +11,7 @@ from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.version import PromptVersion
 from loop.release.finding import ReleaseCheck, judged
+from loop.release.form import ReleaseFacts
 from loop.release.keys import keys_when, read_public_keys
 from loop.release.released import (
     Released,
@@ -33,7 +34,7 @@ class Release(NamedTuple):
     version: PromptVersion
     """As shipped in the release folder, not as it stands in ``prompts/``."""
 
-    facts: Mapping[str, Any]
+    facts: ReleaseFacts
     """Content of ``release.json``."""
 
     verification: Verification
@@ -118,12 +119,12 @@ def _record_problems(
         problems.append(f"{ENVELOPE} is not the one that the ledger recorded")
     if found.facts is None:
         return problems
-    release = found.facts["release"]
-    if release["name"] != released.name:
-        problems.append(f"the folder holds the release {release['name']}")
-    if release["digest"] != released.digest:
+    release = found.facts.release
+    if release.name != released.name:
+        problems.append(f"the folder holds the release {release.name}")
+    if release.digest != released.digest:
         problems.append("its prompt is not the one that the ledger recorded")
     older = entries[: released.entry.seq - 1]
-    if not holds_head(older, found.facts):
+    if not holds_head(older, found.facts.ledger):
         problems.append("the ledger it ships is not a part of the workspace's")
     return problems

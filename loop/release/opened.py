@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from loop.core.clock import Clock
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
+from loop.core.yaml_files import check_model
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Claim, certify_evaluation
@@ -20,6 +20,14 @@ from loop.release.candidate import (
     Watching,
     ask_or_find,
     engine_facts,
+)
+from loop.release.form import (
+    ClaimedFacts,
+    ClaimFacts,
+    EvaluationFacts,
+    FrozenCohort,
+    ListedOpening,
+    ReleaseModel,
 )
 from loop.release.measured import evaluation_facts
 from loop.release.provenance import cohort_facts
@@ -42,39 +50,37 @@ class How(NamedTuple):
     watching: Watching
 
 
+class HoldoutResult(ReleaseModel):
+    """What an opening showed, as the vault keeps it: aggregates, never a case."""
+
+    evaluation: EvaluationFacts
+    claim: ClaimFacts
+    cohort: FrozenCohort
+
+
 class Holdout(NamedTuple):
-    """What the holdout said of a candidate: aggregates, never a case."""
+    """What the holdout said of a candidate."""
 
-    evaluation: Mapping[str, Any]
-    """As `evaluation_facts` writes it."""
-
-    claim: Mapping[str, Any]
-    """As `claim_facts` writes it."""
-
-    cohort: Mapping[str, Any]
-    """As `cohort_facts` writes it."""
-
+    result: HoldoutResult
     fresh: bool
     """Whether nobody knew it before this call."""
 
 
-def claim_facts(claim: Claim, cohort: str) -> dict[str, Any]:
+def claim_facts(claim: Claim, cohort: str) -> ClaimFacts:
     """Return a claim as a release carries it."""
-    return {
-        "kind": claim.kind,
-        "alpha": claim.alpha,
-        "verdict": claim.verdict.value,
-        "cohort": cohort,
-        "labels": [
-            {
-                "label": one.label,
-                "p": one.p,
-                "p_holm": one.p_holm,
-                "certified": one.certified,
-            }
+    kind: Literal["all", "subset"] = "all" if claim.kind == "all" else "subset"
+    return ClaimFacts(
+        kind=kind,
+        alpha=claim.alpha,
+        verdict=claim.verdict,
+        cohort=cohort,
+        labels=[
+            ClaimedFacts(
+                label=one.label, p=one.p, p_holm=one.p_holm, certified=one.certified
+            )
             for one in claim.labels
         ],
-    }
+    )
 
 
 def claimant_of(workspace: Workspace, candidate: Candidate, holdout: str) -> Claimant:
@@ -95,7 +101,7 @@ def claimant_of(workspace: Workspace, candidate: Candidate, holdout: str) -> Cla
     return Claimant(
         prompt=candidate.version.ref,
         prompt_digest=candidate.version.digest,
-        engine_digest=candidate.engine["digest"],
+        engine_digest=candidate.engine.digest,
         protocol_digest=candidate.evaluation.protocol_digest,
         cohort=holdout,
         cohort_digest=cohort.digest,
@@ -124,7 +130,6 @@ def open_for(
     """
     claimant = claimant_of(workspace, candidate, request.holdout)
     kept = read_result(workspace, claimant)
-    fresh = kept is None
     if kept is None:
         opening = open_holdout(
             workspace,
@@ -137,36 +142,35 @@ def open_for(
         ref = candidate.version.ref
         run_id = ask_or_find(workspace, ref, opening, engine, how.watching)
         evaluation = evaluate_run(workspace, run_id, opening=opening)
-        if (
-            engine_facts(read_manifest(workspace, run_id))["digest"]
-            != claimant.engine_digest
-        ):
+        asked = engine_facts(read_manifest(workspace, run_id))
+        if asked.digest != claimant.engine_digest:
             raise DataError(
                 f"the engine changed between {request.cohort} and {request.holdout}: "
                 "its identity is another now. Freeze again with one engine for both; "
                 "the opening counts."
             )
         evaluation = record_evaluation(workspace, evaluation, how.actor)
-        claim = certify_evaluation(evaluation)
-        kept = {
-            "evaluation": evaluation_facts(evaluation),
-            "claim": claim_facts(claim, request.holdout),
-            "cohort": cohort_facts(workspace, evaluation.cohort),
-        }
-        keep_result(workspace, opening, kept, how.actor, now=how.now)
-    return Holdout(kept["evaluation"], kept["claim"], kept["cohort"], fresh)
+        result = HoldoutResult(
+            evaluation=evaluation_facts(evaluation),
+            claim=claim_facts(certify_evaluation(evaluation), request.holdout),
+            cohort=cohort_facts(workspace, evaluation.cohort),
+        )
+        keep_result(workspace, opening, result.model_dump(), how.actor, now=how.now)
+        return Holdout(result, fresh=True)
+    what = f"the kept result of {request.holdout}"
+    return Holdout(check_model(kept, HoldoutResult, what), fresh=False)
 
 
-def opening_facts(workspace: Workspace, holdout: str) -> list[dict[str, Any]]:
+def opening_facts(workspace: Workspace, holdout: str) -> list[ListedOpening]:
     """Return every opening of a holdout, as printed on every later document."""
     return [
-        {
-            "number": one.number,
-            "budget": one.budget,
-            "time": one.time,
-            "actor": one.actor,
-            "why": one.why,
-            "prompt": one.prompt,
-        }
+        ListedOpening(
+            number=one.number,
+            budget=one.budget,
+            time=one.time,
+            actor=one.actor,
+            why=one.why,
+            prompt=one.prompt,
+        )
         for one in find_openings(workspace, holdout)
     ]

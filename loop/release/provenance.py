@@ -16,10 +16,19 @@ from loop.labels.cohort import read_cohort
 from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.taxonomy import read_taxonomy
-from loop.stats.intervals import Estimate
+from loop.release.form import (
+    CeilingFacts,
+    CeilingLabelFacts,
+    ComputeFacts,
+    FrozenCohort,
+    PastFacts,
+    ProtocolFacts,
+    ReadingFacts,
+    SelectionFacts,
+)
 
 
-def cohort_facts(workspace: Workspace, facts: CohortFacts) -> dict[str, Any]:
+def cohort_facts(workspace: Workspace, facts: CohortFacts) -> FrozenCohort:
     """Return what a release says of one cohort: names and digests, no case.
 
     Raises
@@ -29,37 +38,37 @@ def cohort_facts(workspace: Workspace, facts: CohortFacts) -> dict[str, Any]:
     """
     cohort = read_cohort(workspace, facts.name)
     payload = _reference_payload(read_record(workspace, facts.name), facts.reference)
-    return {
-        "name": facts.name,
-        "role": facts.role,
-        "source": facts.source,
-        "licence": facts.licence,
-        "citation": cohort.citation,
-        "language": facts.language,
-        "digest": facts.digest,
-        "cases": facts.cases,
-        "synthetic": facts.synthetic,
-        "patients_known": cohort.patients_known,
-        "reference": facts.reference,
-        "reference_digest": facts.reference_digest,
-        "readers": payload.get("readers"),
-        "need": payload.get("need"),
-        "not_coded": cohort.not_coded,
-    }
+    return FrozenCohort(
+        name=facts.name,
+        role=facts.role,
+        source=facts.source,
+        licence=facts.licence,
+        citation=cohort.citation,
+        language=facts.language,
+        digest=facts.digest,
+        cases=facts.cases,
+        synthetic=facts.synthetic,
+        patients_known=cohort.patients_known,
+        reference=facts.reference,
+        reference_digest=facts.reference_digest,
+        readers=payload.get("readers"),
+        need=payload.get("need"),
+        not_coded=cohort.not_coded,
+    )
 
 
-def reading_facts(workspace: Workspace, facts: CohortFacts) -> dict[str, Any] | None:
+def reading_facts(workspace: Workspace, facts: CohortFacts) -> ReadingFacts | None:
     """Return who read a cohort; None where its reference comes from no readers."""
     payload = _reference_payload(read_record(workspace, facts.name), facts.reference)
     readers = payload.get("readers")
     if readers is None:
         return None
-    return {
-        "readers": readers,
-        "blind": readers - len(payload.get("not_blind", ())),
-        "votes": None,
-        "kappa": None,
-    }
+    return ReadingFacts(
+        readers=readers,
+        blind=readers - len(payload.get("not_blind", ())),
+        votes=None,
+        kappa=None,
+    )
 
 
 def _reference_payload(record: CohortRecord, number: int) -> Mapping[str, Any]:
@@ -70,9 +79,7 @@ def _reference_payload(record: CohortRecord, number: int) -> Mapping[str, Any]:
     return payload
 
 
-def ceiling_facts(
-    workspace: Workspace, evaluation: Evaluation
-) -> dict[str, Any] | None:
+def ceiling_facts(workspace: Workspace, evaluation: Evaluation) -> CeilingFacts | None:
     """Return the model beside the readers, on accuracy; None without readers' votes.
 
     Each reader is held against the majority of the others, and so is the model.
@@ -89,26 +96,24 @@ def ceiling_facts(
     found = measure_ceiling(
         inputs.pairs, votes, inputs.taxonomy, patients=inputs.patients
     )
-    return {
-        "readers": len(found.readers),
-        "labels": [
-            {
-                "label": row.label,
-                "readers": row.accuracy.reader.value,
-                "model": row.accuracy.model.value,
-                **_difference(row.accuracy.difference),
-            }
+    return CeilingFacts(
+        readers=len(found.readers),
+        labels=[
+            CeilingLabelFacts(
+                label=row.label,
+                readers=row.accuracy.reader.value,
+                model=row.accuracy.model.value,
+                difference=row.accuracy.difference.value,
+                low=row.accuracy.difference.low,
+                high=row.accuracy.difference.high,
+            )
             for row in found.labels
         ],
-        "note": " ".join(found.warnings),
-    }
+        note=" ".join(found.warnings),
+    )
 
 
-def _difference(found: Estimate) -> dict[str, float | None]:
-    return {"difference": found.value, "low": found.low, "high": found.high}
-
-
-def selection_facts(selection: Selection | None) -> dict[str, Any] | None:
+def selection_facts(selection: Selection | None) -> SelectionFacts | None:
     """Return how many versions were tried, and the macro-F1 corrected for that.
 
     Where others were tried and none can be scored again, nothing is corrected.
@@ -123,48 +128,46 @@ def selection_facts(selection: Selection | None) -> dict[str, Any] | None:
     if unscored:
         left = f"no run can be scored here of {', '.join(unscored)}"
         note = "; ".join(filter(None, [note, left]))
-    return {
-        "tried": selection.k,
-        "apparent": score.apparent,
-        "corrected": score.corrected,
-        "low": score.low,
-        "high": score.high,
-        "expected_drop": selection.expected_drop,
-        "note": note,
-    }
+    return SelectionFacts(
+        tried=selection.k,
+        apparent=score.apparent,
+        corrected=score.corrected,
+        low=score.low,
+        high=score.high,
+        expected_drop=selection.expected_drop,
+        note=note,
+    )
 
 
-def history_facts(
-    workspace: Workspace, prompt: str, cohort: str
-) -> list[dict[str, Any]]:
+def history_facts(workspace: Workspace, prompt: str, cohort: str) -> list[PastFacts]:
     """Return every version and draft of `prompt` with its score on a dev cohort."""
     return [
-        {
-            "ref": row.ref,
-            "digest": row.digest,
-            "time": row.when,
-            "author": row.who,
-            "why": row.why,
-            "verdicts": row.verdicts,
-            "status": row.status.value,
-            "macro_f1": row.macro_f1,
-        }
+        PastFacts(
+            ref=row.ref,
+            digest=row.digest,
+            time=row.when,
+            author=row.who,
+            why=row.why,
+            verdicts=row.verdicts,
+            status=row.status.value,
+            macro_f1=row.macro_f1,
+        )
         for row in score_history(workspace, prompt, cohort)
     ]
 
 
-def compute_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def compute_facts(manifest: Mapping[str, Any]) -> ComputeFacts:
     """Return what the run took, from its manifest; null where nobody counted."""
     account = manifest.get("engine_account") or {}
     tokens = [account.get(f"{kind}_tokens") for kind in ("prompt", "completion")]
     packages = {k: v for k, v in manifest["packages"].items() if v is not None}
-    return {
-        "seconds": _seconds(manifest),
-        "tokens": sum(t for t in tokens if t) if any(tokens) else None,
-        "platform": manifest["platform"],
-        "python": manifest["python"],
-        "packages": packages,
-    }
+    return ComputeFacts(
+        seconds=_seconds(manifest),
+        tokens=sum(t for t in tokens if t) if any(tokens) else None,
+        platform=manifest["platform"],
+        python=manifest["python"],
+        packages=packages,
+    )
 
 
 def _seconds(manifest: Mapping[str, Any]) -> float | None:
@@ -176,11 +179,11 @@ def _seconds(manifest: Mapping[str, Any]) -> float | None:
     return round((ended - began).total_seconds(), 3)
 
 
-def method_facts(evaluation: Evaluation) -> dict[str, Any]:
+def protocol_facts(evaluation: Evaluation) -> ProtocolFacts:
     """Return the protocol an evaluation was judged by, and when it was registered."""
-    return {
-        "digest": evaluation.protocol_digest,
-        "registered": evaluation.registered,
-        "late": evaluation.registered_late,
-        "content": evaluation.protocol.model_dump(mode="json"),
-    }
+    return ProtocolFacts(
+        digest=evaluation.protocol_digest,
+        registered=evaluation.registered,
+        late=evaluation.registered_late,
+        content=evaluation.protocol.model_dump(mode="json"),
+    )

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from loop.core.clock import Clock
 from loop.core.digests import digest_bytes
@@ -26,6 +25,7 @@ from loop.core.files import (
 from loop.core.git import commit_paths, tag
 from loop.core.ledger import Actor, Event, LedgerEntry, append_events, read_ledger
 from loop.core.paths import Workspace
+from loop.release.form import ReleaseFacts
 from loop.release.keys import read_public_keys
 from loop.release.released import (
     find_in,
@@ -125,7 +125,7 @@ def _require_sound(workspace: Workspace, building: Path) -> None:
 
 def record_release(
     workspace: Workspace,
-    facts: Mapping[str, Any],
+    facts: ReleaseFacts,
     actor: Actor,
     *,
     now: Clock,
@@ -140,29 +140,29 @@ def record_release(
     WriteError
         The ledger cannot be written; freezing again goes on from here.
     """
-    frozen, release = facts["frozen"], facts["release"]
-    folder = release_folder(workspace, release["name"])
+    frozen, release = facts.frozen, facts.release
+    folder = release_folder(workspace, release.name)
     payload = frozen_payload(facts, digest_bytes((folder / ENVELOPE).read_bytes()))
     events = [
         Event(
             action="frozen",
-            subject=release["ref"],
-            reason=frozen["why"],
-            meaning=frozen["meaning"],
+            subject=release.ref,
+            reason=frozen.why,
+            meaning=frozen.meaning,
             payload=payload,
         )
     ]
-    if frozen["override"]:
+    if frozen.override:
         events.insert(
             0,
             Event(
                 action="override",
-                subject=release["ref"],
-                reason=frozen["override"],
-                meaning=frozen["meaning"],
+                subject=release.ref,
+                reason=frozen.override,
+                meaning=frozen.meaning,
                 payload={
-                    "release": release["name"],
-                    "verdict": facts["claim"]["verdict"],
+                    "release": release.name,
+                    "verdict": facts.claim.verdict.value,
                 },
             ),
         )
@@ -172,16 +172,14 @@ def record_release(
     return entry
 
 
-def keep_in_git(
-    workspace: Workspace, facts: Mapping[str, Any], actor: Actor
-) -> str | None:
+def keep_in_git(workspace: Workspace, facts: ReleaseFacts, actor: Actor) -> str | None:
     """Commit and tag a release where the workspace is a repository; None elsewhere."""
-    name = facts["release"]["name"]
+    name = facts.release.name
     paths = [workspace.releases / name, workspace.ledger]
     keys = workspace.releases / "keys"
     if keys.is_dir():
         paths.append(keys)
-    message = f"Release {name}\n\n{facts['frozen']['why']}"
+    message = f"Release {name}\n\n{facts.frozen.why}"
     revision = commit_paths(workspace.root, paths, message, actor.name)
     if revision is None:
         return None
@@ -194,7 +192,7 @@ def keep_in_git(
     )
 
 
-def find_unrecorded(workspace: Workspace, name: str) -> Mapping[str, Any] | None:
+def find_unrecorded(workspace: Workspace, name: str) -> ReleaseFacts | None:
     """Return the facts of a release that a kill left without its ledger entry.
 
     None where there is no such folder, or it is recorded.
@@ -210,7 +208,7 @@ def find_unrecorded(workspace: Workspace, name: str) -> Mapping[str, Any] | None
         return None
     found = verify_folder(folder, read_public_keys(workspace))
     problems = [f"{one.check}: {one.detail}" for one in found.broken]
-    if found.facts is not None and not holds_head(entries, found.facts):
+    if found.facts is not None and not holds_head(entries, found.facts.ledger):
         problems.append("the ledger it ships is not a part of the workspace's")
     if problems or found.facts is None:
         what = "; ".join(problems)

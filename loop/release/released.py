@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
+from loop.release.form import HeadFacts, ReleaseFacts
 
 RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
 """What a release is called: its prompt and its version."""
@@ -80,7 +81,7 @@ def release_folder(workspace: Workspace, name: str) -> Path:
     return workspace.releases / name
 
 
-def frozen_payload(facts: Mapping[str, Any], statement_sha256: str) -> dict[str, Any]:
+def frozen_payload(facts: ReleaseFacts, statement_sha256: str) -> dict[str, Any]:
     """Return what the ledger records of a release, its subject being the version.
 
     Parameters
@@ -91,14 +92,14 @@ def frozen_payload(facts: Mapping[str, Any], statement_sha256: str) -> dict[str,
         Digest of the bytes of its ``release.dsse.json``.
     """
     return {
-        "release": facts["release"]["name"],
-        "digest": facts["release"]["digest"],
+        "release": facts.release.name,
+        "digest": facts.release.digest,
         "statement_sha256": statement_sha256,
-        "head": facts["ledger"]["head"],
-        "verdict": facts["claim"]["verdict"],
-        "override": facts["frozen"]["override"],
-        "development_only": facts["development_only"],
-        "supersedes": (facts["supersedes"] or {}).get("name", ""),
+        "head": facts.ledger.head,
+        "verdict": facts.claim.verdict.value,
+        "override": facts.frozen.override,
+        "development_only": facts.development_only,
+        "supersedes": facts.supersedes.name if facts.supersedes else "",
     }
 
 
@@ -157,10 +158,9 @@ def unknown_release(name: str, releases: Sequence[Released]) -> DataError:
     )
 
 
-def holds_head(entries: Sequence[LedgerEntry], facts: Mapping[str, Any]) -> bool:
+def holds_head(entries: Sequence[LedgerEntry], head: HeadFacts) -> bool:
     """Whether `entries` hold the head of the ledger that a release names."""
-    seq, head = facts["ledger"]["seq"], facts["ledger"]["head"]
-    return [entry.hash for entry in entries[seq - 1 : seq]] == [head]
+    return [entry.hash for entry in entries[head.seq - 1 : head.seq]] == [head.head]
 
 
 def current_release(workspace: Workspace, prompt: str) -> Released | None:

@@ -64,7 +64,7 @@ class Statement(NamedTuple):
     """File name to sha256, every file but the envelope."""
 
     predicate: Mapping[str, Any]
-    """What `predicate_of` says of the release, without the approvals."""
+    """What `loop.release.form.predicate_of` says, without the approvals."""
 
     approvals: tuple[Approval, ...]
 
@@ -101,43 +101,6 @@ class _StatementForm(_StatementModel):
     subject: Annotated[list[_Subject], Field(min_length=1)]
     predicateType: Literal["https://ranloop.org/release/v1"]
     predicate: _Predicate
-
-
-def predicate_of(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the statement says of a release, taken from its ``release.json``.
-
-    Small on purpose: what a reader of the statement alone must know, and enough to
-    tell that it belongs to these facts.
-
-    Raises
-    ------
-    KeyError
-        `facts` is not the content of a ``release.json``.
-    """
-    release, ledger = facts["release"], facts["ledger"]
-    return {
-        "release": release["name"],
-        "prompt": {"ref": release["ref"], "digest": release["digest"]},
-        "contract": release["contract"],
-        "engine": {
-            "name": facts["engine"]["name"],
-            "digest": facts["engine"]["digest"],
-        },
-        "protocol": facts["protocol"]["digest"],
-        "cohorts": [
-            {key: cohort[key] for key in ("name", "role", "digest", "reference_digest")}
-            for cohort in facts["cohorts"]
-        ],
-        "gates": [
-            {key: one[key] for key in ("cohort", "run", "counts_digest", "verdict")}
-            for one in facts["evaluations"]
-        ],
-        "claim": {key: facts["claim"][key] for key in ("kind", "verdict", "cohort")},
-        "development_only": facts["development_only"],
-        "override": facts["frozen"]["override"],
-        "ledger": {"seq": ledger["seq"], "head": ledger["head"]},
-        "tool": facts["tool"]["ranloop"],
-    }
 
 
 def sign_release(

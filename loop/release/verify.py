@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 import base64
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loop.core.entries import signed_bytes
 from loop.core.errors import LedgerError
@@ -38,7 +38,7 @@ from loop.release.consistency import (
     check_table,
 )
 from loop.release.folder import TABLE, Contents, read_contents
-from loop.release.form import FACTS, parse_facts
+from loop.release.form import FACTS, ProtocolFacts, ReleaseFacts, parse_facts
 
 if TYPE_CHECKING:
     from loop.release.keys import PublicKey
@@ -170,11 +170,8 @@ def check_files(
     return judged("files", problems, f"{len(present)} files have their digests")
 
 
-Facts = Mapping[str, Any]
-
-
 def check_chain(
-    files: Mapping[str, bytes], facts: Facts, trusted: Mapping[str, PublicKey]
+    files: Mapping[str, bytes], facts: ReleaseFacts, trusted: Mapping[str, PublicKey]
 ) -> tuple[ReleaseCheck, ...]:
     """Return whether the chain is unbroken up to the head named, and what it holds.
 
@@ -190,11 +187,11 @@ def check_chain(
     problems = []
     if not entries or not raw.endswith(b"\n"):
         problems.append("it is missing, empty or cut off")
-    head, named = entries[-1] if entries else None, facts["ledger"]
-    if head and (head.seq, head.hash) != (named["seq"], named["head"]):
+    head, named = entries[-1] if entries else None, facts.ledger
+    if head and (head.seq, head.hash) != (named.seq, named.head):
         problems.append(
             f"it ends with entry {head.seq} ({head.hash[:12]}), the release names "
-            f"entry {named['seq']} ({named['head'][:12]})"
+            f"entry {named.seq} ({named.head[:12]})"
         )
     problems.extend(_unsigned(entries, trusted))
     good = f"{len(entries)} entries, unbroken up to the head named"
@@ -226,24 +223,24 @@ def _unsigned(
 
 
 def _history_problems(
-    entries: Sequence[LedgerEntry], facts: Facts, files: Mapping[str, bytes]
+    entries: Sequence[LedgerEntry], facts: ReleaseFacts, files: Mapping[str, bytes]
 ) -> Iterator[str]:
-    yield from _protocol_problems(entries, facts["protocol"])
+    yield from _protocol_problems(entries, facts.protocol)
     yield from _commit_problems(entries, facts, files)
     yield from _evaluation_problems(entries, facts)
     yield from _opening_problems(entries, facts)
-    older = facts["supersedes"]
+    older = facts.supersedes
     known = {
         entry.payload.get("statement_sha256")
         for entry in entries
         if entry.action == "frozen"
     }
-    if older and older["statement_sha256"] not in known:
+    if older and older.statement_sha256 not in known:
         yield "the release it supersedes is not in the ledger"
 
 
 def _protocol_problems(
-    entries: Sequence[LedgerEntry], protocol: Facts
+    entries: Sequence[LedgerEntry], protocol: ProtocolFacts
 ) -> Iterator[str]:
     """Compare when and with what the protocol was registered."""
     first = next(
@@ -251,71 +248,75 @@ def _protocol_problems(
             entry
             for entry in entries
             if entry.action == "protocol_set"
-            and entry.payload.get("digest") == protocol["digest"]
+            and entry.payload.get("digest") == protocol.digest
         ),
         None,
     )
     if first is None:
         yield "the protocol is not registered in the ledger"
         return
-    if first.time != protocol["registered"]:
+    if first.time != protocol.registered:
         yield f"the protocol was registered at {first.time}, not when it is said to be"
-    content = protocol["content"]
+    content = protocol.content
     for name in ("rule", "accuracy", "kappa"):
         if name in first.payload and first.payload[name] != str(content.get(name)):
             yield f"the protocol was registered with another {name}"
 
 
 def _commit_problems(
-    entries: Sequence[LedgerEntry], facts: Facts, files: Mapping[str, bytes]
+    entries: Sequence[LedgerEntry], facts: ReleaseFacts, files: Mapping[str, bytes]
 ) -> Iterator[str]:
     """Compare what was committed with what is released, and with the history told."""
     commits = {
         entry.subject: entry for entry in entries if entry.action == "draft_committed"
     }
-    release = facts["release"]
-    commit = commits.get(release["ref"])
-    if commit is None or commit.payload.get("digest") != release["digest"]:
-        yield f"{release['ref']} was not committed with this digest"
+    release = facts.release
+    commit = commits.get(release.ref)
+    if commit is None or commit.payload.get("digest") != release.digest:
+        yield f"{release.ref} was not committed with this digest"
     recorded = commit.payload.get("files", {}) if commit else {}
     for name in PROMPT:
         raw = files.get(f"prompt/{name}", b"")
         if name in recorded and recorded[name] != digest_bytes(raw):
             yield f"prompt/{name} is not the file that was committed"
-    for past in facts["history"]:
-        entry = commits.get(past["ref"])
-        if entry and entry.payload.get("digest") != past["digest"]:
-            yield f"{shown(past['ref'])} was committed with another digest"
+    for past in facts.history:
+        entry = commits.get(past.ref)
+        if entry and entry.payload.get("digest") != past.digest:
+            yield f"{shown(past.ref)} was committed with another digest"
 
 
-def _evaluation_problems(entries: Sequence[LedgerEntry], facts: Facts) -> Iterator[str]:
+def _evaluation_problems(
+    entries: Sequence[LedgerEntry], facts: ReleaseFacts
+) -> Iterator[str]:
     """Compare each evaluation with the gate the ledger recorded for its run."""
-    for one in facts["evaluations"]:
+    for one in facts.evaluations:
         gates = [
             entry.payload
             for entry in entries
-            if entry.action == "gate_decided" and entry.payload.get("run") == one["run"]
+            if entry.action == "gate_decided" and entry.payload.get("run") == one.run
         ]
-        where = f"the evaluation on {shown(one['cohort'])}"
+        where = f"the evaluation on {shown(one.cohort)}"
         if not gates:
             yield f"{where} is not in the ledger"
         elif not any(
-            gate.get("counts_digest") == one["counts_digest"]
-            and gate.get("verdict") == one["verdict"]
+            gate.get("counts_digest") == one.counts_digest
+            and gate.get("verdict") == one.verdict
             for gate in gates
         ):
             yield f"{where} has other counts or another verdict in the ledger"
 
 
-def _opening_problems(entries: Sequence[LedgerEntry], facts: Facts) -> Iterator[str]:
+def _opening_problems(
+    entries: Sequence[LedgerEntry], facts: ReleaseFacts
+) -> Iterator[str]:
     """Compare the openings listed with those of the holdouts in the ledger."""
     recorded = [
         (entry.time, entry.actor, entry.reason)
-        for cohort in facts["cohorts"]
-        if cohort["role"] == "holdout"
-        for entry in list_openings(tuple(entries), cohort["name"], cohort["digest"])
+        for cohort in facts.cohorts
+        if cohort.role == "holdout"
+        for entry in list_openings(tuple(entries), cohort.name, cohort.digest)
     ]
-    listed = [(one["time"], one["actor"], one["why"]) for one in facts["openings"]]
+    listed = [(one.time, one.actor, one.why) for one in facts.openings]
     if recorded != listed:
         yield (
             f"the ledger holds {len(recorded)} openings of the holdout, "
@@ -335,7 +336,7 @@ class Verification(NamedTuple):
     """As listed; trust only those whose finding holds."""
 
     statement: Statement | None
-    facts: Mapping[str, Any] | None
+    facts: ReleaseFacts | None
     """Content of ``release.json``; None when it cannot be read."""
 
     files: Mapping[str, bytes]
@@ -405,7 +406,7 @@ def _check_content(
     trusted: Mapping[str, PublicKey],
     *,
     vouched: bool,
-) -> tuple[Mapping[str, Any] | None, tuple[ReleaseCheck, ...]]:
+) -> tuple[ReleaseFacts | None, tuple[ReleaseCheck, ...]]:
     """Return the facts and every check that rests on them."""
     try:
         facts = parse_facts(files.get(FACTS, b""))

@@ -25,7 +25,9 @@ def frozen(workspace, tmp_path):
     options = ImportOptions(name="small", role="dev", source="test", licence="none")
     import_cohort(workspace, source, options, actor=Actor(name="t"))
     run = run_prompt(workspace, "extractor", "small").run_id
-    freeze_small(workspace, engine=engine_facts(read_manifest(workspace, run)))
+    freeze_small(
+        workspace, engine=engine_facts(read_manifest(workspace, run)).model_dump()
+    )
     return workspace
 
 

@@ -11,13 +11,14 @@ from loop.core.digests import digest_bytes, digest_json, digest_text
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.core.signing import key_id, public_of
+from loop.core.yaml_files import check_model
 from loop.prompts.catalog import file_digests, write_folder
 from loop.release.documents.table import evaluation_table
-from loop.release.form import FACTS, format_facts
+from loop.release.form import FACTS, ReleaseFacts, format_facts, predicate_of
 from loop.release.keys import PublicKey, load_private, make_key
 from loop.release.released import frozen_payload
 from loop.release.rendering import render_files
-from loop.release.statement import ENVELOPE, Approval, predicate_of, sign_release
+from loop.release.statement import ENVELOPE, Approval, sign_release
 from loop.stats.paired import holm
 from loop.stats.power import exact_p
 from tests.release.small_numbers import COUNTS as COUNTS
@@ -54,6 +55,13 @@ def person(number: int, name: str, role: str, meaning: str) -> Person:
 
 AUTHOR = person(1, "A. Author", "author", "authorship")
 APPROVER = person(2, "B. Approver", "approver", "approval")
+
+
+def typed(facts: Mapping[str, Any] | ReleaseFacts) -> ReleaseFacts:
+    """Return JSON data as the content of ``release.json``, or refuse it."""
+    if isinstance(facts, ReleaseFacts):
+        return facts
+    return check_model(facts, ReleaseFacts, FACTS)
 
 
 def public_key(one: Person) -> PublicKey:
@@ -116,7 +124,7 @@ def freeze_small(workspace: Workspace, **parts: Any) -> Small:
         subject=VERSION.ref,
         reason="a small release",
         meaning="approval",
-        payload=frozen_payload(facts, statement),
+        payload=frozen_payload(typed(facts), statement),
     )
     append_event(workspace.ledger, event, Actor(name="B. Approver"), now=lambda: at(13))
     return Small(folder, signers, {key.keyid: key for key in keys}, facts)
@@ -129,7 +137,7 @@ def sign(
     signers: Sequence[Person],
 ) -> None:
     """Write the files of a release and the envelope over them."""
-    envelope = sign_release(files, predicate_of(facts), signers)
+    envelope = sign_release(files, predicate_of(typed(facts)), signers)
     for name, raw in {**files, ENVELOPE: envelope}.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -149,9 +157,9 @@ def make_files(
     """Return every file of the release but its envelope."""
     documents = ("card.md", "card.html", "mi-clear-llm.md", "tripod-llm.md")
     return {
-        FACTS: format_facts(facts),
+        FACTS: format_facts(typed(facts)),
         "ledger.jsonl": ledger.read_bytes(),
-        "evaluation.csv": evaluation_table(facts).encode(),
+        "evaluation.csv": evaluation_table(typed(facts)),
         **{f"prompt/{path.name}": path.read_bytes() for path in version.iterdir()},
         **render_files(VERSION),
         **{name: b"a document\n" for name in (*documents, "change-record.md")},

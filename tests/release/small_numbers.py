@@ -10,6 +10,7 @@ from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.prompts.version import PromptVersion
 from loop.release.consistency import judge_again, shipped_digest
+from loop.release.form import LabelFacts
 from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
 from loop.stats.intervals import clopper_pearson
@@ -86,7 +87,7 @@ def evaluation(name: str, role: str) -> dict[str, Any]:
             "seed": 0,
         },
         "signature": "acc+f1|tiny@v1",
-        "counts_digest": shipped_digest(labels),
+        "counts_digest": shipped_digest([LabelFacts(**one) for one in labels]),
         "notes": [],
     }
 
@@ -111,7 +112,9 @@ def label_facts(guide: Guide, counts: Confusion) -> dict[str, Any]:
         "kappa": kappa,
         "kappa_bootstrap": kappa,
     }
-    gate = judge_again(found, PROTOCOL, cohen_kappa(counts, confidence=level))
+    unjudged = {"verdict": "PASS", "reasons": [], "needs": ""}
+    label = LabelFacts.model_validate({**found, "gate": unjudged})
+    gate = judge_again(label, PROTOCOL, cohen_kappa(counts, confidence=level))
     said = {"reasons": list(gate.reasons), "needs": gate.needs}
     return found | {"gate": {"verdict": gate.verdict.value, **said}}
 

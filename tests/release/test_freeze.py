@@ -1,6 +1,5 @@
 """A version becomes a signed release, or nothing at all."""
 
-import json
 import os
 import resource
 import shutil
@@ -19,6 +18,7 @@ from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.recording import record_evaluation
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.release.form import format_facts
 from loop.release.freeze import freeze
 from loop.release.keys import make_key, read_public_keys, revoke_key
 from loop.release.load import load_release, verify_release
@@ -51,7 +51,7 @@ def test_a_version_that_passes_is_released_signed_and_holds(ready):
     found = ready.freeze()
     assert found.name == "tiny-v1"
     assert found.objections == ()
-    assert found.claim["verdict"] == "PASS"
+    assert found.claim.verdict == "PASS"
     assert tuple(ready.steps) == STEPS
     alone = verify_folder(found.folder, {ready.key.keyid: ready.key})
     assert alone.holds, alone.broken
@@ -65,14 +65,14 @@ def test_a_version_that_passes_is_released_signed_and_holds(ready):
 def test_a_release_tells_what_it_rests_on(ready):
     """Both cohorts, the one opening, and a claim on the holdout."""
     facts = ready.freeze().facts
-    assert [one["cohort"] for one in facts["evaluations"]] == ["dev", "held"]
-    assert facts["claim"]["cohort"] == "held"
-    certified = {one["label"] for one in facts["claim"]["labels"] if one["certified"]}
+    assert [one.cohort for one in facts.evaluations] == ["dev", "held"]
+    assert facts.claim.cohort == "held"
+    certified = {one.label for one in facts.claim.labels if one.certified}
     assert certified == {"pleural_effusion", "cardiomegaly"}
-    (opening,) = facts["openings"]
-    assert (opening["number"], opening["budget"]) == (1, 3)
-    assert opening["actor"] == "Dr Approver"
-    assert facts["frozen"]["override"] == ""
+    (opening,) = facts.openings
+    assert (opening.number, opening.budget) == (1, 3)
+    assert opening.actor == "Dr Approver"
+    assert facts.frozen.override == ""
 
 
 def test_the_run_over_the_holdout_is_nobodys_latest(ready):
@@ -95,10 +95,10 @@ def test_no_text_of_a_case_is_in_a_release(ready):
 def test_without_a_holdout_it_says_so_in_large_letters(ready):
     """And carries the estimate corrected for the versions tried."""
     found = ready.freeze(holdout="")
-    assert found.facts["development_only"] is True
+    assert found.facts.development_only is True
     assert "DEVELOPMENT DATA ONLY" in (found.folder / "card.md").read_text()
     assert "holdout_opened" not in actions(ready.workspace)
-    assert found.facts["selection"]["tried"] == 1
+    assert found.facts.selection.tried == 1
     released = find_release(ready.workspace, "tiny-v1")
     assert released.entry.payload["development_only"]
 
@@ -216,7 +216,7 @@ def test_what_would_not_verify_is_not_released(ready):
     """A release is never changed: what is wrong with it must show before."""
     desk = ready.desk()
     render = desk.render
-    desk = replace(desk, render=lambda facts: {**render(facts), "more.md": b""})
+    desk = replace(desk, render=lambda *given: {**render(*given), "more.md": b""})
     with pytest.raises(DataError, match="tiny-v1 would not pass its own checks: names"):
         freeze(desk, ready.request())
     assert not (ready.workspace.releases / "tiny-v1").exists()
@@ -236,7 +236,7 @@ def test_a_ledger_that_was_set_back_objects(ready, monkeypatch, tmp_path):
     assert stopped.folder is None
     assert "which this machine has seen" in stopped.objections[0]
     assert "holdout_opened" not in actions(ready.workspace)
-    assert ready.freeze(override="a restored backup").facts["frozen"]["objections"]
+    assert ready.freeze(override="a restored backup").facts.frozen.objections
 
 
 def test_an_exemplar_taken_from_the_holdout_refuses_the_freeze(ready):
@@ -273,7 +273,7 @@ def test_cases_that_were_measured_on_before_are_told_of_for_ever(ready):
     assert "measured on them once" in objection
     assert "holdout_opened" not in actions(ready.workspace)
     found = ready.freeze(holdout="site", override="no other cases can be had")
-    assert found.facts["frozen"]["objections"] == [objection]
+    assert found.facts.frozen.objections == [objection]
     assert "no longer unseen" in (found.folder / "card.html").read_text()
     assert verify_release(ready.workspace, "tiny-v1").holds
 
@@ -349,10 +349,10 @@ def test_the_next_release_supersedes_and_names_the_last(ready):
     ready.commit(second)
     found = ready.freeze(prompt="tiny@v2", why="a second term")
     assert found.folder is not None
-    assert found.facts["supersedes"]["name"] == first.name
-    assert found.facts["change"]["classes"] == ["R1"]
-    assert found.facts["change"]["rollback"] == "tiny-v1"
-    assert len(found.facts["openings"]) == 2
+    assert found.facts.supersedes.name == first.name
+    assert found.facts.change.classes == ["R1"]
+    assert found.facts.change.rollback == "tiny-v1"
+    assert len(found.facts.openings) == 2
     assert find_release(ready.workspace, "tiny-v1").superseded_by == "tiny-v2"
     assert verify_release(ready.workspace, "tiny-v2").holds
     assert verify_release(ready.workspace, "tiny-v1").holds
@@ -498,9 +498,8 @@ def test_an_unfinished_release_is_completed_by_who_froze_it(ready):
     found = ready.freeze()
     lines = ready.workspace.ledger.read_bytes().splitlines(keepends=True)
     ready.workspace.ledger.write_bytes(b"".join(lines[:-1]))
-    assert find_unrecorded(ready.workspace, "tiny-v1") == json.loads(
-        (found.folder / "release.json").read_text()
-    )
+    unfinished = find_unrecorded(ready.workspace, "tiny-v1")
+    assert format_facts(unfinished) == (found.folder / "release.json").read_bytes()
     other = Actor(name="Dr Other", role="approver")
     key = make_key(ready.workspace, other.name, other.role, AUTHOR)
     with pytest.raises(ConflictError, match="Let Dr Approver freeze it again"):

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from loop.core.digests import canonical_json
 from loop.release.folder import Contents, read_contents
-from loop.release.statement import ENVELOPE, predicate_of, sign_release
+from loop.release.form import predicate_of
+from loop.release.statement import ENVELOPE, sign_release
 from loop.release.verify import verify_contents
-from tests.release.small import make_small
+from tests.release.small import make_small, typed
 
 VALUES = st.one_of(
     st.none(),
@@ -74,7 +75,7 @@ def test_no_facts_make_the_check_stumble(small, data):
         return
     files = {name: raw for name, raw in files.items() if name != ENVELOPE}
     files["release.json"] = canonical_json(facts) + b"\n"
-    envelope = sign_release(files, predicate_of(made.facts), made.signers)
+    envelope = sign_release(files, predicate_of(typed(made.facts)), made.signers)
     found = verify_contents(Contents({**files, ENVELOPE: envelope}, ()), made.trusted)
     assert isinstance(found.holds, bool)
     assert len(found.findings) >= 16

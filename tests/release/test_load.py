@@ -25,7 +25,7 @@ def test_a_release_that_holds_is_loaded_by_its_digest(frozen):
     """The version comes from the release folder, with the digest that was signed."""
     release = load_release(frozen, NAME)
     assert release.version.digest == VERSION.digest
-    assert release.facts["release"]["name"] == NAME
+    assert release.facts.release.name == NAME
     assert release.verification.holds
 
 

@@ -42,23 +42,23 @@ def selected(*unscored: str, rescored: int) -> Selection:
 def test_a_score_is_not_corrected_by_versions_that_cannot_be_scored_again():
     """A number as high as before would say that the choice cost nothing."""
     facts = selection_facts(selected("tiny@v1", "tiny@v2", rescored=1))
-    assert facts["tried"] == 3
-    assert (facts["corrected"], facts["low"], facts["high"]) == (None, None, None)
-    assert facts["note"].startswith("not corrected; no run can be scored here of")
-    assert "tiny@v2" in facts["note"]
+    assert facts.tried == 3
+    assert (facts.corrected, facts.low, facts.high) == (None, None, None)
+    assert facts.note.startswith("not corrected; no run can be scored here of")
+    assert "tiny@v2" in facts.note
 
 
 def test_versions_left_out_of_the_correction_are_named():
     """It is corrected by the others, and says by which not."""
     facts = selection_facts(selected("tiny@v1", rescored=2))
-    assert facts["corrected"] == 0.95
-    assert "tiny@v1" in facts["note"]
+    assert facts.corrected == 0.95
+    assert "tiny@v1" in facts.note
 
 
 def test_one_version_alone_stays_as_it_is():
     """Nothing was chosen."""
     facts = selection_facts(selected(rescored=1))
-    assert (facts["corrected"], facts["note"]) == (
+    assert (facts.corrected, facts.note) == (
         0.95,
         "nothing was selected: one version",
     )

@@ -5,6 +5,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.release.audit.audit import audit_workspace
+from loop.release.form import HeadFacts
 from loop.release.load import load_release
 from loop.release.released import (
     current_release,
@@ -65,7 +66,7 @@ def test_no_path_is_made_of_what_is_no_name(workspace, name):
 def test_a_head_is_held_at_its_own_place_only(frozen):
     """A hash further on is not the head that was named."""
     entries = read_ledger(frozen.ledger)
-    named = {"ledger": {"seq": 2, "head": entries[1].hash}}
+    named = HeadFacts(seq=2, head=entries[1].hash)
     assert holds_head(entries, named)
     assert not holds_head(entries[:1], named)
-    assert not holds_head(entries, {"ledger": {"seq": 1, "head": entries[1].hash}})
+    assert not holds_head(entries, HeadFacts(seq=1, head=entries[1].hash))

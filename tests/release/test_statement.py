@@ -11,8 +11,9 @@ from loop.core.signing import (
     pre_authentication,
     public_of,
 )
-from loop.release.statement import parse_statement, predicate_of, sign_release
-from tests.release.small import APPROVER, AUTHOR
+from loop.release.form import predicate_of
+from loop.release.statement import parse_statement, sign_release
+from tests.release.small import APPROVER, AUTHOR, typed
 
 FILES = {"b.txt": b"two", "a.txt": b"one"}
 TYPE = "application/vnd.in-toto+json"
@@ -115,7 +116,7 @@ def test_a_loose_spelling_is_refused(payload):
 
 def test_the_predicate_says_what_a_reader_must_know(small):
     """Prompt, engine, protocol, cohorts, gates, override and head, all by digest."""
-    predicate = predicate_of(small.facts)
+    predicate = predicate_of(typed(small.facts))
     assert predicate["prompt"]["digest"] == small.facts["release"]["digest"]
     assert [one["verdict"] for one in predicate["gates"]] == ["PASS", "PASS"]
     assert predicate["ledger"] == small.facts["ledger"]

@@ -12,7 +12,8 @@ from loop.core.errors import DataError, WriteError
 from loop.core.signing import Envelope, format_envelope, parse_envelope
 from loop.release import folder as folders
 from loop.release.folder import Contents, read_contents, unpacked
-from loop.release.statement import ENVELOPE, predicate_of, sign_release
+from loop.release.form import predicate_of
+from loop.release.statement import ENVELOPE, sign_release
 from loop.release.verify import (
     check_files,
     check_signatures,
@@ -29,6 +30,7 @@ from tests.release.small import (
     public_key,
     read_files,
     sign,
+    typed,
 )
 
 STRANGER = person(9, "B. Approver", "approver", "approval")
@@ -64,7 +66,7 @@ def test_a_release_holds_as_it_was_signed(small):
     found = verify_folder(small.folder, small.trusted)
     assert found.holds and not found.broken
     assert found.approvals == (AUTHOR[0], APPROVER[0])
-    assert found.facts == small.facts
+    assert found.facts == typed(small.facts)
     details = " ".join(one.detail for one in found.findings)
     assert "A. Author (author), authorship, 2026-03-01T12:00:00Z" in details
     assert "B. Approver (approver), approval, 2026-03-01T12:00:00Z" in details
@@ -152,7 +154,7 @@ def test_signed_again_with_another_key_is_not_vouched_for(small):
 def test_a_stranger_cannot_take_the_id_of_a_trusted_key(small):
     """The key id is a hint: the signature is checked with the key that is trusted."""
     statement = sign_release(
-        read_files(small.folder), predicate_of(small.facts), [STRANGER]
+        read_files(small.folder), predicate_of(typed(small.facts)), [STRANGER]
     )
     forged = parse_envelope(statement, ENVELOPE)
     payload = forged.payload.replace(
@@ -183,7 +185,7 @@ def test_an_added_signature_is_not_listed(small):
     """Nobody joins the approvals afterwards, not even with a trusted key."""
     whole = envelope_of(small)
     other = sign_release(
-        read_files(small.folder), predicate_of(small.facts), [STRANGER]
+        read_files(small.folder), predicate_of(typed(small.facts)), [STRANGER]
     )
     extra = parse_envelope(other, ENVELOPE).signatures
     put(small, whole._replace(signatures=(*whole.signatures, *extra)))

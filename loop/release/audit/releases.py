@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import LoopError
@@ -17,7 +18,7 @@ from loop.release.audit.heads import KnownHead
 from loop.release.audit.signatures import find_keys
 from loop.release.audit.versions import find_commits
 from loop.release.folder import LARGEST
-from loop.release.form import FACTS
+from loop.release.form import FACTS, HeadFacts
 from loop.release.keys import PublicKey, keys_when
 from loop.release.released import (
     RELEASE_NAME,
@@ -26,7 +27,7 @@ from loop.release.released import (
     replay_releases,
 )
 from loop.release.statement import ENVELOPE
-from loop.release.verify import verify_folder
+from loop.release.verify import Verification, verify_folder
 
 _CHECK = "releases"
 
@@ -114,14 +115,14 @@ def _check_release(
     if not RELEASE_NAME.fullmatch(name) or not folder.is_dir():
         yield _broken(release, "was frozen, and its folder is gone")
         return
-    before = list(_compare(folder, release, known))
-    yield from before
     trusted = keys_when(known.entries, known.keys, entry.seq)
     try:
         verification = verify_folder(folder, trusted)
     except (LoopError, OSError) as error:
         yield _broken(release, f"cannot be verified: {type(error).__name__}")
         return
+    before = list(_compare(verification, release, known))
+    yield from before
     for one in verification.findings:
         if not one.holds:
             yield _broken(release, f"does not verify: {one.check}: {one.detail}")
@@ -133,50 +134,45 @@ def _check_release(
 
 
 def _compare(
-    folder: Path, release: Released, known: _Recorded
+    found: Verification, release: Released, known: _Recorded
 ) -> Iterator[AuditFinding]:
     """Yield where a folder differs from its ledger entry and its version."""
-    statement = _read(folder / ENVELOPE)
+    statement = found.files.get(ENVELOPE)
     if statement is None or release.statement != digest_bytes(statement):
         yield _broken(release, "has another signed statement than the recorded one")
-    facts = read_facts(folder).get("release")
-    facts = facts if isinstance(facts, Mapping) else {}
+    released = found.facts.release.digest if found.facts else None
     commit = known.commits.get(release.ref)
     digest = commit.payload.get("digest") if commit else None
-    if digest is None or {digest} != {release.digest, facts.get("digest")}:
+    if digest is None or {digest} != {release.digest, released}:
         yield _broken(release, "is of a version that was not committed so")
     if release.entry.payload.get("head") not in known.hashes:
         yield _broken(release, "names a head that is not in this ledger")
 
 
-def read_facts(folder: Path) -> Mapping[str, Any]:
-    """Return ``release.json`` of a folder, unchecked; empty where it cannot be read."""
-    try:
-        data = json.loads(_read(folder / FACTS) or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
+class _NamedHead(HeadFacts):
+    model_config = ConfigDict(extra="ignore")
 
 
-def _read(path: Path) -> bytes | None:
-    """Return a regular file of usual size, or None."""
-    try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
-            return None
-        return path.read_bytes()
-    except OSError:
-        return None
+class _Named(BaseModel):
+    """The part of ``release.json`` that names a head, whatever else it says."""
+
+    ledger: _NamedHead
 
 
 def release_head(folder: Path) -> KnownHead | None:
-    """Return the head of the ledger that a release names, or None if it names none."""
-    head = read_facts(folder).get("ledger")
-    if not isinstance(head, Mapping):
+    """Return the head of the ledger that a release names, or None if it names none.
+
+    Nothing else of it is checked: a release that does not verify, or that a later
+    version wrote, is still a witness of what the ledger held.
+    """
+    path = folder / FACTS
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
+            return None
+        named = _Named.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
         return None
-    seq, digest = head.get("seq"), head.get("head")
-    if type(seq) is not int or not isinstance(digest, str) or len(digest) != 64:
-        return None
-    return KnownHead(seq, digest, f"release {folder.name}")
+    return KnownHead(named.ledger.seq, named.ledger.head, f"release {folder.name}")
 
 
 def known_heads(workspace: Workspace, folders: tuple[Path, ...]) -> list[KnownHead]:

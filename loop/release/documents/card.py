@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from loop.documents.numbers import interval, share
+from loop.evaluate.gates import GateVerdict
 from loop.release.documents.card_evidence import (
     ceiling_section,
     claim_section,
@@ -27,10 +29,8 @@ from loop.release.documents.card_sections import (
 )
 from loop.release.documents.evaluated import evaluation_section
 from loop.release.documents.phrases import (
-    Facts,
     claimed,
     counted,
-    estimate,
     labels_with,
     told,
 )
@@ -40,19 +40,21 @@ from loop.release.documents.section import (
     Figure,
     ReleaseDocument,
 )
+from loop.release.form import AverageFacts, EvaluationFacts, ReleaseFacts
+from loop.release.statement import Approval
 
 _DEVELOPMENT = "DEVELOPMENT DATA ONLY"
 
 
-def release_card(facts: Facts) -> ReleaseDocument:
+def release_card(facts: ReleaseFacts, approvals: Sequence[Approval]) -> ReleaseDocument:
     """Return the card; what got worse comes first, whatever else it says."""
-    release, frozen = facts["release"], facts["frozen"]
-    engine, who = told(facts["engine"]["name"]), told(frozen["actor"])
+    release, frozen = facts.release, facts.frozen
+    engine, who = told(facts.engine.name), told(frozen.actor)
     return ReleaseDocument(
-        title=f"Release {told(release['name'])}",
+        title=f"Release {told(release.name)}",
         subtitle=(
-            f"Prompt version {told(release['ref'])} with engine {engine}, frozen "
-            f"{told(frozen['time'])} by {who} ({told(frozen['role'])})"
+            f"Prompt version {told(release.ref)} with engine {engine}, frozen "
+            f"{told(frozen.time)} by {who} ({told(frozen.role)})"
         ),
         header=_header(facts),
         banners=tuple(_banners(facts)),
@@ -61,11 +63,13 @@ def release_card(facts: Facts) -> ReleaseDocument:
             claim_sentence(facts),
             *filter(None, [shown_sentence(facts)]),
         ),
-        sections=_sections(facts),
+        sections=_sections(facts, approvals),
     )
 
 
-def _sections(facts: Facts) -> tuple[DocumentSection, ...]:
+def _sections(
+    facts: ReleaseFacts, approvals: Sequence[Approval]
+) -> tuple[DocumentSection, ...]:
     return (
         worse_section(facts),
         *(evaluation_section(facts, one) for one in _evaluations(facts)),
@@ -80,116 +84,115 @@ def _sections(facts: Facts) -> tuple[DocumentSection, ...]:
         tried_section(facts),
         ceiling_section(facts),
         history_section(facts),
-        signature_section(facts),
+        signature_section(facts, approvals),
         verify_section(facts),
     )
 
 
-def _evaluations(facts: Facts) -> list[Facts]:
+def _evaluations(facts: ReleaseFacts) -> list[EvaluationFacts]:
     """Return the evaluations, the one the claim is about first."""
     first = claimed(facts)
-    others = [one for one in facts["evaluations"] or () if one is not first]
+    others = [one for one in facts.evaluations if one is not first]
     return others if first is None else [first, *others]
 
 
-def _banners(facts: Facts) -> list[Banner]:
+def _banners(facts: ReleaseFacts) -> list[Banner]:
     banners = []
-    override = told(facts["frozen"]["override"])
-    verdict = told(facts["claim"]["verdict"]) or "not decided"
+    override = told(facts.frozen.override)
+    verdict = facts.claim.verdict.value
     if override:
-        against = "; ".join(told(one) for one in facts["frozen"]["objections"] or ())
+        against = "; ".join(told(one) for one in facts.frozen.objections)
         banners.append(
             Banner(
                 "OVERRIDE",
                 f"Frozen by override (verdict of the claim: {verdict}). "
                 + (f"Against: {against}. " if against else "")
-                + f"Reason given by {told(facts['frozen']['actor'])}: {override}",
+                + f"Reason given by {told(facts.frozen.actor)}: {override}",
             )
         )
-    if facts["development_only"]:
+    if facts.development_only:
         banners.append(Banner(_DEVELOPMENT, _development(facts)))
-    made_up = [one for one in facts["cohorts"] or () if one["synthetic"]]
+    made_up = [one for one in facts.cohorts if one.synthetic]
     if made_up:
-        names = ", ".join(told(one["name"]) for one in made_up)
+        names = ", ".join(told(one.name) for one in made_up)
         said = f"Made-up texts in {names}: their numbers say nothing of real ones."
         banners.append(Banner("SYNTHETIC COHORT", said))
     return banners
 
 
-def _development(facts: Facts) -> str:
+def _development(facts: ReleaseFacts) -> str:
     """Return the warning with the estimate corrected for the choice of a version."""
     warning = (
         "No holdout was opened: these numbers come from cases the prompt was made on, "
         "and promise too much."
     )
-    selection = facts["selection"] or {}
-    if selection.get("corrected") is None:
+    selection = facts.selection
+    if selection is None or selection.corrected is None:
         return f"{warning} No estimate corrected for the choice of a version is known."
-    limits = "" if selection["low"] is None else f" {interval(estimate(selection))}"
-    tried = counted(selection["tried"], "version") or "the versions"
+    limits = "" if selection.low is None else f" {interval(selection)}"
+    tried = counted(selection.tried, "version") or "the versions"
     return (
         f"{warning} Macro-F1 corrected for the choice among {tried} tried: "
-        f"{share(selection['corrected'])}{limits} (apparent "
-        f"{share(selection['apparent'])})."
+        f"{share(selection.corrected)}{limits} (apparent "
+        f"{share(selection.apparent)})."
     )
 
 
-def _verdict(facts: Facts) -> str:
-    verdict = told(facts["claim"]["verdict"]) or "not decided"
-    return f"{verdict}, overridden" if told(facts["frozen"]["override"]) else verdict
+def _verdict(facts: ReleaseFacts) -> str:
+    verdict = facts.claim.verdict.value
+    return f"{verdict}, overridden" if told(facts.frozen.override) else verdict
 
 
-def card_figures(facts: Facts) -> tuple[Figure, ...]:
+def card_figures(facts: ReleaseFacts) -> tuple[Figure, ...]:
     """Return the numbers in large letters: the averages where the claim was judged."""
     evaluation = claimed(facts)
     if evaluation is None:
         return ()
-    averages = (("Macro-F1", "macro"), ("Macro-F1, supported", "supported"))
-    answered = (evaluation["statuses"] or {}).get("answered")
+    answered = evaluation.statuses.get("answered")
     return (
-        *(_average_figure(term, evaluation[key]) for term, key in averages),
-        _average_figure("Micro-F1", evaluation["micro"]),
+        _average_figure("Macro-F1", evaluation.macro),
+        _average_figure("Macro-F1, supported", evaluation.supported),
+        _average_figure("Micro-F1", evaluation.micro),
         Figure(
             "Readable answers",
             share(None) if answered is None else f"{answered:,}",
-            (f"of {counted(evaluation['cases'], 'case')}",),
+            (f"of {counted(evaluation.cases, 'case')}",),
         ),
     )
 
 
-def _average_figure(term: str, record: Facts) -> Figure:
-    labels = counted(record["labels"], "label")
-    return Figure(term, share(record["value"]), (interval(estimate(record)), labels))
+def _average_figure(term: str, record: AverageFacts) -> Figure:
+    labels = counted(record.labels, "label")
+    return Figure(term, share(record.value), (interval(record), labels))
 
 
-def card_tally(facts: Facts) -> tuple[tuple[str, int, int], ...]:
+def card_tally(facts: ReleaseFacts) -> tuple[tuple[str, int, int], ...]:
     """Return each verdict with its labels and all, where the claim was judged."""
     evaluation = claimed(facts)
     if evaluation is None:
         return ()
-    verdicts = ("PASS", "FAIL", "INSUFFICIENT")
-    of = len(evaluation["labels"] or ())
-    return tuple((one, len(labels_with(evaluation, one)), of) for one in verdicts)
+    of = len(evaluation.labels)
+    return tuple((one, len(labels_with(evaluation, one)), of) for one in GateVerdict)
 
 
-def _header(facts: Facts) -> tuple[tuple[str, str], ...]:
+def _header(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:
     """Return the YAML header of the card; JSON values, which are YAML too."""
-    release, frozen = facts["release"], facts["frozen"]
+    release, frozen = facts.release, facts.frozen
     values = {
-        "release": release["name"],
-        "prompt": release["ref"],
-        "prompt_digest": release["digest"],
-        "languages": list(release["languages"] or ()),
-        "labels": list(release["labels"] or ()),
-        "engine": facts["engine"]["name"],
-        "engine_digest": facts["engine"]["digest"],
-        "protocol_digest": facts["protocol"]["digest"],
-        "claim": facts["claim"]["kind"],
-        "verdict": facts["claim"]["verdict"],
-        "override": frozen["override"] or None,
-        "development_data_only": bool(facts["development_only"]),
-        "frozen": frozen["time"],
-        "ledger_head": facts["ledger"]["head"],
+        "release": release.name,
+        "prompt": release.ref,
+        "prompt_digest": release.digest,
+        "languages": list(release.languages),
+        "labels": list(release.labels),
+        "engine": facts.engine.name,
+        "engine_digest": facts.engine.digest,
+        "protocol_digest": facts.protocol.digest,
+        "claim": facts.claim.kind,
+        "verdict": facts.claim.verdict.value,
+        "override": frozen.override or None,
+        "development_data_only": bool(facts.development_only),
+        "frozen": frozen.time,
+        "ledger_head": facts.ledger.head,
         "statement": "release.dsse.json",
     }
     return tuple((key, _yaml(value)) for key, value in values.items())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loop.documents.numbers import share
 from loop.release.documents.card_evidence import label_list, signature_section
 from loop.release.documents.card_sections import labels_changed, worse_section
 from loop.release.documents.phrases import (
-    Facts,
     claimed,
     is_compared,
     objections,
@@ -20,6 +21,8 @@ from loop.release.documents.section import (
     fact,
     table,
 )
+from loop.release.form import ReleaseFacts
+from loop.release.statement import Approval
 
 _CLASSES = {
     "R1": "terms and synonyms",
@@ -30,7 +33,9 @@ _CLASSES = {
 }
 
 
-def change_record(facts: Facts) -> ReleaseDocument:
+def change_record(
+    facts: ReleaseFacts, approvals: Sequence[Approval]
+) -> ReleaseDocument:
     """Return what was modified, by which protocol, and what it did, in that order.
 
     References
@@ -39,10 +44,10 @@ def change_record(facts: Facts) -> ReleaseDocument:
     for artificial intelligence-enabled device software functions; December 2024: its
     three parts give the headings.
     """
-    release = facts["release"]
-    before = told(facts["change"]["previous"]) or told(facts["change"]["from_ref"])
+    release = facts.release
+    before = told(facts.change.previous) or told(facts.change.from_ref)
     return ReleaseDocument(
-        title=f"Change record of {told(release['name'])}",
+        title=f"Change record of {told(release.name)}",
         subtitle=f"Against {before}" if before else "First release: no earlier one",
         intro=(
             "Ordered as a predetermined change control plan is: description of "
@@ -56,54 +61,55 @@ def change_record(facts: Facts) -> ReleaseDocument:
             _evidence(facts),
             *_impact(facts),
             _rollback(facts),
-            signature_section(facts),
+            signature_section(facts, approvals),
         ),
     )
 
 
-def _identity(facts: Facts) -> DocumentSection:
-    change, supersedes = facts["change"], facts["supersedes"] or {}
+def _identity(facts: ReleaseFacts) -> DocumentSection:
+    change, older = facts.change, facts.supersedes
+    statement = older.statement_sha256 if older else None
     return DocumentSection(
         key="identity",
         title="Identity",
         lines=(
-            fact("Release", facts["release"]["name"]),
-            fact("Digest of the prompt", facts["release"]["digest"]),
-            fact("Previous release", change["previous"] or "none"),
-            fact("Compared with", change["from_ref"] or "nothing"),
-            fact("Statement of the previous", supersedes.get("statement_sha256")),
+            fact("Release", facts.release.name),
+            fact("Digest of the prompt", facts.release.digest),
+            fact("Previous release", change.previous or "none"),
+            fact("Compared with", change.from_ref or "nothing"),
+            fact("Statement of the previous", statement),
         ),
     )
 
 
-def _modifications(facts: Facts) -> DocumentSection:
-    change = facts["change"]
+def _modifications(facts: ReleaseFacts) -> DocumentSection:
+    change = facts.change
     classes = [
         f"{told(one)} ({_CLASSES[one]})" if one in _CLASSES else told(one)
-        for one in change["classes"] or ()
+        for one in change.classes
     ]
     return DocumentSection(
         key="modifications",
         title="Description of modifications",
         lines=(
             fact("Classes of edits", ", ".join(classes) or "none"),
-            fact("Why", facts["release"]["why"]),
-            fact("Digest of the difference", change["diff_digest"]),
+            fact("Why", facts.release.why),
+            fact("Digest of the difference", change.diff_digest),
         ),
         tables=table("Label|Added|Removed|Changed", labels_changed(facts)),
     )
 
 
-def _protocol(facts: Facts) -> DocumentSection:
-    protocol = facts["protocol"]
+def _protocol(facts: ReleaseFacts) -> DocumentSection:
+    protocol = facts.protocol
     return DocumentSection(
         key="protocol",
         title="Modification protocol",
         lines=(
-            fact("Protocol", protocol["digest"]),
-            fact("Registered in the ledger", protocol["registered"]),
-            FactLine("Before the runs", "no" if protocol["late"] else "yes"),
-            fact("Gates and margins", protocol["content"]),
+            fact("Protocol", protocol.digest),
+            fact("Registered in the ledger", protocol.registered),
+            FactLine("Before the runs", "no" if protocol.late else "yes"),
+            fact("Gates and margins", protocol.content),
             FactLine(
                 "Edits outside the allowed classes",
                 author="which classes were allowed; others need a new protocol",
@@ -112,31 +118,30 @@ def _protocol(facts: Facts) -> DocumentSection:
     )
 
 
-def _evidence(facts: Facts) -> DocumentSection:
-    selection = facts["selection"] or {}
+def _evidence(facts: ReleaseFacts) -> DocumentSection:
     rows: list[tuple[str, ...]] = [
         (
-            f"{told(one['cohort'])} ({told(one['role'])})",
-            told(one["verdict"]),
-            rate(one["macro"]),
-            told(one["run"]),
+            f"{told(one.cohort)} ({told(one.role)})",
+            told(one.verdict),
+            rate(one.macro),
+            told(one.run),
         )
-        for one in facts["evaluations"] or ()
+        for one in facts.evaluations
     ]
-    corrected = share(selection.get("corrected"))
+    corrected = share(facts.selection.corrected if facts.selection else None)
     return DocumentSection(
         key="evidence",
         title="Evidence",
         lead=() if rows else ("No evaluation is recorded.",),
         lines=(
             FactLine("Development, corrected for the choice of a version", corrected),
-            fact("Openings of the holdout", len(facts["openings"] or ())),
+            fact("Openings of the holdout", len(facts.openings)),
         ),
         tables=table("Cohort|Verdict|#Macro-F1|Run", rows),
     )
 
 
-def _impact(facts: Facts) -> tuple[DocumentSection, ...]:
+def _impact(facts: ReleaseFacts) -> tuple[DocumentSection, ...]:
     evaluation = claimed(facts)
     assessment = DocumentSection(
         key="impact",
@@ -153,21 +158,21 @@ def _impact(facts: Facts) -> tuple[DocumentSection, ...]:
     return (assessment, worse_section(facts))
 
 
-def _effects(facts: Facts) -> tuple[FactLine, ...]:
+def _effects(facts: ReleaseFacts) -> tuple[FactLine, ...]:
     """Return which labels changed for better or worse, or that nobody compared them."""
-    change = facts["change"]
+    change = facts.change
     if not is_compared(facts):
         return (FactLine("Labels improved, unchanged or worse", "not compared"),)
-    worse = [one["label"] for one in change["worse"] or ()]
+    worse = [one.label for one in change.worse]
     return (
-        FactLine("Labels improved", label_list(facts, change["improved"])),
-        FactLine("Labels unchanged", label_list(facts, change["unchanged"])),
+        FactLine("Labels improved", label_list(facts, change.improved)),
+        FactLine("Labels unchanged", label_list(facts, change.unchanged)),
         FactLine("Labels worse", label_list(facts, worse)),
     )
 
 
-def _rollback(facts: Facts) -> DocumentSection:
-    target = told(facts["change"]["rollback"])
+def _rollback(facts: ReleaseFacts) -> DocumentSection:
+    target = told(facts.change.rollback)
     return DocumentSection(
         key="rollback",
         title="Rollback",

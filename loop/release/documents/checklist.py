@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from loop.documents.numbers import NOT_ESTIMABLE
-from loop.release.documents.phrases import AUTHOR, NO_MODEL, Facts, told, uses_a_model
+from loop.release.documents.phrases import AUTHOR, NO_MODEL, told, uses_a_model
 from loop.release.documents.section import DocumentSection, ReleaseDocument, table
+from loop.release.form import ReleaseFacts
 
 
 class Filled(NamedTuple):
@@ -55,7 +56,7 @@ class Checklist(NamedTuple):
     items: tuple[ChecklistItem, ...]
 
 
-def checklist_document(facts: Facts, checklist: Checklist) -> ReleaseDocument:
+def checklist_document(facts: ReleaseFacts, checklist: Checklist) -> ReleaseDocument:
     """Return a checklist with a section per area."""
     items = checklist.items
     whole = sum(not one.open for one in items)
@@ -63,7 +64,7 @@ def checklist_document(facts: Facts, checklist: Checklist) -> ReleaseDocument:
     left = len(items) - whole - partly
     areas = groupby(items, key=lambda one: one.area)
     return ReleaseDocument(
-        title=f"{checklist.name} for {told(facts['release']['name'])}",
+        title=f"{checklist.name} for {told(facts.release.name)}",
         subtitle=checklist.source,
         intro=(
             f"{len(items)} items: {whole} filled from the release, {partly} partly, "

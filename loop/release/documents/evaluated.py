@@ -7,11 +7,9 @@ from math import floor
 from loop.documents.numbers import NOT_ESTIMABLE, interval, share
 from loop.documents.svg import Axis, percent_axis, tick_labels
 from loop.evaluate.documents import ForestMark
-from loop.evaluate.gates import GateVerdict
 from loop.release.documents.phrases import (
-    Facts,
+    WithInterval,
     counted,
-    estimate,
     outcomes,
     rate,
     told,
@@ -25,14 +23,15 @@ from loop.release.documents.section import (
     LabelRow,
     fact,
 )
-
-_RATES = (
-    ("Accuracy", "accuracy"),
-    ("Sensitivity", "sensitivity"),
-    ("Specificity", "specificity"),
-    ("κ", "kappa"),
+from loop.release.form import (
+    AverageFacts,
+    EvaluationFacts,
+    LabelFacts,
+    MethodFacts,
+    ReleaseFacts,
 )
-_COUNTS = ("n", "tp", "fp", "fn", "tn")
+
+_RATES = ("Accuracy", "Sensitivity", "Specificity", "κ")
 _EXCLUDED = (
     ("uncertain_reference", "Reference uncertain"),
     ("no_majority", "No majority"),
@@ -44,9 +43,11 @@ _EXCLUDED = (
 )
 
 
-def evaluation_section(facts: Facts, evaluation: Facts) -> DocumentSection:
+def evaluation_section(
+    facts: ReleaseFacts, evaluation: EvaluationFacts
+) -> DocumentSection:
     """Return one evaluation: every label with intervals, verdict and counts."""
-    cohort, role = told(evaluation["cohort"]), told(evaluation["role"])
+    cohort, role = told(evaluation.cohort), told(evaluation.role)
     return DocumentSection(
         key=f"evaluation-{role}-{_place(facts, evaluation)}",
         title=f"Results on {cohort}" + ("" if role == cohort else f" ({role})"),
@@ -56,67 +57,71 @@ def evaluation_section(facts: Facts, evaluation: Facts) -> DocumentSection:
             "estimable. Sensitivity and specificity count the scored cases.",
         ),
         lines=(
-            fact("Verdict of the protocol", evaluation["verdict"]),
-            FactLine("Macro-F1", _average(evaluation["macro"])),
-            FactLine("Macro-F1, supported labels", _average(evaluation["supported"])),
-            FactLine("Micro-F1", rate(evaluation["micro"])),
+            fact("Verdict of the protocol", evaluation.verdict),
+            FactLine("Macro-F1", _average(evaluation.macro)),
+            FactLine("Macro-F1, supported labels", _average(evaluation.supported)),
+            FactLine("Micro-F1", rate(evaluation.micro)),
             fact("Outcomes", outcomes(evaluation)),
-            fact("Run", evaluation["run"]),
-            fact("Run begun", evaluation["created"]),
-            FactLine("Intervals of averages", _resampled(evaluation["method"])),
-            fact("Conventions", evaluation["signature"]),
-            fact("Digest of the counts", evaluation["counts_digest"]),
+            fact("Run", evaluation.run),
+            fact("Run begun", evaluation.created),
+            FactLine("Intervals of averages", _resampled(evaluation.method)),
+            fact("Conventions", evaluation.signature),
+            fact("Digest of the counts", evaluation.counts_digest),
         ),
         tables=(_rates_table(evaluation), _counts_table(evaluation)),
         forest=_forest(facts, evaluation),
     )
 
 
-def _place(facts: Facts, evaluation: Facts) -> int:
-    return [one is evaluation for one in facts["evaluations"]].index(True) + 1
+def _place(facts: ReleaseFacts, evaluation: EvaluationFacts) -> int:
+    return [one is evaluation for one in facts.evaluations].index(True) + 1
 
 
-def _average(record: Facts) -> str:
-    return f"{rate(record)} over {counted(record['labels'], 'label')}"
+def _rates(label: LabelFacts) -> tuple[WithInterval, ...]:
+    return (label.accuracy, label.sensitivity, label.specificity, label.kappa)
 
 
-def _resampled(method: Facts) -> str:
-    units = counted(method["units"], told(method["unit"]) or "unit")
-    resamples = counted(method["resamples"], "bootstrap resample")
-    known = counted(method["known"], "case")
-    return f"{resamples} of {units}, patient known for {known}, seed {method['seed']}"
+def _average(record: AverageFacts) -> str:
+    return f"{rate(record)} over {counted(record.labels, 'label')}"
 
 
-def _rates_table(evaluation: Facts) -> DocumentTable:
-    heads = ("Label", "Verdict", *(f"#{name}" for name, _ in _RATES), "Why")
+def _resampled(method: MethodFacts) -> str:
+    units = counted(method.units, told(method.unit) or "unit")
+    resamples = counted(method.resamples, "bootstrap resample")
+    known = counted(method.known, "case")
+    return f"{resamples} of {units}, patient known for {known}, seed {method.seed}"
+
+
+def _rates_table(evaluation: EvaluationFacts) -> DocumentTable:
+    heads = ("Label", "Verdict", *(f"#{name}" for name in _RATES), "Why")
     rows = [
         (
-            told(one["name"]),
-            told(one["gate"]["verdict"]),
-            *(rate(one[key]) for _, key in _RATES),
+            told(one.name),
+            told(one.gate.verdict),
+            *map(rate, _rates(one)),
             _why(one) or NOT_ESTIMABLE,
         )
-        for one in evaluation["labels"] or ()
+        for one in evaluation.labels
     ]
     return _columns(heads, rows)
 
 
-def _counts_table(evaluation: Facts) -> DocumentTable:
-    labels = evaluation["labels"] or ()
+def _counts_table(evaluation: EvaluationFacts) -> DocumentTable:
+    labels = [(one, one.excluded.model_dump()) for one in evaluation.labels]
     shown = [
         (key, title)
         for key, title in _EXCLUDED
-        if any(one["excluded"][key] for one in labels)
+        if any(excluded[key] for _, excluded in labels)
     ]
     rows = [
         (
-            told(one["name"]),
-            *(told(one[key]) for key in _COUNTS),
-            share(one["f1"]),
-            *(told(one["excluded"][key]) for key, _ in shown),
-            told(one["not_coded"]),
+            told(one.name),
+            *map(told, (one.n, one.tp, one.fp, one.fn, one.tn)),
+            share(one.f1),
+            *(told(excluded[key]) for key, _ in shown),
+            told(one.not_coded),
         )
-        for one in labels
+        for one, excluded in labels
     ]
     heads = ("n", "TP", "FP", "FN", "TN", "F1", *(title for _, title in shown))
     names = ("Label", *(f"#{one}" for one in (*heads, "Absent as not coded")))
@@ -128,28 +133,27 @@ def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> DocumentTab
     return DocumentTable(tuple(columns), tuple(rows))
 
 
-def _why(label: Facts) -> str:
-    gate = label["gate"]
-    parts = [*map(told, gate["reasons"] or ()), told(gate["needs"])]
+def _why(label: LabelFacts) -> str:
+    gate = label.gate
+    parts = [*map(told, gate.reasons), told(gate.needs)]
     return "; ".join(filter(None, parts))
 
 
-def _forest(facts: Facts, evaluation: Facts) -> Forest:
-    content: Facts = facts["protocol"]["content"] or {}
-    threshold = content.get("accuracy")
+def _forest(facts: ReleaseFacts, evaluation: EvaluationFacts) -> Forest:
+    threshold = facts.protocol.content.get("accuracy")
     axis = _axis(evaluation, threshold)
     return Forest(
         low=axis.low,
         ticks=tuple(zip(map(axis.x, axis.ticks), tick_labels(axis.ticks), strict=True)),
         line=None if threshold is None else axis.x(threshold),
-        names=tuple(name for name, _ in _RATES),
-        rows=tuple(_row(one, axis) for one in evaluation["labels"] or ()),
+        names=_RATES,
+        rows=tuple(_row(one, axis) for one in evaluation.labels),
     )
 
 
-def _axis(evaluation: Facts, threshold: float | None) -> Axis:
+def _axis(evaluation: EvaluationFacts, threshold: float | None) -> Axis:
     """Return an axis up to 1 that holds every accuracy and the threshold well."""
-    points = [one["accuracy"]["value"] for one in evaluation["labels"] or ()]
+    points = [one.accuracy.value for one in evaluation.labels]
     lowest = min([point for point in points if point is not None], default=1.0)
     wanted = min(lowest, 0.9 if threshold is None else threshold - 0.05)
     low = max(floor(wanted * 10 + 1e-9) / 10, 0.0)
@@ -160,30 +164,30 @@ def _axis(evaluation: Facts, threshold: float | None) -> Axis:
     )
 
 
-def _row(label: Facts, axis: Axis) -> LabelRow:
-    values = (estimate(label[key]) for _, key in _RATES)
+def _row(label: LabelFacts, axis: Axis) -> LabelRow:
     rates = tuple(
-        (share(one.value), "" if one.low is None else interval(one)) for one in values
+        (share(one.value), "" if one.low is None else interval(one))
+        for one in _rates(label)
     )
     return LabelRow(
-        told(label["name"]),
-        told(label["gate"]["verdict"]),
+        told(label.name),
+        told(label.gate.verdict),
         _mark(label, axis),
         rates,
         _why(label),
     )
 
 
-def _mark(label: Facts, axis: Axis) -> ForestMark:
-    value, low, high, _ = estimate(label["accuracy"])
+def _mark(label: LabelFacts, axis: Axis) -> ForestMark:
+    value, low, high = label.accuracy.value, label.accuracy.low, label.accuracy.high
     known = value is not None and low is not None and high is not None
-    verdict = GateVerdict(label["gate"]["verdict"] or "INSUFFICIENT")
-    said = f"accuracy {rate(label['accuracy'])}" if known else "accuracy not estimable"
+    verdict = label.gate.verdict
+    said = f"accuracy {rate(label.accuracy)}" if known else "accuracy not estimable"
     return ForestMark(
         verdict=verdict,
         point=axis.x(value) if known and value is not None else None,
         low=axis.x(0.0 if low is None else low),
         high=axis.x(1.0 if high is None else high),
         cut_low=low is not None and axis.cuts(low),
-        title=f"{told(label['name'])}: {said}, {verdict.value}",
+        title=f"{told(label.name)}: {said}, {verdict.value}",
     )

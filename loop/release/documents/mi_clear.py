@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from loop.release.documents.checklist import Checklist, ChecklistItem
-from loop.release.documents.phrases import Facts
 from loop.release.documents.recorded import (
     choice,
     dates,
@@ -19,9 +18,10 @@ from loop.release.documents.recorded import (
     structure,
     wording,
 )
+from loop.release.form import ReleaseFacts
 
 
-def mi_clear(facts: Facts) -> Checklist:
+def mi_clear(facts: ReleaseFacts) -> Checklist:
     """Return the checklist with what the release says.
 
     References
@@ -38,7 +38,7 @@ def mi_clear(facts: Facts) -> Checklist:
     )
 
 
-def _model_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def _model_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     return (
         ChecklistItem(
             "1",
@@ -57,13 +57,16 @@ def _model_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def _prompt_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def _prompt_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     return (
         ChecklistItem(
             "3",
             "Prompt",
             "exact wording and syntax of the prompts",
-            (wording(facts), recorded(facts, "language", "release", "languages")),
+            (
+                wording(facts),
+                recorded("language", facts.release.languages, "release.languages"),
+            ),
             "why these words",
         ),
         ChecklistItem(
@@ -79,7 +82,7 @@ def _prompt_items(facts: Facts) -> tuple[ChecklistItem, ...]:
             (
                 lineage(facts),
                 choice(facts),
-                recorded(facts, "last change:", "release", "why"),
+                recorded("last change:", facts.release.why, "release.why"),
                 registration(facts),
                 protocol(facts),
             ),
@@ -88,7 +91,7 @@ def _prompt_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def _independence(facts: Facts) -> ChecklistItem:
+def _independence(facts: ReleaseFacts) -> ChecklistItem:
     return ChecklistItem(
         "6",
         "Test data",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
 
 from loop.core.records import Status
-from loop.documents.numbers import NOT_ESTIMABLE, interval, share, signed_interval
+from loop.documents.numbers import (
+    NOT_ESTIMABLE,
+    Limits,
+    interval,
+    share,
+    signed_interval,
+)
+from loop.evaluate.gates import GateVerdict
+from loop.release.form import EvaluationFacts, ReleaseFacts
 from loop.stats.intervals import Estimate
-
-Facts = Mapping[str, Any]
 
 AUTHOR = "author to complete"
 """Printed where only a person knows; nothing is ever invented in its place."""
@@ -42,6 +48,15 @@ def told(value: object) -> str:
     return " ".join(str(value).split())
 
 
+class WithInterval(Limits, Protocol):
+    """A number with its interval."""
+
+    @property
+    def value(self) -> float | None:
+        """The number; None where it cannot be estimated."""
+        ...
+
+
 def counted(number: object, one: str, many: str = "") -> str:
     """Return a number with its noun; empty where the number is not known.
 
@@ -55,94 +70,90 @@ def counted(number: object, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def estimate(record: Facts | None) -> Estimate:
-    """Return an estimate as recorded; without numbers where there is none."""
-    given = record or {}
-    return Estimate(given.get("value"), given.get("low"), given.get("high"))
-
-
-def rate(record: Facts | None, digits: int = 3) -> str:
+def rate(numbers: WithInterval) -> str:
     """Return a share with its interval, or a dash."""
-    numbers = estimate(record)
-    limits = interval(numbers, digits)
+    limits = interval(numbers)
     if numbers.value is None or limits == NOT_ESTIMABLE:
-        return share(numbers.value, digits)
-    return f"{share(numbers.value, digits)} {limits}"
+        return share(numbers.value)
+    return f"{share(numbers.value)} {limits}"
 
 
-def change_limits(record: Facts) -> str:
+def change_limits(low: float | None, high: float | None) -> str:
     """Return the interval of a difference, or a dash."""
-    return signed_interval(estimate(record))
+    return signed_interval(Estimate(None, low, high))
 
 
-def label_names(facts: Facts) -> dict[str, str]:
+def label_names(facts: ReleaseFacts) -> dict[str, str]:
     """Return label ids with the names of their labels, as the evaluations print them.
 
     An id without an evaluation is its own name.
     """
-    names = {label: told(label) for label in facts["release"]["labels"] or ()}
-    for evaluation in facts["evaluations"] or ():
+    names = {label: told(label) for label in facts.release.labels}
+    for evaluation in facts.evaluations:
         names |= {
-            one["label"]: told(one["name"]) or told(one["label"])
-            for one in evaluation["labels"] or ()
+            one.label: told(one.name) or told(one.label) for one in evaluation.labels
         }
     return names
 
 
-def named(facts: Facts, labels: object) -> str:
+def named(facts: ReleaseFacts, labels: Iterable[str]) -> str:
     """Return labels by their names, with commas."""
     names = label_names(facts)
-    given = labels if isinstance(labels, list | tuple) else ()
-    return ", ".join(names.get(one, told(one)) for one in given)
+    return ", ".join(names.get(one, told(one)) for one in labels)
 
 
-def claimed(facts: Facts) -> Facts | None:
+def claimed(facts: ReleaseFacts) -> EvaluationFacts | None:
     """Return the evaluation the claim is about; the last one where it names none."""
-    evaluations = facts["evaluations"] or ()
-    on_cohort = [
-        one for one in evaluations if one["cohort"] == facts["claim"]["cohort"]
-    ]
+    evaluations = facts.evaluations
+    on_cohort = [one for one in evaluations if one.cohort == facts.claim.cohort]
     return next(reversed([*evaluations, *on_cohort]), None)
 
 
-def labels_with(evaluation: Facts, verdict: str) -> list[str]:
+def labels_with(evaluation: EvaluationFacts, verdict: GateVerdict) -> list[str]:
     """Return the names of the labels of an evaluation with one verdict."""
     return [
-        told(one["name"]) or told(one["label"])
-        for one in evaluation["labels"] or ()
-        if one["gate"]["verdict"] == verdict
+        told(one.name) or told(one.label)
+        for one in evaluation.labels
+        if one.gate.verdict is verdict
     ]
 
 
-def outcomes(evaluation: Facts) -> str:
+def labels_without_pass(evaluation: EvaluationFacts) -> list[str]:
+    """Return the names of the labels that did not pass, those that failed first."""
+    return [
+        *labels_with(evaluation, GateVerdict.FAIL),
+        *labels_with(evaluation, GateVerdict.INSUFFICIENT),
+    ]
+
+
+def outcomes(evaluation: EvaluationFacts) -> str:
     """Return how many cases were answered, unparsed and so on, in words."""
-    statuses: Facts = evaluation["statuses"] or {}
+    statuses = evaluation.statuses
     parts = [
         f"{statuses[status]:,} {told(status).replace('_', ' ')}"
         for status in dict.fromkeys([*Status, *statuses])
-        if statuses.get(status) is not None
+        if status in statuses
     ]
-    if evaluation["not_run"]:
-        parts.append(f"{counted(evaluation['not_run'], 'case')} of the cohort not run")
+    if evaluation.not_run:
+        parts.append(f"{counted(evaluation.not_run, 'case')} of the cohort not run")
     return ", ".join(parts)
 
 
-def is_compared(facts: Facts) -> bool:
+def is_compared(facts: ReleaseFacts) -> bool:
     """Whether answers were compared with those of the version before."""
-    return any(facts["change"][name] for name in ("improved", "unchanged", "worse"))
+    change = facts.change
+    return bool(change.improved or change.unchanged or change.worse)
 
 
-def uses_a_model(facts: Facts) -> bool:
+def uses_a_model(facts: ReleaseFacts) -> bool:
     """Whether the engine is a language model; the embedded one is not."""
-    return told(facts["engine"]["name"]).partition(":")[0] != "rules"
+    return told(facts.engine.name).partition(":")[0] != "rules"
 
 
-def objections(evaluation: Facts) -> Iterator[str]:
+def objections(evaluation: EvaluationFacts) -> Iterator[str]:
     """Yield what kept each label of an evaluation from passing."""
-    for one in evaluation["labels"] or ():
-        gate = one["gate"]
-        why = "; ".join(
-            filter(None, [*map(told, gate["reasons"] or ()), told(gate["needs"])])
-        )
-        if why and gate["verdict"] != "PASS":
-            yield f"{told(one['name'])}, {gate['verdict']}: {why}"
+    for one in evaluation.labels:
+        gate = one.gate
+        why = "; ".join(filter(None, [*map(told, gate.reasons), told(gate.needs)]))
+        if why and gate.verdict is not GateVerdict.PASS:
+            yield f"{told(one.name)}, {gate.verdict}: {why}"

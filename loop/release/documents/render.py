@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from loop.documents.templates import render_template, shipped_templates
 from loop.release.documents.card import card_figures, card_tally, release_card
@@ -15,10 +14,14 @@ from loop.release.documents.phrases import AUTHOR
 from loop.release.documents.section import ReleaseDocument
 from loop.release.documents.table import evaluation_table
 from loop.release.documents.tripod import tripod_llm
+from loop.release.form import ReleaseFacts
+from loop.release.statement import Approval
 
 
 def render_documents(
-    facts: Mapping[str, Any], templates: Path | None = None
+    facts: ReleaseFacts,
+    approvals: Sequence[Approval] = (),
+    templates: Path | None = None,
 ) -> Mapping[str, bytes]:
     """Return file names with their content: card, table, checklists, change record.
 
@@ -30,6 +33,8 @@ def render_documents(
     ----------
     facts
         The content of ``release.json``; a null is printed as not recorded.
+    approvals
+        Of everyone who signs; none for whoever froze it.
     templates
         Folder of templates; default: the shipped ones.
 
@@ -39,23 +44,23 @@ def render_documents(
         A template is missing or wrong.
     """
     folder = templates or shipped_templates()
-    card = release_card(facts)
+    card = release_card(facts, approvals)
     texts = {
         "card.md": _markdown(folder, card),
         "card.html": _page(folder, card, facts),
-        "evaluation.csv": evaluation_table(facts),
         "mi-clear-llm.md": _markdown(
             folder, checklist_document(facts, mi_clear(facts))
         ),
         "tripod-llm.md": _markdown(
             folder, checklist_document(facts, tripod_llm(facts))
         ),
-        "change-record.md": _markdown(folder, change_record(facts)),
+        "change-record.md": _markdown(folder, change_record(facts, approvals)),
     }
     # A lone surrogate cannot be written in UTF-8; it is spelled out.
-    return {
+    written = {
         name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()
     }
+    return {**written, "evaluation.csv": evaluation_table(facts)}
 
 
 def _markdown(folder: Path, document: ReleaseDocument) -> str:
@@ -63,11 +68,11 @@ def _markdown(folder: Path, document: ReleaseDocument) -> str:
     return render_template(folder, "release_document.md.jinja", variables)
 
 
-def _page(folder: Path, card: ReleaseDocument, facts: Mapping[str, Any]) -> str:
+def _page(folder: Path, card: ReleaseDocument, facts: ReleaseFacts) -> str:
     variables = {
         "document": card,
         "author": AUTHOR,
-        "verdict": facts["claim"]["verdict"] or "INSUFFICIENT",
+        "verdict": facts.claim.verdict.value,
         "figures": card_figures(facts),
         "tally": card_tally(facts),
     }

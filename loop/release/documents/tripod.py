@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from loop.release.documents.checklist import Checklist, ChecklistItem, Filled
-from loop.release.documents.phrases import Facts
 from loop.release.documents.tripod_methods import (
     analysis_items,
     annotation_items,
@@ -16,9 +15,10 @@ from loop.release.documents.tripod_results import (
     participant_items,
     performance_items,
 )
+from loop.release.form import ReleaseFacts
 
 
-def tripod_llm(facts: Facts) -> Checklist:
+def tripod_llm(facts: ReleaseFacts) -> Checklist:
     """Return the checklist with what the release says.
 
     References
@@ -50,9 +50,9 @@ def tripod_llm(facts: Facts) -> Checklist:
     )
 
 
-def _front_items(facts: Facts) -> tuple[ChecklistItem, ...]:
-    release = facts["release"]
-    number = len(release["labels"] or ())
+def _front_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
+    release = facts.release
+    number = len(release.labels)
     task = f"values of {number} labels from clinical texts" if number else ""
     labels = Filled(task, "release.json release.labels")
     intro = "Introduction"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from loop.release.documents.checklist import ChecklistItem, Filled
-from loop.release.documents.phrases import Facts
 from loop.release.documents.recorded import (
     ceiling,
     choice,
@@ -21,8 +20,10 @@ from loop.release.documents.recorded import (
     settings,
     sources,
     structure,
+    told_sources,
     wording,
 )
+from loop.release.form import ReleaseFacts
 
 _MADE_ON = ("taxonomy", "dev")
 """Roles of cohorts whose cases and labels may shape a prompt."""
@@ -34,7 +35,7 @@ _ANNOTATION = "Methods: annotation"
 _PROMPTS = "Methods: prompts, tuning, compute"
 
 
-def data_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def data_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     """Return items 5a to 5e."""
     return (
         ChecklistItem(
@@ -71,10 +72,10 @@ def data_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def analysis_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def analysis_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     """Return items 6a to 6e."""
     no_weights = "a release is a prompt: ranloop changed no weights"
-    contract = recorded(facts, "output contract", "release", "contract")
+    contract = recorded("output contract", facts.release.contract, "release.contract")
     policy = "the answer itself decides; no probability, no threshold"
     return (
         ChecklistItem(
@@ -114,7 +115,7 @@ def analysis_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def output_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def output_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     """Return items 7a to 7e."""
     return (
         ChecklistItem(
@@ -157,7 +158,7 @@ def output_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def annotation_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def annotation_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     """Return items 8a to 12."""
     return (
         ChecklistItem(
@@ -195,7 +196,7 @@ def annotation_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def _task_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def _task_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     nothing = Filled("nothing is summarised", "release.json release.contract")
     return (
         ChecklistItem(
@@ -218,6 +219,6 @@ def _task_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def _development(facts: Facts) -> Filled:
-    cohorts = [one for one in facts["cohorts"] or () if one["role"] in _MADE_ON]
-    return Filled(sources({"cohorts": cohorts}).text, "release.json cohorts.role")
+def _development(facts: ReleaseFacts) -> Filled:
+    cohorts = [one for one in facts.cohorts if one.role in _MADE_ON]
+    return Filled(told_sources(cohorts), "release.json cohorts.role")

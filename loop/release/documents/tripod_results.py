@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loop.release.documents.checklist import ChecklistItem, Filled
-from loop.release.documents.phrases import Facts, objections, told
+from loop.release.documents.phrases import objections, told
 from loop.release.documents.recorded import (
     flow,
     performance,
@@ -13,6 +13,7 @@ from loop.release.documents.recorded import (
     sources,
     updating,
 )
+from loop.release.form import ReleaseFacts
 
 _OPEN = "Ethics and open science"
 _PARTICIPANTS = "Results: participants"
@@ -20,7 +21,7 @@ _RESULTS = "Results: performance and updating"
 _DISCUSSION = "Discussion"
 
 
-def openness_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def openness_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     """Return items 13 to 15."""
     return (
         ChecklistItem(
@@ -51,7 +52,7 @@ def openness_items(facts: Facts) -> tuple[ChecklistItem, ...]:
             "14f",
             _OPEN,
             "availability of the code",
-            (_tool(facts), recorded(facts, "ledger up to", "ledger", "head")),
+            (_tool(facts), recorded("ledger up to", facts.ledger.head, "ledger.head")),
             "where this folder can be had",
         ),
         ChecklistItem(
@@ -60,20 +61,18 @@ def openness_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def _licences(facts: Facts) -> Filled:
+def _licences(facts: ReleaseFacts) -> Filled:
     texts = [
-        f"{told(one['name'])}: {told(one['licence'])}"
-        for one in facts["cohorts"] or ()
-        if one["licence"]
+        f"{told(one.name)}: {told(one.licence)}" for one in facts.cohorts if one.licence
     ]
     return Filled("; ".join(texts), "release.json cohorts.licence")
 
 
-def _tool(facts: Facts) -> Filled:
-    return Filled(f"ranloop {told(facts['tool']['ranloop'])}", "release.json tool")
+def _tool(facts: ReleaseFacts) -> Filled:
+    return Filled(f"ranloop {told(facts.tool.ranloop)}", "release.json tool")
 
 
-def participant_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def participant_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     """Return items 16a to 16d."""
     return (
         ChecklistItem(
@@ -106,20 +105,23 @@ def participant_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def performance_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def performance_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     """Return items 17 and 18."""
     return (
         ChecklistItem(
             "17",
             _RESULTS,
             "performance by the metrics fixed before",
-            (performance(facts), recorded(facts, "claim", "claim", "verdict")),
+            (
+                performance(facts),
+                recorded("claim", facts.claim.verdict, "claim.verdict"),
+            ),
         ),
         ChecklistItem("18", _RESULTS, "results of updating", (updating(facts),)),
     )
 
 
-def discussion_items(facts: Facts) -> tuple[ChecklistItem, ...]:
+def discussion_items(facts: ReleaseFacts) -> tuple[ChecklistItem, ...]:
     """Return items 19a to 19g."""
     return (
         ChecklistItem("19a", _DISCUSSION, "interpretation and fairness", author="both"),
@@ -158,14 +160,12 @@ def discussion_items(facts: Facts) -> tuple[ChecklistItem, ...]:
     )
 
 
-def _limits(facts: Facts) -> Filled:
+def _limits(facts: ReleaseFacts) -> Filled:
     texts = []
-    if facts["development_only"]:
+    if facts.development_only:
         texts.append("DEVELOPMENT DATA ONLY")
-    for one in facts["evaluations"] or ():
+    for one in facts.evaluations:
         open_labels = len(list(objections(one)))
         if open_labels:
-            texts.append(
-                f"{open_labels} labels without a pass on {told(one['cohort'])}"
-            )
+            texts.append(f"{open_labels} labels without a pass on {told(one.cohort)}")
     return Filled("; ".join(texts), "release.json evaluations.labels.gate")

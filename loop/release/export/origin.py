@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
@@ -17,6 +16,7 @@ from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import list_prompts, read_version
 from loop.release.export.records import CaseSource, ExportOrigin, RequestParameters
+from loop.release.form import EngineFacts
 from loop.release.load import load_release
 from loop.release.released import RELEASE_NAME
 from loop.run.task import check_open
@@ -101,25 +101,25 @@ def is_release(workspace: Workspace, name: str) -> bool:
 
 def _released(workspace: Workspace, name: str) -> ExportOrigin:
     release = load_release(workspace, name)
-    engine = release.facts["engine"]
+    engine = release.facts.engine
     return ExportOrigin(
         version=release.version,
         asking=_asking(engine),
         release=release.name,
-        engine=str(engine["name"]),
+        engine=engine.name,
     )
 
 
-def _asking(engine: Mapping[str, Any]) -> RequestParameters:
+def _asking(engine: EngineFacts) -> RequestParameters:
     """Return how the engine of a release was asked; `engine` is in its facts."""
-    scheme, _, rest = str(engine["name"]).partition(":")
+    scheme, _, rest = engine.name.partition(":")
     named = split_name(rest) if scheme in ("openai", "vllm") else None
-    parameters = engine["parameters"]
+    parameters = engine.parameters
     plain = RequestParameters()
     return RequestParameters(
         model=(named.adapter or named.model) if named else "",
         temperature=float(parameters.get("temperature", plain.temperature)),
         max_tokens=int(parameters.get("max_tokens", plain.max_tokens)),
         seed=int(parameters.get("seed", plain.seed)),
-        extra=engine["identity"].get("extra_body") or {},
+        extra=engine.identity.get("extra_body") or {},
     )

@@ -1,7 +1,10 @@
 """Facts of made-up releases: a full one, and one that knows next to nothing."""
 
 from copy import deepcopy
+from enum import Enum
 from typing import Any
+
+from pydantic import BaseModel
 
 from loop.stats.intervals import clopper_pearson
 
@@ -393,7 +396,15 @@ def minimal_facts() -> dict[str, Any]:
 
 
 def spoiled(value: Any, text: str) -> Any:
-    """Return a copy with `text` put into every string that is not a fixed word."""
+    """Return a copy with `text` put into every string that is not a fixed word.
+
+    Into digests and times too, which no file could bring so far.
+    """
+    if isinstance(value, BaseModel):
+        parts = {name: spoiled(one, text) for name, one in value}
+        return value.model_copy(update=parts)
+    if isinstance(value, Enum):
+        return value
     if isinstance(value, dict):
         return {key: spoiled(one, text) for key, one in value.items()}
     if isinstance(value, list):

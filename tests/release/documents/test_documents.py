@@ -15,6 +15,7 @@ from loop.release.consistency import check_table
 from loop.release.documents.phrases import AUTHOR
 from loop.release.documents.render import render_documents
 from loop.release.form import format_facts
+from loop.release.statement import Approval
 from tests.release.documents.example import (
     changed,
     cohort,
@@ -23,6 +24,7 @@ from tests.release.documents.example import (
     minimal_facts,
     spoiled,
 )
+from tests.release.small import typed
 
 FILES = {
     *("card.md", "card.html", "evaluation.csv"),
@@ -62,7 +64,7 @@ class Outline(HTMLParser):
 
 def documents(facts):
     """Return every document as text."""
-    return {name: raw.decode() for name, raw in render_documents(facts).items()}
+    return {name: raw.decode() for name, raw in render_documents(typed(facts)).items()}
 
 
 def outline(page):
@@ -94,16 +96,16 @@ def at(facts, path):
 def test_examples_are_what_a_release_holds():
     """These tests say something only of facts that `verify` would read."""
     for facts in (full_facts(), minimal_facts()):
-        assert json.loads(format_facts(facts))["format"] == "ranloop-release/1"
+        assert json.loads(format_facts(typed(facts)))["format"] == "ranloop-release/1"
 
 
 @pytest.mark.parametrize("make", [full_facts, minimal_facts])
 def test_same_facts_give_the_same_bytes(make):
     """A release is signed over these bytes; they depend on nothing else."""
-    first = render_documents(make())
+    first = render_documents(typed(make()))
     reordered = json.loads(json.dumps(make()))
     assert set(first) == FILES
-    assert first == render_documents(reordered)
+    assert first == render_documents(typed(reordered))
     assert all(b"\r" not in raw for name, raw in first.items() if name[-3:] != "csv")
 
 
@@ -118,7 +120,7 @@ def test_a_fact_that_is_not_known_is_never_printed_as_none(make):
 def allowed(facts, path, value):
     """Return the facts with `value` at `path`, or None where the form forbids it."""
     try:
-        return json.loads(format_facts(changed(facts, path, value)))
+        return json.loads(format_facts(typed(changed(facts, path, value))))
     except DataError:
         return None
 
@@ -270,11 +272,11 @@ def test_page_and_text_say_the_same():
 
 def test_yaml_header_is_data():
     """A registry of models reads the head of a card."""
-    facts = spoiled(full_facts(), "a: '\"\n---\x85\u2028# ")
+    facts = spoiled(typed(full_facts()), "a: '\"\n---\x85\u2028# ")
     header = documents(facts)["card.md"].split("\n---\n")[0]
     read = yaml.safe_load(header)
-    assert read["release"] == facts["release"]["name"]
-    assert read["override"] == facts["frozen"]["override"]
+    assert read["release"] == facts.release.name
+    assert read["override"] == facts.frozen.override
     assert read["development_data_only"] is False
 
 
@@ -336,8 +338,8 @@ def test_no_document_promises_what_a_tool_cannot(make):
 def test_the_table_says_what_release_json_says():
     """`verify` recomputes it cell by cell."""
     facts = full_facts()
-    raw = render_documents(facts)["evaluation.csv"]
-    found = check_table(raw, facts)
+    raw = render_documents(typed(facts))["evaluation.csv"]
+    found = check_table(raw, typed(facts))
     assert found.holds, found.detail
     rows = list(csv.DictReader(io.StringIO(raw.decode(), newline="")))
     assert [row["cohort"] for row in rows] == ["dev"] * 5 + ["holdout"] * 5
@@ -348,16 +350,16 @@ def test_the_table_says_what_release_json_says():
 
 def test_a_changed_count_is_seen_in_the_table():
     """The check above would be worth nothing if it held for other facts too."""
-    raw = render_documents(full_facts())["evaluation.csv"]
+    raw = render_documents(typed(full_facts()))["evaluation.csv"]
     path = ("evaluations", 1, "labels", 2, "tp")
-    assert not check_table(raw, changed(full_facts(), path, 61)).holds
+    assert not check_table(raw, typed(changed(full_facts(), path, 61))).holds
 
 
 def test_a_release_without_evaluations_has_a_table_with_a_header_only():
     """A missing table would look like a lost file."""
-    raw = render_documents(minimal_facts())["evaluation.csv"]
+    raw = render_documents(typed(minimal_facts()))["evaluation.csv"]
     assert raw.count(b"\r\n") == 1
-    assert check_table(raw, minimal_facts()).holds
+    assert check_table(raw, typed(minimal_facts())).holds
 
 
 def test_answers_that_nobody_compared_are_not_counted_as_unchanged():
@@ -375,13 +377,14 @@ def test_answers_that_nobody_compared_are_not_counted_as_unchanged():
 def test_everyone_who_signs_is_named_with_what_it_means():
     """A signature shows name, role, meaning and time, on paper too."""
     facts = full_facts()
-    facts["frozen"]["signers"] = [
-        {"name": "A. Approver", "role": "approver", "meaning": "approval"},
-        {"name": "R. Reviewer", "role": "reviewer", "meaning": "review"},
-    ]
     when = facts["frozen"]["time"]
+    approvals = (
+        Approval(digest("1"), "A. Approver", "approver", "approval", when),
+        Approval(digest("2"), "R. Reviewer", "reviewer", "review", when),
+    )
+    rendered = render_documents(typed(facts), approvals)
     for name in ("card.md", "change-record.md"):
-        text = documents(facts)[name]
+        text = rendered[name].decode()
         assert f"| A. Approver | approver | approval | {when} |" in text
         assert f"| R. Reviewer | reviewer | review | {when} |" in text
 

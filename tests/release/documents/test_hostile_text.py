@@ -9,13 +9,14 @@ import pytest
 from loop.release.documents.render import render_documents
 from tests.release.documents.example import full_facts, spoiled
 from tests.release.documents.test_documents import documents, outline
+from tests.release.small import typed
 
 MARKUP = '"><script>alert(1)</script><img src=x onerror=y>'
 
 
 def test_markup_stays_text_on_the_page():
     """No name, reason or note can bring a tag or an attribute."""
-    page = documents(spoiled(full_facts(), MARKUP))["card.html"]
+    page = documents(spoiled(typed(full_facts()), MARKUP))["card.html"]
     parsed = outline(page)
     plain = outline(documents(full_facts())["card.html"])
     tags, expected = (
@@ -57,7 +58,8 @@ def test_markdown_in_a_fact_changes_no_structure(name, text):
         return [line.count("|") for line in body.split("\n") if line[:1] == "|"]
 
     plain, hostile = (
-        documents(facts)[name] for facts in (full_facts(), spoiled(full_facts(), text))
+        documents(facts)[name]
+        for facts in (full_facts(), spoiled(typed(full_facts()), text))
     )
     assert shape(hostile) == shape(plain)
     assert cells(hostile) == cells(plain)
@@ -75,7 +77,9 @@ def _without_own_marks(document):
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "  =", "\n="])
 def test_no_cell_of_the_table_is_a_formula(start):
     """A spreadsheet runs what begins like one."""
-    raw = render_documents(spoiled(full_facts(), f"{start}cmd|"))["evaluation.csv"]
+    raw = render_documents(spoiled(typed(full_facts()), f"{start}cmd|"))[
+        "evaluation.csv"
+    ]
     rows = list(csv.reader(io.StringIO(raw.decode(), newline="")))
     assert len({len(row) for row in rows}) == 1
     for row in rows[1:]:
@@ -86,12 +90,12 @@ def test_no_cell_of_the_table_is_a_formula(start):
 @pytest.mark.parametrize("text", ["\x1b[31m", "\u202e", "\x00", "\ud800", "\x9b"])
 def test_controls_and_surrogates_are_spelled_out(text):
     """A card may be shown in a terminal, and its bytes must be UTF-8."""
-    for name, raw in render_documents(spoiled(full_facts(), text)).items():
+    for name, raw in render_documents(spoiled(typed(full_facts()), text)).items():
         assert text not in raw.decode("utf-8"), name
 
 
 def test_jinja_in_a_fact_is_not_evaluated():
     """A reason is data, never template source."""
-    text = documents(spoiled(full_facts(), "{{ 7 * 7 }}{% raw %}"))
+    text = documents(spoiled(typed(full_facts()), "{{ 7 * 7 }}{% raw %}"))
     assert "{{ 7 \\* 7 }}{% raw %}" in text["card.md"]
     assert "{{ 7 * 7 }}" in text["card.html"]

@@ -9,6 +9,7 @@ from loop.core.ledger import Actor
 from loop.prompts.catalog import write_version
 from loop.prompts.history import move_alias
 from loop.release.export.origin import _asking, find_origin
+from loop.release.form import EngineFacts
 from tests.release.export.scenes import VERSION
 from tests.release.small import NAME, freeze_small
 from tests.release.small import VERSION as SMALL
@@ -85,11 +86,12 @@ def test_a_prompt_that_is_called_like_a_release_is_a_prompt(workspace):
 def test_the_model_and_settings_of_a_release_are_kept(name, model):
     """As they were measured, the fields of the engine's config included."""
     extra = {"chat_template_kwargs": {"enable_thinking": False}}
-    engine = {
-        "name": name,
-        "parameters": {"temperature": 0, "max_tokens": 900, "seed": 3},
-        "identity": {"extra_body": extra},
-    }
+    engine = EngineFacts(
+        name=name,
+        parameters={"temperature": 0, "max_tokens": 900, "seed": 3},
+        identity={"extra_body": extra},
+        digest="0" * 64,
+    )
     found = _asking(engine)
     assert (found.model, found.max_tokens, found.seed) == (model, 900, 3)
     assert isinstance(found.temperature, float)
