@@ -24,6 +24,7 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError, LedgerError
 from loop.core.files import write_atomic
+from loop.core.findings import Finding, FindingSeverity
 from loop.core.ledger import LedgerEntry, quarantine_torn_line
 from loop.core.paths import Workspace
 from loop.documents.templates import template_folder
@@ -35,7 +36,6 @@ from loop.release.audit.changes import (
     read_changes,
 )
 from loop.release.audit.documents import audit_data, render_audit_csv, render_audit_html
-from loop.release.audit.findings import AuditFinding, FindingSeverity
 from loop.release.audit.heads import parse_head
 
 _FORMS = (".csv", ".json", ".html")
@@ -185,7 +185,7 @@ def _entry_line(entry: LedgerEntry, *, doubted: bool) -> str:
     )
 
 
-def _finding_lines(one: AuditFinding) -> Iterator[str]:
+def _finding_lines(one: Finding) -> Iterator[str]:
     """Yield a finding, and where it is, what it implies and what to do if so."""
     where = f"  ({one.where})" if one.where else ""
     yield f"{one.severity.value:<8} {one.check:<12} {one.what}{where}"

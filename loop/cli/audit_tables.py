@@ -11,18 +11,18 @@ import typer
 from loop.cli.console import GATE_EXIT, JsonOption, note, print_json, say
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
+from loop.core.findings import FindingSeverity
 from loop.published import audit as published
 from loop.published.audit import TableAudit
 from loop.published.columns import RATES
 from loop.published.documents import (
-    ORDER,
+    WORDS,
     published_data,
     render_html,
     render_markdown,
     sections,
 )
 from loop.published.notes import Notes, beside, read_notes
-from loop.published.table import Consistency
 
 
 def register(app: typer.Typer) -> None:
@@ -73,7 +73,7 @@ def audit_tables(
         _spare(path, files)
     tables = published.read_tables(files, known, n=n, measure=measure)
     audit = published.audit_tables(tables, known)
-    if not any(audit.count(standing) for standing in Consistency):
+    if not audit.findings:
         raise DataError(
             f"nothing in {', '.join(path.name for path in files)} could be checked: no "
             "column was read as a measure. Name measures in the headers or with "
@@ -88,7 +88,7 @@ def audit_tables(
         print_json(published_data(audit, names))
     else:
         _show(audit)
-    if audit.count(Consistency.FAILS):
+    if audit.count(FindingSeverity.BROKEN):
         raise typer.Exit(GATE_EXIT)
 
 
@@ -121,6 +121,6 @@ def _show(audit: TableAudit) -> None:
         say(section.title)
         say(f"  {section.read}")
         for one in section.findings:
-            say(f"  {one.standing.value:<17}  {one.check}, {one.subject}: {one.text}")
+            say(f"  {WORDS[one.severity]:<17}  {one.check}, {one.part}: {one.what}")
         say()
-    say(", ".join(f"{audit.count(standing)} {standing.value}" for standing in ORDER))
+    say(", ".join(f"{audit.count(one)} {word}" for one, word in WORDS.items()))

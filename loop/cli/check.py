@@ -7,24 +7,25 @@ from dataclasses import asdict
 from typing import Any
 
 from loop.cli.console import print_table, say
-from loop.prompts.lint import LintFinding
+from loop.core.findings import Finding
+from loop.prompts.lint import LEVELS
 from loop.review.copied import Copy
 from loop.review.revise.check import Check
 from loop.review.revise.check import TargetOutcome as Outcome
 from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 
 
-def show_lint(findings: Iterable[LintFinding]) -> None:
+def show_lint(findings: Iterable[Finding]) -> None:
     """Print what lint found, one line each."""
     for found in findings:
-        say(f"{found.level}: {found.where}: {found.message}")
+        say(f"{LEVELS[found.severity]}: {found.where}: {found.what}")
 
 
 def show_copies(copies: Iterable[Copy]) -> None:
     """Print a warning for each wording that is long and stands in a case."""
     for copy in copies:
         say(
-            f"warning: {copy.where}: {copy.words} or more consecutive words also stand "
+            f"warning: {copy.where}: {copy.words} or more consecutive words also occur "
             f"in case {copy.case_id} of {copy.cohort}; say it in your own words"
         )
 

@@ -153,7 +153,7 @@ def say_votes(report: VotesReport) -> None:
             f"case: {', '.join(report.not_voted)}"
         )
     if report.sealed:
-        say("  sealed      nothing is said of the labels of a holdout")
+        say("  sealed      the labels of a holdout are not shown")
     elif report.superseded is None:
         say(
             "  what this takes from the reference before cannot be counted: its file "

@@ -9,28 +9,34 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
-    note,
     open_workspace,
     print_json,
     say,
 )
+from loop.cli.console import note as tell
 from loop.core.config import Config, read_config
 from loop.core.digests import digest_json
 from loop.core.errors import LoopError, WorkspaceError
+from loop.core.findings import Finding, FindingSeverity, broken, note, ok
 from loop.core.paths import Workspace
 from loop.engines.names import masked
 from loop.engines.vllm.environment import find_vllm
 from loop.run.asking import EngineOptions, choose_engine, opened
 from loop.run.store import open_store
 
-OK, REMARK, BROKEN = "ok", "remark", "broken"
+_STATES = {
+    FindingSeverity.OK: "ok",
+    FindingSeverity.NOTE: "remark",
+    FindingSeverity.BROKEN: "broken",
+}
+"""Severity of a finding to its word; a remark is what works can do without."""
 
 _OLDEST = (3, 11)
 
@@ -58,47 +64,40 @@ def doctor(
         findings.append(finding)
         if not as_json:
             _show(finding)
-    broken = any(finding.state == BROKEN for finding in findings)
+    healthy = all(finding.holds for finding in findings)
     if as_json:
-        found = [finding._asdict() for finding in findings]
-        print_json({"ok": not broken, "findings": found})
-    if broken:
+        found = [
+            {"subject": one.check, "state": _STATES[one.severity], "text": one.what}
+            for one in findings
+        ]
+        print_json({"ok": healthy, "findings": found})
+    if not healthy:
         raise typer.Exit(1)
 
 
-class Diagnosis(NamedTuple):
-    """What was found about one thing."""
-
-    subject: str
-    state: str
-    """``"ok"``, ``"remark"`` (it works without) or ``"broken"``."""
-
-    text: str
-
-
-def _show(finding: Diagnosis) -> None:
-    first, *more = finding.text.splitlines()
-    say(f"{finding.state:<7} {finding.subject:<12} {first}")
+def _show(finding: Finding) -> None:
+    first, *more = finding.what.splitlines()
+    say(f"{_STATES[finding.severity]:<7} {finding.check:<12} {first}")
     for line in more:
         say(" " * 21 + line)
 
 
-def _examine(explicit: Path | None, engine: str | None) -> Iterator[Diagnosis]:
+def _examine(explicit: Path | None, engine: str | None) -> Iterator[Finding]:
     """Yield the findings; what needs a workspace only where there is one."""
     yield _check_python()
     try:
         place = open_workspace(explicit)
     except WorkspaceError as error:
-        yield Diagnosis("workspace", BROKEN, str(error))
+        yield broken("workspace", str(error))
         return
-    yield Diagnosis("workspace", OK, str(place.root))
+    yield ok("workspace", str(place.root))
     yield _check_private(place)
     yield _check_store(place)
 
     try:
         config = read_config(place)
     except LoopError as error:
-        yield Diagnosis("config", BROKEN, str(error))
+        yield broken("config", str(error))
         config = Config()
     else:
         yield _describe_config(place, config)
@@ -109,42 +108,42 @@ def _examine(explicit: Path | None, engine: str | None) -> Iterator[Diagnosis]:
         yield _open_engine(place, engine)
 
 
-def _check_python() -> Diagnosis:
+def _check_python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < _OLDEST:
-        return Diagnosis("python", BROKEN, f"{version}; ranloop needs 3.11 or newer")
-    return Diagnosis("python", OK, f"{version}, {sys.executable}")
+        return broken("python", f"{version}; ranloop needs 3.11 or newer")
+    return ok("python", f"{version}, {sys.executable}")
 
 
-def _check_private(workspace: Workspace) -> Diagnosis:
+def _check_private(workspace: Workspace) -> Finding:
     """Return whether the folder of clinical text is private and can be written."""
     folder = workspace.private
     if not folder.exists():
-        return Diagnosis("private", OK, f"{folder} is made when it is needed")
+        return ok("private", f"{folder} is made when it is needed")
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & 0o077:
         text = f"{folder} can be read by others. Close it:\nchmod 700 {folder}"
-        return Diagnosis("private", BROKEN, text)
+        return broken("private", text)
     effective = os.access in os.supports_effective_ids
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=effective):
         text = f"{folder} cannot be written. Correct its owner, or:\nchmod 700 {folder}"
-        return Diagnosis("private", BROKEN, text)
-    return Diagnosis("private", OK, str(folder))
+        return broken("private", text)
+    return ok("private", str(folder))
 
 
-def _check_store(workspace: Workspace) -> Diagnosis:
+def _check_store(workspace: Workspace) -> Finding:
     """Return whether the store of answers and runs can be used."""
     if not os.path.exists(workspace.store):
-        return Diagnosis("store", OK, f"{workspace.store} is made when it is needed")
+        return ok("store", f"{workspace.store} is made when it is needed")
     try:
         with open_store(workspace) as store:
             runs = len(store.find_runs())
     except LoopError as error:
-        return Diagnosis("store", BROKEN, str(error))
-    return Diagnosis("store", OK, f"{workspace.store}, {runs} runs")
+        return broken("store", str(error))
+    return ok("store", f"{workspace.store}, {runs} runs")
 
 
-def _describe_config(workspace: Workspace, config: Config) -> Diagnosis:
+def _describe_config(workspace: Workspace, config: Config) -> Finding:
     """Return which settings are set, and which hosts may receive case text."""
     hosts = ", ".join(config.hosts) or "none besides this machine"
     lines = [f"hosts that may receive case text: {hosts}"]
@@ -153,7 +152,7 @@ def _describe_config(workspace: Workspace, config: Config) -> Diagnosis:
         lines.insert(0, f"{workspace.config} sets {fields or 'nothing'}")
     else:
         lines.insert(0, f"no {workspace.config}: defaults")
-    return Diagnosis("config", OK, "\n".join(lines))
+    return ok("config", "\n".join(lines))
 
 
 def _name_fields(data: object, name: str = "") -> Iterator[str]:
@@ -166,7 +165,7 @@ def _name_fields(data: object, name: str = "") -> Iterator[str]:
         yield name
 
 
-def _check_keys(config: Config) -> Iterator[Diagnosis]:
+def _check_keys(config: Config) -> Iterator[Finding]:
     """Yield whether the variables of API keys are set, never what to."""
     engines = config.engines
     named: dict[str, list[str]] = {}
@@ -175,23 +174,21 @@ def _check_keys(config: Config) -> Iterator[Diagnosis]:
     for variable, schemes in named.items():
         state = "is set" if os.environ.get(variable) else "is not set"
         text = f"${variable} {state} (for {' and '.join(schemes)})"
-        yield Diagnosis("API key", OK, text)
+        yield ok("API key", text)
 
 
-def _check_vllm(workspace: Workspace, config: Config) -> Diagnosis:
+def _check_vllm(workspace: Workspace, config: Config) -> Finding:
     try:
         found = find_vllm(config.engines.vllm.python, config=workspace.config)
     except LoopError as error:
-        return Diagnosis("vLLM", REMARK, str(error))
-    return Diagnosis(
-        "vLLM", OK, f"{found.distribution} {found.version}, {found.python}"
-    )
+        return note("vLLM", str(error))
+    return ok("vLLM", f"{found.distribution} {found.version}, {found.python}")
 
 
-def _look_for_gpu() -> Diagnosis:
+def _look_for_gpu() -> Finding:
     """Return what ``nvidia-smi`` lists, where there is one."""
     if shutil.which("nvidia-smi") is None:
-        return Diagnosis("GPU", REMARK, "none seen: there is no nvidia-smi")
+        return note("GPU", "none seen: there is no nvidia-smi")
     try:
         listed = subprocess.run(
             ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"],
@@ -201,17 +198,17 @@ def _look_for_gpu() -> Diagnosis:
             timeout=20,
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return Diagnosis("GPU", REMARK, "none seen: nvidia-smi does not answer")
-    return Diagnosis("GPU", OK if listed else REMARK, listed or "none listed")
+        return note("GPU", "none seen: nvidia-smi does not answer")
+    return ok("GPU", listed) if listed else note("GPU", "none listed")
 
 
-def _open_engine(workspace: Workspace, engine: str) -> Diagnosis:
+def _open_engine(workspace: Workspace, engine: str) -> Finding:
     """Return whether `engine` opens: that includes its start-up probe."""
     try:
-        chosen = choose_engine(workspace, engine, EngineOptions(tell=note))
+        chosen = choose_engine(workspace, engine, EngineOptions(tell=tell))
         with opened(chosen.engine) as ready:
             digest = digest_json(ready.identity())
     except LoopError as error:
-        return Diagnosis("engine", BROKEN, f"{masked(engine)}: {error}")
+        return broken("engine", f"{masked(engine)}: {error}")
     text = f"{engine} is there and does what it is asked; identity {digest[:12]}"
-    return Diagnosis("engine", OK, text)
+    return ok("engine", text)

@@ -36,6 +36,7 @@ from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
+from loop.prompts.lint import lint_data
 from loop.review.files import read_verdicts
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.changed import CaseChange, Changes
@@ -348,9 +349,7 @@ def say_checked(checked: Checked) -> None:
     for objection in checked.objections:
         say(f"  - {objection}")
     if checked.passed:
-        say(
-            f"nothing stands against it: ranloop draft commit {checked.draft} --why ..."
-        )
+        say(f"no objections: ranloop draft commit {checked.draft} --why ...")
 
 
 def _say_changes(changes: Changes) -> None:
@@ -393,7 +392,7 @@ def drafted_data(made: Drafted) -> dict[str, Any]:
         "verdicts": list(made.draft.verdicts),
         "why": made.draft.why,
         "diff": diff_data(made.diff),
-        "lint": [found._asdict() for found in made.lint],
+        "lint": lint_data(made.lint),
         "copies": [copy._asdict() for copy in made.copies],
         "not_searched_for_copies": [name for name, _ in made.skipped],
         "notes": list(made.notes),
@@ -410,7 +409,7 @@ def checked_data(checked: Checked) -> dict[str, Any]:
         "objections": list(checked.objections),
         "engine": checked.engine,
         "ground": asdict(checked.ground),
-        "lint": [found._asdict() for found in checked.lint],
+        "lint": lint_data(checked.lint),
         "check": check_data(checked.check) if checked.check else None,
         "changes": _changes_data(checked.changes),
         "runs": list(checked.runs),

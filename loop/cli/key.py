@@ -165,8 +165,8 @@ def revoke(
         return
     say(f"key {keyid[:16]} of {found.name} is revoked from {found.revoked} on")
     note(
-        f"hand out {public_key_path(place, found)} again: whoever verifies releases "
-        "elsewhere learns of it only from there"
+        f"hand out {public_key_path(place, found)} again: everyone who verifies "
+        "releases elsewhere learns of it only from there"
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from loop.cli.check import show_lint
 from loop.cli.console import (
     JsonOption,
     WorkspaceOption,
@@ -16,7 +17,7 @@ from loop.cli.console import (
 from loop.core.paths import Workspace
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
-from loop.prompts.lint import LintLevel, lint_version
+from loop.prompts.lint import has_errors, lint_data, lint_version
 from loop.prompts.version import PromptVersion
 from loop.review.revise.answers import comparable_parent
 
@@ -42,13 +43,12 @@ def lint(
     labels = read_taxonomy(place.labels).extracted
     found = lint_version(version, labels=labels, parent=_parent(place, version))
     if as_json:
-        findings = [one._asdict() for one in found]
+        findings = lint_data(found)
         print_json({"prompt": version.ref, "findings": findings})
     else:
-        for one in found:
-            say(f"{one.level}: {one.where}: {one.message}")
+        show_lint(found)
         say(f"{version.ref}: {len(found)} findings" if found else f"{version.ref}: ok")
-    if any(one.level is LintLevel.ERROR for one in found):
+    if has_errors(found):
         raise typer.Exit(1)
 
 

@@ -390,7 +390,7 @@ def say_progress(progress: ReadingProgress) -> None:
             ],
         )
     else:
-        say(f"nobody has read a case of {progress.cohort} yet")
+        say(f"no case has been read of {progress.cohort} yet")
     if any(not one.blind for one in progress.readers):
         say(
             "not blind: answered after a verdict of the same person on this cohort, so "
@@ -414,7 +414,7 @@ def progress_data(progress: ReadingProgress) -> dict[str, Any]:
 def say_plans(cohort: str, plans: Mapping[str, ReadingPlan]) -> None:
     """Print who was given how many cases."""
     if not plans:
-        say(f"nobody was given cases of {cohort}: every reader reads all")
+        say(f"no cases are assigned in {cohort}: every reader reads all")
         return
     for name, plan in plans.items():
         say(

@@ -25,6 +25,7 @@ from loop.cli.console import (
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
+from loop.prompts.lint import lint_data
 from loop.review.revise.begin import find_open
 from loop.review.revise.revision import Revision, RevisionRequest
 from loop.review.revise.revision import revise as revise_prompt
@@ -185,7 +186,7 @@ def _data(revision: Revision) -> dict[str, Any]:
         "reference": revision.reference,
         "corrections": revision.corrections,
         "diff": diff_data(revision.diff) if revision.diff else None,
-        "lint": [found._asdict() for found in revision.lint],
+        "lint": lint_data(revision.lint),
         "copies": [copy._asdict() for copy in revision.copies],
         "not_searched_for_copies": [name for name, _ in revision.skipped],
         "notes": list(revision.notes),

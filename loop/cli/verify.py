@@ -92,7 +92,7 @@ def _verify_named(
 
 def _show(release: str, found: Verification) -> None:
     for one in found.findings:
-        say(f"{'holds ' if one.holds else 'BROKEN'}  {one.check}: {one.detail}")
+        say(f"{'holds ' if one.holds else 'BROKEN'}  {one.check}: {one.what}")
     say()
     say(f"{release}: {_verdict(found)}")
     facts = found.facts
@@ -137,7 +137,10 @@ def _data(release: str, found: Verification) -> dict[str, Any]:
         "release": release,
         "holds": found.holds,
         "not_vouched_for": is_only_unvouched(found),
-        "findings": [one._asdict() for one in found.findings],
+        "findings": [
+            {"check": one.check, "holds": one.holds, "detail": one.what}
+            for one in found.findings
+        ],
         "approvals": [one._asdict() for one in found.approvals],
         "name": facts and facts.release.name,
         "prompt": facts and facts.release.ref,

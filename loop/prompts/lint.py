@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from enum import StrEnum
-from typing import NamedTuple
 
 from jinja2 import TemplateError, meta
 
 from loop.core.errors import DataError
+from loop.core.findings import Finding, FindingSeverity, broken, warning
 from loop.core.records import Guide
 from loop.prompts.render import PromptPlan, environment, plan_prompts
 from loop.prompts.version import PromptVersion, frozen_blocks
@@ -26,24 +25,8 @@ CHARS_PER_TOKEN = 4
 _VARIABLES = frozenset({"guides", "fields", "name"})
 
 
-class LintLevel(StrEnum):
-    """How bad a finding is."""
-
-    ERROR = "error"
-    """The version must not be committed."""
-
-    WARNING = "warning"
-    """Look at it; it may be meant."""
-
-
-class LintFinding(NamedTuple):
-    """One thing lint has to say."""
-
-    level: LintLevel
-    where: str
-    """File or guide, for example ``"user.jinja"`` or ``"guide edema"``."""
-
-    message: str
+LEVELS = {FindingSeverity.BROKEN: "error", FindingSeverity.WARNING: "warning"}
+"""Severity of what lint found to its word: a version with an error is not committed."""
 
 
 def lint_version(
@@ -51,7 +34,7 @@ def lint_version(
     *,
     labels: Collection[str],
     parent: PromptVersion | None = None,
-) -> list[LintFinding]:
+) -> list[Finding]:
     """Return the findings on `version`, errors first; empty when it is clean.
 
     Parameters
@@ -69,18 +52,31 @@ def lint_version(
         *(found for guide in version.guides for found in lint_guide(guide)),
         *_lint_shared_terms(version.guides),
     ]
-    return sorted(findings, key=lambda found: found.level is not LintLevel.ERROR)
+    return sorted(findings, key=lambda found: found.holds)
 
 
-def _error(where: str, message: str) -> LintFinding:
-    return LintFinding(LintLevel.ERROR, where, message)
+def has_errors(findings: Iterable[Finding]) -> bool:
+    """Return whether lint found an error."""
+    return not all(found.holds for found in findings)
 
 
-def _warning(where: str, message: str) -> LintFinding:
-    return LintFinding(LintLevel.WARNING, where, message)
+def lint_data(findings: Iterable[Finding]) -> list[dict[str, str]]:
+    """Return what lint found as JSON data."""
+    return [
+        {"level": LEVELS[one.severity], "where": one.where, "message": one.what}
+        for one in findings
+    ]
 
 
-def _lint_variables(version: PromptVersion) -> Iterator[LintFinding]:
+def _error(where: str, message: str) -> Finding:
+    return broken("lint", message, where=where)
+
+
+def _warning(where: str, message: str) -> Finding:
+    return warning("lint", message, where=where)
+
+
+def _lint_variables(version: PromptVersion) -> Iterator[Finding]:
     """Undefined and unused template variables, case text in the system message."""
     used: set[str] = set()
     for file, source in _templates(version):
@@ -102,7 +98,7 @@ def _templates(version: PromptVersion) -> tuple[tuple[str, str], ...]:
     return (("system.jinja", version.system), ("user.jinja", version.user))
 
 
-def _lint_rendering(version: PromptVersion) -> Iterator[LintFinding]:
+def _lint_rendering(version: PromptVersion) -> Iterator[Finding]:
     """Whether it renders at all, how long it is, and whether the case comes last."""
     try:
         plan = plan_prompts(version, lambda fields: {})
@@ -135,7 +131,7 @@ def prompt_length(plan: PromptPlan) -> int:
 
 def _lint_frozen(
     version: PromptVersion, parent: PromptVersion | None
-) -> Iterator[LintFinding]:
+) -> Iterator[Finding]:
     """Frozen blocks that are malformed, or changed against the parent."""
     before = dict(_templates(parent)) if parent else {}
     for file, source in _templates(version):
@@ -152,9 +148,7 @@ def _lint_frozen(
                 )
 
 
-def _lint_labels(
-    version: PromptVersion, labels: Collection[str]
-) -> Iterator[LintFinding]:
+def _lint_labels(version: PromptVersion, labels: Collection[str]) -> Iterator[Finding]:
     """Labels the taxonomy does not have, as guides or as implications."""
     for guide in version.guides:
         where = f"guide {guide.label}"
@@ -167,7 +161,7 @@ def _lint_labels(
                 yield _error(where, "implies itself")
 
 
-def lint_guide(guide: Guide) -> Iterator[LintFinding]:
+def lint_guide(guide: Guide) -> Iterator[Finding]:
     """Yield what is contradictory or repeated inside one guide."""
     where = f"guide {guide.label}"
     terms, exclusions = _folded(guide.terms), _folded(guide.exclusions)
@@ -190,7 +184,7 @@ def lint_guide(guide: Guide) -> Iterator[LintFinding]:
             yield _error(where, f"exemplar {number}: its evidence is not in its text")
 
 
-def _lint_stars(guide: Guide) -> Iterator[LintFinding]:
+def _lint_stars(guide: Guide) -> Iterator[Finding]:
     """Yield wordings with a ``*`` where no engine reads it as "any ending"."""
     rules = (rule.phrase for rule in guide.clarifications)
     for phrase in (*guide.terms, *guide.exclusions, *rules):
@@ -203,7 +197,7 @@ def _lint_stars(guide: Guide) -> Iterator[LintFinding]:
             )
 
 
-def _lint_shared_terms(guides: Iterable[Guide]) -> Iterator[LintFinding]:
+def _lint_shared_terms(guides: Iterable[Guide]) -> Iterator[Finding]:
     """Terms that name two labels: usually a question of which label owns them."""
     owners: dict[str, list[str]] = {}
     for guide in guides:

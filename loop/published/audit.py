@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loop.core.errors import DataError
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.claims import check_claims
 from loop.published.columns import TableColumn
 from loop.published.confusions import solvable
@@ -21,33 +22,31 @@ from loop.published.prevalence import check_prevalence
 from loop.published.reading import read_grids
 from loop.published.shares import check_shares
 from loop.published.significance import check_significance
-from loop.published.table import Consistency, PublishedTable, TableFinding, make_table
+from loop.published.table import PublishedTable, make_table, table_finding
 
 
 class TableAudit(NamedTuple):
     """The tables as they were understood, and what came of every check."""
 
     tables: tuple[PublishedTable, ...]
-    findings: tuple[TableFinding, ...]
+    findings: tuple[Finding, ...]
 
-    def count(self, standing: Consistency) -> int:
-        """Return how many findings came to `standing`."""
-        return sum(finding.standing is standing for finding in self.findings)
+    def count(self, severity: FindingSeverity) -> int:
+        """Return how many findings came to `severity`."""
+        return sum(finding.severity is severity for finding in self.findings)
 
-    def about(
-        self, check: str, table: str = "", subject: str = ""
-    ) -> list[TableFinding]:
-        """Return the findings of a check, of one table or subject if named."""
+    def about(self, check: str, table: str = "", part: str = "") -> list[Finding]:
+        """Return the findings of a check, of one table or part of it if named."""
         return [
             one
             for one in self.findings
             if one.check == check
-            and table in ("", one.table)
-            and subject in ("", one.subject)
+            and table in ("", one.where)
+            and part in ("", one.part)
         ]
 
 
-_CHECKS: tuple[Callable[[PublishedTable], Iterator[TableFinding]], ...] = (
+_CHECKS: tuple[Callable[[PublishedTable], Iterator[Finding]], ...] = (
     check_intervals,
     check_shares,
     check_f1,
@@ -113,7 +112,7 @@ def audit_tables(
         for claim in notes.claims
         if isinstance(claim, SignificanceClaim)
     }
-    findings: list[TableFinding] = []
+    findings: list[Finding] = []
     for table in tables:
         findings += _read_finding(table)
         findings += [finding for check in _CHECKS for finding in check(table)]
@@ -136,28 +135,28 @@ def _noted(table: PublishedTable, notes: Notes) -> PublishedTable:
     return replace(table, comparable=names, shared=about.shared_reference)
 
 
-def _read_finding(table: PublishedTable) -> Iterator[TableFinding]:
+def _read_finding(table: PublishedTable) -> Iterator[Finding]:
     """Yield what was not understood, so that silence is not mistaken for a pass."""
     unnamed = [c.header for c in table.values() if not c.measure and _numeric(table, c)]
     if unnamed:
-        yield TableFinding(
-            "columns", table.name, ", ".join(unnamed), Consistency.OPEN,
+        yield table_finding(
+            "columns", table.name, ", ".join(unnamed), FindingSeverity.NOTE,
             "No measure is named for these columns, so they were only compared with "
             "others. Name it with --measure or in the notes.",
             {"columns": unnamed},
         )  # fmt: skip
     if table.remarks:
-        yield TableFinding(
+        yield table_finding(
             "file",
             table.name,
             "rows",
-            Consistency.OPEN,
+            FindingSeverity.NOTE,
             "; ".join(table.remarks) + ".",
             {},
         )
     if _needs_n(table):
-        yield TableFinding(
-            "cases", table.name, "n", Consistency.OPEN,
+        yield table_finding(
+            "cases", table.name, "n", FindingSeverity.NOTE,
             "No number of cases is stated, so confusion tables and whole cases were "
             "not checked. State it with --n, in the caption (n = 300) or in the notes.",
             {},

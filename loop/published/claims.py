@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from loop.core.errors import DataError
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import TableColumn
 from loop.published.means import bounds, mean_bounds
 from loop.published.notes import (
@@ -18,16 +19,14 @@ from loop.published.notes import (
     SignificanceClaim,
 )
 from loop.published.significance import check_significance
-from loop.published.table import Consistency, PublishedTable, TableFinding, TableRow
+from loop.published.table import PublishedTable, TableRow, table_finding
 from loop.published.values import Number, read_cell
 
 _EQUAL = 1e-9
 Named = TypeVar("Named")
 
 
-def check_claims(
-    tables: Sequence[PublishedTable], notes: Notes
-) -> Iterator[TableFinding]:
+def check_claims(tables: Sequence[PublishedTable], notes: Notes) -> Iterator[Finding]:
     """Yield for each claim of the notes whether its table bears it out.
 
     Raises
@@ -43,7 +42,7 @@ def check_claims(
             yield _check(table, claim)
 
 
-def _check(table: PublishedTable, claim: Claim) -> TableFinding:
+def _check(table: PublishedTable, claim: Claim) -> Finding:
     if isinstance(claim, CountClaim):
         return _count(table, claim)
     if isinstance(claim, HighestClaim):
@@ -55,7 +54,7 @@ def _check(table: PublishedTable, claim: Claim) -> TableFinding:
     raise ValueError(f"no check for a claim of kind {claim.kind!r}")
 
 
-def _count(table: PublishedTable, claim: CountClaim) -> TableFinding:
+def _count(table: PublishedTable, claim: CountClaim) -> Finding:
     column = _column(table, claim.column)
     values = _values(table, column)
     reached = _reached(values, claim.at_least)
@@ -71,7 +70,7 @@ def _count(table: PublishedTable, claim: CountClaim) -> TableFinding:
     )  # fmt: skip
 
 
-def _highest(table: PublishedTable, claim: HighestClaim) -> TableFinding:
+def _highest(table: PublishedTable, claim: HighestClaim) -> Finding:
     column = _column(table, claim.column)
     rivals = [c for c in table.values() if _comparable(c, column)]
     means = {c.header: _mean(table, c) for c in rivals}
@@ -122,7 +121,7 @@ def _best_or_tied(
     return best
 
 
-def _order(table: PublishedTable, claim: OrderClaim) -> TableFinding:
+def _order(table: PublishedTable, claim: OrderClaim) -> Finding:
     column = _column(table, claim.column)
     values = {
         row.name: value.value
@@ -143,15 +142,20 @@ def _order(table: PublishedTable, claim: OrderClaim) -> TableFinding:
     )  # fmt: skip
 
 
-def _gain(table: PublishedTable, claim: GainClaim) -> TableFinding:
+def _gain(table: PublishedTable, claim: GainClaim) -> Finding:
     row = _row(table, claim.row)
     columns = _column(table, claim.start), _column(table, claim.to)
     start, to = (row.cells[column.index].value for column in columns)
     gain = read_cell(claim.gain).value
     subject = f"{row.name}: {columns[1].header} - {columns[0].header} is {claim.gain}"
     if start is None or to is None or gain is None:
-        return TableFinding(
-            "claim", table.name, subject, Consistency.OPEN, "A number is missing.", {}
+        return table_finding(
+            "claim",
+            table.name,
+            subject,
+            FindingSeverity.NOTE,
+            "A number is missing.",
+            {},
         )
     real = to.value - start.value
     holds = bounds(to).minus(bounds(start)).meets(bounds(gain))
@@ -176,9 +180,9 @@ def _cells_equal(table: PublishedTable, row: TableRow, number: Number) -> list[s
 
 def _claim(
     table: PublishedTable, subject: str, holds: bool, text: str, numbers: dict[str, Any]
-) -> TableFinding:
-    standing = Consistency.HOLDS if holds else Consistency.FAILS
-    return TableFinding("claim", table.name, subject, standing, text, numbers)
+) -> Finding:
+    severity = FindingSeverity.OK if holds else FindingSeverity.BROKEN
+    return table_finding("claim", table.name, subject, severity, text, numbers)
 
 
 def _values(table: PublishedTable, column: TableColumn) -> list[float]:

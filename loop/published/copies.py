@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import RATES, TableColumn
-from loop.published.table import Consistency, PublishedTable, TableFinding
+from loop.published.table import PublishedTable, table_finding
 
 _FEWEST_ROWS = 5
 _FEWEST_VALUES = 4
@@ -27,7 +28,7 @@ class Series(NamedTuple):
         return f"{self.table.name}, {self.column.header}"
 
 
-def check_copies(tables: Sequence[PublishedTable]) -> Iterator[TableFinding]:
+def check_copies(tables: Sequence[PublishedTable]) -> Iterator[Finding]:
     """Yield the pairs of columns, in one table or two, that are equal in every row.
 
     Equal columns may be right: one run printed in two tables. What cannot be true at
@@ -63,7 +64,7 @@ def _equal(first: Series, second: Series) -> int:
 
 def _finding(
     first: Series, second: Series, series: Sequence[Series], rows: int
-) -> TableFinding:
+) -> Finding:
     siblings = {
         other.column.header: _equal(base, other)
         for base, twin in ((first, second), (second, first))
@@ -77,9 +78,9 @@ def _finding(
         f" It equals {header!r} of the same table in {count}."
         for header, count in siblings.items()
     )
-    return TableFinding(
+    return table_finding(
         "equal columns", first.table.name, f"{first.column.header} = {second.name}",
-        Consistency.OPEN,
+        FindingSeverity.NOTE,
         f"The two columns hold the same numbers in {rows} of {rows} rows: they are one "
         f"measurement, or one was copied; they cannot be two.{beside}",
         {

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import RATES, TableColumn
 from loop.published.means import (
     Bounds,
@@ -15,7 +16,7 @@ from loop.published.means import (
     prints_as,
     subsets,
 )
-from loop.published.table import Consistency, PublishedTable, TableFinding, TableRow
+from loop.published.table import PublishedTable, TableRow, table_finding
 from loop.published.values import Number
 
 
@@ -45,7 +46,7 @@ class Off(NamedTuple):
         return f"{name} {printed:+.3f} (columns give {self.expected:+.3f})"
 
 
-def check_deltas(table: PublishedTable) -> Iterator[TableFinding]:
+def check_deltas(table: PublishedTable) -> Iterator[Finding]:
     """Yield whether differences hold per row and in averages, and what they imply.
 
     A difference may be off by one and a half units of the last digit, from three
@@ -112,7 +113,7 @@ def _value(row: TableRow, column: TableColumn) -> float:
     return value.value if value is not None else 0.0
 
 
-def _rows(table: PublishedTable, one: DifferenceColumn) -> Iterator[TableFinding]:
+def _rows(table: PublishedTable, one: DifferenceColumn) -> Iterator[Finding]:
     off, checked = _off(table, one)
     if not checked:
         return
@@ -123,9 +124,9 @@ def _rows(table: PublishedTable, one: DifferenceColumn) -> Iterator[TableFinding
     if copied:
         several = "; ".join(f"{name} ({header})" for name, header in copied.items())
         text += f". Equal to one of the columns itself, not to a difference: {several}"
-    yield TableFinding(
+    yield table_finding(
         "difference", table.name, one.column.header,
-        Consistency.FAILS if off else Consistency.HOLDS, text + ".",
+        FindingSeverity.BROKEN if off else FindingSeverity.OK, text + ".",
         {
             "rows": checked, "off": [o.row.name for o in off], "copied": copied,
             "implied": {
@@ -148,7 +149,7 @@ def _copied(off: Off, one: DifferenceColumn) -> TableColumn | None:
 
 def _average(
     table: PublishedTable, row: TableRow, one: DifferenceColumn
-) -> Iterator[TableFinding]:
+) -> Iterator[Finding]:
     """Check an averaged difference: of the averages, or the mean of differences."""
     printed = row.cells[one.column.index].value
     if printed is None:
@@ -159,9 +160,9 @@ def _average(
     if not ways:
         return
     does = f"It is {fitting[0]}" if fitting else "No way of taking it gives that"
-    yield TableFinding(
+    yield table_finding(
         "averaged difference", table.name, f"{row.name}, {one.column.header}",
-        Consistency.HOLDS if fitting else Consistency.FAILS,
+        FindingSeverity.OK if fitting else FindingSeverity.BROKEN,
         f"Printed {printed.value:.{printed.decimals}f}. {does}. Tried: {shown}.",
         {
             "printed": printed.value, "fits": fitting,
@@ -212,7 +213,7 @@ def _settled(
 
 def _implied(
     table: PublishedTable, first: DifferenceColumn, second: DifferenceColumn
-) -> Iterator[TableFinding]:
+) -> Iterator[Finding]:
     """Compare what two difference columns imply for the column both start from."""
     rows = [
         row
@@ -229,9 +230,9 @@ def _implied(
     together = [row for row in agree if row in wrong]
     if 2 * len(together) <= len(wrong) or len(wrong) < 3:
         return
-    yield TableFinding(
+    yield table_finding(
         "difference of another run", table.name,
-        f"{first.column.header} and {second.column.header}", Consistency.FAILS,
+        f"{first.column.header} and {second.column.header}", FindingSeverity.BROKEN,
         f"The values of {first.to.header} that both columns imply agree with "
         f"each other on {len(agree)} of {len(rows)} rows, and differ from the "
         f"printed ones on {len(together)} of these. So the differences come "

@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loop import __version__
+from loop.core.findings import Finding, FindingSeverity
 from loop.documents.templates import render_template, shipped_templates
 from loop.published.audit import TableAudit
-from loop.published.table import Consistency, PublishedTable, TableFinding
+from loop.published.table import PublishedTable
 
-ORDER = (Consistency.FAILS, Consistency.OPEN, Consistency.HOLDS)
-"""What does not hold comes first."""
+WORDS = {
+    FindingSeverity.BROKEN: "does not hold",
+    FindingSeverity.NOTE: "cannot be decided",
+    FindingSeverity.OK: "holds",
+}
+"""Severity of a finding to what it says of a table; what does not hold comes first."""
 
 
 class TableSection(NamedTuple):
@@ -21,7 +26,7 @@ class TableSection(NamedTuple):
     table: PublishedTable
     read: str
     """How the table was understood, as a sentence."""
-    findings: tuple[TableFinding, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def title(self) -> str:
@@ -69,15 +74,15 @@ def published_data(audit: TableAudit, sources: Sequence[str]) -> dict[str, Any]:
     """Return the audit as the object of ``--json``."""
     return {
         "files": list(sources),
-        "counts": {standing.value: audit.count(standing) for standing in ORDER},
+        "counts": {word: audit.count(severity) for severity, word in WORDS.items()},
         "tables": [_table_data(table) for table in audit.tables],
         "findings": [
             {
                 "check": one.check,
-                "table": one.table,
-                "subject": one.subject,
-                "standing": one.standing.value,
-                "text": one.text,
+                "table": one.where,
+                "subject": one.part,
+                "standing": WORDS[one.severity],
+                "text": one.what,
                 "numbers": dict(one.numbers),
             }
             for one in audit.findings
@@ -93,9 +98,9 @@ def sections(audit: TableAudit) -> list[TableSection]:
             read_as(table),
             tuple(
                 one
-                for standing in ORDER
+                for severity in WORDS
                 for one in audit.findings
-                if one.table == table.name and one.standing is standing
+                if one.where == table.name and one.severity is severity
             ),
         )
         for table in audit.tables
@@ -117,7 +122,8 @@ def _render(
     variables = {
         "sections": sections(audit),
         "sources": list(sources),
-        "counts": [(standing, audit.count(standing)) for standing in ORDER],
+        "words": WORDS,
+        "counts": [(severity, audit.count(severity)) for severity in WORDS],
         "version": __version__,
     }
     return render_template(folder or shipped_templates(), name, variables)

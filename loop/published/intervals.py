@@ -8,14 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import RATES, TableColumn
-from loop.published.table import (
-    Consistency,
-    PublishedTable,
-    TableFinding,
-    TableRow,
-    counts_of,
-)
+from loop.published.table import PublishedTable, TableRow, counts_of, table_finding
 from loop.published.values import Number
 
 Floats = NDArray[np.float64]
@@ -106,7 +101,7 @@ class Fit(NamedTuple):
     """Cells that fit when limits are rounded once."""
 
 
-def check_intervals(table: PublishedTable) -> Iterator[TableFinding]:
+def check_intervals(table: PublishedTable) -> Iterator[Finding]:
     """Yield what the intervals of a table imply: order, method, number of cases.
 
     The method is looked for among the shares of all cases (accuracies, or columns
@@ -125,8 +120,8 @@ def check_intervals(table: PublishedTable) -> Iterator[TableFinding]:
             f"{others} intervals belong to measures whose denominator the table does "
             "not state, or to values outside 0 to 1: their method cannot be found."
         )
-        yield TableFinding(
-            "interval method", table.name, "other measures", Consistency.OPEN, text,
+        yield table_finding(
+            "interval method", table.name, "other measures", FindingSeverity.NOTE, text,
             {"cells": others},
         )  # fmt: skip
 
@@ -167,7 +162,7 @@ def _in_unit(cell: Printed) -> bool:
     )
 
 
-def _order(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
+def _order(table: PublishedTable, cells: Sequence[Printed]) -> Finding:
     wrong = [
         f"{cell.row}, {cell.column}"
         for cell in cells
@@ -176,15 +171,15 @@ def _order(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
     text = (
         f"{len(cells) - len(wrong)} of {len(cells)} values lie within their interval."
     )
-    return TableFinding(
+    return table_finding(
         "interval order", table.name, "all intervals",
-        Consistency.FAILS if wrong else Consistency.HOLDS,
+        FindingSeverity.BROKEN if wrong else FindingSeverity.OK,
         text + (f" Outside: {'; '.join(wrong[:10])}." if wrong else ""),
         {"cells": len(cells), "outside": wrong},
     )  # fmt: skip
 
 
-def _method(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
+def _method(table: PublishedTable, cells: Sequence[Printed]) -> Finding:
     """Find the method at the stated number of cases, else the number that fits."""
     total = len(cells)
     stated = [cell.n for cell in cells]
@@ -210,7 +205,7 @@ def _method(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
             else ""
         )
         return make(
-            Consistency.HOLDS,
+            FindingSeverity.OK,
             f"{total} of {total} intervals are {best.method} at the stated number of "
             f"cases ({_listed(numbers['stated_n'])}).{once} Other methods fit "
             f"{', '.join(rival)}.",
@@ -220,13 +215,13 @@ def _method(table: PublishedTable, cells: Sequence[Printed]) -> TableFinding:
 
 def _maker(
     table: PublishedTable, numbers: dict[str, Any]
-) -> Callable[[Consistency, str], TableFinding]:
-    def make(standing: Consistency, text: str) -> TableFinding:
-        return TableFinding(
+) -> Callable[[FindingSeverity, str], Finding]:
+    def make(severity: FindingSeverity, text: str) -> Finding:
+        return table_finding(
             "interval method",
             table.name,
             "intervals of shares",
-            standing,
+            severity,
             text,
             numbers,
         )
@@ -239,7 +234,7 @@ def _without_stated(
     cells: Sequence[Printed],
     best: Fit | None,
     numbers: dict[str, Any],
-) -> TableFinding:
+) -> Finding:
     """Judge intervals that no method gives at the stated number, or without one."""
     make = _maker(table, numbers)
     total = len(cells)
@@ -253,18 +248,20 @@ def _without_stated(
         numbers |= {"method": method, "n": [n]}
         if best is None:
             return make(
-                Consistency.HOLDS,
+                FindingSeverity.OK,
                 f"{'Not every row states its' if stated else 'No'} number of cases"
                 f"{'' if stated else ' is stated'}; {total} of {total} intervals are "
                 f"{method} at n = {_listed(sorted(sizes))}.",
             )
         if all(abs(n - one) > 0.1 * one for one in stated):
-            return make(Consistency.FAILS, _other_n(cells, best, found[0], numbers))
+            return make(
+                FindingSeverity.BROKEN, _other_n(cells, best, found[0], numbers)
+            )
     odd = _odd_ones(cells, best, table.level) if best else []
     if best and odd:
         numbers |= {"method": best.method, "n": stated, "odd": odd}
         return make(
-            Consistency.FAILS,
+            FindingSeverity.BROKEN,
             f"{int(best.matched.sum())} of {total} intervals are {best.method} at the "
             f"stated number of cases; not so: {'; '.join(odd[:10])}.",
         )
@@ -273,7 +270,7 @@ def _without_stated(
     )
     several = f" {len(sizes)} numbers of cases would fit." if sizes else ""
     return make(
-        Consistency.OPEN,
+        FindingSeverity.NOTE,
         f"None of {len(METHODS)} methods gives all {total} intervals at "
         f"{'the stated' if best else 'one'} number of cases.{most}{several} They may "
         "be bootstrap intervals, or rest on fewer cases per row.",

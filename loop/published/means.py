@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import RATES, TableColumn
 from loop.published.table import (
-    Consistency,
     PublishedTable,
-    TableFinding,
     TableRow,
     counts_of,
     group_name,
+    table_finding,
 )
 from loop.published.values import Number
 
 
-def check_f1(table: PublishedTable) -> Iterator[TableFinding]:
+def check_f1(table: PublishedTable) -> Iterator[Finding]:
     """Yield for each set of results whether F1 equals ``2PR / (P + R)``.
 
     Averages are left out: a mean of F1 values is not the F1 of mean rates.
@@ -37,9 +37,9 @@ def check_f1(table: PublishedTable) -> Iterator[TableFinding]:
             if not f1_agrees(p, r, f1)
         ]
         text = f"{len(rows) - len(wrong)} of {len(rows)} F1 values equal 2PR / (P + R)"
-        yield TableFinding(
+        yield table_finding(
             "F1 from P and R", table.name, group_name(group, columns),
-            Consistency.FAILS if wrong else Consistency.HOLDS,
+            FindingSeverity.BROKEN if wrong else FindingSeverity.OK,
             text + (f"; not so: {'; '.join(wrong[:8])}" if wrong else "") + ".",
             {"cells": len(rows), "wrong": wrong},
         )  # fmt: skip
@@ -156,7 +156,7 @@ def subsets(table: PublishedTable) -> dict[str, tuple[TableRow, ...]]:
     return found
 
 
-def check_means(table: PublishedTable) -> Iterator[TableFinding]:
+def check_means(table: PublishedTable) -> Iterator[Finding]:
     """Yield whether each printed average is the mean of its column, or of a part.
 
     The range of the mean follows from the rounding of every cell, and from n where
@@ -178,7 +178,7 @@ def _averaged(column: TableColumn) -> bool:
 
 def _column_mean(
     table: PublishedTable, row: TableRow, column: TableColumn, value: Number
-) -> Iterator[TableFinding]:
+) -> Iterator[Finding]:
     over = {
         name: mean
         for name, rows in subsets(table).items()
@@ -194,14 +194,14 @@ def _column_mean(
         "means": {name: [round(mean[1], 5), mean[2]] for name, mean in over.items()},
     }  # fmt: skip
     text = f"Printed {value.shown()}; the mean of {count} rows is {plain:.5f}"
-    standing = Consistency.HOLDS if "all rows" in fitting else Consistency.FAILS
-    if standing is Consistency.FAILS:
+    severity = FindingSeverity.OK if "all rows" in fitting else FindingSeverity.BROKEN
+    if severity is FindingSeverity.BROKEN:
         others = [f"{name} ({over[name][2]}): {over[name][1]:.5f}" for name in fitting]
         text += f"; it is the mean of {'; '.join(others)}" if others else ""
-        standing, more = _other_average(table, row, column, value, standing)
+        severity, more = _other_average(table, row, column, value, severity)
         text += more
-    yield TableFinding(
-        "column mean", table.name, f"{row.name}, {column.header}", standing,
+    yield table_finding(
+        "column mean", table.name, f"{row.name}, {column.header}", severity,
         text + ".", numbers,
     )  # fmt: skip
 
@@ -211,8 +211,8 @@ def _other_average(
     row: TableRow,
     column: TableColumn,
     value: Number,
-    standing: Consistency,
-) -> tuple[Consistency, str]:
+    severity: FindingSeverity,
+) -> tuple[FindingSeverity, str]:
     """Try averages that are no plain mean: blanks as 0, F1 of mean rates."""
     filled = mean_bounds(table, table.results, column)
     rows = len(table.results)
@@ -220,12 +220,15 @@ def _other_average(
         share = filled[2] / rows
         zeros = Bounds(filled[0].low * share, filled[0].high * share)
         if zeros.meets(bounds(value)):
-            return Consistency.OPEN, "; it fits if empty cells count as 0"
+            return FindingSeverity.NOTE, "; it fits if empty cells count as 0"
     if column.measure == "f1" and _harmonic(table, row, column):
         others = [c for c in table.values() if c.measure == "f1" and c is not column]
         if False not in [_harmonic(table, row, other) for other in others]:
-            return Consistency.OPEN, "; it is 2PR / (P + R) of the averages beside it"
-    return standing, ""
+            return (
+                FindingSeverity.NOTE,
+                "; it is 2PR / (P + R) of the averages beside it",
+            )
+    return severity, ""
 
 
 def _harmonic(table: PublishedTable, row: TableRow, column: TableColumn) -> bool | None:
@@ -240,7 +243,7 @@ def _harmonic(table: PublishedTable, row: TableRow, column: TableColumn) -> bool
     return f1_agrees(*numbers) if len(numbers) == 3 else None
 
 
-def _row_means(table: PublishedTable) -> Iterator[TableFinding]:
+def _row_means(table: PublishedTable) -> Iterator[Finding]:
     """Check a column called Average against the columns of systems beside it."""
     sources = [c for c in table.values() if c.measure in RATES]
     for column in table.columns:
@@ -259,9 +262,9 @@ def _row_means(table: PublishedTable) -> Iterator[TableFinding]:
             if not prints_as(value, Bounds(low, high), _plain_mean(row, beside)):
                 wrong.append(f"{row.name}: {(low + high) / 2:.4f}")
         if checked:
-            yield TableFinding(
+            yield table_finding(
                 "row mean", table.name, column.header,
-                Consistency.FAILS if wrong else Consistency.HOLDS,
+                FindingSeverity.BROKEN if wrong else FindingSeverity.OK,
                 f"{checked - len(wrong)} of {checked} rows are the mean of their "
                 f"{len(beside)} values"
                 + (f"; not so: {'; '.join(wrong[:8])}" if wrong else "") + ".",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import TableColumn
 from loop.published.confusions import (
     Rates,
@@ -17,13 +18,7 @@ from loop.published.confusions import (
     solvable,
     solve,
 )
-from loop.published.table import (
-    Consistency,
-    PublishedTable,
-    TableFinding,
-    TableRow,
-    group_name,
-)
+from loop.published.table import PublishedTable, TableRow, group_name, table_finding
 from loop.published.values import Number
 
 _MOST_N = 20_000
@@ -53,7 +48,7 @@ class Solved(NamedTuple):
 Group = tuple[str, str, str]
 
 
-def check_counts(table: PublishedTable) -> Iterator[TableFinding]:
+def check_counts(table: PublishedTable) -> Iterator[Finding]:
     """Yield which rows are possible at n, and which share their reference positives.
 
     Results side by side on one cohort have the same reference positives. Where no
@@ -102,7 +97,7 @@ def _rates(row: TableRow, columns: Mapping[str, TableColumn]) -> dict[str, Numbe
     }
 
 
-def _possible(table: PublishedTable, group: Group, rows: list[Solved]) -> TableFinding:
+def _possible(table: PublishedTable, group: Group, rows: list[Solved]) -> Finding:
     name = group_name(group, dict(_groups(table)[group]))
     known = [one for one in rows if one.found is not None]
     none = [one.row.name for one in known if not one.positives]
@@ -113,10 +108,10 @@ def _possible(table: PublishedTable, group: Group, rows: list[Solved]) -> TableF
     )
     if none:
         text += f"; no table fits: {', '.join(none)}"
-    standing = Consistency.FAILS if none else Consistency.HOLDS
-    return TableFinding(
+    severity = FindingSeverity.BROKEN if none else FindingSeverity.OK
+    return table_finding(
         "confusion tables", table.name, name,
-        standing if known else Consistency.OPEN, text + ".",
+        severity if known else FindingSeverity.NOTE, text + ".",
         {
             "rows": len(rows), "unique": single, "impossible": none,
             "solutions": {one.row.name: _listed(one.found) for one in known},
@@ -136,9 +131,7 @@ def _listed(found: Solutions | None) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _common(
-    table: PublishedTable, solved: Mapping[Group, list[Solved]]
-) -> TableFinding:
+def _common(table: PublishedTable, solved: Mapping[Group, list[Solved]]) -> Finding:
     by_row: dict[str, list[Solved]] = {}
     for rows in solved.values():
         for one in rows:
@@ -161,10 +154,10 @@ def _common(
             f"{'; '.join(_apart(name, pairs[name]) for name in differ)}. "
             f"{_wider_text(differ, wider)}"
         )
-    fails = Consistency.FAILS if wider else Consistency.OPEN
-    return TableFinding(
+    fails = FindingSeverity.BROKEN if wider else FindingSeverity.NOTE
+    return table_finding(
         "reference positives", table.name, "results of one row",
-        fails if differ else Consistency.HOLDS, text.rstrip(". ") + ".",
+        fails if differ else FindingSeverity.OK, text.rstrip(". ") + ".",
         {
             "rows": len(pairs), "differ": differ, "at_any_size": wider,
             "impossible": empty,
@@ -219,7 +212,7 @@ def _apart(name: str, ones: list[Solved]) -> str:
 
 def _attainable(
     table: PublishedTable, solved: Mapping[Group, list[Solved]]
-) -> Iterator[TableFinding]:
+) -> Iterator[Finding]:
     """Check columns of F1 alone against the positives the other results imply."""
     allowed, sizes = _allowed(solved)
     for group, columns in _groups(table).items():
@@ -261,7 +254,7 @@ def _attained(
     header: str,
     cells: list[tuple[str, Number]],
     known: tuple[Mapping[str, set[int]], Mapping[str, int]],
-) -> TableFinding:
+) -> Finding:
     allowed, sizes = known
     no = [
         f"{name} {value.shown()}"
@@ -277,9 +270,9 @@ def _attained(
             f"; not possible: {', '.join(no)}. So they were not measured on the same "
             "cases and reference labels"
         )
-    return TableFinding(
+    return table_finding(
         "attainable F1", table.name, header,
-        Consistency.FAILS if no else Consistency.HOLDS, text + ".",
+        FindingSeverity.BROKEN if no else FindingSeverity.OK, text + ".",
         {"cells": len(cells), "impossible": no},
     )  # fmt: skip
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import TableColumn
 from loop.published.table import (
-    Consistency,
     PublishedTable,
-    TableFinding,
     TableRow,
     group_name,
     is_system_header,
+    table_finding,
 )
 from loop.published.values import Number
 
@@ -30,7 +31,7 @@ class Implied(NamedTuple):
     high: float
 
 
-def check_prevalence(table: PublishedTable) -> Iterator[TableFinding]:
+def check_prevalence(table: PublishedTable) -> Iterator[Finding]:
     """Yield whether accuracy, precision and recall of all systems fit one reference.
 
     Of all cells a share ``p`` is positive, the same for every system. With precision
@@ -46,8 +47,8 @@ def check_prevalence(table: PublishedTable) -> Iterator[TableFinding]:
         for shared, rows in _by_reference(table).items():
             found = _check(table, rows, columns)
             if found is not None:
-                subject = group_name(group, columns)
-                yield found._replace(subject=f"{subject} {shared}".strip())
+                part = f"{group_name(group, columns)} {shared}".strip()
+                yield replace(found, part=part)
 
 
 _THREE = {"accuracy", "precision", "recall"}
@@ -68,7 +69,7 @@ def _by_reference(table: PublishedTable) -> dict[str, list[TableRow]]:
 
 def _check(
     table: PublishedTable, rows: Sequence[TableRow], columns: Mapping[str, TableColumn]
-) -> TableFinding | None:
+) -> Finding | None:
     printed = _implied(rows, columns)
     if len(printed) < 2:
         return None
@@ -84,7 +85,7 @@ def _check(
     shown = ", ".join(f"{one.name} {one.value:.4f}" for one in printed)
     if _agree(printed):
         text = f"All {len(printed)} systems imply one share of positives: {shown}."
-        return _finding(table, Consistency.HOLDS, text, numbers)
+        return _finding(table, FindingSeverity.OK, text, numbers)
     text = f"The systems imply different shares of positives: {shown}."
     if len(swapped) >= max(_FEWEST, len(printed)) and _agree(swapped):
         numbers["swap_restores"] = True
@@ -94,16 +95,16 @@ def _check(
             f"{columns['recall'].header!r} exchanged they agree: {again}. So the two "
             "headers are swapped."
         )
-    return _finding(table, Consistency.FAILS, text, numbers)
+    return _finding(table, FindingSeverity.BROKEN, text, numbers)
 
 
 def _finding(
     table: PublishedTable,
-    standing: Consistency,
+    severity: FindingSeverity,
     text: str,
     numbers: Mapping[str, object],
-) -> TableFinding:
-    return TableFinding("share of positives", table.name, "", standing, text, numbers)
+) -> Finding:
+    return table_finding("share of positives", table.name, "", severity, text, numbers)
 
 
 def _implied(

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import TableColumn
-from loop.published.table import (
-    Consistency,
-    PublishedTable,
-    TableFinding,
-    TableRow,
-    counts_of,
-)
+from loop.published.table import PublishedTable, TableRow, counts_of, table_finding
 from loop.published.values import Number
 
 _NEAR = 0.9
@@ -20,7 +15,7 @@ _NEAR = 0.9
 _WHOLE = ("total", "all", "overall")
 
 
-def check_shares(table: PublishedTable) -> Iterator[TableFinding]:
+def check_shares(table: PublishedTable) -> Iterator[Finding]:
     """Yield for each column of accuracies whether ``k / n`` can print so.
 
     With ``n`` above one in a unit of the last digit every value is possible and
@@ -33,7 +28,7 @@ def check_shares(table: PublishedTable) -> Iterator[TableFinding]:
     yield from _totals(table)
 
 
-def _whole_cases(table: PublishedTable, column: TableColumn) -> Iterator[TableFinding]:
+def _whole_cases(table: PublishedTable, column: TableColumn) -> Iterator[Finding]:
     sized = [
         (row, value, n)
         for row in table.results
@@ -46,8 +41,8 @@ def _whole_cases(table: PublishedTable, column: TableColumn) -> Iterator[TableFi
         return
     if not telling:
         text = "With so many cases every printed value is possible."
-        yield TableFinding(
-            "whole cases", table.name, column.header, Consistency.OPEN, text,
+        yield table_finding(
+            "whole cases", table.name, column.header, FindingSeverity.NOTE, text,
             {"cells": len(sized)},
         )  # fmt: skip
         return
@@ -55,9 +50,9 @@ def _whole_cases(table: PublishedTable, column: TableColumn) -> Iterator[TableFi
     text = f"{len(telling) - len(wrong)} of {len(telling)} values are whole cases"
     if wrong:
         text += f"; not possible: {'; '.join(_impossible(*one) for one in wrong[:8])}"
-    yield TableFinding(
+    yield table_finding(
         "whole cases", table.name, column.header,
-        Consistency.FAILS if wrong else Consistency.HOLDS, text + ".",
+        FindingSeverity.BROKEN if wrong else FindingSeverity.OK, text + ".",
         {"cells": len(telling), "impossible": [row.name for row, _, _ in wrong]},
     )  # fmt: skip
 
@@ -69,7 +64,7 @@ def _impossible(row: TableRow, value: Number, n: int) -> str:
     return f"{row.name} {value.shown()} of {n} cases{hint}"
 
 
-def _counted(table: PublishedTable, column: TableColumn) -> Iterator[TableFinding]:
+def _counted(table: PublishedTable, column: TableColumn) -> Iterator[Finding]:
     """Check cells such as ``74/150 (49.3%)``, and ``74 (49.3%)`` where n is stated."""
     checked, wrong = 0, []
     for row in table.rows:
@@ -81,16 +76,16 @@ def _counted(table: PublishedTable, column: TableColumn) -> Iterator[TableFindin
         if not cell.value.low <= cell.cases / of <= cell.value.high:
             wrong.append(f"{row.name}: {cell.cases}/{of} is {cell.cases / of:.4f}")
     if checked:
-        yield TableFinding(
+        yield table_finding(
             "count and share", table.name, column.header,
-            Consistency.FAILS if wrong else Consistency.HOLDS,
+            FindingSeverity.BROKEN if wrong else FindingSeverity.OK,
             f"{checked - len(wrong)} of {checked} shares are their count over n"
             + (f"; not so: {'; '.join(wrong[:8])}" if wrong else "") + ".",
             {"cells": checked, "wrong": wrong},
         )  # fmt: skip
 
 
-def _totals(table: PublishedTable) -> Iterator[TableFinding]:
+def _totals(table: PublishedTable) -> Iterator[Finding]:
     """Check a column of totals where the stated cases say what it is the total of."""
     sized = [column for column in table.values() if column.n]
     whole = [column for column in sized if column.system.casefold() in _WHOLE]
@@ -108,9 +103,9 @@ def _totals(table: PublishedTable) -> Iterator[TableFinding]:
     text = (
         f"The cases add up to {whole[0].n}, and the counts of {checked - len(wrong)} "
     )
-    yield TableFinding(
+    yield table_finding(
         "total", table.name, whole[0].header,
-        Consistency.FAILS if wrong else Consistency.HOLDS,
+        FindingSeverity.BROKEN if wrong else FindingSeverity.OK,
         f"{text}of {checked} rows with them"
         + (f"; not so: {'; '.join(wrong[:8])}" if wrong else "") + ".",
         {"n": whole[0].n, "rows": checked, "wrong": wrong},

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import TableColumn
-from loop.published.table import Consistency, PublishedTable, TableFinding, counts_of
+from loop.published.table import PublishedTable, counts_of, table_finding
 from loop.stats.paired import mcnemar_exact
 
 
@@ -22,7 +23,7 @@ class Attainable(NamedTuple):
 
 def check_significance(
     table: PublishedTable, *, alpha: float = 0.05, claimed: bool = False
-) -> Iterator[TableFinding]:
+) -> Iterator[Finding]:
     """Yield which rows' change of accuracy cannot reach significance, whatever moved.
 
     With a net gain of d cases the exact McNemar p-value is smallest when no case was
@@ -52,10 +53,10 @@ def check_significance(
             text if cannot else f"Each of {len(rows)} rows could reach p <= {alpha:g}"
         )
         fails = claimed and bool(cannot)
-        yield TableFinding(
+        yield table_finding(
             "attainable significance", table.name,
             f"{before.header} to {after.header}",
-            Consistency.FAILS if fails else Consistency.OPEN,
+            FindingSeverity.BROKEN if fails else FindingSeverity.NOTE,
             text + ".",
             {
                 "alpha": alpha, "rows": len(rows), "cannot": [o.row for o in cannot],

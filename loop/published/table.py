@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from math import ceil, floor
 from typing import Any, NamedTuple
 
+from loop.core.findings import Finding, FindingSeverity
 from loop.published.columns import (
     SHARES,
     TableColumn,
@@ -25,32 +25,20 @@ from loop.published.values import (
 )
 
 
-class Consistency(Enum):
-    """Whether what a table says can be true."""
+def table_finding(
+    check: str,
+    table: str,
+    part: str,
+    severity: FindingSeverity,
+    what: str,
+    numbers: Mapping[str, Any],
+) -> Finding:
+    """Return one check of one table, column or claim, with the numbers behind it.
 
-    HOLDS = "holds"
-    FAILS = "does not hold"
-    OPEN = "cannot be decided"
-
-
-class TableFinding(NamedTuple):
-    """One check of one table, column or claim, with the numbers behind it."""
-
-    check: str
-    """Name of the check, for example ``"interval method"``."""
-
-    table: str
-    """Name of the table, for example ``"Table 2"``."""
-
-    subject: str
-    """What was checked in it: a column, a pair of columns, a claim."""
-
-    standing: Consistency
-    text: str
-    """The result as sentences."""
-
-    numbers: Mapping[str, Any]
-    """The result as plain numbers, strings and lists."""
+    A finding is OK where what the table says holds, BROKEN where it does not, and a
+    NOTE where that cannot be decided.
+    """
+    return Finding(check, severity, what, where=table, part=part, numbers=numbers)
 
 
 _MEAN_ROW = re.compile(

@@ -11,6 +11,7 @@ import numpy as np
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
+from loop.core.findings import Finding, broken, join_problems, ok
 from loop.core.yaml_files import check_model
 from loop.evaluate.gates import Gate, GateVerdict, LabelEvidence, judge_all, judge_label
 from loop.evaluate.protocol import Protocol
@@ -18,7 +19,6 @@ from loop.evaluate.recording import digest_counts
 from loop.evaluate.results import claim_level, decide_claim
 from loop.prompts.version import PromptVersion
 from loop.release.documents.table import evaluation_table
-from loop.release.finding import ReleaseCheck, held, judged
 from loop.release.folder import SCHEMA, TABLE, shown
 from loop.release.form import (
     ClaimFacts,
@@ -38,10 +38,10 @@ from loop.stats.intervals import Estimate, clopper_pearson
 from loop.stats.power import exact_p
 
 
-def check_agreement(statement: Statement | None, facts: ReleaseFacts) -> ReleaseCheck:
+def check_agreement(statement: Statement | None, facts: ReleaseFacts) -> Finding:
     """Return whether the statement is one about these facts."""
     if statement is None:
-        return ReleaseCheck("agreement", False, "not checked: there is no statement")
+        return broken("agreement", "not checked: there is no statement")
     expected = predicate_of(facts)
     found = statement.predicate
     problems = [
@@ -56,12 +56,12 @@ def check_agreement(statement: Statement | None, facts: ReleaseFacts) -> Release
     signed = (frozen.actor, frozen.role, frozen.meaning)
     if signed not in {(one.name, one.role, one.meaning) for one in statement.approvals}:
         problems.append("whoever froze it is not among those who signed")
-    return judged("agreement", problems, f"{ENVELOPE} and release.json agree")
+    return join_problems("agreement", problems, f"{ENVELOPE} and release.json agree")
 
 
-def check_facts(facts: ReleaseFacts) -> ReleaseCheck:
+def check_facts(facts: ReleaseFacts) -> Finding:
     """Return whether the parts of ``release.json`` agree with each other."""
-    return judged("release.json", list(_fact_problems(facts)), "its parts agree")
+    return join_problems("release.json", list(_fact_problems(facts)), "its parts agree")
 
 
 def _fact_problems(facts: ReleaseFacts) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _fact_problems(facts: ReleaseFacts) -> Iterator[str]:
     roles = {one.name: one.role for one in facts.cohorts}
     measured = [one.cohort for one in evaluations]
     if len(set(measured)) != len(measured) or len(roles) != len(facts.cohorts):
-        yield "a cohort stands there twice"
+        yield "a cohort is listed twice"
     for one in evaluations:
         if roles.get(one.cohort) != one.role:
             yield f"an evaluation gives {one.cohort!r} another role than its cohort"
@@ -100,7 +100,7 @@ def _opening_problems(facts: ReleaseFacts) -> Iterator[str]:
 
 def check_prompt(
     files: Mapping[str, bytes], facts: ReleaseFacts, *, vouched: bool
-) -> tuple[ReleaseCheck, ReleaseCheck]:
+) -> tuple[Finding, Finding]:
     """Return whether the prompt shipped is the one named, and renders as shipped.
 
     Parameters
@@ -113,14 +113,16 @@ def check_prompt(
         version = read_prompt(files)
     except DataError as error:
         return (
-            ReleaseCheck("prompt", False, str(error)),
-            ReleaseCheck("rendered", False, "not checked: the prompt cannot be read"),
+            broken("prompt", str(error)),
+            broken("rendered", "not checked: the prompt cannot be read"),
         )
     problems = list(_prompt_problems(version, facts.release))
-    prompt = judged("prompt", problems, f"digest {version.digest[:16]}, as named")
+    prompt = join_problems(
+        "prompt", problems, f"digest {version.digest[:16]}, as named"
+    )
     if problems:
         unsure = "not checked: it is another prompt than release.json names"
-        return prompt, ReleaseCheck("rendered", False, unsure)
+        return prompt, broken("rendered", unsure)
     return prompt, _check_rendered(version, files, vouched=vouched)
 
 
@@ -145,11 +147,11 @@ def _prompt_problems(version: PromptVersion, release: ReleasedFacts) -> Iterator
 
 def _check_rendered(
     version: PromptVersion, files: Mapping[str, bytes], *, vouched: bool
-) -> ReleaseCheck:
+) -> Finding:
     try:
         made = render_files(version) if vouched else render_sandboxed(version)
     except DataError as error:
-        return ReleaseCheck("rendered", False, str(error))
+        return broken("rendered", str(error))
     shipped = {
         name: raw
         for name, raw in files.items()
@@ -161,15 +163,15 @@ def _check_rendered(
         if made.get(name) != shipped.get(name)
     ]
     if problems:
-        return judged("rendered", problems, "")
-    return held("rendered", f"{len(made)} files are what the prompt renders to")
+        return join_problems("rendered", problems, "")
+    return ok("rendered", f"{len(made)} files are what the prompt renders to")
 
 
 TOLERANCE = 1e-9
 """Largest difference of a number from what its counts give."""
 
 
-def check_numbers(facts: ReleaseFacts) -> tuple[ReleaseCheck, ...]:
+def check_numbers(facts: ReleaseFacts) -> tuple[Finding, ...]:
     """Return whether each evaluation says what its own counts say.
 
     Made again: accuracy, sensitivity and specificity with their exact intervals, F1,
@@ -182,7 +184,7 @@ def check_numbers(facts: ReleaseFacts) -> tuple[ReleaseCheck, ...]:
             facts.protocol.content, Protocol, "protocol.content of release.json"
         )
     except DataError as error:
-        return (ReleaseCheck("numbers", False, str(error)),)
+        return (broken("numbers", str(error)),)
     return tuple(_check_evaluation(one, protocol) for one in facts.evaluations)
 
 
@@ -199,7 +201,7 @@ def differs(recorded: float | None, made: float | None) -> bool:
     return not isclose(recorded, made, rel_tol=0.0, abs_tol=TOLERANCE)
 
 
-def _check_evaluation(evaluation: EvaluationFacts, protocol: Protocol) -> ReleaseCheck:
+def _check_evaluation(evaluation: EvaluationFacts, protocol: Protocol) -> Finding:
     problems = [
         f"{shown(label.label)}: {problem}"
         for label in evaluation.labels
@@ -209,7 +211,9 @@ def _check_evaluation(evaluation: EvaluationFacts, protocol: Protocol) -> Releas
     problems.extend(_average_problems(evaluation, protocol))
     check = f"numbers on {shown(evaluation.cohort)}"
     count = len(evaluation.labels)
-    return judged(check, problems, f"{count} labels made again from their counts")
+    return join_problems(
+        check, problems, f"{count} labels recomputed from their counts"
+    )
 
 
 def _label_problems(
@@ -290,7 +294,7 @@ def _whole_problems(evaluation: EvaluationFacts) -> Iterator[str]:
     """Compare what is said of the evaluation as a whole with its labels."""
     labels = evaluation.labels
     if len({label.label for label in labels}) != len(labels):
-        yield "a label stands there twice"
+        yield "a label is listed twice"
     if sum(evaluation.statuses.values()) != evaluation.cases:
         yield "the outcomes do not add up to the cases"
     verdict = judge_all(label.gate.verdict for label in labels)
@@ -326,7 +330,7 @@ def _average_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterat
             yield f"{name} F1 is over {labels} labels, not as said"
 
 
-def check_claim(facts: ReleaseFacts) -> ReleaseCheck:
+def check_claim(facts: ReleaseFacts) -> Finding:
     """Return whether the claim is the protocol's, and follows from the counts.
 
     The p-values, their adjustment by Holm, and which labels are certified are made
@@ -338,7 +342,7 @@ def check_claim(facts: ReleaseFacts) -> ReleaseCheck:
             facts.protocol.content, Protocol, "protocol.content of release.json"
         )
     except DataError as error:
-        return ReleaseCheck("claim", False, str(error))
+        return broken("claim", str(error))
     good = f"{claim.kind} on {shown(claim.cohort)}: {claim.verdict}"
     problems = [*_form_problems(facts, claim, protocol)]
     tested = [one for one in facts.evaluations if one.cohort == claim.cohort]
@@ -346,7 +350,7 @@ def check_claim(facts: ReleaseFacts) -> ReleaseCheck:
         problems.extend(_number_problems(claim, tested[0], protocol))
     else:
         problems.append("it is about a cohort without an evaluation")
-    return judged("claim", problems, good)
+    return join_problems("claim", problems, good)
 
 
 def _form_problems(
@@ -396,14 +400,14 @@ def _number_problems(
         yield f"its verdict is {claim.verdict}, the gates give {made.verdict}"
 
 
-def check_table(raw: bytes | None, facts: ReleaseFacts) -> ReleaseCheck:
+def check_table(raw: bytes | None, facts: ReleaseFacts) -> Finding:
     """Return whether the table is, byte for byte, what ``release.json`` gives."""
     if raw is None:
-        return ReleaseCheck(TABLE, False, "not checked: it is missing")
+        return broken(TABLE, "not checked: it is missing")
     made = evaluation_table(facts)
     rows = sum(len(one.labels) for one in facts.evaluations)
     problems = [] if raw == made else list(_table_problems(raw, made))
-    return judged(TABLE, problems, f"{rows} rows as in release.json")
+    return join_problems(TABLE, problems, f"{rows} rows as in release.json")
 
 
 def _table_problems(raw: bytes, made: bytes) -> Iterator[str]:

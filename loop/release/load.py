@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
+from loop.core.findings import Finding, broken, join_problems
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.version import PromptVersion
-from loop.release.finding import ReleaseCheck, judged
 from loop.release.form import ReleaseFacts
 from loop.release.keys import keys_when, read_public_keys
 from loop.release.released import (
@@ -61,7 +61,7 @@ def load_release(workspace: Workspace, name: str) -> Release:
             "after it."
         )
     if not found.holds or found.facts is None:
-        what = "\n".join(f"  {one.check}: {one.detail}" for one in found.broken)
+        what = "\n".join(f"  {one.check}: {one.what}" for one in found.broken)
         raise DataError(
             f"the release {name} does not hold:\n{what}\nDo not use it. Restore "
             f"{workspace.releases / name} from your backup or version control, or "
@@ -97,17 +97,17 @@ def verify_release(workspace: Workspace, name: str) -> Verification:
 
 def _check_recorded(
     entries: Sequence[LedgerEntry], released: Released | None, found: Verification
-) -> tuple[ReleaseCheck, ...]:
+) -> tuple[Finding, ...]:
     """Return whether the workspace's ledger knows the release, and as it is."""
     if released is None:
         unknown = "the workspace's ledger knows of no such release"
-        return (ReleaseCheck("recorded", False, unknown),)
+        return (broken("recorded", unknown),)
     ended = released.withdrawal
     why = f"withdrawn at {ended.time} by {ended.actor}: {ended.reason}" if ended else ""
     problems = _record_problems(entries, released, found)
     return (
-        judged("recorded", problems, "as it was frozen"),
-        ReleaseCheck("in force", ended is None, why or "not withdrawn"),
+        join_problems("recorded", problems, "as it was frozen"),
+        join_problems("in force", [why] if ended else [], "not withdrawn"),
     )
 
 

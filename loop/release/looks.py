@@ -82,7 +82,7 @@ def _same_source(
             yield (
                 f"{entry.subject} (entry {entry.seq} of the ledger) was an open cohort "
                 f"from a source file that {holdout} comes from too; it is not here any "
-                "more, so nobody can tell which cases both have"
+                "more, so the cases they share are unknown"
             )
 
 

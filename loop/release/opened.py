@@ -146,7 +146,7 @@ def open_for(
         if asked.digest != claimant.engine_digest:
             raise DataError(
                 f"the engine changed between {request.cohort} and {request.holdout}: "
-                "its identity is another now. Freeze again with one engine for both; "
+                "its identity has changed. Freeze again with one engine for both; "
                 "the opening counts."
             )
         evaluation = record_evaluation(workspace, evaluation, how.actor)

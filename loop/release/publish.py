@@ -116,7 +116,7 @@ def _require_sound(workspace: Workspace, building: Path) -> None:
     except OSError as error:
         raise write_error(building, error) from error
     if not found.holds:
-        what = "; ".join(f"{one.check}: {one.detail}" for one in found.broken)
+        what = "; ".join(f"{one.check}: {one.what}" for one in found.broken)
         raise DataError(
             f"{building.name} would not pass its own checks: {what}. Correct that and "
             "freeze again; nothing was released."
@@ -207,7 +207,7 @@ def find_unrecorded(workspace: Workspace, name: str) -> ReleaseFacts | None:
     if not folder.exists() or find_in(replay_releases(entries), name) is not None:
         return None
     found = verify_folder(folder, read_public_keys(workspace))
-    problems = [f"{one.check}: {one.detail}" for one in found.broken]
+    problems = [f"{one.check}: {one.what}" for one in found.broken]
     if found.facts is not None and not holds_head(entries, found.facts.ledger):
         problems.append("the ledger it ships is not a part of the workspace's")
     if problems or found.facts is None:

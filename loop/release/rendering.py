@@ -37,7 +37,7 @@ def read_prompt(files: Mapping[str, bytes]) -> PromptVersion:
 def render_files(version: PromptVersion) -> dict[str, bytes]:
     """Return ``schema.json`` and the files of ``rendered/``, name to bytes.
 
-    Each input stands as ``{{ name }}`` where a case's text goes.
+    Each input is written as ``{{ name }}`` where a case's text goes.
 
     Raises
     ------

@@ -139,7 +139,7 @@ def _copied(
 
 def _copy(copy: Copy) -> str:
     return (
-        f"{copy.where}: {REFUSED_RUN} or more consecutive words also stand in case "
+        f"{copy.where}: {REFUSED_RUN} or more consecutive words also occur in case "
         f"{copy.case_id} of holdout {copy.cohort}"
     )
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
+from loop.core.findings import Finding, broken, join_problems, ok
 from loop.core.signing import Envelope, is_signed, key_id, parse_envelope
-from loop.release.finding import ReleaseCheck, held, judged
 from loop.release.folder import shown
 from loop.release.statement import ENVELOPE, Approval, Statement, parse_statement
 
@@ -51,31 +51,31 @@ class Signed(NamedTuple):
     statement: Statement | None
 
 
-def read_signed(files: Mapping[str, bytes]) -> tuple[Signed, list[ReleaseCheck]]:
+def read_signed(files: Mapping[str, bytes]) -> tuple[Signed, list[Finding]]:
     """Return envelope and statement, and whether each is spelled as it must be."""
     if ENVELOPE not in files:
         return Signed(None, None), [
-            ReleaseCheck("envelope", False, f"{ENVELOPE} is missing: nothing is signed")
+            broken("envelope", f"{ENVELOPE} is missing: nothing is signed")
         ]
     try:
         envelope = parse_envelope(files[ENVELOPE], ENVELOPE)
     except DataError as error:
-        return Signed(None, None), [ReleaseCheck("envelope", False, str(error))]
-    good = held("envelope", f"signatures: {len(envelope.signatures)}")
+        return Signed(None, None), [broken("envelope", str(error))]
+    good = ok("envelope", f"signatures: {len(envelope.signatures)}")
     try:
         statement = parse_statement(envelope)
     except DataError as error:
         return Signed(envelope, None), [
             good,
-            ReleaseCheck("statement", False, str(error)),
+            broken("statement", str(error)),
         ]
     named = f"names {len(statement.subjects)} files"
-    return Signed(envelope, statement), [good, held("statement", named)]
+    return Signed(envelope, statement), [good, ok("statement", named)]
 
 
 def check_signatures(
     signed: Signed, trusted: Mapping[str, PublicKey]
-) -> tuple[ReleaseCheck, ...]:
+) -> tuple[Finding, ...]:
     """Return whether the signatures are those listed, and each by a trusted key.
 
     Parameters
@@ -86,8 +86,8 @@ def check_signatures(
     envelope, statement = signed
     if envelope is None or statement is None:
         return (
-            ReleaseCheck("signatures", False, "not checked: there is no statement"),
-            ReleaseCheck("vouched for", False, "by nobody"),
+            broken("signatures", "not checked: there is no statement"),
+            broken("vouched for", "by nobody"),
         )
     listed = [approval.keyid for approval in statement.approvals]
     found = [signature.keyid for signature in envelope.signatures]
@@ -95,39 +95,39 @@ def check_signatures(
     if found != listed:
         problems.append("they are not those of the approvals, in their order")
     return (
-        judged("signatures", problems, f"{len(found)}, each listed"),
+        join_problems("signatures", problems, f"{len(found)}, each listed"),
         _check_vouched(listed, trusted),
         *(_check_approval(one, envelope, trusted) for one in statement.approvals),
     )
 
 
-def _check_vouched(listed: list[str], trusted: Mapping[str, PublicKey]) -> ReleaseCheck:
+def _check_vouched(listed: list[str], trusted: Mapping[str, PublicKey]) -> Finding:
     """Return whether the reader trusts any of those who are said to have signed."""
     known = [keyid for keyid in listed if keyid in trusted]
     if known:
-        return held("vouched for", f"{len(known)} of {len(listed)} keys are trusted")
+        return ok("vouched for", f"{len(known)} of {len(listed)} keys are trusted")
     ids = ", ".join(keyid[:16] for keyid in listed)
     detail = f"by nobody you trust; name a public key with --key (it says {ids})"
-    return ReleaseCheck("vouched for", False, detail)
+    return broken("vouched for", detail)
 
 
 def _check_approval(
     approval: Approval, envelope: Envelope, trusted: Mapping[str, PublicKey]
-) -> ReleaseCheck:
+) -> Finding:
     """Return whether the person listed signed, with a key that was good then."""
     check = f"approval {shown(approval.keyid[:16])}"
     key = trusted.get(approval.keyid)
     who = f"{shown(approval.name)} ({shown(approval.role)})"
     if key is None:
         detail = f"{who}: the key {approval.keyid[:16]} is not one that you trust"
-        return ReleaseCheck(check, False, detail)
+        return broken(check, detail)
     signatures = [one.sig for one in envelope.signatures if one.keyid == approval.keyid]
     problems = _key_problems(key, approval)
     if not any(is_signed(key.public, envelope.signed, sig) for sig in signatures):
         problems.append("the signature is missing or was not made with the key")
     problems = [f"{who}: {problem}" for problem in problems]
     good = f"{who}, {shown(approval.meaning)}, {approval.time}"
-    return judged(check, problems, good)
+    return join_problems(check, problems, good)
 
 
 def _key_problems(key: PublicKey, approval: Approval) -> list[str]:
@@ -149,14 +149,10 @@ def _key_problems(key: PublicKey, approval: Approval) -> list[str]:
     return problems
 
 
-def check_files(
-    statement: Statement | None, files: Mapping[str, bytes]
-) -> ReleaseCheck:
+def check_files(statement: Statement | None, files: Mapping[str, bytes]) -> Finding:
     """Return whether the files are those of the statement, byte by byte."""
     if statement is None:
-        return ReleaseCheck(
-            "files", False, "not checked: there is no statement to go by"
-        )
+        return broken("files", "not checked: there is no statement to go by")
     present = {name: raw for name, raw in files.items() if name != ENVELOPE}
     problems = [
         f"{shown(name)} is named in the statement and missing"
@@ -167,23 +163,23 @@ def check_files(
             problems.append(f"{name} is not named in the statement")
         elif digest_bytes(raw) != statement.subjects[name]:
             problems.append(f"{name} was changed after it was signed")
-    return judged("files", problems, f"{len(present)} files have their digests")
+    return join_problems("files", problems, f"{len(present)} files have their digests")
 
 
 def check_chain(
     files: Mapping[str, bytes], facts: ReleaseFacts, trusted: Mapping[str, PublicKey]
-) -> tuple[ReleaseCheck, ...]:
+) -> tuple[Finding, ...]:
     """Return whether the chain is unbroken up to the head named, and what it holds.
 
     Entries that name a trusted key must carry its signature.
     """
     raw = files.get(LEDGER, b"")
-    unsure = ReleaseCheck("history", False, "not checked: the ledger cannot be read")
+    unsure = broken("history", "not checked: the ledger cannot be read")
     try:
         with unpacked(files, LEDGER) as folder:
             entries = _read(folder)
     except LedgerError as error:
-        return ReleaseCheck("ledger", False, str(error)), unsure
+        return broken("ledger", str(error)), unsure
     problems = []
     if not entries or not raw.endswith(b"\n"):
         problems.append("it is missing, empty or cut off")
@@ -197,8 +193,10 @@ def check_chain(
     good = f"{len(entries)} entries, unbroken up to the head named"
     history = list(_history_problems(entries, facts, files))
     return (
-        judged("ledger", problems, good),
-        judged("history", history, "the ledger holds what release.json says of it"),
+        join_problems("ledger", problems, good),
+        join_problems(
+            "history", history, "the ledger holds what release.json says of it"
+        ),
     )
 
 
@@ -331,7 +329,7 @@ _OF_FACTS = ("agreement", "prompt", "rendered", "ledger", "history", "numbers", 
 class Verification(NamedTuple):
     """What was checked of a release folder, and how it came out."""
 
-    findings: tuple[ReleaseCheck, ...]
+    findings: tuple[Finding, ...]
     approvals: tuple[Approval, ...]
     """As listed; trust only those whose finding holds."""
 
@@ -348,7 +346,7 @@ class Verification(NamedTuple):
         return bool(self.findings) and all(one.holds for one in self.findings)
 
     @property
-    def broken(self) -> tuple[ReleaseCheck, ...]:
+    def broken(self) -> tuple[Finding, ...]:
         """The findings that do not hold."""
         return tuple(one for one in self.findings if not one.holds)
 
@@ -377,7 +375,9 @@ def verify_contents(
 ) -> Verification:
     """Return every check of the files of a release; see `verify_folder`."""
     files = contents.files
-    names = judged("names", list(contents.problems), f"{len(files)} files, no other")
+    names = join_problems(
+        "names", list(contents.problems), f"{len(files)} files, no other"
+    )
     signed, findings = read_signed(files)
     findings = [
         names,
@@ -406,14 +406,14 @@ def _check_content(
     trusted: Mapping[str, PublicKey],
     *,
     vouched: bool,
-) -> tuple[ReleaseFacts | None, tuple[ReleaseCheck, ...]]:
+) -> tuple[ReleaseFacts | None, tuple[Finding, ...]]:
     """Return the facts and every check that rests on them."""
     try:
         facts = parse_facts(files.get(FACTS, b""))
     except DataError as error:
         unsure = "not checked: release.json cannot be read"
-        rest = (ReleaseCheck(check, False, unsure) for check in _OF_FACTS)
-        return None, (ReleaseCheck(FACTS, False, str(error)), *rest)
+        rest = (broken(check, unsure) for check in _OF_FACTS)
+        return None, (broken(FACTS, str(error)), *rest)
     return facts, (
         check_facts(facts),
         check_agreement(statement, facts),

@@ -74,5 +74,5 @@ def test_votes_on_a_holdout_say_who_and_how_many(call, tmp_path):
     for words in (("--dry-run",), ()):
         said = call("votes", "held", str(votes), *words).stdout
         assert "1 votes" in said
-        assert "nothing is said of the labels of a holdout" in said
+        assert "the labels of a holdout are not shown" in said
         assert "uncertain" not in said

@@ -8,7 +8,7 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace, bundled
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
-from loop.prompts.lint import LintLevel, lint_version
+from loop.prompts.lint import has_errors, lint_version
 from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import can_exchange, frozen_blocks, with_contract
@@ -41,7 +41,7 @@ def test_every_contract_makes_a_prompt_without_lint_errors(name):
     changed = with_contract(version, name, get_contract(name).instruction)
     labels = read_taxonomy(SHIPPED.labels).extracted
     found = lint_version(changed, labels=labels)
-    assert [one for one in found if one.level is LintLevel.ERROR] == []
+    assert not has_errors(found), found
     (call,) = plan_prompts(changed, get_contract(name).schema).calls
     assert ", ".join(version.labels) in call.frame.messages[-1].content
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.records import Clarification, Exemplar, Value
-from loop.prompts.lint import MAX_SUFFIX, LintLevel, lint_version
+from loop.prompts.lint import LEVELS, MAX_SUFFIX, lint_version
 from loop.prompts.version import frozen_blocks
 
 LABELS = ("edema", "fracture")
@@ -14,7 +14,7 @@ LABELS = ("edema", "fracture")
 def lint(version, parent=None):
     """Return findings as ``level where: message`` lines."""
     found = lint_version(version, labels=LABELS, parent=parent)
-    return [f"{one.level} {one.where}: {one.message}" for one in found]
+    return [f"{LEVELS[one.severity]} {one.where}: {one.what}" for one in found]
 
 
 def with_guide(version, **changes):
@@ -143,8 +143,8 @@ def test_touching_a_frozen_block_is_an_error(first, old, new, what):
 def test_errors_come_before_warnings(first):
     """What blocks a commit stands on top."""
     version = with_guide(first, terms=("a", "a"), implies=("x",))
-    levels = [found.level for found in lint_version(version, labels=LABELS)]
-    assert levels == [LintLevel.ERROR, LintLevel.WARNING]
+    levels = [LEVELS[found.severity] for found in lint_version(version, labels=LABELS)]
+    assert levels == ["error", "warning"]
 
 
 def test_frozen_blocks_are_found_by_name(first):

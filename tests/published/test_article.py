@@ -5,7 +5,7 @@ The expected numbers were established by hand, not by this code.
 
 import pytest
 
-from loop.published.table import Consistency
+from loop.core.findings import FindingSeverity
 from tests.published.article import GOLDEN, LABELS, MODELS
 
 DIFFERENT_POSITIVES = [
@@ -21,13 +21,13 @@ def one(article, check, table="", subject=""):
 
 def claims(article, part):
     """Return the claims whose subject holds `part`."""
-    return [found for found in article.about("claim") if part in found.subject]
+    return [found for found in article.about("claim") if part in found.part]
 
 
 def test_fact_1_intervals_of_table_2_are_exact_at_300(article):
     """All 105, one of them only when rounded twice; no other method gives any."""
     found = one(article, "interval method", "Table 2")
-    assert found.standing is Consistency.HOLDS
+    assert found.severity is FindingSeverity.OK
     assert found.numbers["method"] == "Clopper-Pearson"
     assert found.numbers["matched"] == {
         "Clopper-Pearson": 105, "Wilson": 0, "Agresti-Coull": 0, "Jeffreys": 0,
@@ -39,7 +39,7 @@ def test_fact_1_intervals_of_table_2_are_exact_at_300(article):
 def test_fact_2_intervals_of_table_3_were_made_with_twice_its_cases(article):
     """At 150 none fits; at 300 all do, and every count is even."""
     found = one(article, "interval method", "Table 3")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert set(found.numbers["matched"].values()) == {0}
     assert found.numbers["fitting"] == [{"method": "Clopper-Pearson", "n": 300}]
     assert found.numbers["counts_that_divide"] == 105
@@ -72,7 +72,7 @@ def test_fact_3_the_highest_accuracy_is_not_the_highest(
 ):
     """Another model reaches more labels in each table, or has the higher mean."""
     found = one(article, "claim", table, "Qwen3-14B is the highest")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert [found.numbers["reached"][model] for model in MODELS] == reached
     assert [found.numbers["means"][model] for model in MODELS] == means
     assert [found.numbers["best_or_tied"][model] for model in MODELS] == best
@@ -90,7 +90,7 @@ def test_fact_4_table_2_compares_the_prompt_before_optimisation(article):
 def test_fact_4_after_optimisation_every_label_reaches_the_threshold(article):
     """21 of 21, the least at 0.950."""
     (found,) = claims(article, "Accuracy post: 21")
-    assert found.standing is Consistency.HOLDS
+    assert found.severity is FindingSeverity.OK
     assert (found.numbers["reached"], found.numbers["least"]) == (21, 0.95)
 
 
@@ -99,8 +99,8 @@ def test_fact_5_averages_before_reproduce_and_after_do_not(article):
     for name in ("Accuracy", "Precision", "Recall", "F1"):
         before = one(article, "column mean", "Table 4", f"Average, {name} pre")
         after = one(article, "column mean", "Table 4", f"Average, {name} post")
-        assert before.standing is Consistency.HOLDS
-        assert after.standing is Consistency.FAILS
+        assert before.severity is FindingSeverity.OK
+        assert after.severity is FindingSeverity.BROKEN
     means = GOLDEN["table4_recomputed_means_21"]
     assert after.numbers["recomputed"] == means["f1_post"]
 
@@ -124,7 +124,7 @@ def test_fact_5_the_mean_of_printed_differences_is_not_the_printed_one(article):
 def test_fact_6_the_gap_of_15_7_points_cannot_be_derived(article):
     """Four ways of taking it, none of which prints as 0.157."""
     found = one(article, "averaged difference", "Table 4", "Average, Delta to CheXbert")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert found.numbers["printed"] == 0.157
     assert [round(value, 4) for value in found.numbers["ways"].values()] == [
         0.158, 0.1607, 0.1588, 0.1552,
@@ -145,7 +145,7 @@ def test_fact_7_gains_over_the_older_labeller_are_its_own_values(article):
     """66.4 and 53.4 points; the table gives 24.5 and 37.5."""
     for label, gap in (("Lung Lesion", 0.245), ("Pleural Other", 0.375)):
         (found,) = claims(article, f"{label}: F1 post - CheXbert F1")
-        assert found.standing is Consistency.FAILS
+        assert found.severity is FindingSeverity.BROKEN
         assert found.numbers["equal_to"] == ["CheXbert F1"]
         assert found.numbers["difference"] == pytest.approx(gap)
 
@@ -158,7 +158,7 @@ def test_fact_7_gains_over_the_older_labeller_are_its_own_values(article):
 def test_fact_7_gains_in_the_text_inherit_the_other_run(article, label, gain):
     """79.8, 57.6 and 62.5 stand in the column of differences only."""
     (found,) = claims(article, f"{label}: F1 post - F1 pre")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert found.numbers["equal_to"] == ["Delta F1"]
     assert found.numbers["difference"] == pytest.approx(gain)
 
@@ -166,7 +166,7 @@ def test_fact_7_gains_in_the_text_inherit_the_other_run(article, label, gain):
 def test_fact_8_reference_positives_differ_before_and_after(article):
     """In 15 of 21 labels no common number exists, nor with fewer cases."""
     found = one(article, "reference positives", "Table 4")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert found.numbers["differ"] == DIFFERENT_POSITIVES
     assert found.numbers["at_any_size"] == DIFFERENT_POSITIVES
     positives = found.numbers["positives"]
@@ -192,14 +192,14 @@ def test_fact_8_confusion_tables_are_the_transcribed_ones(article, when):
 def test_fact_8_every_f1_of_table_4_follows_from_its_row(article):
     """All 42."""
     found = article.about("F1 from P and R", "Table 4")
-    assert [one.standing for one in found] == [Consistency.HOLDS] * 2
+    assert [one.severity for one in found] == [FindingSeverity.OK] * 2
     assert sum(one.numbers["cells"] for one in found) == 42
 
 
 def test_fact_9_two_headers_of_table_5_are_swapped(article):
     """Exchanged, seven systems imply one share of positives: 12.9 %."""
     found = one(article, "share of positives", "Table 5")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert list(found.numbers["implied"].values()) == [
         0.098, 0.0559, 0.1001, 0.0743, 0.162, 0.1264, 0.0849,
     ]  # fmt: skip
@@ -211,43 +211,43 @@ def test_fact_9_two_headers_of_table_5_are_swapped(article):
 def test_fact_9_micro_f1_of_table_5_follows_and_macro_is_left_alone(article):
     """A mean of F1 values is not the F1 of mean rates."""
     found = one(article, "F1 from P and R", "Table 5")
-    assert (found.subject, found.standing) == ("micro", Consistency.HOLDS)
+    assert (found.part, found.severity) == ("micro", FindingSeverity.OK)
     assert found.numbers["cells"] == 7
 
 
 def test_fact_9_the_ranking_in_the_text_skips_three_systems(article):
     """R2GenGPT is not followed by MedKit."""
     (found,) = claims(article, "R2GenGPT then MedKit")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert found.numbers["skipped"] == ["Libra 0.454", "RGRG 0.443", "PromptMRG 0.415"]
 
 
 def test_fact_10_table_1_is_consistent(article):
     """3,528 of 6,300, 74 of 150, and 6,450 in total."""
     shares = article.about("count and share", "Table 1")
-    assert [found.standing for found in shares] == [Consistency.HOLDS] * 3
+    assert [found.severity for found in shares] == [FindingSeverity.OK] * 3
     total = one(article, "total", "Table 1")
-    assert (total.standing, total.numbers["n"]) == (Consistency.HOLDS, 6450)
+    assert (total.severity, total.numbers["n"]) == (FindingSeverity.OK, 6450)
 
 
 def test_fact_10_the_lost_gap_of_50_3_points_is_found(article):
     """GPT-3.5 on Cardiomegaly: 0.980 - 0.477."""
     (found,) = claims(article, "Cardiomegaly")
-    assert found.standing is Consistency.HOLDS
+    assert found.severity is FindingSeverity.OK
     assert found.numbers["difference"] == pytest.approx(0.503)
 
 
 def test_fact_10_the_older_labeller_was_not_measured_on_these_cases(article):
     """With 4 fractures no counts give an F1 of 0.791, with 7 others none 0.928."""
     found = one(article, "attainable F1", "Table 4", "CheXbert F1")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert {"Fracture 0.791", "Pneumothorax 0.928"} <= set(found.numbers["impossible"])
 
 
 def test_fact_11_twelve_labels_cannot_have_improved_significantly(article):
     """Exact McNemar at best: 5 net cases give 0.0625."""
     found = one(article, "attainable significance")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert len(found.numbers["cannot"]) == 12
     best = found.numbers["best_p"]
     assert (best["Pneumothorax"], best["Calcification (Lung/Mediastinal)"]) == (
@@ -259,9 +259,9 @@ def test_fact_11_twelve_labels_cannot_have_improved_significantly(article):
 def test_nothing_else_in_the_article_is_called_wrong(article):
     """What does not hold is what was established by hand, and nothing beside it."""
     wrong = {
-        (found.check, found.table)
+        (found.check, found.where)
         for found in article.findings
-        if found.standing is Consistency.FAILS
+        if found.severity is FindingSeverity.BROKEN
     }
     assert wrong == {
         ("interval method", "Table 3"), ("confusion tables", "Table 4"),

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import classification_report
 
+from loop.core.findings import FindingSeverity
 from loop.published.audit import audit_tables
 from loop.published.intervals import METHODS
 from loop.published.notes import read_notes
 from loop.published.reading import TextTable
-from loop.published.table import Consistency, make_table
+from loop.published.table import make_table
 from tests.published.honest import (
     Manner,
     before_after,
@@ -41,7 +42,7 @@ def audited(rows, caption="", n=None):
 
 def alarms(audit):
     """Return what does not hold."""
-    return [one for one in audit.findings if one.standing is Consistency.FAILS]
+    return [one for one in audit.findings if one.severity is FindingSeverity.BROKEN]
 
 
 @pytest.mark.slow
@@ -63,7 +64,7 @@ def test_a_table_of_intervals_raises_no_alarm(seed, manner, n, labels, stated):
     assert alarms(audit) == []
     if stated:
         (found,) = audit.about("interval method")
-        assert found.standing is Consistency.HOLDS
+        assert found.severity is FindingSeverity.OK
         assert found.numbers["matched"][manner.method] == labels * 3
 
 
@@ -105,7 +106,7 @@ def test_intervals_of_another_level_are_recognised():
     rows = [["Label", "Accuracy (90% CI)"]]
     rows += [[f"L{k}", f"{k / 200:.3f} ({low}-{high})"] for k, low, high in NINETY]
     (found,) = audited(rows, n=200).about("interval method")
-    assert found.standing is Consistency.HOLDS
+    assert found.severity is FindingSeverity.OK
     assert found.numbers["method"] == "Clopper-Pearson"
 
 
@@ -118,7 +119,7 @@ def test_one_interval_among_many_that_was_mistyped_is_named():
     value = rows[5][1].partition(" ")[0]
     rows[5][1] = f"{value} [{float(value) - 0.001:.3f}, {float(value) + 0.001:.3f}]"
     (found,) = audited(rows, "Accuracy", n=300).about("interval method")
-    assert found.standing is Consistency.FAILS
+    assert found.severity is FindingSeverity.BROKEN
     assert found.numbers["odd"] == ["Label 4, Model A"]
 
 
@@ -127,8 +128,8 @@ def test_intervals_that_no_method_gives_are_left_undecided():
     rows = [["Label", "Accuracy (95% CI)"]]
     rows += [[f"L{k}", f"{k / 300:.3f} ({k / 301:.3f}-{k / 299:.3f})"] for k in NINE]
     (found,) = audited(rows, n=300).about("interval method")
-    assert found.standing is Consistency.OPEN
-    assert "bootstrap" in found.text
+    assert found.severity is FindingSeverity.NOTE
+    assert "bootstrap" in found.what
 
 
 NINE = (150, 200, 210, 220, 230, 240, 250, 260, 270)
@@ -152,9 +153,9 @@ def test_intervals_of_which_only_some_state_their_cases_are_searched_for():
     rows[0][2] = "N"
     rows[4][2] = ""
     (found,) = audited(rows, "Accuracy").about("interval method")
-    assert found.standing is Consistency.HOLDS
+    assert found.severity is FindingSeverity.OK
     assert found.numbers["n"] == [300]
-    assert found.text.startswith("Not every row states its number of cases; 11 of 11")
+    assert found.what.startswith("Not every row states its number of cases; 11 of 11")
 
 
 def test_an_interval_beside_its_value_is_seen():
@@ -184,5 +185,5 @@ def test_an_order_holds_only_in_the_order_claimed(tmp_path, rows, holds):
     grid = TextTable("T", "", header, tuple(body), 0)
     audit = audit_tables([make_table(grid)], read_notes(path))
     (found,) = audit.about("claim")
-    assert (found.standing is Consistency.HOLDS) is holds
+    assert (found.severity is FindingSeverity.OK) is holds
     assert found.numbers["ranking"] == ["first", "second", "third"]

@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.core.errors import DataError
+from loop.core.findings import FindingSeverity
 from loop.published.audit import audit_tables, read_tables
 from loop.published.columns import read_columns
 from loop.published.notes import Notes, read_notes
 from loop.published.reading import read_grids
-from loop.published.table import Consistency, make_table
+from loop.published.table import make_table
 from loop.published.values import decimal_commas, read_cell
 
 
@@ -57,7 +58,7 @@ def test_a_table_with_decimal_commas_and_semicolons_is_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("\ufeffLabel;Precision;Recall;F1\nA;0,500;1,000;0,667\n", "utf-8")
     (found,) = audit_tables(read_tables([path], Notes())).about("F1 from P and R")
-    assert found.standing is Consistency.HOLDS
+    assert found.severity is FindingSeverity.OK
 
 
 def test_percentages_under_a_percent_header_are_shares(tmp_path):
@@ -106,8 +107,8 @@ def test_ragged_and_repeated_rows_are_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("Label,F1,Recall\nA,0.5\nB,0.5,0.6,0.7\nB,0.1,0.2\n", "utf-8")
     (found,) = audit_tables(read_tables([path], Notes())).about("file")
-    assert "2 rows have more or fewer cells" in found.text
-    assert "occur twice: B" in found.text
+    assert "2 rows have more or fewer cells" in found.what
+    assert "occur twice: B" in found.what
 
 
 def test_averages_over_parts_of_the_rows_are_not_judged(tmp_path):
@@ -120,7 +121,7 @@ def test_averages_over_parts_of_the_rows_are_not_judged(tmp_path):
     audit = audit_tables(read_tables([path], Notes()))
     assert audit.about("column mean") == []
     (found,) = audit.about("file")
-    assert "not checked: Average; Mean (all); Average" in found.text
+    assert "not checked: Average; Mean (all); Average" in found.what
 
 
 def test_rows_of_label_and_model_are_read(tmp_path):
@@ -134,8 +135,8 @@ def test_rows_of_label_and_model_are_read(tmp_path):
         "utf-8",
     )
     audit = audit_tables(read_tables([path], Notes()))
-    shares = {one.subject: one.standing for one in audit.about("share of positives")}
-    assert shares == {"results A": Consistency.HOLDS, "results B": Consistency.HOLDS}
+    shares = {one.part: one.severity for one in audit.about("share of positives")}
+    assert shares == {"results A": FindingSeverity.OK, "results B": FindingSeverity.OK}
     assert audit.about("column mean") == []
 
 
@@ -211,7 +212,7 @@ def test_no_table_breaks_the_auditor(header, rows, n):
     body = tuple(tuple((row + [""] * width)[:width]) for row in rows)
     table = make_table(TextTable("T", "", tuple(header), body, 0), n=n)
     for finding in audit_tables([table]).findings:
-        assert finding.text
+        assert finding.what
 
 
 @given(st.text(max_size=400))
@@ -253,9 +254,9 @@ def test_a_row_with_too_many_tables_to_list_is_not_known(tmp_path):
     head = "Label,n,Accuracy,Precision,Recall\n"
     path.write_text(head + "".join(rows), "utf-8")
     (both,) = audit_tables(read_tables([path], Notes())).about("confusion tables")
-    assert (both.standing, both.numbers["rows"]) == (Consistency.HOLDS, 2)
+    assert (both.severity, both.numbers["rows"]) == (FindingSeverity.OK, 2)
     assert both.numbers["impossible"] == []
     assert list(both.numbers["solutions"]) == ["Narrow"]
     path.write_text(head + rows[0], "utf-8")
     (wide,) = audit_tables(read_tables([path], Notes())).about("confusion tables")
-    assert (wide.standing, wide.numbers["solutions"]) == (Consistency.OPEN, {})
+    assert (wide.severity, wide.numbers["solutions"]) == (FindingSeverity.NOTE, {})

@@ -120,7 +120,7 @@ def test_a_ledger_that_was_rewritten_since_is_noticed(frozen):
     event = Event(action="frozen", subject=VERSION.ref, reason="x", payload=payload)
     for _ in range(10):
         append_event(frozen.ledger, event, ACTOR)
-    details = " ".join(one.detail for one in verify_release(frozen, NAME).broken)
+    details = " ".join(one.what for one in verify_release(frozen, NAME).broken)
     assert "not a part of the workspace's" in details
 
 

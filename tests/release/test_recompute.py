@@ -129,7 +129,7 @@ def test_the_level_of_a_claim_on_all_is_that_of_its_gates(tmp_path):
 
 def detail(folder, facts, check):
     """Return what one check says of facts."""
-    found = {one.check: one.detail for one in check_all(folder, facts).findings}
+    found = {one.check: one.what for one in check_all(folder, facts).findings}
     return found[check]
 
 
@@ -159,10 +159,10 @@ def test_a_gate_that_did_not_pass_needs_an_override(tmp_path):
     }
     facts["claim"] = {**facts["claim"], "verdict": "FAIL"}
     found = {one.check: one for one in check_all(tmp_path, facts).findings}
-    assert "no override says why" in found["claim"].detail
+    assert "no override says why" in found["claim"].what
     facts["frozen"] = {**facts["frozen"], "override": "urgent"}
     again = {one.check: one for one in check_all(tmp_path, facts).findings}
-    assert "override" not in again["claim"].detail
+    assert "override" not in again["claim"].what
 
 
 def check_all(tmp_path, facts):
@@ -195,9 +195,7 @@ def test_a_limit_over_patients_can_only_take_a_pass_away(small):
 def _gates(facts):
     """Return what is said of gates."""
     return [
-        one.detail
-        for one in check_numbers(typed(facts))
-        if "its gate says" in one.detail
+        one.what for one in check_numbers(typed(facts)) if "its gate says" in one.what
     ]
 
 
@@ -282,7 +280,7 @@ def test_a_broken_chain_is_found_and_named_without_a_temporary_path(small, spoil
     path.write_bytes(spoil(path.read_bytes()))
     found = {one.check: one for one in verify_folder(small.folder, {}).findings}
     assert not found["ledger"].holds
-    assert "/ranloop-release-" not in found["ledger"].detail
+    assert "/ranloop-release-" not in found["ledger"].what
 
 
 def test_facts_are_read_as_they_were_written(small):
@@ -308,4 +306,4 @@ def test_another_prompt_or_message_is_found(small, name, raw, check):
     (small.folder / name).write_bytes(raw)
     found = verify_folder(small.folder, small.trusted)
     assert check in [one.check for one in found.broken]
-    assert "/ranloop-release-" not in " ".join(one.detail for one in found.findings)
+    assert "/ranloop-release-" not in " ".join(one.what for one in found.findings)

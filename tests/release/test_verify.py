@@ -67,7 +67,7 @@ def test_a_release_holds_as_it_was_signed(small):
     assert found.holds and not found.broken
     assert found.approvals == (AUTHOR[0], APPROVER[0])
     assert found.facts == typed(small.facts)
-    details = " ".join(one.detail for one in found.findings)
+    details = " ".join(one.what for one in found.findings)
     assert "A. Author (author), authorship, 2026-03-01T12:00:00Z" in details
     assert "B. Approver (approver), approval, 2026-03-01T12:00:00Z" in details
 
@@ -129,7 +129,7 @@ def test_a_changed_file_is_named_and_all_else_still_checked(small):
     found = verify_folder(small.folder, small.trusted)
     (finding,) = found.broken
     assert finding.check == "files"
-    assert "card.md was changed after it was signed" in finding.detail
+    assert "card.md was changed after it was signed" in finding.what
     assert len(found.findings) == 18
 
 
@@ -223,7 +223,7 @@ def test_a_key_vouches_only_for_what_it_is_trusted_for(small, change, said):
     found = verify_folder(small.folder, {**small.trusted, key.keyid: key})
     (finding,) = found.broken
     assert finding.check == f"approval {key.keyid[:16]}"
-    assert said in finding.detail
+    assert said in finding.what
 
 
 def test_swapped_files_are_noticed(small):
@@ -241,7 +241,7 @@ def test_a_missing_file_is_named(small, name):
     (small.folder / name).unlink()
     found = verify_folder(small.folder, small.trusted)
     assert not found.holds
-    assert f"{name} is missing" in found.findings[0].detail
+    assert f"{name} is missing" in found.findings[0].what
 
 
 @pytest.mark.parametrize(
@@ -266,15 +266,15 @@ def test_a_file_that_does_not_belong_is_named(small, name):
     found = verify_folder(small.folder, small.trusted)
     (finding,) = found.broken
     assert finding.check == "names"
-    assert "does not belong to a release" in finding.detail
-    assert finding.detail.isascii() and finding.detail.isprintable()
+    assert "does not belong to a release" in finding.what
+    assert finding.what.isascii() and finding.what.isprintable()
 
 
 def test_a_file_name_that_is_not_utf8_is_named(small):
     """A name of raw bytes is printed as such."""
     (small.folder / os.fsdecode(b"card\xff.md")).write_bytes(b"x")
     (finding,) = verify_folder(small.folder, small.trusted).broken
-    assert "does not belong" in finding.detail
+    assert "does not belong" in finding.what
 
 
 def test_a_further_message_that_nobody_rendered_is_noticed(small):
@@ -289,7 +289,7 @@ def test_a_link_is_not_followed(small, tmp_path):
     shutil.move(card, tmp_path / "card.md")
     card.symlink_to(tmp_path / "card.md")
     found = verify_folder(small.folder, small.trusted)
-    assert "card.md is not a regular file" in found.findings[0].detail
+    assert "card.md is not a regular file" in found.findings[0].what
 
 
 def test_a_linked_folder_is_not_followed(small, tmp_path):
@@ -297,7 +297,7 @@ def test_a_linked_folder_is_not_followed(small, tmp_path):
     shutil.move(small.folder / "prompt", tmp_path / "prompt")
     (small.folder / "prompt").symlink_to(tmp_path / "prompt")
     assert "prompt is not a folder" in (
-        verify_folder(small.folder, small.trusted).findings[0].detail
+        verify_folder(small.folder, small.trusted).findings[0].what
     )
     link = tmp_path / "link"
     link.symlink_to(small.folder)
@@ -310,7 +310,7 @@ def test_a_pipe_does_not_keep_it_waiting(small):
     (small.folder / "card.md").unlink()
     os.mkfifo(small.folder / "card.md")
     found = verify_folder(small.folder, small.trusted)
-    assert "card.md is not a regular file" in found.findings[0].detail
+    assert "card.md is not a regular file" in found.findings[0].what
 
 
 def test_a_huge_file_is_not_read(small):
@@ -318,14 +318,14 @@ def test_a_huge_file_is_not_read(small):
     with (small.folder / "card.md").open("r+b") as stream:
         stream.truncate(2**40)
     found = verify_folder(small.folder, small.trusted)
-    assert "card.md is larger than 64 MiB" in found.findings[0].detail
+    assert "card.md is larger than 64 MiB" in found.findings[0].what
 
 
 def test_many_large_files_are_not_read(small, monkeypatch):
     """All files together have an end too."""
     monkeypatch.setattr(folders, "IN_ALL", 4096)
     found = verify_folder(small.folder, small.trusted)
-    assert "is larger than 0 MiB" in found.findings[0].detail
+    assert "is larger than 0 MiB" in found.findings[0].what
 
 
 def test_a_folder_of_thousands_is_not_listed(small, monkeypatch):
@@ -334,7 +334,7 @@ def test_a_folder_of_thousands_is_not_listed(small, monkeypatch):
     for number in range(40):
         (small.folder / f"{number}.txt").write_bytes(b"")
     (names, *_) = verify_folder(small.folder, small.trusted).broken
-    assert len(names.detail) < 500
+    assert len(names.what) < 500
 
 
 def test_a_release_that_is_no_folder_is_refused(tmp_path):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loop.core.clock import Clock, format_time, utc_now
+from loop.core.findings import Finding, FindingSeverity, note
 from loop.core.ledger import GENESIS, LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.audit.chain import (
@@ -18,7 +19,6 @@ from loop.release.audit.chain import (
 )
 from loop.release.audit.cohorts import check_cohorts, check_protocol
 from loop.release.audit.evaluations import check_evaluations, check_openings
-from loop.release.audit.findings import AuditFinding, FindingSeverity, note
 from loop.release.audit.heads import KnownHead, check_heads
 from loop.release.audit.releases import check_given, check_releases, known_heads
 from loop.release.audit.signatures import check_signatures
@@ -30,7 +30,7 @@ class LedgerAudit:
     """What a ledger says, and what of it holds."""
 
     ledger: Ledger
-    findings: tuple[AuditFinding, ...]
+    findings: tuple[Finding, ...]
     """In order of the checks: the ledger itself first, then what it speaks of."""
 
     time: str
@@ -53,7 +53,7 @@ class LedgerAudit:
         return self.counts[FindingSeverity.BROKEN] == 0
 
     @property
-    def first_break(self) -> AuditFinding | None:
+    def first_break(self) -> Finding | None:
         """The first broken link of the chain, if it is broken."""
         breaks = (
             one
@@ -120,7 +120,7 @@ def audit_workspace(
     return LedgerAudit(ledger=ledger, findings=told, time=time)
 
 
-def _within(finding: AuditFinding, root: str) -> AuditFinding:
+def _within(finding: Finding, root: str) -> Finding:
     """Return a finding without the place of the workspace on this machine."""
     return replace(
         finding,
@@ -130,7 +130,7 @@ def _within(finding: AuditFinding, root: str) -> AuditFinding:
     )
 
 
-def _exceptions(entries: tuple[LedgerEntry, ...]) -> list[AuditFinding]:
+def _exceptions(entries: tuple[LedgerEntry, ...]) -> list[Finding]:
     """Return what was decided against objections: part of any history."""
     overrides = [one.subject for one in entries if one.action == "override"]
     what = f"{len(overrides)} decided against objections: {', '.join(overrides)}"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from loop.core.digests import digest_bytes
 from loop.core.entries import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
+from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import (
     ACTIONS,
     GENESIS,
@@ -20,7 +21,6 @@ from loop.core.ledger import (
     make_entry,
 )
 from loop.labels.recorded import CohortRecord, find_record
-from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 
 
 class Trouble(StrEnum):
@@ -153,7 +153,7 @@ def find_cohort(entries: tuple[LedgerEntry, ...], name: str) -> CohortRecord | N
 _REPAIRS = "repairs"
 
 
-def check_repairs(ledger: Ledger) -> list[AuditFinding]:
+def check_repairs(ledger: Ledger) -> list[Finding]:
     """Return every repair of the ledger, and whether the torn bytes are kept."""
     repairs = [one for one in ledger.entries if one.action == "ledger_repaired"]
     found = [_check_repair(ledger.path.parent, entry) for entry in repairs]
@@ -166,7 +166,7 @@ def check_repairs(ledger: Ledger) -> list[AuditFinding]:
     return found
 
 
-def _check_repair(folder: Path, entry: LedgerEntry) -> AuditFinding:
+def _check_repair(folder: Path, entry: LedgerEntry) -> Finding:
     path = folder / Path(str(entry.payload.get("file"))).name
     what = f"a torn line was moved aside to {path.name}"
     try:
@@ -204,7 +204,7 @@ _OWN: Mapping[Trouble, _Kind] = {
     ),
     Trouble.TORN: _Kind(
         "is incomplete: torn, as after a power loss",
-        "Whoever wrote it was never told that it is recorded; all before it stands.",
+        "Whoever wrote it was never told that it is recorded; all before it is intact.",
         "Move it aside with `ranloop audit --repair`: its bytes are kept, and recorded "
         "as a repair.",
     ),
@@ -220,7 +220,7 @@ _OWN: Mapping[Trouble, _Kind] = {
 }
 
 
-def check_chain(ledger: Ledger) -> list[AuditFinding]:
+def check_chain(ledger: Ledger) -> list[Finding]:
     """Return every break of the chain in file order, or that it holds.
 
     That the end was cut off, or that everything from some line on was written anew with
@@ -236,7 +236,7 @@ def check_chain(ledger: Ledger) -> list[AuditFinding]:
     return [ok(_CHECK, f"{count} entries, one chain from the first to {head[:12]}")]
 
 
-def _breaks(ledger: Ledger) -> Iterator[AuditFinding]:
+def _breaks(ledger: Ledger) -> Iterator[Finding]:
     places: dict[str, int] = {}
     for line in ledger.lines:
         if line.entry:
@@ -351,14 +351,14 @@ def _unknown(before: LedgerLine, line: LedgerLine, entry: LedgerEntry) -> _Kind 
 def _duplicated(first: int) -> _Kind:
     return _Kind(
         f"repeats line {first}",
-        "A line was copied: nothing happened twice because it stands there twice.",
+        "A line was copied: nothing happened twice because it is listed twice.",
     )
 
 
 def _reordered(known: int) -> _Kind:
     return _Kind(
         f"is out of order: it follows line {known}",
-        "Lines were moved: what stands first did not happen first.",
+        "Lines were moved: what is listed first did not happen first.",
     )
 
 
@@ -381,7 +381,7 @@ def _removed(first: int, last: int) -> _Kind:
     )
 
 
-def _finding(ledger: Ledger, line: LedgerLine, kind: _Kind) -> AuditFinding:
+def _finding(ledger: Ledger, line: LedgerLine, kind: _Kind) -> Finding:
     return broken(
         _CHECK,
         f"line {line.number} {kind.what}",
@@ -392,7 +392,7 @@ def _finding(ledger: Ledger, line: LedgerLine, kind: _Kind) -> AuditFinding:
     )
 
 
-def _misspelled(ledger: Ledger) -> Iterator[AuditFinding]:
+def _misspelled(ledger: Ledger) -> Iterator[Finding]:
     """Yield what is written otherwise than ranloop writes it, and means the same."""
     for line in ledger.lines:
         if line.entry and not line.spelled and line.trouble is Trouble.NONE:
@@ -415,7 +415,7 @@ def _misspelled(ledger: Ledger) -> Iterator[AuditFinding]:
         )
 
 
-def check_entries(ledger: Ledger, now: str) -> list[AuditFinding]:
+def check_entries(ledger: Ledger, now: str) -> list[Finding]:
     """Return what is odd about entries that the chain holds: times, actions, reasons.
 
     Parameters
@@ -427,7 +427,7 @@ def check_entries(ledger: Ledger, now: str) -> list[AuditFinding]:
     return found or [ok("entries", "times do not go back; every entry has a reason")]
 
 
-def _times(ledger: Ledger, now: str) -> Iterator[AuditFinding]:
+def _times(ledger: Ledger, now: str) -> Iterator[Finding]:
     latest = ""
     for line in ledger.lines:
         entry = line.entry
@@ -445,7 +445,7 @@ def _times(ledger: Ledger, now: str) -> Iterator[AuditFinding]:
         latest = max(latest, entry.time)
 
 
-def _forms(ledger: Ledger) -> Iterator[AuditFinding]:
+def _forms(ledger: Ledger) -> Iterator[Finding]:
     for line in ledger.lines:
         entry = line.entry
         if entry and entry.action not in ACTIONS:
@@ -454,12 +454,12 @@ def _forms(ledger: Ledger) -> Iterator[AuditFinding]:
             yield _odd(ledger, line, "does not say who, or why")
 
 
-def _odd(ledger: Ledger, line: LedgerLine, what: str) -> AuditFinding:
+def _odd(ledger: Ledger, line: LedgerLine, what: str) -> Finding:
     return warning(
         "entries",
         f"line {line.number} {what}",
         where=f"{ledger.path.name}, line {line.number}",
         implies="A clock was wrong, another ranloop wrote it, or it was made by hand.",
-        todo="Ask whoever stands in the entry.",
+        todo="Ask the person the entry names.",
         seq=line.entry.seq if line.entry else line.number,
     )

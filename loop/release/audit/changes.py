@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loop.core.errors import DataError
+from loop.core.findings import FindingSeverity
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.prompts.catalog import parse_ref, read_folder
@@ -14,7 +15,6 @@ from loop.prompts.diff import diff_versions
 from loop.prompts.version import PromptVersion
 from loop.release.audit.audit import LedgerAudit
 from loop.release.audit.evaluations import cohort_of
-from loop.release.audit.findings import FindingSeverity
 from loop.release.audit.signatures import find_keys
 from loop.release.released import name_in
 

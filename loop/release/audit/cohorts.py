@@ -9,6 +9,7 @@ from pathlib import Path
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.files import read_text
+from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.labels.cohort import (
@@ -22,7 +23,6 @@ from loop.labels.recorded import CohortRecord
 from loop.labels.reference import reference_path
 from loop.labels.sealing import is_digest_of, read_stored, sealed_path
 from loop.release.audit.chain import find_cohort, subjects
-from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 
 _FILE = re.compile(r"v([1-9][0-9]*)\.csv(\.sealed)?")
 _RESTORE = "Restore the file from version control or a backup."
@@ -30,7 +30,7 @@ _RESTORE = "Restore the file from version control or a backup."
 
 def check_protocol(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return whether the protocol is the one that was registered last."""
     digests = [
         str(entry.payload.get("digest"))
@@ -59,7 +59,7 @@ def check_protocol(
 
 def check_cohorts(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return whether the cohorts are those that were imported.
 
     What was recorded and is not on this machine is a note: a shipped history speaks of
@@ -88,7 +88,7 @@ def _is_here(workspace: Workspace, name: str) -> bool:
 
 def _check_cohort(
     workspace: Workspace, name: str, entries: tuple[LedgerEntry, ...]
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     record = find_cohort(entries, name)
     if record is None:
         return
@@ -99,7 +99,7 @@ def _check_cohort(
 
 def _check_cases(
     workspace: Workspace, name: str, record: CohortRecord
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     """Yield whether role, cases and texts are the recorded ones."""
     try:
         cohort = read_cohort(workspace, name, record=record)
@@ -120,7 +120,7 @@ def _check_cases(
 
 def _check_references(
     workspace: Workspace, name: str, record: CohortRecord
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     """Yield whether each recorded reference is there, and nothing else is."""
     folder = cohort_folder(workspace, name) / "reference"
     files = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
@@ -135,7 +135,7 @@ def _check_references(
 
 def _check_reference(
     workspace: Workspace, name: str, record: CohortRecord, number: int
-) -> AuditFinding:
+) -> Finding:
     path = reference_path(workspace, name, number)
     recorded = str(record.references[number].get("digest"))
     return _check_labels(workspace, path, f"{name}:ref{number}", record, recorded)
@@ -143,7 +143,7 @@ def _check_reference(
 
 def _check_votes(
     workspace: Workspace, name: str, record: CohortRecord
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     if record.votes is not None:
         path = cohort_folder(workspace, name) / "votes.csv"
         yield _check_labels(workspace, path, f"{name}: votes", record, record.votes)
@@ -151,7 +151,7 @@ def _check_votes(
 
 def _check_labels(
     workspace: Workspace, path: Path, what: str, record: CohortRecord, recorded: str
-) -> AuditFinding:
+) -> Finding:
     """Hold a file of labels, in plain or sealed, against its recorded digest."""
     sealed = sealed_path(path).is_file()
     if path.is_file() and record.is_holdout:
@@ -169,7 +169,7 @@ def _check_labels(
     return ok("references", f"{what}: as recorded{', sealed' if sealed else ''}")
 
 
-def _open(path: Path, what: str, cohort: str) -> AuditFinding:
+def _open(path: Path, what: str, cohort: str) -> Finding:
     return warning(
         "references",
         f"{what}: lies open, although {cohort} is a holdout",
@@ -179,7 +179,7 @@ def _open(path: Path, what: str, cohort: str) -> AuditFinding:
     )
 
 
-def _unrecorded(workspace: Workspace, name: str) -> AuditFinding:
+def _unrecorded(workspace: Workspace, name: str) -> Finding:
     return warning(
         "cohorts",
         f"{name} has no entry in the ledger",
@@ -190,11 +190,11 @@ def _unrecorded(workspace: Workspace, name: str) -> AuditFinding:
     )
 
 
-def _broken(check: str, what: str, cohort: str) -> AuditFinding:
+def _broken(check: str, what: str, cohort: str) -> Finding:
     return broken(
         check,
         what,
         where=f"labels/cohorts/{cohort}",
-        implies="Numbers measured on it cannot be measured again from what is there.",
+        implies="Numbers measured on it cannot be reproduced from what is there.",
         todo=_RESTORE,
     )

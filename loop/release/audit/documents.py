@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from loop import __version__
+from loop.core.findings import Finding, FindingSeverity
 from loop.core.ledger import LedgerEntry
 from loop.core.safe_text import format_csv
 from loop.documents.tables import neutralise
 from loop.documents.templates import render_template, shipped_templates
 from loop.release.audit.audit import LedgerAudit
 from loop.release.audit.changes import PromptChanges
-from loop.release.audit.findings import AuditFinding, FindingSeverity
 
 _COLUMNS = (
     *("row", "seq", "time", "actor", "role", "action", "subject", "reason", "meaning"),
@@ -32,9 +32,21 @@ def audit_data(audit: LedgerAudit) -> dict[str, Any]:
         "time": audit.time,
         "head": audit.head,
         "counts": {str(severity): count for severity, count in audit.counts.items()},
-        "first_break": asdict(first) if first else None,
-        "findings": [asdict(one) for one in audit.findings],
+        "first_break": _finding_data(first) if first else None,
+        "findings": [_finding_data(one) for one in audit.findings],
         "entries": [asdict(entry) for entry in audit.entries],
+    }
+
+
+def _finding_data(one: Finding) -> dict[str, Any]:
+    return {
+        "check": one.check,
+        "severity": one.severity.value,
+        "what": one.what,
+        "where": one.where,
+        "implies": one.implies,
+        "todo": one.todo,
+        "seq": one.seq,
     }
 
 
@@ -53,7 +65,7 @@ def render_audit_csv(audit: LedgerAudit) -> str:
     return format_csv(_COLUMNS, ([row.get(c, "") for c in _COLUMNS] for row in rows))
 
 
-def _entry(entry: LedgerEntry, doubt: AuditFinding | None) -> Iterator[tuple[str, str]]:
+def _entry(entry: LedgerEntry, doubt: Finding | None) -> Iterator[tuple[str, str]]:
     yield "row", "entry"
     for name in _COLUMNS[1:11]:
         yield name, neutralise(getattr(entry, name))
@@ -64,7 +76,7 @@ def _entry(entry: LedgerEntry, doubt: AuditFinding | None) -> Iterator[tuple[str
         yield "what", neutralise(doubt.what)
 
 
-def _finding(one: AuditFinding) -> Iterator[tuple[str, str]]:
+def _finding(one: Finding) -> Iterator[tuple[str, str]]:
     yield "row", "finding"
     yield "seq", str(one.seq) if one.seq else ""
     yield "severity", one.severity.value

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from loop.core.digests import digest_bytes, digest_json
 from loop.core.errors import LoopError, StoreError, WriteError
+from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.evaluate.align import align
@@ -21,7 +22,6 @@ from loop.labels.reference import Reference, reference_path
 from loop.labels.sealing import list_openings
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.audit.chain import find_cohort
-from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 from loop.run.store import Store, open_store, read_outcomes
 from loop.stats.confusion import Confusion, count_confusions
 
@@ -30,16 +30,16 @@ _OPENINGS = "openings"
 
 def check_openings(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return whether holdouts were scored only when opened, and within the budget."""
     return [*_count_openings(entries), *_check_results(workspace, entries)]
 
 
-def _count_openings(entries: tuple[LedgerEntry, ...]) -> list[AuditFinding]:
+def _count_openings(entries: tuple[LedgerEntry, ...]) -> list[Finding]:
     roles: dict[str, str] = {}
     opened: Counter[str] = Counter()
     budgets: dict[str, int] = {}
-    found: list[AuditFinding] = []
+    found: list[Finding] = []
     for at, entry in enumerate(entries, 1):
         if entry.action == "cohort_added":
             roles[entry.subject] = str(entry.payload.get("role"))
@@ -73,7 +73,7 @@ def _number(entry: LedgerEntry, name: str, default: int) -> int:
 
 def _check_opening(
     entry: LedgerEntry, count: int, role: str | None
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     budget = _number(entry, "budget", count)
     number = _number(entry, "number", count)
     name = cohort_of(entry)
@@ -91,7 +91,7 @@ def _check_opening(
 
 def _check_scored(
     entry: LedgerEntry, roles: dict[str, str], opened: Counter[str]
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     name = str(entry.payload.get("cohort"))
     if roles.get(name) == HOLDOUT and not opened[name]:
         yield _broken_opening(
@@ -101,7 +101,7 @@ def _check_scored(
 
 def _account(
     roles: dict[str, str], opened: Counter[str], budgets: dict[str, int], *, bad: bool
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     for name, count in opened.items():
         allowed = f" of {budgets[name]}" if budgets[name] else ""
         text = f"{name}: opened {count}{allowed} times"
@@ -113,7 +113,7 @@ def _account(
 
 def _check_results(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     """Yield whether what an opening showed is kept as it was recorded."""
     for entry in entries:
         recorded = entry.payload.get("result_digest")
@@ -136,7 +136,7 @@ def _check_results(
             )
 
 
-def _broken_opening(entry: LedgerEntry, what: str) -> AuditFinding:
+def _broken_opening(entry: LedgerEntry, what: str) -> Finding:
     return broken(
         _OPENINGS,
         f"entry {entry.seq} {what}",
@@ -154,7 +154,7 @@ _SCORED = ("evaluated", "gate_decided")
 
 def check_evaluations(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return whether recorded scores fit what else is recorded, and their counts.
 
     Counts are made again from a run's outcomes and the reference where both are on
@@ -178,7 +178,7 @@ class _Known(NamedTuple):
     """Cohort and number to the digests it was recorded with."""
 
 
-def _check_entries(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
+def _check_entries(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
     known = _Known({}, set(), {})
     for entry in entries:
         payload, digest = entry.payload, str(entry.payload.get("digest"))
@@ -193,7 +193,7 @@ def _check_entries(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
             yield from _check_entry(entry, known)
 
 
-def _check_entry(entry: LedgerEntry, known: _Known) -> Iterator[AuditFinding]:
+def _check_entry(entry: LedgerEntry, known: _Known) -> Iterator[Finding]:
     """Yield which prompt, protocol or reference of a score was not recorded so."""
     payload = entry.payload
     committed = known.versions.get(entry.subject)
@@ -211,7 +211,7 @@ def _check_entry(entry: LedgerEntry, known: _Known) -> Iterator[AuditFinding]:
         yield _broken(entry, "against another reference than the recorded one")
 
 
-def _broken(entry: LedgerEntry, what: str) -> AuditFinding:
+def _broken(entry: LedgerEntry, what: str) -> Finding:
     return broken(
         _CHECK,
         f"entry {entry.seq} scores {what}",
@@ -222,7 +222,7 @@ def _broken(entry: LedgerEntry, what: str) -> AuditFinding:
     )
 
 
-def _odd(entry: LedgerEntry, what: str) -> AuditFinding:
+def _odd(entry: LedgerEntry, what: str) -> Finding:
     return warning(
         _CHECK,
         f"entry {entry.seq} scores {what}",
@@ -246,17 +246,15 @@ class _ScoredRun(NamedTuple):
 
 def _check_counts(
     workspace: Workspace, entries: tuple[LedgerEntry, ...], scored: list[LedgerEntry]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     wanted = {_key(entry.payload): _scored(entry) for entry in scored}
     if not wanted:
         return []
     if not workspace.store.is_file():
-        what = (
-            f"none of {len(wanted)} scored runs is on this machine: not counted again"
-        )
+        what = f"none of {len(wanted)} scored runs is on this machine: not recounted"
         return [note(_CHECK, what)]
     results = _recount_all(workspace, entries, list(wanted.values()))
-    wrong = [one for one in results if isinstance(one, AuditFinding)]
+    wrong = [one for one in results if isinstance(one, Finding)]
     done = sum(one is True for one in results)
     away = sum(one is None for one in results)
     more = (
@@ -286,7 +284,7 @@ def _scored(entry: LedgerEntry) -> _ScoredRun:
 
 def _recount_all(
     workspace: Workspace, entries: tuple[LedgerEntry, ...], wanted: list[_ScoredRun]
-) -> list[AuditFinding | bool | None]:
+) -> list[Finding | bool | None]:
     """Return of each run what `_recount` does; all is None without a store."""
     names = {one.cohort for one in wanted}
     records = {name: find_cohort(entries, name) for name in names}
@@ -301,7 +299,7 @@ def _recount_all(
 
 def _recount(
     workspace: Workspace, store: Store, one: _ScoredRun, record: CohortRecord | None
-) -> AuditFinding | bool | None:
+) -> Finding | bool | None:
     """Return True if the counts are the recorded ones, None if it cannot be known."""
     try:
         counted = _count(workspace, store, one, record)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loop.core.errors import DataError
+from loop.core.findings import Finding, broken, note, ok
 from loop.core.heads import find_rollback
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
-from loop.release.audit.findings import AuditFinding, broken, note, ok
 
 _CHECK = "heads"
 _HEAD = re.compile(r"([1-9][0-9]{0,8}):([0-9a-f]{12,64})")
@@ -46,7 +46,7 @@ def parse_head(text: str) -> KnownHead:
 
 def check_heads(
     workspace: Workspace, entries: tuple[LedgerEntry, ...], heads: Sequence[KnownHead]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return whether the ledger holds every head that is known from elsewhere.
 
     Known are those given, and the newest one that this machine has seen. Without any, a
@@ -73,7 +73,7 @@ def check_heads(
     return found
 
 
-def _check_head(known: KnownHead, hashes: Mapping[int, str], last: int) -> AuditFinding:
+def _check_head(known: KnownHead, hashes: Mapping[int, str], last: int) -> Finding:
     found = hashes.get(known.seq)
     if found is not None and found.startswith(known.hash):
         return ok(_CHECK, f"entry {known.seq} is the one that {known.source} names")

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import LoopError
+from loop.core.findings import Finding, broken, note, ok
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.audit.chain import subjects
-from loop.release.audit.findings import AuditFinding, broken, note, ok
 from loop.release.audit.heads import KnownHead
 from loop.release.audit.signatures import find_keys
 from loop.release.audit.versions import find_commits
@@ -45,7 +45,7 @@ class _Recorded(NamedTuple):
 
 def check_releases(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return whether each release is there, whole, signed, and of the version it names.
 
     A folder that no entry speaks of is no release, whatever it looks like.
@@ -70,7 +70,7 @@ def check_releases(
     return found
 
 
-def _twice(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
+def _twice(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
     """Yield releases that were frozen a second time under one name."""
     known: set[str] = set()
     for _, entry in subjects(entries, "frozen"):
@@ -92,7 +92,7 @@ def _folders(workspace: Workspace) -> list[Path]:
     )
 
 
-def _unrecorded(path: Path) -> AuditFinding:
+def _unrecorded(path: Path) -> Finding:
     if path.name.startswith("."):
         what = f"{path.name} is left from a freeze that did not end"
         return note(_CHECK, what, where=str(path), todo="Remove it.")
@@ -107,7 +107,7 @@ def _unrecorded(path: Path) -> AuditFinding:
 
 def _check_release(
     workspace: Workspace, release: Released, known: _Recorded
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     name, entry = release.name, release.entry
     if release.withdrawal:
         yield note(_CHECK, f"{name} was withdrawn at {release.withdrawal.time}")
@@ -125,7 +125,7 @@ def _check_release(
     yield from before
     for one in verification.findings:
         if not one.holds:
-            yield _broken(release, f"does not verify: {one.check}: {one.detail}")
+            yield _broken(release, f"does not verify: {one.check}: {one.what}")
     if verification.holds and not before:
         people = ", ".join(one.name for one in verification.approvals)
         yield ok(
@@ -135,7 +135,7 @@ def _check_release(
 
 def _compare(
     found: Verification, release: Released, known: _Recorded
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     """Yield where a folder differs from its ledger entry and its version."""
     statement = found.files.get(ENVELOPE)
     if statement is None or release.statement != digest_bytes(statement):
@@ -182,14 +182,14 @@ def known_heads(workspace: Workspace, folders: tuple[Path, ...]) -> list[KnownHe
     return [head for head in heads if head is not None]
 
 
-def check_given(folders: tuple[Path, ...]) -> list[AuditFinding]:
+def check_given(folders: tuple[Path, ...]) -> list[Finding]:
     """Return which folders given as releases name no head at all."""
     return [
         broken(
             _CHECK,
             f"{folder.name} names no head of a ledger",
             where=str(folder),
-            implies="Nothing can be said of this ledger by it.",
+            implies="It says nothing about this ledger.",
             todo="Name the folder of a release, with its release.json.",
         )
         for folder in folders
@@ -197,7 +197,7 @@ def check_given(folders: tuple[Path, ...]) -> list[AuditFinding]:
     ]
 
 
-def _broken(release: Released, what: str) -> AuditFinding:
+def _broken(release: Released, what: str) -> Finding:
     return broken(
         _CHECK,
         f"{release.name} {what}",

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from loop.core.errors import DataError
+from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
-from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 from loop.release.keys import (
     PublicKey,
     learn_key,
@@ -33,7 +33,7 @@ def find_keys(entries: tuple[LedgerEntry, ...]) -> dict[str, PublicKey]:
 
 def check_signatures(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return whether every signature is by a valid key of whoever acts.
 
     Keys come from the ledger itself: whoever can write it anew from the first entry can
@@ -57,7 +57,7 @@ class _KeyHolder(NamedTuple):
     name: str
 
 
-def _walk(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
+def _walk(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
     """Hold each entry against the keys as they stood before it."""
     keys: dict[str, PublicKey] = {}
     signers: set[_KeyHolder] = set()
@@ -77,7 +77,7 @@ def _problem(entry: LedgerEntry, keys: Mapping[str, PublicKey]) -> str:
     try:
         return signature_problem(entry, keys)
     except ValueError:
-        return "is signed, and its hash is none that can be signed"
+        return "is signed, but its hash cannot be signed"
 
 
 def _is_open(keys: Mapping[str, PublicKey], keyid: str) -> bool:
@@ -85,15 +85,17 @@ def _is_open(keys: Mapping[str, PublicKey], keyid: str) -> bool:
     return key is not None and not key.revoked
 
 
-def _learn(keys: dict[str, PublicKey], entry: LedgerEntry) -> Iterator[AuditFinding]:
+def _learn(keys: dict[str, PublicKey], entry: LedgerEntry) -> Iterator[Finding]:
     """Bring `keys` up to date; yield what is said of a key that is none."""
     before = dict(keys)
     learn_key(keys, entry)
     if entry.action in ("key_added", "key_revoked") and keys == before:
-        yield _broken(entry, "adds or revokes a key that is none, or was so before")
+        yield _broken(
+            entry, "adds or revokes something that is not a key, or did so before"
+        )
 
 
-def _stripped(entry: LedgerEntry) -> AuditFinding:
+def _stripped(entry: LedgerEntry) -> Finding:
     """Return what to think of an unsigned entry by somebody who signs.
 
     Someone whose key is protected by a passphrase signs no entries, and is not meant.
@@ -114,7 +116,7 @@ def _stripped(entry: LedgerEntry) -> AuditFinding:
 
 def _check_copies(
     workspace: Workspace, keys: Mapping[str, PublicKey]
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     """Yield public key files that are not the recorded keys."""
     known = {public_key_path(workspace, key): key for key in keys.values()}
     folder = workspace.releases / "keys"
@@ -134,7 +136,7 @@ def _check_copies(
             )
 
 
-def _broken(entry: LedgerEntry, problem: str) -> AuditFinding:
+def _broken(entry: LedgerEntry, problem: str) -> Finding:
     return broken(
         _CHECK,
         f"entry {entry.seq}: {problem}",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
+from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.prompts.catalog import FILES, list_versions, read_folder
 from loop.release.audit.chain import subjects
-from loop.release.audit.findings import AuditFinding, broken, note, ok, warning
 
 _CHECK = "versions"
 _REF = re.compile(r"([a-z][a-z0-9_-]{0,63})@v([1-9][0-9]{0,8})")
@@ -25,7 +25,7 @@ def find_commits(entries: tuple[LedgerEntry, ...]) -> dict[str, LedgerEntry]:
 
 def check_versions(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return what of the version folders is not as recorded, or that all is."""
     commits = find_commits(entries)
     found = [
@@ -48,7 +48,7 @@ def _files(entry: LedgerEntry) -> Mapping[str, object]:
     return files if isinstance(files, Mapping) else {}
 
 
-def _twice(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
+def _twice(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
     """Yield versions that were committed with two digests."""
     digests: dict[str, str] = {}
     for ref, entry in subjects(entries, "draft_committed"):
@@ -64,7 +64,7 @@ def _twice(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
             )
 
 
-def _parents(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
+def _parents(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
     """Yield versions whose parent was never committed before them."""
     known = {"None", ""}
     for ref, entry in subjects(entries, "draft_committed"):
@@ -80,9 +80,7 @@ def _parents(entries: tuple[LedgerEntry, ...]) -> Iterator[AuditFinding]:
         known.add(str(entry.payload.get("digest")))
 
 
-def _check_one(
-    workspace: Workspace, ref: str, entry: LedgerEntry
-) -> list[AuditFinding]:
+def _check_one(workspace: Workspace, ref: str, entry: LedgerEntry) -> list[Finding]:
     match = _REF.fullmatch(ref)
     if match is None:
         return [
@@ -97,7 +95,7 @@ def _check_one(
         return [_broken(ref, entry, f"cannot be read: {error.strerror}")]
 
 
-def _compare(folder: Path, ref: str, entry: LedgerEntry) -> Iterator[AuditFinding]:
+def _compare(folder: Path, ref: str, entry: LedgerEntry) -> Iterator[Finding]:
     """Yield how the wording or a file differs from what was recorded."""
     recorded = str(entry.payload.get("digest"))
     try:
@@ -129,7 +127,7 @@ def _edited(folder: Path, entry: LedgerEntry) -> list[str]:
     ]
 
 
-def _strays(folder: Path, ref: str) -> Iterator[AuditFinding]:
+def _strays(folder: Path, ref: str) -> Iterator[Finding]:
     """Yield what lies in a version's folder and is no file of it."""
     inside = sorted(path.name for path in folder.iterdir())
     links = [path.name for path in (folder, *folder.iterdir()) if path.is_symlink()]
@@ -153,7 +151,7 @@ def _strays(folder: Path, ref: str) -> Iterator[AuditFinding]:
 
 def _unrecorded(
     workspace: Workspace, commits: Mapping[str, LedgerEntry]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return the version folders that no entry speaks of."""
     return [
         broken(
@@ -176,13 +174,13 @@ def _prompt_names(workspace: Workspace) -> Sequence[str]:
     return sorted(path.name for path in workspace.prompts.iterdir() if path.is_dir())
 
 
-def _broken(ref: str, entry: LedgerEntry, what: str) -> AuditFinding:
+def _broken(ref: str, entry: LedgerEntry, what: str) -> Finding:
     return broken(
         _CHECK,
         f"{ref} {what}",
         where=f"prompts/{ref.replace('@', '/')}, entry {entry.seq}",
         implies="Runs and releases of this version were made with something else than "
-        "what stands there now.",
+        "what the folder holds now.",
         todo="Restore the folder from version control or a backup; new wording is the "
         "next version, made by `ranloop revise`.",
         seq=entry.seq,
@@ -191,11 +189,11 @@ def _broken(ref: str, entry: LedgerEntry, what: str) -> AuditFinding:
 
 def check_aliases(
     workspace: Workspace, entries: tuple[LedgerEntry, ...]
-) -> list[AuditFinding]:
+) -> list[Finding]:
     """Return whether every move of an alias fits the ones before it."""
     commits = find_commits(entries)
     state: dict[tuple[str, str], str] = {}
-    found: list[AuditFinding] = []
+    found: list[Finding] = []
     for ref, entry in subjects(entries, "alias_moved"):
         prompt, _, tag = ref.partition("@")
         alias = str(entry.payload.get("alias", ""))
@@ -213,7 +211,7 @@ def _check_move(
     entry: LedgerEntry,
     commit: LedgerEntry | None,
     before: str | None,
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     match = _REF.fullmatch(entry.subject)
     there = match and (workspace.prompts / match[1] / f"v{match[2]}").is_dir()
     digest = commit.payload.get("digest") if commit else None

@@ -52,7 +52,7 @@ def change_record(
         intro=(
             "Ordered as a predetermined change control plan is: description of "
             "modifications, modification protocol, impact assessment. It helps prepare "
-            "such a plan and is none by itself.",
+            "such a plan, but is not one by itself.",
         ),
         sections=(
             _identity(facts),

@@ -1,38 +1,79 @@
-"""A reporting checklist: each item with what the release says, and from where."""
+"""A reporting checklist: each item with what the release says, and from where.
+
+The checklists are ``mi_clear_llm.yaml`` and ``tripod_llm.yaml`` beside this file. An
+item names what it asks for, what is ``filled`` from the release (a function of
+`loop.release.documents.recorded`, a field of release.json behind words, or a text that
+holds for every release), and what only its ``author`` can add.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from typing import NamedTuple
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from loop.core.yaml_files import read_model
 from loop.documents.numbers import NOT_ESTIMABLE
 from loop.release.documents.phrases import AUTHOR, NO_MODEL, told, uses_a_model
+from loop.release.documents.recorded import FILLED, Filled, fill_field
 from loop.release.documents.section import DocumentSection, ReleaseDocument, table
 from loop.release.form import ReleaseFacts
 
+CHECKLISTS = ("mi_clear_llm", "tripod_llm")
+"""Names of the checklists; each is a YAML file in this folder."""
 
-class Filled(NamedTuple):
-    """What the release says to an item."""
 
+class _ChecklistPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _FieldSource(_ChecklistPart):
+    words: str
+    field: str
+
+
+class _FixedText(_ChecklistPart):
     text: str
-    """Empty where nothing is recorded: then it is left to the author."""
-
     source: str
-    """The field of release.json, the file, or the ledger entries it is from."""
 
 
-class ChecklistItem(NamedTuple):
+def _known(name: str) -> str:
+    if name not in FILLED:
+        raise ValueError(f"use one of {', '.join(FILLED)}")
+    return name
+
+
+class ChecklistItem(_ChecklistPart):
     """One item of a checklist."""
 
     number: str
-    area: str
     asks: str
     """What it asks for, in our words."""
 
-    filled: tuple[Filled, ...] = ()
+    filled: list[
+        Annotated[str, AfterValidator(_known)] | _FieldSource | _FixedText
+    ] = []
     author: str = ""
     """What only a person can add; empty where the release says all there is."""
+
+
+class Checklist(_ChecklistPart):
+    """A checklist and where it was published."""
+
+    name: str
+    source: str
+    notes: list[str]
+    items: dict[str, list[ChecklistItem]]
+    """Items by area."""
+
+
+class FilledItem(NamedTuple):
+    """An item with what the release says to it."""
+
+    item: ChecklistItem
+    filled: tuple[Filled, ...]
 
     @property
     def known(self) -> tuple[Filled, ...]:
@@ -42,27 +83,45 @@ class ChecklistItem(NamedTuple):
     @property
     def open(self) -> str:
         """What is left to the author; empty where nothing is."""
-        if self.author:
-            return f"{AUTHOR}: {self.author}"
+        if self.item.author:
+            return f"{AUTHOR}: {self.item.author}"
         return "" if len(self.known) == len(self.filled) > 0 else AUTHOR
 
 
-class Checklist(NamedTuple):
-    """A checklist and where it was published."""
+def read_checklist(name: str) -> Checklist:
+    """Return one of `CHECKLISTS`.
 
-    name: str
-    source: str
-    notes: tuple[str, ...]
-    items: tuple[ChecklistItem, ...]
+    Raises
+    ------
+    DataError
+        The file is not a checklist; names each wrong field.
+    """
+    return read_model(Path(__file__).parent / f"{name}.yaml", Checklist)
+
+
+def fill_item(item: ChecklistItem, facts: ReleaseFacts) -> FilledItem:
+    """Return an item with what the release says to it."""
+    filled = []
+    for one in item.filled:
+        if isinstance(one, str):
+            filled.append(FILLED[one](facts))
+        elif isinstance(one, _FieldSource):
+            filled.append(fill_field(facts, one.field, one.words))
+        else:
+            filled.append(Filled(one.text, one.source))
+    return FilledItem(item, tuple(filled))
 
 
 def checklist_document(facts: ReleaseFacts, checklist: Checklist) -> ReleaseDocument:
     """Return a checklist with a section per area."""
-    items = checklist.items
+    areas = {
+        area: [fill_item(one, facts) for one in items]
+        for area, items in checklist.items.items()
+    }
+    items = [one for filled in areas.values() for one in filled]
     whole = sum(not one.open for one in items)
     partly = sum(bool(one.open and one.known) for one in items)
     left = len(items) - whole - partly
-    areas = groupby(items, key=lambda one: one.area)
     return ReleaseDocument(
         title=f"{checklist.name} for {told(facts.release.name)}",
         subtitle=checklist.source,
@@ -75,15 +134,15 @@ def checklist_document(facts: ReleaseFacts, checklist: Checklist) -> ReleaseDocu
             *checklist.notes,
             *(() if uses_a_model(facts) else (f"Here {NO_MODEL}.",)),
         ),
-        sections=tuple(_section(area, list(of_area)) for area, of_area in areas),
+        sections=tuple(_section(area, filled) for area, filled in areas.items()),
     )
 
 
-def _section(area: str, items: Sequence[ChecklistItem]) -> DocumentSection:
+def _section(area: str, items: Sequence[FilledItem]) -> DocumentSection:
     rows = [
         (
-            one.number,
-            one.asks,
+            one.item.number,
+            one.item.asks,
             "; ".join(filled.text for filled in one.known) or NOT_ESTIMABLE,
             "; ".join(dict.fromkeys(filled.source for filled in one.known))
             or NOT_ESTIMABLE,

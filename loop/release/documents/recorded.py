@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from loop.documents.numbers import share
 from loop.evaluate.gates import GateVerdict
 from loop.release.documents.card_evidence import reading_line
-from loop.release.documents.checklist import Filled
 from loop.release.documents.phrases import (
     claimed,
     counted,
     is_compared,
     labels_with,
+    objections,
     outcomes,
     rate,
     told,
@@ -21,10 +22,30 @@ from loop.release.form import FrozenCohort, ReleaseFacts
 from loop.stats.intervals import Estimate
 
 
-def recorded(words: str, value: object, field: str) -> Filled:
-    """Return the field of release.json that has `value`, behind `words`."""
+class Filled(NamedTuple):
+    """What the release says to an item."""
+
+    text: str
+    """Empty where nothing is recorded: then it is left to the author."""
+
+    source: str
+    """The field of release.json, the file, or the ledger entries it is from."""
+
+
+def fill_field(facts: ReleaseFacts, field: str, words: str) -> Filled:
+    """Return a field of release.json, for example ``"release.why"``, behind words."""
+    value: object = facts
+    for name in field.split("."):
+        value = getattr(value, name)
     text = told(value)
     return Filled(text and f"{words} {text}", f"release.json {field}")
+
+
+def labels(facts: ReleaseFacts) -> Filled:
+    """Return what is read from a text."""
+    number = len(facts.release.labels)
+    task = f"values of {number} labels from clinical texts" if number else ""
+    return Filled(task, "release.json release.labels")
 
 
 def model(facts: ReleaseFacts) -> Filled:
@@ -261,3 +282,48 @@ def updating(facts: ReleaseFacts) -> Filled:
         f"{len(change.unchanged)} unchanged, {len(change.worse)} worse"
     )
     return Filled(text, "release.json change; change-record.md")
+
+
+_MADE_ON = ("taxonomy", "dev")
+"""Roles of cohorts whose cases and labels may shape a prompt."""
+
+
+def development(facts: ReleaseFacts) -> Filled:
+    """Return the cohorts that the prompt was made on."""
+    cohorts = [one for one in facts.cohorts if one.role in _MADE_ON]
+    return Filled(told_sources(cohorts), "release.json cohorts.role")
+
+
+def licences(facts: ReleaseFacts) -> Filled:
+    """Return the licence of each cohort that has one."""
+    texts = [
+        f"{told(one.name)}: {told(one.licence)}" for one in facts.cohorts if one.licence
+    ]
+    return Filled("; ".join(texts), "release.json cohorts.licence")
+
+
+def tool(facts: ReleaseFacts) -> Filled:
+    """Return the version of ranloop."""
+    return Filled(f"ranloop {told(facts.tool.ranloop)}", "release.json tool")
+
+
+def limits(facts: ReleaseFacts) -> Filled:
+    """Return which labels did not pass, and whether a holdout is missing."""
+    texts = ["DEVELOPMENT DATA ONLY"] if facts.development_only else []
+    for one in facts.evaluations:
+        open_labels = len(list(objections(one)))
+        if open_labels:
+            texts.append(f"{open_labels} labels without a pass on {told(one.cohort)}")
+    return Filled("; ".join(texts), "release.json evaluations.labels.gate")
+
+
+FILLED: Mapping[str, Callable[[ReleaseFacts], Filled]] = {
+    one.__name__: one
+    for one in (
+        ceiling, choice, comparison, compute, dates, development, excluded, flow,
+        labels, licences, limits, lineage, model, openings, performance, positives,
+        protocol, readers, registration, separation, settings, sources, structure,
+        tool, updating, wording,
+    )
+}  # fmt: skip
+"""What an item of a checklist may name."""

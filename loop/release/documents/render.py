@@ -8,12 +8,14 @@ from pathlib import Path
 from loop.documents.templates import render_template, shipped_templates
 from loop.release.documents.card import card_figures, card_tally, release_card
 from loop.release.documents.change import change_record
-from loop.release.documents.checklist import checklist_document
-from loop.release.documents.mi_clear import mi_clear
+from loop.release.documents.checklist import (
+    CHECKLISTS,
+    checklist_document,
+    read_checklist,
+)
 from loop.release.documents.phrases import AUTHOR
 from loop.release.documents.section import ReleaseDocument
 from loop.release.documents.table import evaluation_table
-from loop.release.documents.tripod import tripod_llm
 from loop.release.form import ReleaseFacts
 from loop.release.statement import Approval
 
@@ -48,12 +50,12 @@ def render_documents(
     texts = {
         "card.md": _markdown(folder, card),
         "card.html": _page(folder, card, facts),
-        "mi-clear-llm.md": _markdown(
-            folder, checklist_document(facts, mi_clear(facts))
-        ),
-        "tripod-llm.md": _markdown(
-            folder, checklist_document(facts, tripod_llm(facts))
-        ),
+        **{
+            f"{name.replace('_', '-')}.md": _markdown(
+                folder, checklist_document(facts, read_checklist(name))
+            )
+            for name in CHECKLISTS
+        },
         "change-record.md": _markdown(folder, change_record(facts, approvals)),
     }
     # A lone surrogate cannot be written in UTF-8; it is spelled out.

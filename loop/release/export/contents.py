@@ -23,7 +23,7 @@ def list_files(folder: Path) -> tuple[str, ...]:
     Raises
     ------
     DataError
-        It is no folder, or holds a link or anything else that is no plain file.
+        It is no folder, or holds a link or anything else that is not a regular file.
     """
     if folder.is_symlink() or not folder.is_dir():
         raise DataError(f"{folder} is not a folder. Name the folder of an export.")
@@ -44,7 +44,7 @@ def _walk(folder: Path, before: str) -> Iterator[str]:
             yield name
         else:
             raise DataError(
-                f"{folder}: {entry.name!r} is no plain file, and an export holds "
+                f"{folder}: {entry.name!r} is not a regular file, and an export holds "
                 "nothing else. Export it again."
             )
 
@@ -63,7 +63,7 @@ def open_plain(path: Path) -> int:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise DataError(f"{path} is no plain file. Export it again.")
+        raise DataError(f"{path} is not a regular file. Export it again.")
     return handle
 
 

@@ -82,7 +82,7 @@ def load_export(folder: Path) -> Loaded:
 def _changed(path: Path) -> DataError:
     return DataError(
         f"{path} is not what its prompt version makes: it was changed after the "
-        "export, or another ranloop wrote it. Export it again."
+        "export, or another version of ranloop wrote it. Export it again."
     )
 
 
@@ -92,7 +92,7 @@ def _read_manifest(path: Path) -> Manifest:
         ExportTarget(manifest.target)
     except (ValidationError, ValueError) as error:
         raise DataError(
-            f"{path} is no manifest of an export. Export it again."
+            f"{path} is not the manifest of an export. Export it again."
         ) from error
     return manifest
 
@@ -105,7 +105,8 @@ def _check_digests(
             raise DataError(f"{folder / name} is missing. Export it again.")
         if name not in said:
             raise DataError(
-                f"{folder / name} is no part of the export. Remove it, or export again."
+                f"{folder / name} is not part of the export. Remove it, or export "
+                "again."
             )
         if found[name] != said[name]:
             raise _changed(folder / name)
@@ -145,7 +146,7 @@ def _check_files(folder: Path, built: BuiltExport, manifest: Manifest) -> None:
     if others != (parts if private else set()):
         name = min(others - parts, default=MANIFEST)
         raise DataError(
-            f"{folder / name} is no part of the export. Remove it, or export again."
+            f"{folder / name} is not part of the export. Remove it, or export again."
         )
     if private and read_plain(folder / IGNORE) != b"*\n":
         raise _changed(folder / IGNORE)

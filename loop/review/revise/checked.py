@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
+from loop.core.findings import Finding
 from loop.core.paths import Workspace
 from loop.prompts.catalog import read_version
-from loop.prompts.lint import LintFinding
 from loop.prompts.version import PromptVersion
 from loop.review.revise.changed import Changes
 from loop.review.revise.check import Check, summarise
@@ -43,7 +43,7 @@ class Checked:
     asking: Mapping[str, Any]
     """How the engine was asked: the fields of `EngineOptions` that are data."""
 
-    lint: tuple[LintFinding, ...]
+    lint: tuple[Finding, ...]
     check: Check | None
     """None when lint found errors: nothing was run."""
 

@@ -12,7 +12,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.inputs import Inputs, read_inputs
-from loop.prompts.lint import LintLevel
+from loop.prompts.lint import has_errors
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.changed import Changes, list_changes
@@ -116,7 +116,7 @@ def check_draft_ref(
         by=actor.name,
         time="",
     )
-    if not any(found.level is LintLevel.ERROR for found in checked.lint):
+    if not has_errors(checked.lint):
         named = hold_engine(workspace, how.engine, how.asking)
         with nullcontext(engine) if engine else named as held:
             runs = _run_both(workspace, line, cohort.name, held, how.watch)

@@ -125,7 +125,7 @@ def _refusal(copies: Sequence[Copy], cohort: Cohort) -> str:
     first = copies[0]
     more = f" ({len(copies)} such wordings)" if len(copies) > 1 else ""
     return (
-        f"{first.where}: {REFUSED_RUN} or more consecutive words also stand in case "
+        f"{first.where}: {REFUSED_RUN} or more consecutive words also occur in case "
         f"{first.case_id} of cohort {cohort.name}, whose role is {cohort.role}{more}. "
         "A prompt must not carry text of cases it will be measured on. Say it in your "
         "own words."

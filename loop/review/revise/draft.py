@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from loop.core.clock import format_time
 from loop.core.errors import DataError, LedgerError, OverlapError
+from loop.core.findings import Finding
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Guide
@@ -18,7 +19,7 @@ from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_drafts
 from loop.prompts.diff import VersionDiff, diff_versions
-from loop.prompts.lint import LintFinding, LintLevel, fold_phrase, lint_version
+from loop.prompts.lint import fold_phrase, has_errors, lint_version
 from loop.prompts.version import PromptVersion
 from loop.review.copied import Copy
 from loop.review.revise.answers import comparable_parent
@@ -40,7 +41,7 @@ class Drafted:
     draft: PromptVersion
     parent: PromptVersion
     diff: VersionDiff
-    lint: tuple[LintFinding, ...]
+    lint: tuple[Finding, ...]
     tokens: TokenChange | None
     """None where the draft or its parent cannot be rendered."""
 
@@ -57,7 +58,7 @@ class Drafted:
     @property
     def sound(self) -> bool:
         """Whether lint found no error, so that it can be checked."""
-        return not any(found.level is LintLevel.ERROR for found in self.lint)
+        return not has_errors(self.lint)
 
 
 def describe(
@@ -89,7 +90,7 @@ def describe(
 
 def lint_draft(
     workspace: Workspace, parent: PromptVersion, draft: PromptVersion
-) -> tuple[LintFinding, ...]:
+) -> tuple[Finding, ...]:
     """Return what lint says of `draft` against `parent`, errors first."""
     labels = read_taxonomy(workspace.labels).extracted
     frozen = comparable_parent(parent, draft)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
+from loop.core.findings import Finding
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import CohortRole
 from loop.prompts.diff import VersionDiff, diff_versions
-from loop.prompts.lint import LintFinding
 from loop.prompts.version import PromptVersion
 from loop.review.copied import Copy
 from loop.review.files import VerdictFile, read_verdicts
@@ -99,7 +99,7 @@ class Revision:
     """Reference labels that verdicts call wrong."""
 
     diff: VersionDiff | None = None
-    lint: tuple[LintFinding, ...] = ()
+    lint: tuple[Finding, ...] = ()
     copies: tuple[Copy, ...] = ()
     """Long copies from cases of the cohort: a warning."""
 

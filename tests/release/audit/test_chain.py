@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop.core.errors import DataError
+from loop.core.findings import FindingSeverity
 from loop.core.ledger import TornLedgerError, quarantine_torn_line, read_ledger
 from loop.release.audit.chain import (
     Trouble,
@@ -18,7 +19,6 @@ from loop.release.audit.chain import (
     read_line,
     read_lines,
 )
-from loop.release.audit.findings import FindingSeverity
 from loop.release.audit.heads import KnownHead
 from loop.release.keys import make_key, signer_for
 from loop.run.store import open_store

@@ -9,10 +9,17 @@ from itertools import pairwise
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from loop.core.errors import DataError
 from loop.release.consistency import check_table
+from loop.release.documents.checklist import (
+    CHECKLISTS,
+    ChecklistItem,
+    read_checklist,
+)
 from loop.release.documents.phrases import AUTHOR
+from loop.release.documents.recorded import FILLED
 from loop.release.documents.render import render_documents
 from loop.release.form import format_facts
 from loop.release.statement import Approval
@@ -290,6 +297,20 @@ def test_a_checklist_fills_each_item_or_leaves_it_to_the_author(name, items, mak
     for _, _, filled, source, author in rows:
         assert (filled == "–") == (source == "–")
         assert filled != "–" or AUTHOR in author
+
+
+def test_each_source_of_a_checklist_is_named_by_an_item():
+    """What no item names any more is dead, and a name that is unknown is refused."""
+    items = [
+        item
+        for name in CHECKLISTS
+        for area in read_checklist(name).items.values()
+        for item in area
+    ]
+    named = {one for item in items for one in item.filled if isinstance(one, str)}
+    assert named == FILLED.keys()
+    with pytest.raises(ValidationError, match="use one of"):
+        ChecklistItem(number="1", asks="the model", filled=["modell"])
 
 
 def test_tripod_items_are_numbered_as_published():

@@ -164,10 +164,10 @@ def test_the_calls_of_a_case_stay_together(workspace, tmp_path):
 def test_a_file_too_many_is_refused_by_name(plain):
     """Something may load it."""
     (plain / "extra.jinja").write_text("x")
-    with pytest.raises(DataError, match=r"extra\.jinja is no part"):
+    with pytest.raises(DataError, match=r"extra\.jinja is not part"):
         load_export(plain)
     reseal(plain)
-    with pytest.raises(DataError, match=r"extra\.jinja is no part"):
+    with pytest.raises(DataError, match=r"extra\.jinja is not part"):
         load_export(plain)
 
 
@@ -186,16 +186,16 @@ def test_links_pipes_and_folders_are_refused(plain, tmp_path):
     (tmp_path / "same").write_bytes((plain / "schema.json").read_bytes())
     (plain / "schema.json").unlink()
     (plain / "schema.json").symlink_to(tmp_path / "same")
-    with pytest.raises(DataError, match=r"'schema\.json' is no plain file"):
+    with pytest.raises(DataError, match=r"'schema\.json' is not a regular file"):
         load_export(plain)
     (plain / "schema.json").unlink()
     os.mkfifo(plain / "schema.json")
-    with pytest.raises(DataError, match=r"'schema\.json' is no plain file"):
+    with pytest.raises(DataError, match=r"'schema\.json' is not a regular file"):
         load_export(plain)
     (plain / "schema.json").unlink()
     (plain / "ranloop.json").unlink()
     os.mkfifo(plain / "ranloop.json")
-    with pytest.raises(DataError, match="is no plain file"):
+    with pytest.raises(DataError, match="is not a regular file"):
         load_export(plain)
 
 
@@ -211,5 +211,5 @@ def test_a_folder_that_is_none_is_refused(plain, tmp_path):
 def test_a_deep_folder_inside_is_refused(plain):
     """Only prompt/ is a folder."""
     shutil.copytree(plain / "prompt", plain / "prompt" / "prompt")
-    with pytest.raises(DataError, match="no plain file"):
+    with pytest.raises(DataError, match="not a regular file"):
         load_export(plain)

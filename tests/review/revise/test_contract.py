@@ -114,7 +114,7 @@ def test_a_contract_named_by_hand_needs_its_own_words(marked):
     mixed = request(prompt="tiny@draft:mixed", contract="")
     revision = revise(marked.workspace, mixed, marked.editor)
     assert revision.version is None
-    assert any("frozen block 'answer'" in found.message for found in revision.lint)
+    assert any("frozen block 'answer'" in found.what for found in revision.lint)
 
 
 def test_other_frozen_blocks_stay_frozen(marked):
