@@ -2,9 +2,13 @@
 
 ``python -m tests.mutants --sample 300 --seed 1 > mutants.jsonl`` draws that many
 mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/` in
-proportion to what there is to change in it, and runs for each the tests that name its
-module, then those of its room. Annotations are not mutated. All these tests are run on
-the unchanged package first: where one fails, every mutant would seem to be killed.
+proportion to what there is to change in it, and runs for each the tests of its module,
+those that name it (of other rooms a dozen files at most), then the rest of its room.
+Annotations are not mutated. The test that kills a mutant must pass on the unchanged
+package, where it is run once; else it is left out, and the mutant is run on without it.
+
+No test starts a browser, those of the room ui neither: what only they would notice is
+counted as a survivor. So is what only the tests of another room's commands would.
 
 One JSON object a line says what was changed and what came of it; the share that was
 killed, with its exact 95 % interval, comes last, on stderr. A survivor is read by a
@@ -16,24 +20,35 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from difflib import unified_diff
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 
 from loop.stats.intervals import clopper_pearson
+from tests import last_test
 
 ROOT = Path(__file__).parent.parent
 LIMIT_S = 900
+TEST_LIMIT_S = 120
+"""The slowest test takes 25 seconds, most take hundredths of one."""
+
+ELSEWHERE = 12
+"""How many files of other rooms that name a module are run."""
 
 OPERATORS = {
     "arithmetic": (
@@ -128,57 +143,103 @@ def draw(found, size, rng):
     return [(mutant, text) for (_, text), mutant in drawn.items()]
 
 
-def judge(tree, mutant, text):
-    """Return what the tests make of a mutant, in a copy of the tree."""
+class Unchanged:
+    """The unchanged package: whether a test passes there, asked once."""
+
+    def __init__(self, tree):
+        self.tree, self.noise = tree, set()
+        self._passed, self._lock = {}, Lock()
+
+    def passes(self, tests):
+        """Return whether tests pass without any change; one that does not is noise."""
+        with self._lock:
+            if tests not in self._passed:
+                self._passed[tests] = _pytest(self.tree, tests)[0] == "survived"
+                if not self._passed[tests] and "::" in tests[0]:
+                    self.noise |= {*tests}
+            return self._passed[tests]
+
+
+def judge(tree, mutant, text, unchanged):
+    """Return what the tests make of a mutant, in a copy of the tree, and which did."""
     path = tree / mutant.path
     before = path.read_text("utf-8")
     path.write_text(text, "utf-8")
     try:
         for tests in choose_tests(mutant):
-            ended = _pytest(tree, tests)
-            if ended != "survived":
-                return ended
-        return "survived"
+            while True:
+                ended, last = _pytest(tree, tests, without=tuple(unchanged.noise))
+                if ended == "survived":
+                    break
+                if unchanged.passes(last or tests):
+                    return ended, " ".join(last or tests)
+                if not last:
+                    return "undecided", " ".join(tests)
+        return "survived", ""
     finally:
         path.write_text(before, "utf-8")
 
 
 def choose_tests(mutant):
-    """Yield the test files that name the module, then the others of its room."""
-    module = ".".join(mutant.path.with_suffix("").parts)
-    every = sorted(ROOT.glob("tests/**/test_*.py"))
-    named = [path for path in every if module in path.read_text("utf-8")]
-    room = ROOT / "tests" / mutant.room
-    rest = [path for path in every if room in path.parents and path not in named]
-    for paths in filter(None, (named, rest)):
-        yield [path.relative_to(ROOT) for path in paths]
+    """Yield the test files of the module, others that name it, the rest of its room."""
+    *above, package, stem = mutant.path.with_suffix("").parts
+    dotted = ".".join([*above, package])
+    own = re.compile(rf"test_({package}_)?{stem}\.py")
+    named = re.compile(
+        rf"{dotted}\.{stem}\b|from {dotted} import [^(]*?\b{stem}\b", re.ASCII
+    )
+    stages = ([], [], [], [])
+    for path in sorted(ROOT.glob("tests/**/test_*.py"), key=lambda p: p.stat().st_size):
+        inside = path.relative_to(ROOT / "tests").parts[0] == mutant.room
+        names = named.search(_read(path))
+        if inside and own.fullmatch(path.name):
+            stages[0].append(path)
+        elif names or inside:
+            stages[(1 if inside else 2) if names else 3].append(path)
+    del stages[2][ELSEWHERE:]
+    for paths in filter(None, stages):
+        yield tuple(str(path.relative_to(ROOT)) for path in paths)
 
 
-def require_passing(tree, mutants):
-    """Refuse to go on where the tests fail without any change."""
-    tests = {path for one in mutants for paths in choose_tests(one) for path in paths}
-    for path in sorted(tests):
-        if _pytest(tree, [path]) != "survived":
-            sys.exit(f"{path} fails on the unchanged package: nothing was measured")
+@cache
+def _read(path):
+    return path.read_text("utf-8")
 
 
-def _pytest(tree, tests):
+def _pytest(tree, tests, without=()):
+    """Return what came of tests and, where one failed or did not end, which."""
+    kept = tree.with_suffix(".last")
+    kept.write_text("", "utf-8")
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    environment = os.environ | {"PYTHONPATH": str(tree), "PYTEST_ADDOPTS": ""}
-    try:
-        ended = subprocess.run(
-            [*command, *map(str, tests)],
+    command += ["-p", "tests.last_test", "-o", f"faulthandler_timeout={TEST_LIMIT_S}"]
+    command += ["-o", "faulthandler_exit_on_timeout=true", *tests]
+    command += [f"--deselect={one}" for one in without]
+    variables = {"PYTHONPATH": str(tree), "PYTEST_ADDOPTS": ""}
+    variables |= {last_test.KEPT: str(kept), last_test.ALONE: "yes"}
+    with tree.with_suffix(".err").open("w+b") as errors:
+        process = subprocess.Popen(
+            command,
             cwd=tree,
-            env=environment,
-            timeout=LIMIT_S,
+            env=os.environ | variables,
+            start_new_session=True,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
+            stderr=errors,
         )
-    except subprocess.TimeoutExpired:
-        return "killed by time"
-    # 1: a test fails; 2: a module cannot be imported. 5, no test, kills nothing.
-    return "killed" if ended.returncode in (1, 2) else "survived"
+        try:
+            code = process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        errors.seek(0)
+        late = code is None or b"Timeout (" in errors.read()
+    # 0: all pass; 5: there is none. All else is a failure, of an import too.
+    if code in (0, 5):
+        return "survived", ()
+    last = kept.read_text("utf-8")
+    return "killed by time" if late else "killed", (last,) if last else ()
 
 
 def copies(many, folder):
@@ -204,26 +265,28 @@ def main():
         tempfile.TemporaryDirectory() as folder,
         ThreadPoolExecutor(given.jobs) as pool,
     ):
-        trees = copies(given.jobs, folder)
-        require_passing(Path(folder) / "0", [mutant for mutant, _ in drawn])
+        trees = copies(given.jobs + 1, folder)
+        unchanged = Unchanged(trees.get())
 
         def one(pair):
-            mutant, text = pair
             tree = trees.get()
             try:
-                return mutant, text, judge(tree, mutant, text)
+                return *pair, *judge(tree, *pair, unchanged)
             finally:
                 trees.put(tree)
 
-        for mutant, text, end in pool.map(one, drawn):
+        for done in as_completed([pool.submit(one, pair) for pair in drawn]):
+            mutant, text, end, test = done.result()
             ends[end.split()[0]] += 1
             about = {
                 "end": end,
                 "path": str(mutant.path),
                 "operator": mutant.operator,
                 "diff": mutant.diff(text),
+                "test": test,
             }
             print(json.dumps(about), flush=True)
+    del ends["undecided"]
     killed, total = ends["killed"], ends.total()
     low, high = clopper_pearson(killed, total)
     print(
