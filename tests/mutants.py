@@ -2,10 +2,13 @@
 
 ``python -m tests.mutants --sample 300 --seed 1 > mutants.jsonl`` draws that many
 mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/` in
-proportion to what there is to change in it, and runs for each the tests of its module,
-those that name it (of other rooms a dozen files at most), then the rest of its room.
-Annotations are not mutated. The test that kills a mutant must pass on the unchanged
-package, where it is run once; else it is left out, and the mutant is run on without it.
+proportion to what there is to change in it; annotations are not mutated. Each mutant
+meets the tests of its module, those that name it (of other rooms a dozen files at
+most), then the others of its room that import it, directly or not; where there are
+none, a dozen files of other rooms that do.
+
+The test that kills a mutant must pass on the unchanged package, where it is run once;
+else it is left out, and the mutant is run on without it.
 
 No test starts a browser, those of the room ui neither: what only they would notice is
 counted as a survivor. So is what only the tests of another room's commands would.
@@ -182,28 +185,46 @@ def judge(tree, mutant, text, unchanged):
 
 def choose_tests(mutant):
     """Yield the test files of the module, others that name it, the rest of its room."""
-    *above, package, stem = mutant.path.with_suffix("").parts
-    dotted = ".".join([*above, package])
+    package, stem = mutant.path.with_suffix("").parts[-2:]
     own = re.compile(rf"test_({package}_)?{stem}\.py")
-    named = re.compile(
-        rf"{dotted}\.{stem}\b|from {dotted} import [^(]*?\b{stem}\b", re.ASCII
-    )
-    stages = ([], [], [], [])
+    module = ROOT / mutant.path
+    stages = ([], [], [], [], [])
     for path in sorted(ROOT.glob("tests/**/test_*.py"), key=lambda p: p.stat().st_size):
         inside = path.relative_to(ROOT / "tests").parts[0] == mutant.room
-        names = named.search(_read(path))
         if inside and own.fullmatch(path.name):
             stages[0].append(path)
-        elif names or inside:
-            stages[(1 if inside else 2) if names else 3].append(path)
-    del stages[2][ELSEWHERE:]
+        elif module in _imports(path):
+            stages[1 if inside else 2].append(path)
+        elif module in _reach(path):
+            stages[3 if inside else 4].append(path)
+    del stages[2][ELSEWHERE:], stages[4][0 if any(stages[:4]) else ELSEWHERE :]
     for paths in filter(None, stages):
         yield tuple(str(path.relative_to(ROOT)) for path in paths)
 
 
 @cache
-def _read(path):
-    return path.read_text("utf-8")
+def _imports(path):
+    """Return the files of the package and of its tests that a file names."""
+    source = path.read_text("utf-8")
+    names = set(re.findall(r"\b(?:loop|tests)(?:\.\w+)+", source))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{one.name}" for one in node.names}
+    ends = (".py", "/__init__.py")
+    files = {ROOT / f"{name.replace('.', '/')}{end}" for name in names for end in ends}
+    if "import_module(" in source:
+        files |= {*path.parent.glob("*.py")}
+    return {one for one in files if one.is_file()}
+
+
+@cache
+def _reach(path):
+    """Return the files that a test imports, directly or not, with its fixtures."""
+    found, new = set(), {path, *(one / "conftest.py" for one in path.parents)}
+    while new := {one for one in new - found if one.is_file()}:
+        found |= new
+        new = set().union(*map(_imports, new))
+    return found
 
 
 def _pytest(tree, tests, without=()):

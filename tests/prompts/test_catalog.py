@@ -66,6 +66,14 @@ def test_drafts_are_found_by_id_and_newest_first(library, first):
     assert list_versions(library, "tiny") == (1, 2)
 
 
+def test_git_never_sees_a_draft(library, first):
+    """A draft may quote cases; a version is for everyone, and opens nothing private."""
+    write_version(library, replace(first, number=3))
+    assert not library.private.exists()
+    write_version(library, replace(first, number=0, draft="one"))
+    assert (library.private / ".gitignore").read_text() == "*\n"
+
+
 @pytest.mark.parametrize(
     ("ref", "message"),
     [

@@ -99,6 +99,15 @@ def test_cases_without_an_answer_are_worth_what_blocks_the_gates():
     assert explained(few, rows).value == 0
 
 
+def test_an_answer_that_is_all_uncertain_is_an_answer():
+    """Of 100 cases one may be silent: a hedged one beside it blocks no gate."""
+    hedged = outcome("c1", dict.fromkeys(TAXONOMY.extracted, -1))
+    others = [outcome(f"c{n}", {}) for n in range(2, 100)]
+    rows = {f"c{n}": {"no_finding": 1} for n in range(100)}
+    assert explained([silent("c0"), hedged, *others], rows) == Reasons()
+    assert explained([silent("c0"), silent("c1"), *others], rows).near == 1.0
+
+
 @pytest.mark.parametrize(
     ("counts", "chance"),
     [({}, 0), ({PRESENT: 1}, 0), ({PRESENT: 5}, 0), ({PRESENT: 1, ABSENT: 1}, 1)],
