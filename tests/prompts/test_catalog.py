@@ -2,6 +2,7 @@
 
 import multiprocessing
 from dataclasses import replace
+from shutil import rmtree
 
 import pytest
 
@@ -67,7 +68,8 @@ def test_drafts_are_found_by_id_and_newest_first(library, first):
 
 
 def test_git_never_sees_a_draft(library, first):
-    """A draft may quote cases; a version is for everyone, and opens nothing private."""
+    """It may quote cases, and a clone of a workspace has no private folder yet."""
+    rmtree(library.private)
     write_version(library, replace(first, number=3))
     assert not library.private.exists()
     write_version(library, replace(first, number=0, draft="one"))
