@@ -186,3 +186,16 @@ def test_an_order_holds_only_in_the_order_claimed(tmp_path, rows, holds):
     (found,) = audit.about("claim")
     assert (found.standing is Consistency.HOLDS) is holds
     assert found.numbers["ranking"] == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "copied"),
+    [("0.70", "F1 pre"), ("0.90", "F1 post"), ("0.50", ""), ("0.20", "")],
+)
+def test_a_difference_that_repeats_a_column_is_told_with_that_column(printed, copied):
+    """It says how the slip came about; another wrong number is only wrong."""
+    header = ["Label", "F1 pre", "F1 post", "Delta F1"]
+    rows = [header, ["A", "0.70", "0.90", printed], ["B", "0.50", "0.60", "0.10"]]
+    (found,) = [one for one in audited(rows).findings if one.check == "difference"]
+    assert found.numbers["copied"] == ({"A": copied} if copied else {})
+    assert found.numbers["off"] == ([] if printed == "0.20" else ["A"])

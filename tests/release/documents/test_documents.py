@@ -258,6 +258,22 @@ def test_every_note_of_an_evaluation_is_in_the_card():
     assert [after.count(note) for note in notes] == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        (["dev"], "There is no holdout."),
+        (["dev", "holdout"], "The holdout was not opened."),
+        ([], "There is no holdout."),
+    ],
+)
+def test_a_holdout_that_was_not_opened_is_told_from_none(roles, said):
+    """One can still be opened, and the other never was there."""
+    facts = changed(full_facts(), ("openings",), [])
+    facts["cohorts"] = [cohort(role, role, "b") for role in roles]
+    card = documents(facts)["card.md"]
+    assert card.split("## Openings of the holdout\n\n")[1].startswith(said)
+
+
 def test_a_claim_on_some_labels_names_them_beside_the_verdict():
     """A claim on some labels may hold while most labels lack evidence."""
     said = "It is shown for 1 of 3 labels: Pneumothorax."
