@@ -1,4 +1,4 @@
-"""A plugin of pytest for `tests.mutants`: it keeps which test began last.
+"""A plugin of pytest for `tests.mutants`: it runs chosen tests and keeps the last.
 
 With ``-x`` that is the one that failed, or that was running when time was up. Where it
 is told to, it lets tests find no Chromium, and they are skipped.
@@ -8,8 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
-KEPT, ALONE = "LAST_TEST", "NO_BROWSER"
-"""Names of the variables: the file to keep it in; whether there is no browser."""
+KEPT, CHOSEN, ALONE = "LAST_TEST", "CHOSEN_TESTS", "NO_BROWSER"
+"""Variables: the file to keep it in; the file of chosen tests; set for no browser."""
 
 _which = shutil.which
 
@@ -18,6 +18,12 @@ def pytest_configure():
     """Hide the browser before a module of tests looks for it."""
     if os.environ.get(ALONE):
         shutil.which = _find_other
+
+
+def pytest_collection_modifyitems(items):
+    """Leave out what was not chosen; a name that is no test any more is no error."""
+    chosen = {*Path(os.environ[CHOSEN]).read_text("utf-8").splitlines()}
+    items[:] = [item for item in items if item.nodeid in chosen]
 
 
 def pytest_runtest_logstart(nodeid):

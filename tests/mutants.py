@@ -1,17 +1,24 @@
 """Change the package in one place at a time and see whether its tests notice.
 
-``python -m tests.mutants --sample 300 --seed 1 > mutants.jsonl`` draws that many
-mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/` in
-proportion to what there is to change in it; annotations are not mutated. Each mutant
-meets the tests of its module, those that name it (of other rooms a dozen files at
-most), then the others of its room that import it, directly or not; where there are
-none, a dozen files of other rooms that do.
+``python -m tests.mutants --coverage FILE --sample 300 --seed 1 > mutants.jsonl`` draws
+that many mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/`
+in proportion to what there is to change in it; annotations are not mutated. FILE says
+which test executes which line, and is made of the same tree before::
+
+    COVERAGE_FILE=FILE pytest -n0 --cov=loop --cov-context=test --cov-report=
+
+Each mutant meets the tests that execute the changed statement: those of its module's
+own file, then at most `ELSEWHERE` others of its room and as many of other rooms, spread
+over files.
+What a fixture executes may be looked at by any test of that file, and what is executed
+at import by any test that executes a line of the module: these tests follow. A change
+that no test reaches is counted as a survivor, "not covered".
 
 The test that kills a mutant must pass on the unchanged package, where it is run once;
 else it is left out, and the mutant is run on without it.
 
 No test starts a browser, those of the room ui neither: what only they would notice is
-counted as a survivor. So is what only the tests of another room's commands would.
+counted as a survivor. So is what only another process executes.
 
 One JSON object a line says what was changed and what came of it; the share that was
 killed, with its exact 95 % interval, comes last, on stderr. A survivor is read by a
@@ -32,8 +39,7 @@ import tempfile
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from difflib import unified_diff
-from functools import cache
+from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
@@ -41,6 +47,7 @@ from threading import Lock
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
+from coverage import CoverageData
 
 from loop.stats.intervals import clopper_pearson
 from tests import last_test
@@ -50,8 +57,8 @@ LIMIT_S = 900
 TEST_LIMIT_S = 120
 """The slowest test takes 25 seconds, most take hundredths of one."""
 
-ELSEWHERE = 12
-"""How many files of other rooms that name a module are run."""
+ELSEWHERE = 40
+"""How many tests of its room, and of other rooms, are run beside a module's own."""
 
 OPERATORS = {
     "arithmetic": (
@@ -158,20 +165,23 @@ class Unchanged:
         with self._lock:
             if tests not in self._passed:
                 self._passed[tests] = _pytest(self.tree, tests)[0] == "survived"
-                if not self._passed[tests] and "::" in tests[0]:
+                if not self._passed[tests] and len(tests) == 1:
                     self.noise |= {*tests}
             return self._passed[tests]
 
 
-def judge(tree, mutant, text, unchanged):
+def judge(tree, mutant, text, unchanged, reach):
     """Return what the tests make of a mutant, in a copy of the tree, and which did."""
+    stages = reach.choose(mutant, text)
+    if not stages:
+        return "not covered", ""
     path = tree / mutant.path
     before = path.read_text("utf-8")
     path.write_text(text, "utf-8")
     try:
-        for tests in choose_tests(mutant):
-            while True:
-                ended, last = _pytest(tree, tests, without=tuple(unchanged.noise))
+        for chosen in stages:
+            while tests := tuple(one for one in chosen if one not in unchanged.noise):
+                ended, last = _pytest(tree, tests)
                 if ended == "survived":
                     break
                 if unchanged.passes(last or tests):
@@ -183,60 +193,114 @@ def judge(tree, mutant, text, unchanged):
         path.write_text(before, "utf-8")
 
 
-def choose_tests(mutant):
-    """Yield the test files of the module, others that name it, the rest of its room."""
-    package, stem = mutant.path.with_suffix("").parts[-2:]
-    own = re.compile(rf"test_({package}_)?{stem}\.py")
-    module = ROOT / mutant.path
-    stages = ([], [], [], [], [])
-    for path in sorted(ROOT.glob("tests/**/test_*.py"), key=lambda p: p.stat().st_size):
-        inside = path.relative_to(ROOT / "tests").parts[0] == mutant.room
-        if inside and own.fullmatch(path.name):
-            stages[0].append(path)
-        elif module in _imports(path):
-            stages[1 if inside else 2].append(path)
-        elif module in _reach(path):
-            stages[3 if inside else 4].append(path)
-    del stages[2][ELSEWHERE:], stages[4][0 if any(stages[:4]) else ELSEWHERE :]
-    for paths in filter(None, stages):
-        yield tuple(str(path.relative_to(ROOT)) for path in paths)
+class Reach:
+    """Which tests execute which lines of the package."""
+
+    def __init__(self, database):
+        self._data = CoverageData(database)
+        self._data.read()
+        self._names = {
+            Path("loop", name.rpartition("/loop/")[2]): name
+            for name in self._data.measured_files()
+        }
+        self._known, self._lock = {}, Lock()
+
+    def _module(self, path):
+        """Return the contexts of each line of a module."""
+        with self._lock:
+            if path not in self._known:
+                name = self._names.get(path, "")
+                self._known[path] = self._data.contexts_by_lineno(name)
+            return self._known[path]
+
+    def choose(self, mutant, text):
+        """Return tests of the module's file, of its room and of others; some or none.
+
+        The nearer a test is to the statement, the earlier it is chosen: what executes
+        it, what shares a file with such a fixture, what executes its module.
+        """
+        lines = self._module(mutant.path)
+        every = defaultdict(set)
+        for context in set().union(*lines.values()) - {""}:
+            test = context.rpartition("|")[0]
+            every[test.partition("::")[0]].add(test)
+        tiers = {}
+        reached = set()
+        for line in changed_lines((ROOT / mutant.path).read_text("utf-8"), text):
+            reached |= {*lines.get(line, ())}
+        for context in reached - {""}:
+            tiers[context.rpartition("|")[0]] = 0
+        for context in reached:
+            if context.endswith("|setup"):
+                for test in every[context.partition("::")[0]]:
+                    tiers.setdefault(test, 1)
+        if "" in reached:
+            for test in set().union(*every.values()):
+                tiers.setdefault(test, 2)
+        package, stem = mutant.path.with_suffix("").parts[-2:]
+        room = f"tests/{mutant.room}/"
+        own = re.compile(rf"{room}(.*/)?test_({package}_)?{stem}\.py::")
+        stages = ({}, {}, {})
+        for test, tier in tiers.items():
+            near = 0 if own.match(test) else 1 if test.startswith(room) else 2
+            stages[near][test] = tier
+        near, *far = map(spread, stages)
+        return [*filter(None, (near, *(tests[:ELSEWHERE] for tests in far)))]
 
 
-@cache
-def _imports(path):
-    """Return the files of the package and of its tests that a file names."""
-    source = path.read_text("utf-8")
-    names = set(re.findall(r"\b(?:loop|tests)(?:\.\w+)+", source))
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{one.name}" for one in node.names}
-    ends = (".py", "/__init__.py")
-    files = {ROOT / f"{name.replace('.', '/')}{end}" for name in names for end in ends}
-    if "import_module(" in source:
-        files |= {*path.parent.glob("*.py")}
-    return {one for one in files if one.is_file()}
+def changed_lines(before, after):
+    """Return the lines of the statement that differs, of a function all of them."""
+    old = before.splitlines()
+    matcher = SequenceMatcher(None, old, after.splitlines(), autojunk=False)
+    changes = [one for one in matcher.get_opcodes() if one[0] != "equal"]
+    first, last = changes[0][1] + 1, max(changes[-1][2], changes[0][1] + 1)
+    around = [
+        one
+        for one in ast.walk(ast.parse(before))
+        if isinstance(one, ast.stmt) and one.lineno <= first <= last <= one.end_lineno
+    ]
+    if not around:
+        return range(first, last + 1)
+    statement = min(around, key=lambda one: one.end_lineno - one.lineno)
+    body = getattr(statement, "body", None)
+    if not body or isinstance(
+        statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    ):
+        return range(statement.lineno, statement.end_lineno + 1)
+    head = max(statement.lineno, body[0].lineno - 1)
+    return range(*((statement.lineno, head + 1) if last <= head else (first, last + 1)))
 
 
-@cache
-def _reach(path):
-    """Return the files that a test imports, directly or not, with its fixtures."""
-    found, new = set(), {path, *(one / "conftest.py" for one in path.parents)}
-    while new := {one for one in new - found if one.is_file()}:
-        found |= new
-        new = set().union(*map(_imports, new))
-    return found
+def spread(tiers):
+    """Return tests by their tier, there each file in turn.
+
+    Of a file the first cases of parametrised tests come first.
+    """
+    turns = []
+    cases, files = Counter(), Counter()
+    for tier, test in sorted((tier, test) for test, tier in tiers.items()):
+        function = test.partition("[")[0]
+        turns.append((tier, cases[function], test.partition("::")[0], test))
+        cases[function] += 1
+    placed = []
+    for tier, _, file, test in sorted(turns):
+        placed.append((tier, files[tier, file], file, test))
+        files[tier, file] += 1
+    return tuple(test for *_, test in sorted(placed))
 
 
-def _pytest(tree, tests, without=()):
+def _pytest(tree, tests):
     """Return what came of tests and, where one failed or did not end, which."""
-    kept = tree.with_suffix(".last")
+    kept, chosen = tree.with_suffix(".last"), tree.with_suffix(".chosen")
     kept.write_text("", "utf-8")
+    chosen.write_text("\n".join(tests), "utf-8")
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     command += ["-p", "tests.last_test", "-o", f"faulthandler_timeout={TEST_LIMIT_S}"]
-    command += ["-o", "faulthandler_exit_on_timeout=true", *tests]
-    command += [f"--deselect={one}" for one in without]
+    command += ["-o", "faulthandler_exit_on_timeout=true"]
+    command += dict.fromkeys(test.partition("::")[0] for test in tests)
     variables = {"PYTHONPATH": str(tree), "PYTEST_ADDOPTS": ""}
-    variables |= {last_test.KEPT: str(kept), last_test.ALONE: "yes"}
+    variables |= {last_test.KEPT: str(kept), last_test.CHOSEN: str(chosen)}
+    variables |= {last_test.ALONE: "yes"}
     with tree.with_suffix(".err").open("w+b") as errors:
         process = subprocess.Popen(
             command,
@@ -276,6 +340,7 @@ def copies(many, folder):
 def main():
     """Draw, judge and count."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--coverage", required=True, help="database with contexts")
     parser.add_argument("--sample", type=int, default=300, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once")
@@ -287,12 +352,12 @@ def main():
         ThreadPoolExecutor(given.jobs) as pool,
     ):
         trees = copies(given.jobs + 1, folder)
-        unchanged = Unchanged(trees.get())
+        unchanged, reach = Unchanged(trees.get()), Reach(given.coverage)
 
         def one(pair):
             tree = trees.get()
             try:
-                return *pair, *judge(tree, *pair, unchanged)
+                return *pair, *judge(tree, *pair, unchanged, reach)
             finally:
                 trees.put(tree)
 
