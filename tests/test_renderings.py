@@ -8,15 +8,18 @@ read in the diff of ``golden/documents/``.
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from loop import __version__
+from loop.cli.main import app
 from loop.core.records import ValueCode
 from loop.evaluate.compare import compare_inputs
-from loop.evaluate.documents import render_csv, render_html, render_markdown
+from loop.evaluate.documents import render_csv, render_markdown
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.evaluation_json import comparison_data, evaluation_data
 from loop.evaluate.matrix.documents import (
@@ -74,7 +77,6 @@ def evaluation() -> Documents:
     comparison = compare_inputs(old, new, resamples=50)
     return {
         "evaluation.md": render_markdown(found, comparison),
-        "evaluation.html": render_html(found, comparison),
         "evaluation.csv": render_csv(found),
         "evaluation.json": _json(evaluation_data(found)),
         "comparison.json": _json(comparison_data(comparison)),
@@ -129,6 +131,30 @@ def meta() -> Documents:
     }
 
 
+def commands() -> Documents:
+    """Return what each verb of the command line takes, with bounds and defaults."""
+    told = ("min", "max", "default", "required", "is_flag", "multiple", "hide_input")
+    lines = []
+    for name, verb in _verbs(typer.main.get_command(app)):
+        for one in verb.params:
+            found = {key: getattr(one, key, None) for key in told}
+            kept = [
+                f"{key}={value}"
+                for key, value in found.items()
+                if value is not None and value is not False
+            ]
+            names = "/".join((*one.opts, *one.secondary_opts))
+            lines.append(" ".join([*name, names, *kept]))
+    return {"options.txt": "\n".join(lines)}
+
+
+def _verbs(command: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
+    """Yield the words of each verb with the verb."""
+    for word, verb in getattr(command, "commands", {}).items():
+        yield from _verbs(verb, (*name, word))
+    yield name, command
+
+
 EXAMPLES: tuple[Callable[[], Documents], ...] = (
     release,
     first_release,
@@ -137,6 +163,7 @@ EXAMPLES: tuple[Callable[[], Documents], ...] = (
     plan,
     score,
     meta,
+    commands,
 )
 
 
