@@ -71,15 +71,15 @@ def test_evidence_is_shown_with_what_stands_around_it(workspace, tmp_path):
     source.write_text('case_id,text\na,"Wet lungs.\nLeft effusion."\nb,Dry.\n')
     options = ImportOptions(name="dev", role="dev", source="-", licence="-")
     import_cohort(workspace, source, options, actor=Actor(name="t"))
-    kind, seen = FailureKind.FALSE_POSITIVE, (Span(0, 3), Span(16, 24))
+    kind, seen = FailureKind.FALSE_POSITIVE, (Span(4, 9), Span(16, 24))
     rows = (
         Failure("a", "edema", kind, Value.PRESENT, Mark.ABSENT, seen),
         Failure("b", ALL_LABELS, FailureKind.UNPARSED, None, None, ()),
     )
     told = read_evidence(workspace, Failures("run", "dev", rows), around=6)
     assert told == {
-        ("a", "edema"): "[Wet] lungs | Left [effusion].",
+        ("a", "edema"): "Wet [lungs]. Left | Left [effusion].",
         ("b", ALL_LABELS): "",
     }
     none = read_evidence(workspace, Failures("run", "dev", rows[:1]), around=0)
-    assert none == {("a", "edema"): "[Wet] | [effusion]"}
+    assert none == {("a", "edema"): "[lungs] | [effusion]"}
