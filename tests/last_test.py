@@ -21,9 +21,17 @@ def pytest_configure():
 
 
 def pytest_collection_modifyitems(items):
-    """Leave out what was not chosen; a name that is no test any more is no error."""
-    chosen = {*Path(os.environ[CHOSEN]).read_text("utf-8").splitlines()}
-    items[:] = [item for item in items if item.nodeid in chosen]
+    """Leave out what was not chosen; a name that is no test any more is no error.
+
+    A line is a test, a file with all its tests, or, after a minus, a test to leave out.
+    """
+    lines = {*Path(os.environ[CHOSEN]).read_text("utf-8").splitlines()}
+    items[:] = [
+        item
+        for item in items
+        if {item.nodeid, item.nodeid.partition("::")[0]} & lines
+        and f"-{item.nodeid}" not in lines
+    ]
 
 
 def pytest_runtest_logstart(nodeid):
