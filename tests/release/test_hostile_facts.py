@@ -25,8 +25,8 @@ VALUES = st.one_of(
     st.sampled_from(
         ["", "PASS", "FAIL", "subset", "lower", "locked", "\ud7ff", "=1+1"]
     ),
-    st.just([]),
-    st.just({}),
+    st.builds(list),
+    st.builds(dict),
 )
 
 
