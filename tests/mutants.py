@@ -2,10 +2,13 @@
 
 ``python -m tests.mutants --coverage FILE --sample 300 --seed 1 > mutants.jsonl`` draws
 that many mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/`
-in proportion to what there is to change in it; annotations are not mutated. FILE says
-which test executes which line, and is made of the same tree before::
+in proportion to what there is to change in it; annotations are not mutated, nor how
+parameters are passed. FILE says which test executes which line. It is made of the same
+tree before, in a folder of its own, where coverage removes what begins like it::
 
     COVERAGE_FILE=FILE pytest -n0 --cov=loop --cov-context=test --cov-report=
+
+Where only tests were added since, those are run with ``--cov-append``.
 
 Each mutant meets the tests that execute the changed statement: those of its module's
 own file, then at most `ELSEWHERE` others of its room and as many of other rooms, spread
@@ -100,7 +103,7 @@ class Mutant:
         self.room = path.parts[1]
 
     def text(self):
-        """Return the module with the change; None where only annotations change."""
+        """Return the module with the change; None where nothing is done otherwise."""
         before = (ROOT / self.path).read_text("utf-8")
         after = mutate_code(
             before, get_operator(f"core/{self.operator}")(), self.occurrence
@@ -120,6 +123,11 @@ def _meaning(source):
     """Return what a module does: its tree without annotations."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
+        if isinstance(node, ast.arguments):
+            # Cosmic Ray takes the star that parts parameters for a product.
+            node.args = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+            node.defaults = [*node.defaults, *filter(None, node.kw_defaults)]
+            node.posonlyargs, node.kwonlyargs, node.kw_defaults = [], [], []
         for name in ("annotation", "returns"):
             if getattr(node, name, None):
                 setattr(node, name, ast.Constant(value=None))

@@ -15,6 +15,7 @@ from loop.labels.votes import import_votes
 from loop.release.provenance import (
     ceiling_facts,
     cohort_facts,
+    compute_facts,
     reading_facts,
     selection_facts,
 )
@@ -174,3 +175,30 @@ def test_one_reader_is_no_ceiling(place):
     evaluation = measured(place, "A")
     assert reading_facts(place.workspace, evaluation.cohort)["readers"] == 1
     assert ceiling_facts(place.workspace, evaluation) is None
+
+
+@pytest.mark.parametrize(
+    ("account", "tokens"),
+    [
+        ({"prompt_tokens": 1200, "completion_tokens": 34}, 1234),
+        ({"prompt_tokens": 1200}, 1200),
+        ({"prompt_tokens": None, "completion_tokens": 34}, 34),
+        ({"prompt_tokens": None}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_tokens_that_nobody_counted_are_not_none_of_them(account, tokens):
+    """An engine without tokens took no 0 of them; what is known is added up."""
+    manifest = {
+        "engine_account": account,
+        "packages": {"scipy": "1.16", "torch": None},
+        "platform": "Linux",
+        "python": "3.12",
+        "created": "2026-03-01T10:00:00+00:00",
+        "finished": "2026-03-01T10:01:30.5+00:00",
+    }
+    found = compute_facts(manifest)
+    assert found["tokens"] == tokens
+    assert (found["seconds"], found["packages"]) == (90.5, {"scipy": "1.16"})
+    assert compute_facts(manifest | {"finished": None})["seconds"] is None
