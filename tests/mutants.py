@@ -108,9 +108,12 @@ class Mutant:
         after = mutate_code(
             before, get_operator(f"core/{self.operator}")(), self.occurrence
         )
-        if after is None or _meaning(before) == _meaning(after):
+        try:
+            same = after is None or _meaning(before) == _meaning(after)
+        except SyntaxError:
+            # Cosmic Ray takes every star for a product.
             return None
-        return after
+        return None if same else after
 
     def diff(self, after):
         """Return the lines that were changed."""
@@ -124,7 +127,6 @@ def _meaning(source):
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.arguments):
-            # Cosmic Ray takes the star that parts parameters for a product.
             node.args = [*node.posonlyargs, *node.args, *node.kwonlyargs]
             node.defaults = [*node.defaults, *filter(None, node.kw_defaults)]
             node.posonlyargs, node.kwonlyargs, node.kw_defaults = [], [], []
