@@ -199,3 +199,16 @@ def test_a_difference_that_repeats_a_column_is_told_with_that_column(printed, co
     (found,) = [one for one in audited(rows).findings if one.check == "difference"]
     assert found.numbers["copied"] == ({"A": copied} if copied else {})
     assert found.numbers["off"] == ([] if printed == "0.20" else ["A"])
+
+
+@pytest.mark.parametrize(
+    ("printed", "wrong"), [("9 (30.0%)", []), ("10 (33.3%)", ["x: 9, printed 10"])]
+)
+def test_a_total_that_is_no_sum_is_told_with_the_sum(printed, wrong):
+    """The parts are printed beside it."""
+    header = ["Label", "A (n = 10)", "B (n = 20)", "Total (n = 30)"]
+    rows = [header, ["x", "4 (40.0%)", "5 (25.0%)", printed]]
+    rows.append(["y", "1 (10.0%)", "1 (5.0%)", "2 (6.7%)"])
+    (found,) = [one for one in audited(rows).findings if one.check == "total"]
+    assert found.numbers["wrong"] == wrong
+    assert (found.standing is Consistency.FAILS) == bool(wrong)
