@@ -1,10 +1,28 @@
 """Change the package in one place at a time and see whether its tests notice.
 
-``python -m tests.mutants --sample 300 --seed 1 > mutants.jsonl`` draws that many
-mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/` in
-proportion to what there is to change in it, and runs for each the tests that name its
-module, then those of its room. Annotations are not mutated. All these tests are run on
-the unchanged package first: where one fails, every mutant would seem to be killed.
+``python -m tests.mutants --coverage FILE --sample 300 --seed 1 > mutants.jsonl`` draws
+that many mutants of Cosmic Ray's operators (the extra `mutants`), each room of `loop/`
+in proportion to what there is to change in it; annotations are not mutated, nor how
+parameters are passed. FILE says which test executes which line. It is made of the same
+tree before, in a folder of its own, where coverage removes what begins like it::
+
+    COVERAGE_FILE=FILE pytest -n0 --cov=loop --cov-context=test --cov-report=
+
+Where only tests were added since, those are run with ``--cov-append``.
+
+Each mutant meets the tests that execute the changed statement: those of its module's
+own file, then at most `ELSEWHERE` others of its room and as many of other rooms, spread
+over files.
+What a fixture executes may be looked at by any test of that file, and what is executed
+at import by any test that executes a line of the module: these tests follow. What reads
+the source instead, `SOURCE`, comes last, for all. A survivor that no other test reaches
+is "not covered".
+
+The test that kills a mutant must pass on the unchanged package, where it is run once;
+else it is left out, and the mutant is run on without it.
+
+No test starts a browser, those of the room ui neither: what only they would notice is
+counted as a survivor. So is what only another process executes.
 
 One JSON object a line says what was changed and what came of it; the share that was
 killed, with its exact 95 % interval, comes last, on stderr. A survivor is read by a
@@ -16,24 +34,38 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
-from difflib import unified_diff
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
+from coverage import CoverageData
 
 from loop.stats.intervals import clopper_pearson
+from tests import last_test
 
 ROOT = Path(__file__).parent.parent
-LIMIT_S = 900
+LIMIT_S = 3600
+TEST_LIMIT_S = 120
+"""The slowest test takes 25 seconds, most take hundredths of one."""
+
+ELSEWHERE = 300
+"""How many tests of its room, and of other rooms, are run beside a module's own."""
+
+SOURCE = "tests/test_project.py"
+"""Its tests read every module, and execute few."""
 
 OPERATORS = {
     "arithmetic": (
@@ -71,14 +103,17 @@ class Mutant:
         self.room = path.parts[1]
 
     def text(self):
-        """Return the module with the change; None where only annotations change."""
+        """Return the module with the change; None where nothing is done otherwise."""
         before = (ROOT / self.path).read_text("utf-8")
         after = mutate_code(
             before, get_operator(f"core/{self.operator}")(), self.occurrence
         )
-        if after is None or _meaning(before) == _meaning(after):
+        try:
+            same = after is None or _meaning(before) == _meaning(after)
+        except SyntaxError:
+            # Cosmic Ray takes every star for a product.
             return None
-        return after
+        return None if same else after
 
     def diff(self, after):
         """Return the lines that were changed."""
@@ -91,6 +126,10 @@ def _meaning(source):
     """Return what a module does: its tree without annotations."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
+        if isinstance(node, ast.arguments):
+            node.args = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+            node.defaults = [*node.defaults, *filter(None, node.kw_defaults)]
+            node.posonlyargs, node.kwonlyargs, node.kw_defaults = [], [], []
         for name in ("annotation", "returns"):
             if getattr(node, name, None):
                 setattr(node, name, ast.Constant(value=None))
@@ -128,57 +167,177 @@ def draw(found, size, rng):
     return [(mutant, text) for (_, text), mutant in drawn.items()]
 
 
-def judge(tree, mutant, text):
-    """Return what the tests make of a mutant, in a copy of the tree."""
+class Unchanged:
+    """The unchanged package: whether a test passes there, asked once."""
+
+    def __init__(self, tree):
+        self.tree, self.noise = tree, set()
+        self._passed, self._lock = {}, Lock()
+
+    def passes(self, tests):
+        """Return whether tests pass without any change; one that does not is noise."""
+        with self._lock:
+            if tests not in self._passed:
+                self._passed[tests] = _pytest(self.tree, tests)[0] == "survived"
+                if not self._passed[tests] and len(tests) == 1 and "::" in tests[0]:
+                    self.noise |= {*tests}
+            return self._passed[tests]
+
+
+def judge(tree, mutant, text, unchanged, reach):
+    """Return what the tests make of a mutant, in a copy of the tree, and which did."""
     path = tree / mutant.path
     before = path.read_text("utf-8")
     path.write_text(text, "utf-8")
+    stages = reach.choose(mutant, text)
     try:
-        for tests in choose_tests(mutant):
-            ended = _pytest(tree, tests)
-            if ended != "survived":
-                return ended
-        return "survived"
+        for tests in (*stages, (SOURCE,)):
+            while True:
+                ended, last = _pytest(tree, tests, without=unchanged.noise)
+                if ended == "survived":
+                    break
+                if unchanged.passes(last or tests):
+                    return ended, " ".join(last or tests)
+                if not last:
+                    return "undecided", " ".join(tests)
+        return "survived" if stages else "not covered", ""
     finally:
         path.write_text(before, "utf-8")
 
 
-def choose_tests(mutant):
-    """Yield the test files that name the module, then the others of its room."""
-    module = ".".join(mutant.path.with_suffix("").parts)
-    every = sorted(ROOT.glob("tests/**/test_*.py"))
-    named = [path for path in every if module in path.read_text("utf-8")]
-    room = ROOT / "tests" / mutant.room
-    rest = [path for path in every if room in path.parents and path not in named]
-    for paths in filter(None, (named, rest)):
-        yield [path.relative_to(ROOT) for path in paths]
+class Reach:
+    """Which tests execute which lines of the package."""
+
+    def __init__(self, database):
+        self._data = CoverageData(database)
+        self._data.read()
+        self._names = {
+            Path("loop", name.rpartition("/loop/")[2]): name
+            for name in self._data.measured_files()
+        }
+        self._known, self._lock = {}, Lock()
+
+    def _module(self, path):
+        """Return the contexts of each line of a module."""
+        with self._lock:
+            if path not in self._known:
+                name = self._names.get(path, "")
+                self._known[path] = self._data.contexts_by_lineno(name)
+            return self._known[path]
+
+    def choose(self, mutant, text):
+        """Return tests of the module's file, of its room and of others; some or none.
+
+        The nearer a test is to the statement, the earlier it is chosen: what executes
+        it, what shares a file with such a fixture, what executes its module.
+        """
+        lines = self._module(mutant.path)
+        every = defaultdict(set)
+        for context in set().union(*lines.values()) - {""}:
+            test = context.rpartition("|")[0]
+            every[test.partition("::")[0]].add(test)
+        tiers = {}
+        reached = set()
+        for line in changed_lines((ROOT / mutant.path).read_text("utf-8"), text):
+            reached |= {*lines.get(line, ())}
+        for context in reached - {""}:
+            tiers[context.rpartition("|")[0]] = 0
+        for context in reached:
+            if context.endswith("|setup"):
+                for test in every[context.partition("::")[0]]:
+                    tiers.setdefault(test, 1)
+        if "" in reached:
+            for test in set().union(*every.values()):
+                tiers.setdefault(test, 2)
+        package, stem = mutant.path.with_suffix("").parts[-2:]
+        room = f"tests/{mutant.room}/"
+        own = re.compile(rf"{room}(.*/)?test_({package}_)?{stem}\.py::")
+        stages = ({}, {}, {})
+        for test, tier in tiers.items():
+            near = 0 if own.match(test) else 1 if test.startswith(room) else 2
+            stages[near][test] = tier
+        near, *far = map(spread, stages)
+        return [*filter(None, (near, *(tests[:ELSEWHERE] for tests in far)))]
 
 
-def require_passing(tree, mutants):
-    """Refuse to go on where the tests fail without any change."""
-    tests = {path for one in mutants for paths in choose_tests(one) for path in paths}
-    for path in sorted(tests):
-        if _pytest(tree, [path]) != "survived":
-            sys.exit(f"{path} fails on the unchanged package: nothing was measured")
+def changed_lines(before, after):
+    """Return the lines of the statement that differs, of a function all of them."""
+    old = before.splitlines()
+    matcher = SequenceMatcher(None, old, after.splitlines(), autojunk=False)
+    changes = [one for one in matcher.get_opcodes() if one[0] != "equal"]
+    first, last = changes[0][1] + 1, max(changes[-1][2], changes[0][1] + 1)
+    around = [
+        one
+        for one in ast.walk(ast.parse(before))
+        if isinstance(one, ast.stmt) and one.lineno <= first <= last <= one.end_lineno
+    ]
+    if not around:
+        return range(first, last + 1)
+    statement = min(around, key=lambda one: one.end_lineno - one.lineno)
+    body = getattr(statement, "body", None)
+    if not body or isinstance(
+        statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    ):
+        return range(statement.lineno, statement.end_lineno + 1)
+    head = max(statement.lineno, body[0].lineno - 1)
+    return range(*((statement.lineno, head + 1) if last <= head else (first, last + 1)))
 
 
-def _pytest(tree, tests):
+def spread(tiers):
+    """Return tests by their tier, there each file in turn.
+
+    Of a file the first cases of parametrised tests come first.
+    """
+    turns = []
+    cases, files = Counter(), Counter()
+    for tier, test in sorted((tier, test) for test, tier in tiers.items()):
+        function = test.partition("[")[0]
+        turns.append((tier, cases[function], test.partition("::")[0], test))
+        cases[function] += 1
+    placed = []
+    for tier, _, file, test in sorted(turns):
+        placed.append((tier, files[tier, file], file, test))
+        files[tier, file] += 1
+    return tuple(test for *_, test in sorted(placed))
+
+
+def _pytest(tree, tests, without=()):
+    """Return what came of tests and, where one failed or did not end, which."""
+    kept, chosen = tree.with_suffix(".last"), tree.with_suffix(".chosen")
+    kept.write_text("", "utf-8")
+    left_out = [f"-{test}" for test in tuple(without)]
+    chosen.write_text("\n".join([*tests, *left_out]), "utf-8")
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    environment = os.environ | {"PYTHONPATH": str(tree), "PYTEST_ADDOPTS": ""}
-    try:
-        ended = subprocess.run(
-            [*command, *map(str, tests)],
+    command += ["-p", "tests.last_test", "-o", f"faulthandler_timeout={TEST_LIMIT_S}"]
+    command += ["-o", "faulthandler_exit_on_timeout=true"]
+    command += dict.fromkeys(test.partition("::")[0] for test in tests)
+    variables = {"PYTHONPATH": str(tree), "PYTEST_ADDOPTS": ""}
+    variables |= {last_test.KEPT: str(kept), last_test.CHOSEN: str(chosen)}
+    variables |= {last_test.ALONE: "yes"}
+    with tree.with_suffix(".err").open("w+b") as errors:
+        process = subprocess.Popen(
+            command,
             cwd=tree,
-            env=environment,
-            timeout=LIMIT_S,
+            env=os.environ | variables,
+            start_new_session=True,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
+            stderr=errors,
         )
-    except subprocess.TimeoutExpired:
-        return "killed by time"
-    # 1: a test fails; 2: a module cannot be imported. 5, no test, kills nothing.
-    return "killed" if ended.returncode in (1, 2) else "survived"
+        try:
+            code = process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        errors.seek(0)
+        late = code is None or b"Timeout (" in errors.read()
+    # 0: all pass; 5: there is none. All else is a failure, of an import too.
+    if code in (0, 5):
+        return "survived", ()
+    last = kept.read_text("utf-8")
+    return "killed by time" if late else "killed", (last,) if last else ()
 
 
 def copies(many, folder):
@@ -194,6 +353,7 @@ def copies(many, folder):
 def main():
     """Draw, judge and count."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--coverage", required=True, help="database with contexts")
     parser.add_argument("--sample", type=int, default=300, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once")
@@ -204,26 +364,28 @@ def main():
         tempfile.TemporaryDirectory() as folder,
         ThreadPoolExecutor(given.jobs) as pool,
     ):
-        trees = copies(given.jobs, folder)
-        require_passing(Path(folder) / "0", [mutant for mutant, _ in drawn])
+        trees = copies(given.jobs + 1, folder)
+        unchanged, reach = Unchanged(trees.get()), Reach(given.coverage)
 
         def one(pair):
-            mutant, text = pair
             tree = trees.get()
             try:
-                return mutant, text, judge(tree, mutant, text)
+                return *pair, *judge(tree, *pair, unchanged, reach)
             finally:
                 trees.put(tree)
 
-        for mutant, text, end in pool.map(one, drawn):
+        for done in as_completed([pool.submit(one, pair) for pair in drawn]):
+            mutant, text, end, test = done.result()
             ends[end.split()[0]] += 1
             about = {
                 "end": end,
                 "path": str(mutant.path),
                 "operator": mutant.operator,
                 "diff": mutant.diff(text),
+                "test": test,
             }
             print(json.dumps(about), flush=True)
+    del ends["undecided"]
     killed, total = ends["killed"], ends.total()
     low, high = clopper_pearson(killed, total)
     print(

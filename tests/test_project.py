@@ -41,6 +41,39 @@ def test_a_class_name_means_one_thing():
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+OTHER_RECORDS = {
+    # They change while something is read, merged, counted or shown.
+    ("frozen",): {"_Gathered"},
+    ("frozen", "kw_only"): {
+        *("ProgressBar", "_Tries", "VocabularyEntry", "ObjectReader", "_Wording"),
+        *("_Merge", "UsageCount", "Job", "Wire"),
+    },
+    # They keep what was computed once.
+    ("slots",): {"Prompt", "Desk"},
+    # A field or two, whose order is plain.
+    ("kw_only",): {
+        *("Workspace", "Vocabulary", "_Question", "Pseudonyms", "WordSeal"),
+        *("JsonPairs", "_CohortItems", "Proxies"),
+    },
+}
+"""What these records are not, of all that a record is."""
+
+
+def test_a_record_is_frozen_slotted_and_made_by_names():
+    """Nobody changes what another has read; no two fields change places unseen."""
+    found = defaultdict(set)
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for mark in getattr(node, "decorator_list", ()):
+                if ast.unparse(mark).startswith("dataclass"):
+                    given = {one.arg for one in mark.keywords if one.value.value}
+                    wanted = ("frozen", "slots", "kw_only")
+                    lacks = tuple(one for one in wanted if one not in given)
+                    found[lacks].add(node.name)
+    assert len(found.pop(())) >= 200
+    assert found == OTHER_RECORDS
+
+
 LIBRARY = {
     # For those who use the package from Python; README and notebooks show them.
     *("RanScoreMetric", "RanScoreReward", "load_export"),

@@ -27,7 +27,7 @@ class FindingSeverity(StrEnum):
     """It was checked and does not hold."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that a check found."""
 
@@ -64,22 +64,24 @@ class Finding:
 
 def ok(check: str, what: str) -> Finding:
     """Return a finding that something holds."""
-    return Finding(check, FindingSeverity.OK, what)
+    return Finding(check=check, severity=FindingSeverity.OK, what=what)
 
 
 def note(check: str, what: str, *, where: str = "", todo: str = "") -> Finding:
     """Return something worth knowing."""
-    return Finding(check, FindingSeverity.NOTE, what, where, todo=todo)
+    return Finding(
+        check=check, severity=FindingSeverity.NOTE, what=what, where=where, todo=todo
+    )
 
 
 def warning(check: str, what: str, **details: Any) -> Finding:
     """Return something that someone should look at."""
-    return Finding(check, FindingSeverity.WARNING, what, **details)
+    return Finding(check=check, severity=FindingSeverity.WARNING, what=what, **details)
 
 
 def broken(check: str, what: str, **details: Any) -> Finding:
     """Return something that does not hold."""
-    return Finding(check, FindingSeverity.BROKEN, what, **details)
+    return Finding(check=check, severity=FindingSeverity.BROKEN, what=what, **details)
 
 
 def join_problems(check: str, problems: Sequence[str], good: str) -> Finding:

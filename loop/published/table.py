@@ -38,7 +38,14 @@ def table_finding(
     A finding is OK where what the table says holds, BROKEN where it does not, and a
     NOTE where that cannot be decided.
     """
-    return Finding(check, severity, what, where=table, part=part, numbers=numbers)
+    return Finding(
+        check=check,
+        severity=severity,
+        what=what,
+        where=table,
+        part=part,
+        numbers=numbers,
+    )
 
 
 _MEAN_ROW = re.compile(

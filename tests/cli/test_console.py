@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from loop.cli.console import reported_errors, say
+from loop.cli.console import ProgressBar, reported_errors, say
 from loop.cli.main import app
 from loop.core.safe_text import printable
 
@@ -55,3 +55,32 @@ def test_another_exit_code_is_left_alone(capsys):
     with pytest.raises(SystemExit) as ended, reported_errors():
         raise SystemExit(100)
     assert (ended.value.code, capsys.readouterr().err) == (100, "")
+
+
+def groups(command, path=()):
+    """Yield the words of every group of verbs, with its verbs."""
+    if hasattr(command, "commands"):
+        yield pytest.param(path, set(command.commands), id=" ".join(path))
+        for name, sub in command.commands.items():
+            yield from groups(sub, (*path, name))
+
+
+GROUPS = [*groups(typer.main.get_command(app))]
+
+
+@pytest.mark.parametrize(("words", "verbs"), GROUPS)
+def test_a_group_without_a_verb_lists_its_verbs(words, verbs):
+    """Who does not know them asks like this."""
+    told = CliRunner().invoke(app, words).output
+    assert verbs <= {line.split()[0] for line in told.splitlines() if line[:2] == "  "}
+
+
+@pytest.mark.parametrize(("quiet", "lines"), [(False, 2), (True, 0)])
+def test_progress_goes_to_stderr_unless_it_is_quiet(capsys, quiet, lines):
+    """A bar is drawn on a terminal only; no row is lost on the way."""
+    bar = ProgressBar(
+        "reading", total=2, every_s=0, **({"quiet": True} if quiet else {})
+    )
+    assert list(bar.track("ab")) == ["a", "b"]
+    told = capsys.readouterr()
+    assert (told.out, len(told.err.splitlines())) == ("", lines)

@@ -127,17 +127,19 @@ def test_without_a_private_folder_nothing_is_remembered(tmp_path, monkeypatch):
     assert not place.private.exists()
 
 
+@pytest.mark.parametrize("home", ["/proc/nowhere", "relative"])
 @pytest.mark.parametrize("state", ["/proc/nowhere", "relative", ""])
-def test_nowhere_to_remember_is_no_error(tmp_path, monkeypatch, state):
+def test_nowhere_to_remember_is_no_error(tmp_path, monkeypatch, state, home):
     """A read-only home, or none: the ledger is written all the same."""
     monkeypatch.setenv("XDG_STATE_HOME", state)
-    monkeypatch.setenv("HOME", "/proc/nowhere")
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.chdir(tmp_path)
     place = Workspace(tmp_path / "ws")
     place.prompts.mkdir(parents=True)
     place.open_private()
     assert append(place)[0].seq == 1
     assert find_rollback(place) is None
-    assert "relative" not in os.listdir()
+    assert os.listdir() == ["ws"]
 
 
 @pytest.mark.parametrize("name", ["../../x", "short", "", "é" * 32])
@@ -148,3 +150,12 @@ def test_an_id_that_is_none_is_made_anew(place, tmp_path, name):
     append(place)
     assert len(path.read_text().strip()) == 32
     assert len(list((tmp_path / "state" / "ranloop" / "heads").iterdir())) == 2
+
+
+def test_a_workspace_without_an_id_has_no_head(place, tmp_path):
+    """What lies where the file of an empty id would be is nobody's."""
+    kept = record(tmp_path)
+    kept.rename(kept.with_name(".json"))
+    (place.private / "workspace-id").write_text("")
+    place.ledger.unlink()
+    assert find_rollback(place) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engines.reading import value_of
+from tests.engines.reading import rule, value_of
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,18 @@ from tests.engines.reading import value_of
 def test_status_of_one_finding(text, term, expected):
     """Each row is one construction of ordinary Chinese reports."""
     assert value_of(text, term) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase", "expected"),
+    [
+        ("心影增大肺纹理增粗。", "肺纹理增粗", "present"),
+        ("心影增大肺纹理增粗。", "大肺纹理增粗", "absent"),
+        ("肺纹理增粗心影增大。", "肺纹理增粗", "present"),
+        ("肺纹理增粗心影增大。", "肺纹理增粗心", "absent"),
+    ],
+)
+def test_a_clarification_overrules_only_what_it_overlaps(text, phrase, expected):
+    """Without spaces, the end of one wording is the start of the next."""
+    more = {"clarifications": (rule(phrase, "absent"),)}
+    assert value_of(text, "心影增大", **more) == expected

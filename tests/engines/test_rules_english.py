@@ -198,6 +198,13 @@ def test_span_is_the_evidence(text):
     assert set(got) == {"value", "span"}
 
 
+@pytest.mark.parametrize(("length", "expected"), [(50, "present"), (51, "absent")])
+def test_a_line_of_fifty_characters_may_be_an_item_of_a_list(length, expected):
+    """What is longer was wrapped, and its negation goes on in the next line."""
+    line = "No pneumothorax in the left".ljust(length, "x")
+    assert value_of(f"{line}\nEffusion.", "effusion") == expected
+
+
 def test_unmentioned_label_has_no_evidence():
     """Absent by silence and absent by negation stay apart."""
     assert answers("Clear.", [guide("x", "effusion")])["x"] == {"value": "absent"}

@@ -1,7 +1,17 @@
 """Failing cases: what is listed, what is left out, and what is never shown."""
 
-from loop.core.records import Mark, Status, Value, ValueCode
-from loop.evaluate.failures import ALL_LABELS, FailureKind, find_failures
+from loop.core.ledger import Actor
+from loop.core.records import Mark, Span, Status, Value, ValueCode
+from loop.evaluate.failures import (
+    ALL_LABELS,
+    Failure,
+    FailureKind,
+    Failures,
+    find_failures,
+    read_evidence,
+)
+from loop.labels.importing.importer import import_cohort
+from loop.labels.importing.source import ImportOptions
 from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
 
 
@@ -53,3 +63,23 @@ def test_derived_no_finding_fails_too():
     """A false positive elsewhere takes "No Finding" away."""
     found = failures([outcome("a", {"edema": 1})], {"a": {"no_finding": 1}})
     assert ("a", "no_finding", FailureKind.FALSE_NEGATIVE) in found
+
+
+def test_evidence_is_shown_with_what_stands_around_it(workspace, tmp_path):
+    """On one line, marked, and cut at the ends of the text; without spans nothing."""
+    source = tmp_path / "dev.csv"
+    source.write_text('case_id,text\na,"Wet lungs.\nLeft effusion."\nb,Dry.\n')
+    options = ImportOptions(name="dev", role="dev", source="-", licence="-")
+    import_cohort(workspace, source, options, actor=Actor(name="t"))
+    kind, seen = FailureKind.FALSE_POSITIVE, (Span(4, 9), Span(16, 24))
+    rows = (
+        Failure("a", "edema", kind, Value.PRESENT, Mark.ABSENT, seen),
+        Failure("b", ALL_LABELS, FailureKind.UNPARSED, None, None, ()),
+    )
+    told = read_evidence(workspace, Failures("run", "dev", rows), around=6)
+    assert told == {
+        ("a", "edema"): "Wet [lungs]. Left | Left [effusion].",
+        ("b", ALL_LABELS): "",
+    }
+    none = read_evidence(workspace, Failures("run", "dev", rows[:1]), around=0)
+    assert none == {("a", "edema"): "[lungs] | [effusion]"}

@@ -105,6 +105,17 @@ def test_an_edited_cohort_file_is_refused(
         read_cohort(workspace, "mine")
 
 
+def test_a_cohort_file_that_says_nothing_of_coding_is_not_coded(
+    workspace: Workspace, make_cohort: Maker
+) -> None:
+    """Taken for coded, what is absent would count as merely not named."""
+    make_cohort(ROWS)
+    path = workspace.cohorts / "mine" / "cohort.yaml"
+    path.write_text(path.read_text().replace("not_coded: false\n", ""))
+    assert "not_coded" not in path.read_text()
+    assert read_cohort(workspace, "mine").not_coded is False
+
+
 def test_an_edited_patient_is_refused(workspace: Workspace, make_cohort: Maker) -> None:
     """Patients decide what is resampled together and what two cohorts share."""
     cohort = make_cohort(ROWS)

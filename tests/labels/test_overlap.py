@@ -84,6 +84,19 @@ def test_a_merely_similar_text_passes(workspace: Workspace, make_cohort: Maker) 
     assert _kinds(workspace) == {}
 
 
+@pytest.mark.parametrize("larger", ["one", "two"])
+def test_shared_texts_are_named_in_the_order_of_the_cohorts(
+    workspace: Workspace, make_cohort: Maker, larger: str
+) -> None:
+    """The smaller one is held in memory, whichever it is."""
+    rows = {"one": [("a1", LONG)], "two": [("b1", LONG)]}
+    rows[larger].append(("other", "Something else entirely."))
+    make_cohort(rows["one"], "one", role="dev")
+    make_cohort(rows["two"], "two", role="holdout")
+    (pair,) = check_cohorts(workspace).pairs
+    assert [one.examples for one in pair.shared] == [(("a1", "b1"),)]
+
+
 def test_cohorts_of_one_role_are_not_compared(
     workspace: Workspace, make_cohort: Maker
 ) -> None:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 from dataclasses import replace
+from shutil import rmtree
 
 import pytest
 
@@ -64,6 +65,15 @@ def test_drafts_are_found_by_id_and_newest_first(library, first):
     assert read_version(library, "tiny@draft:one").system == "one"
     assert read_version(library, "tiny@draft").draft == list_drafts(library, "tiny")[-1]
     assert list_versions(library, "tiny") == (1, 2)
+
+
+def test_git_never_sees_a_draft(library, first):
+    """It may quote cases, and a clone of a workspace has no private folder yet."""
+    rmtree(library.private)
+    write_version(library, replace(first, number=3))
+    assert not library.private.exists()
+    write_version(library, replace(first, number=0, draft="one"))
+    assert (library.private / ".gitignore").read_text() == "*\n"
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,16 @@ def test_touching_a_frozen_block_is_an_error(first, old, new, what):
     assert f"error user.jinja: frozen block 'answer' {what}; restore it" in lines[0]
 
 
+def test_every_file_at_fault_is_named(first):
+    """A block that is not closed in one file hides no change in the next."""
+    parent = replace(first, system="{# frozen: role #}Read.{# end frozen #}\n")
+    version = replace(
+        parent, system="{# frozen: role #}", user=parent.user.replace("Answer", "Say")
+    )
+    wheres = [one.where for one in lint_version(version, labels=LABELS, parent=parent)]
+    assert {"system.jinja", "user.jinja"} <= {*wheres}
+
+
 def test_errors_come_before_warnings(first):
     """What blocks a commit stands on top."""
     version = with_guide(first, terms=("a", "a"), implies=("x",))

@@ -187,3 +187,29 @@ def test_an_order_holds_only_in_the_order_claimed(tmp_path, rows, holds):
     (found,) = audit.about("claim")
     assert (found.severity is FindingSeverity.OK) is holds
     assert found.numbers["ranking"] == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "copied"),
+    [("0.70", "F1 pre"), ("0.90", "F1 post"), ("0.50", ""), ("0.20", "")],
+)
+def test_a_difference_that_repeats_a_column_is_told_with_that_column(printed, copied):
+    """It says how the slip came about; another wrong number is only wrong."""
+    header = ["Label", "F1 pre", "F1 post", "Delta F1"]
+    rows = [header, ["A", "0.70", "0.90", printed], ["B", "0.50", "0.60", "0.10"]]
+    (found,) = [one for one in audited(rows).findings if one.check == "difference"]
+    assert found.numbers["copied"] == ({"A": copied} if copied else {})
+    assert found.numbers["off"] == ([] if printed == "0.20" else ["A"])
+
+
+@pytest.mark.parametrize(
+    ("printed", "wrong"), [("9 (30.0%)", []), ("10 (33.3%)", ["x: 9, printed 10"])]
+)
+def test_a_total_that_is_no_sum_is_told_with_the_sum(printed, wrong):
+    """The parts are printed beside it."""
+    header = ["Label", "A (n = 10)", "B (n = 20)", "Total (n = 30)"]
+    rows = [header, ["x", "4 (40.0%)", "5 (25.0%)", printed]]
+    rows.append(["y", "1 (10.0%)", "1 (5.0%)", "2 (6.7%)"])
+    (found,) = [one for one in audited(rows).findings if one.check == "total"]
+    assert found.numbers["wrong"] == wrong
+    assert (found.severity is FindingSeverity.BROKEN) == bool(wrong)

@@ -371,6 +371,19 @@ def test_a_withdrawn_release_is_not_loaded_any_more(ready):
         withdraw_release(ready.workspace, "tiny-v9", APPROVER, "none")
 
 
+@pytest.mark.parametrize(
+    ("actor", "why", "what"),
+    [(APPROVER, " ", "needs a reason"), (AUTHOR, "misread", "takes an approver")],
+)
+def test_a_withdrawal_takes_an_approver_and_a_reason(ready, actor, why, what):
+    """Otherwise the release stays what it is."""
+    ready.freeze()
+    with pytest.raises(DataError, match=what):
+        withdraw_release(ready.workspace, "tiny-v1", actor, why)
+    assert current_release(ready.workspace, "tiny").name == "tiny-v1"
+    assert "withdrawn" not in actions(ready.workspace)
+
+
 def test_the_budget_of_openings_ends(ready):
     """The fourth candidate is refused, whoever asks."""
     before = TINY

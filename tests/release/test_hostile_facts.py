@@ -2,16 +2,19 @@
 
 import shutil
 from copy import deepcopy
+from math import inf, nan
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loop.core.digests import canonical_json
+from loop.core.errors import DataError
 from loop.release.folder import Contents, read_contents
 from loop.release.form import predicate_of
 from loop.release.statement import ENVELOPE, sign_release
 from loop.release.verify import verify_contents
+from tests.release.documents.example import changed, full_facts
 from tests.release.small import make_small, typed
 
 VALUES = st.one_of(
@@ -22,8 +25,8 @@ VALUES = st.one_of(
     st.sampled_from(
         ["", "PASS", "FAIL", "subset", "lower", "locked", "\ud7ff", "=1+1"]
     ),
-    st.just([]),
-    st.just({}),
+    st.builds(list),
+    st.builds(dict),
 )
 
 
@@ -93,3 +96,25 @@ def test_absurd_counts_come_to_an_end(small, accuracy, wrong):
     label |= {"tp": 10**8 - wrong, "fn": wrong, "fp": wrong, "tn": 10**8}
     files = {**files, "release.json": canonical_json(facts) + b"\n"}
     assert not verify_contents(Contents(files, ()), made.trusted).holds
+
+
+F1 = ("evaluations", 0, "labels", 0, "f1")
+CASES = ("cohorts", 0, "cases")
+
+
+@pytest.mark.parametrize(
+    ("path", "taken", "refused"),
+    [
+        (F1, [0.0, 0.5, None], [nan, inf, -inf, "0.5"]),
+        (CASES, [0, 10**8], [-1, 10**8 + 1, 1.0, "1", True]),
+        (("development_only",), [True, False], [0, 1, "yes"]),
+        (("tool", "another"), [], ["0.1.0"]),
+    ],
+)
+def test_a_fact_has_its_kind_and_its_range(path, taken, refused):
+    """What is signed is read by others, who do not guess what was meant."""
+    for value in taken:
+        assert typed(changed(full_facts(), path, value))
+    for value in refused:
+        with pytest.raises(DataError, match=str(path[-1])):
+            typed(changed(full_facts(), path, value))

@@ -124,6 +124,14 @@ def test_a_name_that_is_no_model_is_no_path(tmp_path, model):
     assert not find_counter(model, environment=environment).exact
 
 
+@pytest.mark.parametrize("part", ["a", "A", "1", "word ", "-", ". ", "肺", "é", "x\n"])
+def test_what_is_longer_never_takes_fewer_tokens(part):
+    """Whatever it is made of: a cost would be told too low."""
+    sizes = [estimate_tokens(part * times) for times in range(1, 200)]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 5 * sizes[0]
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_counted(text):
     """No script, no surrogate and no length breaks the count."""

@@ -12,7 +12,7 @@ import pytest
 from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.records import Completion, Guide, ValueCode
 from loop.engines import base
-from loop.prompts.version import PromptVersion
+from loop.prompts.version import CallPlan, PromptVersion
 from loop.run.store import open_store
 from loop.score import extractor as module
 from loop.score.extractor import Extractor
@@ -117,6 +117,16 @@ def test_each_distinct_text_is_asked_once(workspace):
     assert sorted(asked) == ["dry", "new", "wet"]
     assert (first.asked, first.cached, first.answered) == (2, 0, 2)
     assert (again.asked, again.cached, again.answered) == (1, 2, 3)
+
+
+def test_a_remembered_text_saves_each_of_its_questions(workspace):
+    """A version that asks for each label apart asks two questions of a text."""
+    version = make_version("edema", "fracture", plan=CallPlan.PER_LABEL)
+    with Extractor.open(workspace, version, "table:a") as extractor:
+        first = read(extractor, "wet")
+        again = read(extractor, "wet", "new")
+    assert (first.asked, first.cached, first.answered) == (2, 0, 1)
+    assert (again.asked, again.cached, again.answered) == (2, 2, 2)
 
 
 def test_the_same_text_in_another_language_is_another_question(workspace):

@@ -17,6 +17,7 @@ from loop.core.people.users import Right, User, UserRole
 from loop.release.keys import make_key
 from loop.ui.app import build_workbench
 from loop.ui.desk import Desk
+from loop.ui.pages.revise.page import SEE_DRAFT
 from loop.ui.wiring import GuardedBlocks, Wire, guard
 from tests.ui.conftest import awaited, in_a_loop
 
@@ -313,3 +314,11 @@ def test_every_event_of_the_workbench_is_guarded():
         assert function.fn.__qualname__ == "guard.<locals>.guarded", function.api_name
         assert function.api_name in wire.rights
         assert not function.queue
+
+
+def test_a_draft_is_moved_to_after_each_event_that_opens_one():
+    """It stands below the list that was clicked, often out of sight."""
+    blocks, _ = in_a_loop(lambda: build_workbench(desk_for(UserRole.ADMIN)))
+    after = [one.trigger_after for one in blocks.fns.values() if one.js == SEE_DRAFT]
+    names = [blocks.fns[place].api_name for place in after]
+    assert sorted(names) == ["revise_begin", "revise_open", "revise_rebase"]

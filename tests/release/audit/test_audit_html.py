@@ -2,6 +2,7 @@
 
 import csv
 import io
+from shutil import rmtree
 
 import pytest
 
@@ -83,6 +84,19 @@ def test_an_edited_version_is_not_diffed(history):
     change = told(history).changes[1]
     assert "how they differ is not shown" in change.facts[0]
     assert "tiny@v2 has another wording" in change.doubts[0]
+
+
+@pytest.mark.parametrize(
+    "damage", [rmtree, lambda at: (at / "guides.yaml").write_text("- [")]
+)
+def test_a_version_that_cannot_be_read_ends_no_history(history, damage):
+    """All other entries are still told."""
+    whole = told(history).changes
+    damage(history.workspace.prompts / "tiny" / "v2")
+    changes = told(history).changes
+    assert [one.entry for one in changes] == [one.entry for one in whole]
+    assert "how they differ is not shown" in changes[1].facts[0]
+    assert changes[0].facts == whole[0].facts
 
 
 def test_the_page_is_whole_escaped_and_asks_for_nothing(history):

@@ -258,6 +258,31 @@ def test_card_holds(expected):
     assert expected in documents(full_facts())["card.md"]
 
 
+def test_every_note_of_an_evaluation_is_in_the_card():
+    """It says what the numbers beside it do not count."""
+    notes = ["One reader saw no images.", "The texts of 3 cases are empty."]
+    facts = changed(full_facts(), ("evaluations", 1, "notes"), notes)
+    before, after = (documents(one)["card.md"] for one in (full_facts(), facts))
+    assert [before.count(note) for note in notes] == [0, 0]
+    assert [after.count(note) for note in notes] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        (["dev"], "There is no holdout."),
+        (["dev", "holdout"], "The holdout was not opened."),
+        ([], "There is no holdout."),
+    ],
+)
+def test_a_holdout_that_was_not_opened_is_told_from_none(roles, said):
+    """One can still be opened, and the other never was there."""
+    facts = changed(full_facts(), ("openings",), [])
+    facts["cohorts"] = [cohort(role, role, "b") for role in roles]
+    card = documents(facts)["card.md"]
+    assert card.split("## Openings of the holdout\n\n")[1].startswith(said)
+
+
 def test_a_claim_on_some_labels_names_them_beside_the_verdict():
     """A claim on some labels may hold while most labels lack evidence."""
     said = "It is shown for 1 of 3 labels: Pneumothorax."

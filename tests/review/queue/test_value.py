@@ -1,6 +1,7 @@
 """The order of the queue: worth first, and an honest random share."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop.core.digests import framed
-from loop.core.records import Status, Value
+from loop.core.records import Field, Status, Value
 from loop.evaluate.align import align
 from loop.evaluate.failures import Failure, FailureKind, find_failures
 from loop.evaluate.protocol import Protocol
@@ -97,6 +98,15 @@ def test_cases_without_an_answer_are_worth_what_blocks_the_gates():
     )
     few = [silent("c0"), *[outcome(f"c{n}", {}) for n in range(1, 100)]]
     assert explained(few, rows).value == 0
+
+
+def test_uncertain_on_the_only_label_asked_is_an_answer():
+    """Of 100 cases one may be silent: a hedged one beside it blocks no gate."""
+    hedged = replace(outcome("c1", {}), fields={"edema": Field(UNCERTAIN)})
+    others = [outcome(f"c{n}", {}) for n in range(2, 100)]
+    rows = {f"c{n}": {"no_finding": 1} for n in range(100)}
+    assert explained([silent("c0"), hedged, *others], rows) == Reasons()
+    assert explained([silent("c0"), silent("c1"), *others], rows).near == 1.0
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,16 @@ def test_hedging_the_errors_only_is_told():
     assert unequal_coverage_sentence(hedged(4)) == ""
 
 
+@pytest.mark.parametrize(("last", "told"), [(2, False), (3, True)])
+def test_a_tenth_of_the_findings_may_go_unscored_and_no_cell_more(last, told):
+    """Three of 300 cases of 20 labels are 60 cells, of 600 findings."""
+    score = hedged(5)
+    labels = (*score.systems[0].labels[:-1], label_scores(3, 2, last)[-1])
+    first = replace(score.systems[0], labels=labels)
+    score = replace(score, systems=(first, *score.systems[1:]))
+    assert bool(unequal_coverage_sentence(score)) is told
+
+
 def test_means_over_different_labels_are_told():
     """Under skip a label that one system never meets is not in its mean."""
     score = ran_score(("a", "b"))

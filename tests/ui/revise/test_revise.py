@@ -11,7 +11,7 @@ from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import latest_version, list_drafts
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.ui.pages.revise import events
-from loop.ui.pages.revise.kept import keep_draft_open
+from loop.ui.pages.revise.kept import Opened, keep_draft_open
 from loop.ui.pages.revise.sheet import SAME, ReviseOutputs
 from loop.ui.pages.revise.work import check_key
 from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
@@ -406,3 +406,11 @@ def test_a_late_answer_does_not_stop_the_clock_of_what_began_since(editor, given
     assert late == ReviseOutputs()
     commit(editor)
     assert "is tiny@v2 now" in editor["said"]
+
+
+@pytest.mark.parametrize("opened", [None, Opened()])
+def test_without_an_open_draft_the_clock_stops(editor, opened):
+    """A tab whose state is lost would ask every few seconds, for nothing."""
+    sheet = events.poll(editor.visit(Right.SEE), "tiny", "dev", opened)
+    assert sheet.timer.active is False
+    assert sheet.draft is sheet.check is SAME

@@ -1,0 +1,107 @@
+"""What a number may be: its bounds themselves, and what lies just beyond them."""
+
+from math import nan
+
+import numpy as np
+import pytest
+
+from loop.stats.agreement import fleiss_kappa, leave_one_out
+from loop.stats.bootstrap import bootstrap_f1
+from loop.stats.confusion import Confusion, check_codes
+from loop.stats.correction import rogan_gladen_f1
+from loop.stats.correlation import correlate
+from loop.stats.dependent import williams
+from loop.stats.exchange import check_permutations
+from loop.stats.intervals import check_confidence, clopper_pearson, kappa_limits
+from loop.stats.optimism import accuracy_optimism, expected_excess
+from loop.stats.paired import holm, mcnemar_exact, tango_interval
+from loop.stats.planning import (
+    cases_for_width,
+    cases_needed,
+    max_errors,
+    positives_needed,
+)
+from loop.stats.power import (
+    Bar,
+    Rates,
+    exact_p,
+    flawless_cases,
+    least_cases,
+    size_for_power,
+    sizes_for_both,
+)
+
+CODES = np.array([[0, 1], [1, 0], [1, 1]], dtype=np.int8)
+VOTES = np.array([[1, 1, 0], [0, 0, 0], [1, 1, 1]], dtype=np.int8)
+BAR = Bar(0.9)
+RATES = Rates(sensitivity=0.99, specificity=0.99)
+
+WITHIN = ((0.01, 0.99), (0, 1, -0.01, 1.01, 95, nan))
+"""A share that is neither bound: what is taken, and what is refused."""
+
+SHARE = ((0, 0.5, 1), (-0.01, 1.01, nan))
+NONE_OR_MORE = ((0, 1), (-1,))
+ONE_OR_MORE = ((1, 2), (0, -1))
+
+
+@pytest.mark.parametrize(
+    ("call", "domain"),
+    [
+        (check_confidence, WITHIN),
+        (check_permutations, ONE_OR_MORE),
+        (lambda n: check_codes(np.full((1, 1), n)), ((-1, 0, 1), (-2, 2))),
+        (lambda n: bootstrap_f1(CODES, CODES, resamples=n), ONE_OR_MORE),
+        (lambda c: bootstrap_f1(CODES, CODES, confidence=c, resamples=1), WITHIN),
+        (lambda c: correlate(np.arange(4.0), np.arange(4.0), confidence=c), WITHIN),
+        (lambda k: clopper_pearson(k, 4), ((0, 4), (-1, 5))),
+        (lambda p: kappa_limits(3, 4, p), ((0, 0.99), (-0.01, 1, nan))),
+        (lambda n: mcnemar_exact(n, 1), NONE_OR_MORE),
+        (lambda n: mcnemar_exact(1, n), NONE_OR_MORE),
+        (lambda n: tango_interval(n, 1, 4), ((0, 3), (-1, 4))),
+        (lambda n: tango_interval(1, n, 4), ((0, 3), (-1, 4))),
+        (lambda p: holm([0.5, p]), SHARE),
+        (lambda r: williams(r, 0.0, 0.0, 30), ((-1, 1), (-1.01, 1.01, nan))),
+        (lambda r: rogan_gladen_f1(Confusion(1, 1, 1, 1), r, 0.8), SHARE),
+        (lambda r: rogan_gladen_f1(Confusion(1, 1, 1, 1), 0.8, r), SHARE),
+        (lambda n: expected_excess(n, 2, 0.5), ONE_OR_MORE),
+        (lambda k: expected_excess(2, k, 0.5), ONE_OR_MORE),
+        (lambda p: expected_excess(2, 2, p), SHARE),
+        (
+            lambda n: accuracy_optimism(CODES, CODES[None], chosen=n, resamples=1),
+            ((0,), (-1, 1)),
+        ),
+        (
+            lambda n: accuracy_optimism(CODES, CODES[None], chosen=0, resamples=n),
+            ONE_OR_MORE,
+        ),
+        (lambda n: leave_one_out(VOTES, need=n, resamples=1), ((2,), (1, 3))),
+        (lambda n: fleiss_kappa(np.full((3, n), 1)), ((2, 3), (1,))),
+        (lambda t: max_errors(100, t), WITHIN),
+        (lambda n: cases_needed(n, 4, threshold=0.9, confidence=0.9), ((0,), (-1, 5))),
+        (lambda t: cases_needed(0, 4, threshold=t, confidence=0.9), WITHIN),
+        (lambda n: cases_for_width(n, width=0.1, wanted=0.2), NONE_OR_MORE),
+        (lambda w: cases_for_width(5, width=w, wanted=0.2), ((0, 0.1), (-0.1,))),
+        (positives_needed, WITHIN),
+        (lambda n: positives_needed(0.9, misses=n), NONE_OR_MORE),
+        (lambda k: exact_p(k, 4, 0.9), ((0, 4), (-1, 5))),
+        (lambda t: exact_p(3, 4, t), WITHIN),
+        (lambda t: flawless_cases(Bar(t)), WITHIN),
+        (lambda c: flawless_cases(Bar(0.9, c)), WITHIN),
+        (lambda n: least_cases(BAR, n), ONE_OR_MORE),
+        (lambda p: size_for_power(0.99, BAR, power=p), WITHIN),
+        (lambda s: size_for_power(s, BAR, power=0.8), SHARE),
+        (lambda p: sizes_for_both(RATES, p, BAR, BAR, [0.8]), WITHIN),
+        (
+            lambda p: sizes_for_both(RATES, 0.5, BAR, BAR, [0.8, p]),
+            ((0.5, 0.99), (0.49, 1, nan)),
+        ),
+    ],
+)
+def test_a_bound_is_taken_or_refused_as_documented(call, domain):
+    """A slip at a bound gives a number that looks like any other."""
+    taken, refused = domain
+    for value in taken:
+        call(value)
+    for value in refused:
+        with pytest.raises(ValueError, match=r"."):
+            call(value)
