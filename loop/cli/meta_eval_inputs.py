@@ -17,7 +17,6 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.run.asking import EngineOptions
-from loop.score.documents.build import Read
 from loop.score.experts.counts import count_agreement
 from loop.score.experts.documents import MetaDocument
 from loop.score.experts.meta import meta_evaluate
@@ -32,6 +31,7 @@ from loop.score.metrics.registry import ALL, METRICS, find
 from loop.score.metrics.run import run_metrics
 from loop.score.metrics.sheet import ScoreSheet
 from loop.score.records import Joined, NoFinding
+from loop.score.scoring import Read
 
 _DESCRIBES = "describes and does not grade; taken as higher is better"
 

@@ -38,16 +38,14 @@ from loop.documents.numbers import (
 from loop.documents.templates import shipped_templates, template_folder
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.run.asking import EngineOptions
-from loop.score.documents.build import Counting, build_document
-from loop.score.documents.cells import count_cells
 from loop.score.documents.data import metric_data, score_data
-from loop.score.documents.document import ScoreDocument
 from loop.score.documents.files import check_folder, render_files, write_folder
 from loop.score.documents.view import metric_views, title_of
 from loop.score.documents.words import (
     WAYS,
     agreement_line,
     caution_sentences,
+    count_cells,
     coverage_lines,
     extractor_name,
     interval_sentence,
@@ -67,6 +65,7 @@ from loop.score.metric import MetricOptions
 from loop.score.metrics.registry import METRICS, find
 from loop.score.reading.options import ReadingOptions
 from loop.score.records import Conventions, Joined, NoFinding, Uncertain
+from loop.score.scoring import Counting, ScoreDocument, build_document
 from loop.stats.confusion import ZeroDivision
 from loop.stats.intervals import Estimate
 

@@ -26,10 +26,10 @@ from loop.release.released import list_releases
 from loop.run.asking import EngineOptions
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, open_store
-from loop.score.documents.build import Read
 from loop.score.extractor import Extractor
 from loop.score.grading import grade
 from loop.score.records import ExtractorFacts, Joined, NoFinding
+from loop.score.scoring import Read
 from loop.stats.confusion import Confusion
 
 AUTO = "auto"

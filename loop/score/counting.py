@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.records import ValueCode
-from loop.score.records import Codes, Coverage, Graded, Uncertain
-from loop.stats.confusion import EXCLUDED
+from loop.score.records import Codes, Conventions, Coverage, Graded, Uncertain
+from loop.score.result import CaseScore
+from loop.stats.confusion import ABSENT, EXCLUDED, PRESENT
 
 GRADED_CODES = (
     ValueCode.PRESENT,
@@ -141,4 +143,148 @@ def count_left_out(
     return LeftOut(
         (vague & pair).sum(axis=1, dtype=np.int64),
         (valueless & pair).sum(axis=1, dtype=np.int64),
+    )
+
+
+def case_f1(
+    reference: NDArray[np.int8], candidates: NDArray[np.int8]
+) -> NDArray[np.float64]:
+    """Return the F1 over the labels of each case.
+
+    Parameters
+    ----------
+    reference
+        Codes 1, 0, -1, shape ``(n_cases, n_labels)``.
+    candidates
+        Shape ``(..., n_cases, n_labels)``.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape ``(..., n_cases)``, in [0, 1]; 1 where labels are decided and nothing
+        is positive on either side, NaN where no label is decided.
+
+    References
+    ----------
+    Dice LR. Ecology 1945;26:297-302.
+
+    Examples
+    --------
+    >>> truth = np.array([[1, 1, 0], [0, 0, 0], [-1, -1, -1]], dtype=np.int8)
+    >>> told = np.array([[1, 0, 1], [0, 0, 0], [1, 0, 0]], dtype=np.int8)
+    >>> case_f1(truth, told).tolist()
+    [0.5, 1.0, nan]
+    """
+    truth, answer, decided = _sides(reference, candidates)
+    found = 2 * (truth & answer).sum(axis=-1)
+    weight = truth.sum(axis=-1) + answer.sum(axis=-1)
+    scores = np.divide(found, weight, out=np.ones(weight.shape), where=weight > 0)
+    return np.where(decided.any(axis=-1), scores, np.nan)
+
+
+def case_errors(
+    reference: NDArray[np.int8], candidates: NDArray[np.int8]
+) -> NDArray[np.float64]:
+    """Return how many labels each candidate misses or invents.
+
+    Parameters
+    ----------
+    reference, candidates
+        As for `case_f1`.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape ``(..., n_cases)``, whole numbers, lower is better; NaN where no label
+        is decided.
+
+    Examples
+    --------
+    >>> truth = np.array([[1, 1, 0], [-1, -1, -1]], dtype=np.int8)
+    >>> told = np.array([[1, 0, 1], [1, 0, 0]], dtype=np.int8)
+    >>> case_errors(truth, told).tolist()
+    [2.0, nan]
+    """
+    truth, answer, decided = _sides(reference, candidates)
+    wrong = (truth != answer).sum(axis=-1).astype(np.float64)
+    return np.where(decided.any(axis=-1), wrong, np.nan)
+
+
+def score_cases(
+    graded: Graded, conventions: Conventions, *, coverage: Sequence[Coverage] = ()
+) -> tuple[CaseScore, ...]:
+    """Return every pair's score, systems in the order given, cases by id.
+
+    Parameters
+    ----------
+    graded
+        Codes of both sides.
+    conventions
+        Only the policy for uncertain values matters here.
+    coverage
+        As for `loop.score.counting.paired_rows`; a case without a candidate of a
+        system is not among that system's scores.
+
+    Raises
+    ------
+    ValueError
+        `coverage` is not of these systems.
+    """
+    reference = apply(graded.reference, conventions.uncertain)
+    paired = paired_rows(graded, coverage)
+    return tuple(
+        score
+        for number, system in enumerate(graded.systems)
+        for score in _score_system(
+            graded,
+            system,
+            reference,
+            apply(graded.candidates[number], conventions.uncertain),
+            np.flatnonzero(paired[number]),
+        )
+    )
+
+
+def _score_system(
+    graded: Graded,
+    system: str,
+    reference: Codes,
+    candidate: Codes,
+    rows: NDArray[np.intp],
+) -> list[CaseScore]:
+    scores = case_f1(reference, candidate).tolist()
+    decided = ((reference != EXCLUDED) & (candidate != EXCLUDED)).sum(axis=-1).tolist()
+    missed = _names(graded.labels, (reference == PRESENT) & (candidate == ABSENT))
+    invented = _names(graded.labels, (reference == ABSENT) & (candidate == PRESENT))
+    return [
+        CaseScore(
+            system=system,
+            case_id=graded.case_ids[row],
+            f1=scores[row] if decided[row] else None,
+            errors=len(missed[row]) + len(invented[row]),
+            missed=missed[row],
+            invented=invented[row],
+            decided=decided[row],
+        )
+        for row in rows.tolist()
+    ]
+
+
+def _names(labels: tuple[str, ...], chosen: NDArray[np.bool_]) -> list[tuple[str, ...]]:
+    """Return the chosen labels of every case."""
+    rows, places = np.nonzero(chosen)
+    ends = np.searchsorted(rows, np.arange(len(chosen) + 1)).tolist()
+    names = [labels[place] for place in places.tolist()]
+    return [tuple(names[start:end]) for start, end in pairwise(ends)]
+
+
+def _sides(
+    reference: NDArray[np.int8], candidates: NDArray[np.int8]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return reference and candidate as present or not where decided, and where."""
+    decided = (reference != EXCLUDED) & (candidates != EXCLUDED)
+    return (
+        decided & (reference == PRESENT),
+        decided & (candidates == PRESENT),
+        decided,
     )

@@ -20,10 +20,9 @@ from loop.score.api import (
     ran_score,
     refuse_place,
 )
-from loop.score.counting import apply
+from loop.score.counting import apply, case_errors, case_f1
 from loop.score.extractor import Extractor
 from loop.score.grading import grade
-from loop.score.per_case import case_errors, case_f1
 from loop.score.records import Joined, NoFinding, PairSide, Uncertain
 
 Completion: TypeAlias = str | Sequence[Mapping[str, Any]] | None

@@ -5,7 +5,7 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
-from loop.score.given import LabelCells
+from loop.score.reading.options import LabelCells
 
 SECRET = "Unmistakable"
 

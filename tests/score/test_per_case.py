@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from loop.core.records import ValueCode
-from loop.score.counting import GRADED_CODES
-from loop.score.per_case import case_errors, case_f1, score_cases
+from loop.score.counting import GRADED_CODES, case_errors, case_f1, score_cases
 from loop.score.records import Conventions, Uncertain
 from tests.score.graded_tables import BINARY, VALUES, coverage, graded, tables
 

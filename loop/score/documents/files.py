@@ -1,4 +1,4 @@
-"""The folder that a score writes: every file rendered first, then put in place."""
+"""The documents of a score, and the folder that they are written to as one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,92 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from markupsafe import Markup
+
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.files import make_folder, sync_folder, write_atomic, write_error
+from loop.core.safe_text import format_csv
+from loop.documents.charts import Grid, GridCell, tint_colour, tint_percent
+from loop.documents.svg import DARK, LIGHT
+from loop.documents.tables import neutralise
+from loop.documents.templates import render_template, shipped_templates
 from loop.score.documents.data import score_data
-from loop.score.documents.document import ScoreDocument
-from loop.score.documents.figures import figure_files
-from loop.score.documents.html import render_score_html
-from loop.score.documents.text import render_errors_csv, render_score_markdown
+from loop.score.documents.view import (
+    differences_figure,
+    document_variables,
+    figure_files,
+    ranking_figure,
+)
 from loop.score.metrics.sheet import format_per_case
+from loop.score.scoring import ScoreDocument
+
+
+def render_score_markdown(
+    document: ScoreDocument, *, templates: Path | None = None
+) -> str:
+    """Return the score as a Markdown document.
+
+    Raises
+    ------
+    DataError
+        The template is missing or wrong.
+    """
+    folder = templates or shipped_templates()
+    return render_template(folder, "score.md.jinja", document_variables(document))
+
+
+def render_errors_csv(document: ScoreDocument) -> str:
+    """Return one row per case, system and label that is missed or invented.
+
+    Ids and labels only, safe to open in a spreadsheet.
+    """
+    rows = [
+        [neutralise(cell) for cell in (case.case_id, case.system, label, error)]
+        for case in document.score.cases
+        for error, labels in (("missed", case.missed), ("invented", case.invented))
+        for label in labels
+    ]
+    return format_csv(("id", "system", "label", "error"), rows)
+
+
+def render_score_html(document: ScoreDocument, *, templates: Path | None = None) -> str:
+    """Return the score as one HTML page.
+
+    The page holds counts, ids and digests, never a text of a case.
+
+    Parameters
+    ----------
+    templates
+        Folder of templates; default: the shipped ones.
+
+    Raises
+    ------
+    DataError
+        The template is missing or wrong.
+    """
+    differences = differences_figure(document)
+    variables = {
+        **document_variables(document),
+        # Figures escape all text in them themselves.
+        "ranking": Markup(ranking_figure(document)),
+        "differences": None if differences is None else Markup(differences),
+        "tint": _tint,
+        "light": LIGHT,
+        "dark": DARK,
+    }
+    folder = templates or shipped_templates()
+    return render_template(folder, "score.html.jinja", variables)
+
+
+def _tint(grid: Grid, cell: GridCell) -> str:
+    """Return the style of a cell: its colour mixed with nothing."""
+    share = tint_percent(cell)
+    if not share:
+        return ""
+    colour = f"var(--{tint_colour(grid, cell)})"
+    return f"background: color-mix(in srgb, {colour} {share}%, transparent)"
+
 
 FIGURES = "figures"
 _OWN = ("score.html", "score.md", "scores.json", "per_case.csv", "errors.csv", FIGURES)

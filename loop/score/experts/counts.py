@@ -15,8 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.score.experts.agreement import unit_codes
-from loop.score.experts.preferences import CandidatePairs, candidate_pairs
-from loop.score.experts.ratings import Ratings, mean_given
+from loop.score.experts.ratings import (
+    CandidatePairs,
+    Ratings,
+    candidate_pairs,
+    mean_given,
+)
 from loop.stats.confusion import divide
 from loop.stats.correlation import Correlations, correlate
 from loop.stats.preference import Preference, preference_accuracy

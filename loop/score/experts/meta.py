@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError
 from loop.score.experts.agreement import RaterAgreement, rater_agreement, unit_codes
 from loop.score.experts.comparing import MetricComparison, compare_all
-from loop.score.experts.preferences import CandidatePairs, candidate_pairs
-from loop.score.experts.ratings import Ratings
+from loop.score.experts.ratings import CandidatePairs, Ratings, candidate_pairs
 from loop.score.experts.scores import Key, ScoredMetric, ScoreTable
 from loop.stats.correlation import Correlations, correlate
 from loop.stats.preference import Preference, preference_accuracy

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from loop.labels.taxonomy import NO_FINDING
 from loop.score import signature
-from loop.score.counting import apply
+from loop.score.counting import apply, case_errors, case_f1
 from loop.score.metric import (
     Direction,
     Metric,
@@ -22,7 +22,6 @@ from loop.score.metric import (
     Unavailable,
 )
 from loop.score.metrics.texts import mean_scores
-from loop.score.per_case import case_errors, case_f1
 from loop.score.records import Conventions, Uncertain
 from loop.stats.confusion import (
     ABSENT,

@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loop.labels.texts import words
+from loop.score.metric import (
+    Direction,
+    Metric,
+    MetricInput,
+    MetricOptions,
+    Scores,
+    Unavailable,
+)
+from loop.score.metrics.texts import both_texts, count_defined, mean_scores, sign
+from loop.stats.confusion import divide
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _END = re.compile(r"[.!?]+(?=\s|$)|\n\s*\n")
@@ -78,3 +94,123 @@ def _hyphens() -> Any:
     from pyphen import Pyphen
 
     return Pyphen(lang="en_US")
+
+
+Compare = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+
+def _flesch(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
+    texts = both_texts(side, "flesch")
+    if isinstance(texts, Unavailable):
+        return texts
+    foreign = 0
+    values = np.full(len(texts.candidates), np.nan)
+    for row, text in enumerate(texts.candidates):
+        if side.languages and side.languages[row] != "en":
+            foreign += 1
+            continue
+        ease = reading_ease(count_text(text))
+        values[row] = np.nan if ease is None else ease
+    fields = ("sent:.!?", "words:letters", "syl:en_US", "mean:cases")
+    signature = sign("flesch", *fields, library="pyphen", n=count_defined(values))
+    return mean_scores(values, signature, _why_undefined(values, foreign))
+
+
+def _why_undefined(values: NDArray[np.float64], foreign: int) -> tuple[str, ...]:
+    wordless = len(values) - count_defined(values) - foreign
+    reasons = (
+        (foreign, "not known to be in English"),
+        (wordless, "without a word"),
+    )
+    return tuple(
+        f"undefined for {n} of {len(values)} cases: {why}" for n, why in reasons if n
+    )
+
+
+def _length(
+    side: MetricInput, options: MetricOptions, *, name: str, compare: Compare
+) -> Scores | Unavailable:
+    """Return what `compare` makes of the words of both sides."""
+    texts = both_texts(side, name)
+    if isinstance(texts, Unavailable):
+        return texts
+    counts = [np.array([len(words(text)) for text in part], float) for part in texts]
+    values = compare(*counts)
+    signature = sign(name, "tok:words", "mean:cases", n=count_defined(values))
+    return mean_scores(values, signature)
+
+
+def _own(
+    reference: NDArray[np.float64], candidate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return candidate
+
+
+def _distance(
+    reference: NDArray[np.float64], candidate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return np.abs(candidate - reference)
+
+
+def _ratio(
+    reference: NDArray[np.float64], candidate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return divide(candidate, reference)
+
+
+_COUNTED = (
+    "Words as ranloop counts them: a run of letters or digits, or a Chinese character"
+)
+
+READING: tuple[Metric, ...] = (
+    Metric(
+        name="flesch",
+        title="Flesch reading ease",
+        direction=Direction.NEITHER,
+        low=None,
+        high=None,
+        needs="texts in English",
+        about="How easily a candidate reads, from the lengths of its sentences and "
+        "words; higher is easier, not truer.",
+        reference="Flesch R. J Appl Psychol 1948;32:221-233",
+        score=_flesch,
+        family="reading",
+    ),
+    Metric(
+        name="n_words",
+        title="Words",
+        direction=Direction.NEITHER,
+        low=0.0,
+        high=None,
+        needs="texts",
+        about="Words of a candidate.",
+        reference=_COUNTED,
+        score=partial(_length, name="n_words", compare=_own),
+        family="reading",
+    ),
+    Metric(
+        name="length_ratio",
+        title="Length ratio",
+        direction=Direction.NEITHER,
+        low=0.0,
+        high=None,
+        needs="texts",
+        about="Words of a candidate per word of its reference.",
+        reference=_COUNTED,
+        score=partial(_length, name="length_ratio", compare=_ratio),
+        family="reading",
+    ),
+    Metric(
+        name="length_difference",
+        title="Length difference",
+        direction=Direction.LOWER,
+        low=0.0,
+        high=None,
+        needs="texts",
+        about="Words by which a candidate is longer or shorter than its reference: "
+        "what a metric of content must beat.",
+        reference=_COUNTED,
+        score=partial(_length, name="length_difference", compare=_distance),
+        family="reading",
+    ),
+)

@@ -12,7 +12,7 @@ from loop.score.metrics.bertscore import BERTSCORE
 from loop.score.metrics.chexpert import CHEXPERT
 from loop.score.metrics.labels import LABELS
 from loop.score.metrics.overlap import OVERLAP
-from loop.score.metrics.reading import READING
+from loop.score.metrics.readability import READING
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {

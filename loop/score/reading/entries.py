@@ -11,8 +11,7 @@ from loop.core.errors import DataError
 from loop.core.records import ValueCode
 from loop.labels.importing.columns import cell_text
 from loop.labels.taxonomy import Taxonomy
-from loop.score.given import LabelCells
-from loop.score.reading.options import ReadingOptions, read_language
+from loop.score.reading.options import LabelCells, ReadingOptions, read_language
 from loop.score.reading.roles import SideColumns
 from loop.score.reading.tables import SourceRow, SourceTable
 

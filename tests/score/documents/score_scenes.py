@@ -7,7 +7,6 @@ import numpy as np
 from loop.core.paths import bundled
 from loop.labels.taxonomy import read_taxonomy
 from loop.score.confused import Confused
-from loop.score.documents.document import ScoreDocument, Sources
 from loop.score.metric import Direction, Metric, Unavailable
 from loop.score.metrics.sheet import MetricCorrelations, MetricResult, ScoreSheet
 from loop.score.records import Conventions, Coverage, ExtractorFacts
@@ -18,6 +17,7 @@ from loop.score.result import (
     SystemDifference,
     SystemScore,
 )
+from loop.score.scoring import ScoreDocument, Sources
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate
 

@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from loop.score.documents.cells import (
+from loop.score.documents.files import render_score_html, render_score_markdown
+from loop.score.documents.words import (
     Cells,
+    convention_sentences,
     count_cells,
     occurring_sentence,
     scored_words,
     unequal_coverage_sentence,
 )
-from loop.score.documents.html import render_score_html
-from loop.score.documents.text import render_score_markdown
-from loop.score.documents.words import convention_sentences
 from loop.score.records import Conventions, Uncertain
 from tests.score.documents.score_scenes import document_of, label_scores, ran_score
 

@@ -10,14 +10,18 @@ from loop.core.paths import bundled
 from loop.core.records import ValueCode
 from loop.labels.taxonomy import read_taxonomy
 from loop.run.execute import Problem
-from loop.score.documents.build import Counting, Read, build_document, find_twins
-from loop.score.documents.experts import describe_experts
-from loop.score.documents.html import render_score_html
-from loop.score.documents.text import render_score_markdown
+from loop.score.documents.files import render_score_html, render_score_markdown
 from loop.score.documents.words import coverage_lines, floor_sentence, problem_line
 from loop.score.experts.ratings import Ratings
 from loop.score.metrics.sheet import ScoreSheet
 from loop.score.records import Conventions, Coverage, Graded, Joined, PairSide
+from loop.score.scoring import (
+    Counting,
+    Read,
+    build_document,
+    describe_experts,
+    find_twins,
+)
 from tests.score.documents.score_scenes import (
     FACTS,
     document_of,

@@ -15,16 +15,14 @@ from loop.documents.charts import (
     tint_percent,
 )
 from loop.documents.svg import as_file, fit_axis
-from loop.score.documents.figures import (
+from loop.score.documents.view import (
     differences_figure,
-    figure_files,
-    ranking_figure,
-)
-from loop.score.documents.grids import (
     f1_grid,
+    figure_files,
     invented_grid,
     left_out_grid,
     missed_grid,
+    ranking_figure,
 )
 from loop.stats.intervals import Estimate
 from tests.documents.figures_scenes import SVG, parsed, words

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loop.score.documents.html import render_score_html
+from loop.score.documents.files import render_score_html
 from tests.documents.test_in_browser import CHROMIUM, FLAGS, PROBE
 from tests.evaluate.test_evaluation_html import outline
 from tests.score.documents.score_scenes import NAMES, document_of, ran_score, under

@@ -10,7 +10,7 @@ import pytest
 
 from loop import __version__
 from loop.score.documents.data import FORMAT, metric_data, score_data
-from loop.score.documents.text import render_errors_csv, render_score_markdown
+from loop.score.documents.files import render_errors_csv, render_score_markdown
 from loop.score.metrics.registry import METRICS
 from tests.score.documents.score_scenes import LABELS, NAMES, document_of, ran_score
 

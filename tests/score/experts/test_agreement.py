@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import kendalltau, pearsonr
 
 from loop.score.experts.agreement import rater_agreement, unit_codes
-from loop.score.experts.preferences import candidate_pairs
-from loop.score.experts.ratings import Ratings
+from loop.score.experts.ratings import Ratings, candidate_pairs
 
 NA = np.nan
 
