@@ -18,7 +18,7 @@ import typer
 
 from loop.core.errors import DataError, LoopError, WorkspaceError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, bundled, find_workspace
+from loop.core.paths import Workspace, find_workspace
 from loop.core.safe_text import printable
 
 GATE_EXIT = 100
@@ -77,11 +77,6 @@ def find_place(explicit: Path | None) -> Workspace | None:
         if explicit is not None:
             raise
         return None
-
-
-def material(place: Workspace | None) -> Workspace:
-    """Return the workspace to read prompts and labels from; never to write to."""
-    return place or Workspace(bundled())
 
 
 def acting(name: str | None, role: str = "editor") -> Actor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated
@@ -11,6 +12,7 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     WorkspaceOption,
     find_place,
     note,
@@ -19,29 +21,33 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.cli.meta_eval_inputs import (
-    MetaEvaluationRequest,
-    ResamplingOptions,
-    TextScoringOptions,
-    evaluate,
-)
+from loop.cli.score import check_named
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.paths import Workspace
 from loop.documents.numbers import interval, share, signed
 from loop.documents.svg import as_file
 from loop.documents.templates import shipped_templates, template_folder
+from loop.release.extractors import ExtractorOptions, reads_labels, score_radpref
+from loop.run.asking import EngineOptions
 from loop.score.experts import documents as words
 from loop.score.experts.comparing import MetricComparison
 from loop.score.experts.counts import CountAgreement
 from loop.score.experts.documents import (
-    MetaDocument,
     agreement_svg,
     meta_data,
     render_meta_html,
     render_meta_markdown,
 )
-from loop.score.experts.meta import MetaEvaluation, MetricAgreement
+from loop.score.experts.meta import (
+    MetaDocument,
+    MetaEvaluation,
+    MetricAgreement,
+    evaluate_metrics,
+)
+from loop.score.experts.radpref import read_radpref
+from loop.score.experts.reading import read_ratings
+from loop.score.experts.scores import describe_scores, read_metric_scores, tabulate
 from loop.score.metrics.sheet import write_per_case
 from loop.stats.intervals import Estimate
 from loop.stats.preference import Preference
@@ -197,31 +203,65 @@ def meta_eval(
     outputs = (html, markdown, svg, per_case)
     read = [one for one in (*paths, ratings, radpref) if one is not None]
     _check_outputs([one for one in outputs if one is not None], read, place)
-    request = MetaEvaluationRequest(
-        scores=paths,
-        ratings=ratings,
-        radpref=radpref,
-        scale=scale,
-        metrics=tuple(metric or ()),
-        lower=tuple(lower or ()),
-        texts=TextScoringOptions(
-            metrics=tuple(metric or ()),
-            extractor=extractor,
+    names, less = tuple(metric or ()), tuple(lower or ())
+    rated = None if radpref is None else read_radpref(radpref)
+    points = rated or read_ratings(ratings or Path(), scale=scale)
+    texts = None
+    if paths or rated is None:
+        table = read_metric_scores(paths, names, less)
+    else:
+        wish = ExtractorOptions(
+            version=extractor,
             release=release,
             engine=engine,
+            asking=EngineOptions(tell=note),
+        )
+        check_extractor(wish, names)
+        texts = score_radpref(
+            rated,
+            place,
+            metrics=names,
+            extractor=wish,
             bertscore_model=bertscore_model,
-        ),
-        meant=ResamplingOptions(
-            resamples=resamples, permutations=permutations, seed=seed
-        ),
-        quiet=as_json,
+            watch=ProgressBar("texts", quiet=as_json).track,
+        )
+        table = describe_scores(tabulate(texts.sheet), less)
+    found = evaluate_metrics(
+        table,
+        points,
+        metrics=names,
+        source="" if ratings is None else ratings.name,
+        files=[*([ratings] if ratings else []), *paths],
+        resamples=resamples,
+        permutations=permutations,
+        seed=seed,
     )
-    found = evaluate(request, place)
-    _write(found.document, (html, markdown, svg), place)
-    if per_case is not None and found.sheet is not None:
-        write_per_case(found.sheet, per_case)
+    if texts is not None:
+        found = replace(found, notes=(*texts.notes, *found.notes))
+    _write(found, (html, markdown, svg), place)
+    if per_case is not None and texts is not None:
+        write_per_case(texts.sheet, per_case)
         note(f"wrote {per_case}")
-    _show(found.document, as_json=as_json)
+    _show(found, as_json=as_json)
+
+
+def check_extractor(wish: ExtractorOptions, metrics: Sequence[str]) -> None:
+    """Refuse two extractors, and one that no metric needs.
+
+    Raises
+    ------
+    DataError
+        There is no such metric.
+    typer.BadParameter
+        A version and a release are named, or labels are read for no metric.
+    """
+    check_named(wish)
+    named = (wish.version, wish.release, wish.engine) != (None, None, None)
+    if named and not reads_labels(metrics):
+        raise typer.BadParameter(
+            "--extractor, --release and --engine read labels, which no metric named "
+            "here needs: leave them out, or name a metric of labels"
+        )
 
 
 def show_meta(document: MetaDocument) -> None:

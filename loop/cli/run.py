@@ -20,10 +20,10 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.cli.run_release import find_wanted, is_released_engine, warn_of_engine
 from loop.core.config import Config, read_config
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import register_protocol
+from loop.release.request import engine_remark, find_request, is_released_engine
 from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, Shape, estimate_run
 from loop.run.execute import Problem, RunSummary
@@ -130,7 +130,7 @@ def run(
         raise typer.BadParameter("name a prompt version, or a release with --release")
     place = open_workspace(workspace)
     given = _given(temperature=temperature, max_tokens=max_tokens, seed=seed)
-    wanted = find_wanted(place, prompt, release, engine, given)
+    wanted = find_request(place, prompt, release, engine=engine, parameters=given)
     if dry_run:
         ref = wanted.release.version.ref if wanted.release else prompt or ""
         show_dry_run(
@@ -166,7 +166,7 @@ def run(
         place, wanted.release, summaries[0].run_id
     )
     if wanted.release is not None and not same:
-        warn_of_engine(wanted.release)
+        note(engine_remark(wanted.release))
     if as_json:
         of_release = {"release": release, "released_engine": same} if release else {}
         print_json(_data(summaries, task) | of_release)

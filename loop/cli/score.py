@@ -14,18 +14,17 @@ import typer
 
 from loop.cli.console import (
     JsonOption,
+    ProgressBar,
     UnconstrainedOption,
     WorkspaceOption,
     find_place,
-    material,
     note,
     own_output,
     print_json,
     print_table,
     say,
 )
-from loop.cli.score_labels import ExtractorOptions, read_labels
-from loop.core.paths import Workspace
+from loop.core.paths import Workspace, material
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
     interval,
@@ -37,6 +36,7 @@ from loop.documents.numbers import (
 )
 from loop.documents.templates import shipped_templates, template_folder
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
+from loop.release.extractors import ExtractorOptions, score_reports
 from loop.run.asking import EngineOptions
 from loop.score.documents.data import metric_data, score_data
 from loop.score.documents.files import check_folder, render_files, write_folder
@@ -61,11 +61,10 @@ from loop.score.experts.radpref import read_radpref
 from loop.score.experts.ratings import Ratings
 from loop.score.experts.reading import read_ratings
 from loop.score.joining import CandidateFile, join_files, join_pairs, join_texts
-from loop.score.metric import MetricOptions
 from loop.score.metrics.registry import METRICS, find
 from loop.score.reading.options import ReadingOptions
 from loop.score.records import Conventions, Joined, NoFinding, Uncertain
-from loop.score.scoring import Counting, ScoreDocument, build_document
+from loop.score.scoring import Counting, ScoreDocument
 from loop.stats.confusion import ZeroDivision
 from loop.stats.intervals import Estimate
 
@@ -273,12 +272,7 @@ def score(
     counting = Counting(
         conventions=conventions,
         metrics=read_metrics(metric or ("all",)),
-        options=MetricOptions(
-            bertscore_model=bertscore_model,
-            uncertain=conventions.uncertain,
-            zero_division=conventions.zero_division,
-            reading=conventions.reading,
-        ),
+        bertscore_model=bertscore_model,
         resamples=resamples,
         permutations=permutations,
         seed=seed,
@@ -295,14 +289,17 @@ def score(
         bias=bias,
         asking=EngineOptions(tell=note, allow_unconstrained=allow_unconstrained),
     )
-    taxonomy = read_taxonomy(material(place).labels)
-    joined = join_given(given, taxonomy, reading)
+    check_named(wish)
+    joined = join_given(given, read_taxonomy(material(place).labels), reading)
     points = read_points(given)
-    joined = add_rated_file(joined, given)
-    read = read_labels(
-        place, joined, taxonomy, wish, conventions.no_finding, quiet=as_json
+    document = score_reports(
+        add_rated_file(joined, given),
+        place,
+        extractor=wish,
+        counting=counting,
+        ratings=points,
+        watch=lambda items: ProgressBar("texts", quiet=as_json).track(items),
     )
-    document = build_document(replace(read, ratings=points), taxonomy, counting)
     if out is not None:
         write_documents(document, out, place)
     if as_json:
@@ -354,6 +351,18 @@ def check_given(given: ScoreInputs) -> None:
         raise typer.BadParameter("name at least one file of candidates")
     if given.radpref is not None and given.ratings is not None:
         raise typer.BadParameter("--radpref brings its ratings: leave --ratings out")
+
+
+def check_named(wish: ExtractorOptions) -> None:
+    """Refuse two extractors in one place.
+
+    Raises
+    ------
+    typer.BadParameter
+        A version and a release are named.
+    """
+    if wish.version is not None and wish.release is not None:
+        raise typer.BadParameter("name a version or a release, not both")
 
 
 def read_policy(words: Sequence[str]) -> dict[str, str]:

@@ -104,6 +104,11 @@ class Workspace:
         return self.private
 
 
+def material(place: Workspace | None) -> Workspace:
+    """Return the workspace to read prompts and labels from; never to write to."""
+    return place or Workspace(bundled())
+
+
 def find_workspace(start: Path, explicit: Path | None = None) -> Workspace:
     """Return the workspace at `explicit`, or the nearest one from `start` upwards.
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 from string import ascii_uppercase
 from typing import NamedTuple
 
@@ -319,7 +320,9 @@ class Counting:
     metrics: tuple[str, ...] = ("all",)
     """Names or families; empty for the label scores alone."""
 
-    options: MetricOptions = field(default_factory=MetricOptions)
+    bertscore_model: Path | None = None
+    """Folder of a local encoder, for BERTScore."""
+
     resamples: int = 10_000
     permutations: int = 10_000
     seed: int = 0
@@ -327,7 +330,7 @@ class Counting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ReadPairs:
     """What was read of the pairs."""
 
     joined: Joined
@@ -344,7 +347,9 @@ class Read:
     remarks: tuple[str, ...] = ()
 
 
-def build_document(read: Read, taxonomy: Taxonomy, counting: Counting) -> ScoreDocument:
+def build_document(
+    read: ReadPairs, taxonomy: Taxonomy, counting: Counting
+) -> ScoreDocument:
     """Return everything that is told of the pairs.
 
     Raises
@@ -391,7 +396,7 @@ def findings_of(graded: Graded) -> Graded:
     )
 
 
-def _experts(sheet: ScoreSheet, read: Read, seed: int) -> Experts | None:
+def _experts(sheet: ScoreSheet, read: ReadPairs, seed: int) -> Experts | None:
     if read.ratings is None:
         return None
     ids, patients = read.joined.case_ids, read.joined.patients
@@ -458,13 +463,20 @@ def _rank(
     )
 
 
-def _measure(read: Read, taxonomy: Taxonomy, counting: Counting) -> ScoreSheet:
+def _measure(read: ReadPairs, taxonomy: Taxonomy, counting: Counting) -> ScoreSheet:
+    conventions = counting.conventions
+    options = MetricOptions(
+        bertscore_model=counting.bertscore_model,
+        uncertain=conventions.uncertain,
+        zero_division=conventions.zero_division,
+        reading=conventions.reading,
+    )
     return run_metrics(
         read.joined,
         read.graded,
         taxonomy,
         (*LABEL_SCORES, *counting.metrics),
-        counting.options,
+        options,
         resamples=counting.resamples,
         seed=counting.seed,
         confidence=counting.confidence,

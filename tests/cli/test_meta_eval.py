@@ -3,14 +3,18 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.cli.meta_eval_inputs import tabulate
 from loop.core.errors import DataError
 from loop.score import Extractor
+from loop.score.experts.documents import meta_data
+from loop.score.experts.meta import evaluate_metrics
+from loop.score.experts.reading import read_ratings
+from loop.score.experts.scores import read_metric_scores, tabulate
 from tests.score.documents.score_scenes import sheet_of
 from tests.score.experts.radpref_folder import candidate, case, write_folder
 
@@ -285,3 +289,19 @@ def test_a_workspace_with_templates_of_its_own_from_before_gets_the_shipped(
     (own / "meta_eval.html.jinja").unlink(missing_ok=True)
     result = plain("--html", "m.html", "--workspace", str(workspace.root))
     assert result.exit_code == 0, result.output
+
+
+def test_a_function_does_whatever_the_verb_does(folder):
+    """A notebook gets the same object from the same files."""
+    table = read_metric_scores([Path("scores.csv")], ["f1", "n_words"], ["f1"])
+    found = evaluate_metrics(
+        table,
+        read_ratings(Path("ratings.csv")),
+        metrics=["n_words"],
+        source="ratings.csv",
+        files=[Path("ratings.csv"), Path("scores.csv")],
+        resamples=50,
+        permutations=100,
+    )
+    told = plain("--metric", "f1", "--metric", "n_words", "--lower", "f1", "--json")
+    assert json.loads(json.dumps(meta_data(found))) == json.loads(told.stdout)

@@ -3,20 +3,30 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.cli.run_release import find_wanted
-from loop.cli.score_labels import ExtractorOptions, choose, engine_remarks, read_errors
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace
+from loop.labels.taxonomy import read_taxonomy
+from loop.release.extractors import (
+    ExtractorOptions,
+    choose_extractor,
+    engine_remarks,
+    read_errors,
+    score_reports,
+)
+from loop.release.request import find_request
 from loop.release.withdraw import withdraw_release
-from loop.run.asking import EngineOptions
 from loop.run.manifest import find_run
+from loop.score.documents.data import score_data
 from loop.score.extractor import Extractor
+from loop.score.joining import CandidateFile, join_files
+from loop.score.scoring import Counting
 from tests.cli.test_score import FINDINGS, NORMAL, QUICK, run, write
 
 pytestmark = pytest.mark.slow
@@ -95,17 +105,8 @@ def test_a_version_that_is_named_is_asked(workspace, files):
 
 def test_choosing_asks_nothing(workspace):
     """Without a release or an alias it is the newest version, and that is said."""
-    wish = ExtractorOptions(
-        version=None,
-        release=None,
-        engine=None,
-        also=None,
-        also_engine="rules",
-        bias=None,
-        asking=EngineOptions(),
-    )
-    choice = choose(workspace, wish)
-    assert choice.wanted.prompt == "extractor@latest"
+    choice = choose_extractor(workspace, ExtractorOptions())
+    assert choice.request.prompt == "extractor@latest"
     assert "the newest version of extractor" in choice.why
 
 
@@ -146,7 +147,7 @@ def test_the_correction_says_what_it_assumes(released, files):
 
 def test_a_release_does_not_correct_what_another_engine_read(released):
     """Its prompt asked of a language model makes other errors than with `rules`."""
-    wanted = find_wanted(released, None, "extractor-v7", None, {})
+    wanted = find_request(released, release="extractor-v7")
     with Extractor.open(released, wanted.prompt) as extractor:
         facts = extractor.facts
     assert read_errors(released, wanted, facts, "auto").by_label
@@ -157,7 +158,7 @@ def test_a_release_does_not_correct_what_another_engine_read(released):
 
 def test_an_engine_without_a_schema_is_named(released):
     """As README says of its documents."""
-    wanted = find_wanted(released, None, "extractor-v7", None, {})
+    wanted = find_request(released, release="extractor-v7")
     with Extractor.open(released, wanted.prompt) as extractor:
         asked = json.loads(extractor.facts.asked)
         assert asked["name"] == "rules" and not engine_remarks(wanted, extractor)
@@ -221,3 +222,27 @@ def test_labels_that_were_given_are_not_corrected(released, files, tmp_path):
     done = run(*args, "--out", tmp_path / "out")
     page = (tmp_path / "out" / "score.md").read_text("utf-8")
     assert "by the same extractor" not in page and "some files giving" in page, done
+
+
+def test_a_function_does_whatever_the_verb_does(released, files):
+    """A notebook gets the same numbers, a second extractor and the correction too."""
+    verb = (
+        *(*files[:4], *QUICK[:4], "--metric", "bleu_4", "-w", released.root),
+        *("--release", "extractor-v7", "--also", "extractor@v1", "--bias", "auto"),
+    )
+    data_of(*verb)
+    told = data_of(*verb)  # every answer is now in the store
+    taxonomy = read_taxonomy(released.labels)
+    systems = [
+        CandidateFile(Path(path), name)
+        for name, _, path in (str(one).partition("=") for one in files[:2])
+    ]
+    document = score_reports(
+        join_files(Path(files[3]), systems, taxonomy),
+        released,
+        extractor=ExtractorOptions(
+            release="extractor-v7", also="extractor@v1", bias="auto"
+        ),
+        counting=Counting(metrics=("bleu_4",), resamples=50, permutations=50),
+    )
+    assert json.loads(json.dumps(score_data(document))) == told

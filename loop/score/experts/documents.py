@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import floor
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +34,7 @@ from loop.score.experts import documents as words
 from loop.score.experts.agreement import RaterAgreement
 from loop.score.experts.comparing import MetricComparison
 from loop.score.experts.counts import CountAgreement
-from loop.score.experts.meta import MetaEvaluation, MetricAgreement
+from loop.score.experts.meta import MetaDocument, MetaEvaluation, MetricAgreement
 from loop.score.experts.scores import Key, ScoredMetric
 from loop.stats.correlation import Correlations
 from loop.stats.intervals import Estimate
@@ -46,24 +45,6 @@ LEVEL: Final = 0.05
 
 _LISTED: Final = 5
 """Ids that are named before the others are only counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetaDocument:
-    """A meta-evaluation and where it comes from."""
-
-    source: str
-    """What was rated, for example ``"RadPref"`` or the name of a file."""
-
-    result: MetaEvaluation
-    counts: tuple[CountAgreement, ...] = ()
-    """Of formulas on the raters' own counts; empty where there are none."""
-
-    files: tuple[tuple[str, str], ...] = ()
-    """Name and sha256 of each file that was read."""
-
-    notes: tuple[str, ...] = ()
-    """What else must be known, as sentences."""
 
 
 def extent(result: MetaEvaluation) -> str:

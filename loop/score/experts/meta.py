@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.score.experts.agreement import RaterAgreement, rater_agreement, unit_codes
 from loop.score.experts.comparing import MetricComparison, compare_all
+from loop.score.experts.counts import CountAgreement, count_agreement
+from loop.score.experts.radpref import RadPref
 from loop.score.experts.ratings import CandidatePairs, Ratings, candidate_pairs
-from loop.score.experts.scores import Key, ScoredMetric, ScoreTable
+from loop.score.experts.scores import (
+    Key,
+    ScoredMetric,
+    ScoreTable,
+    drop_descriptions,
+)
 from loop.stats.correlation import Correlations, correlate
 from loop.stats.preference import Preference, preference_accuracy
 from loop.stats.resampling import Resampling
@@ -278,3 +287,85 @@ def _agreement(
 def _rank(one: MetricAgreement) -> tuple[float, str]:
     value = one.consensus.tau_b.value
     return (np.inf if value is None else -value, one.metric.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaDocument:
+    """A meta-evaluation and where it comes from."""
+
+    source: str
+    """What was rated, for example ``"RadPref"`` or the name of a file."""
+
+    result: MetaEvaluation
+    counts: tuple[CountAgreement, ...] = ()
+    """Of formulas on the raters' own counts; empty where there are none."""
+
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and sha256 of each file that was read."""
+
+    notes: tuple[str, ...] = ()
+    """What else must be known, as sentences."""
+
+
+def evaluate_metrics(
+    scores: ScoreTable,
+    rated: Ratings | RadPref,
+    *,
+    metrics: Sequence[str] = (),
+    source: str = "",
+    files: Sequence[Path] = (),
+    resamples: int = 2000,
+    permutations: int = 10_000,
+    seed: int = 0,
+) -> MetaDocument:
+    """Return all that the verb ``meta-eval`` tells of metrics and experts.
+
+    Parameters
+    ----------
+    scores
+        As of `read_metric_scores` or `describe_scores`.
+    rated
+        Ratings; or RadPref, which also brings the errors that the raters marked, its
+        patients and its files.
+    metrics
+        Metrics to show although they describe and do not grade.
+    source
+        What was rated; default ``"RadPref"`` or ``"ratings"``.
+    files
+        Files that were read, besides RadPref's own, to be named with their digests.
+    resamples, permutations, seed
+        Of the bootstrap and of the permutation tests.
+
+    Raises
+    ------
+    DataError
+        Scores and ratings have no candidate in common.
+    """
+    radpref = rated if isinstance(rated, RadPref) else None
+    ratings = rated.ratings if isinstance(rated, RadPref) else rated
+    patients = radpref.patients if radpref else None
+    table, dropped = drop_descriptions(scores, metrics)
+    result = meta_evaluate(
+        table,
+        ratings,
+        patients=patients,
+        resamples=resamples,
+        permutations=permutations,
+        seed=seed,
+    )
+    counts = radpref and count_agreement(
+        ratings, radpref.counts, patients=patients, resamples=resamples, seed=seed
+    )
+    notes = [dropped] if dropped else []
+    if ratings.repeated:
+        notes.append(f"{ratings.repeated} repeated ratings were used once.")
+    return MetaDocument(
+        source=source or ("RadPref" if radpref else "ratings"),
+        result=result,
+        counts=counts or (),
+        files=(
+            *(radpref.files if radpref else ()),
+            *((path.name, digest_bytes(path.read_bytes())) for path in files),
+        ),
+        notes=tuple(notes),
+    )

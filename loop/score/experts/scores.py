@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,11 +15,16 @@ from loop.core.errors import DataError
 from loop.core.safe_text import unshielded
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.table import iter_csv, read_header
+from loop.score.metric import Direction, Metric
+from loop.score.metrics.registry import METRICS
+from loop.score.metrics.sheet import ScoreSheet
 
 Key = tuple[str, str]
 """Case id and system."""
 
 _KEYS: Final = ("id", "system")
+
+_DESCRIBES: Final = "describes and does not grade; taken as higher is better"
 
 
 class ScoredMetric(NamedTuple):
@@ -202,3 +207,137 @@ def _assemble(cells: _Cells, known: Mapping[str, ScoredMetric]) -> ScoreTable:
         ),
         values=np.array(values, dtype=np.float64).reshape(len(keys), len(cells)),
     )
+
+
+def tabulate(sheet: ScoreSheet) -> ScoreTable:
+    """Return the per-case values of a sheet."""
+    keys = tuple(
+        sorted((case, each) for each in sheet.systems for case in sheet.case_ids[each])
+    )
+    places = {key: place for place, key in enumerate(keys)}
+    metrics: dict[str, ScoredMetric] = {}
+    # Those of the systems, each once: n and labels that count may differ.
+    signatures: dict[str, dict[str, None]] = {}
+    columns: dict[str, list[float]] = {}
+    for one in sheet.results:
+        name = one.metric.name
+        signed = signatures.setdefault(name, {})
+        signed[one.signature] = None
+        metrics[name] = ScoredMetric(
+            name, one.metric.title, signature=" and ".join(signed)
+        )
+        column = columns.setdefault(name, [np.nan] * len(keys))
+        cases = sheet.case_ids[one.system]
+        for case, value in zip(cases, one.per_case.tolist(), strict=True):
+            column[places[case, one.system]] = value
+    return ScoreTable(
+        keys=keys,
+        metrics=tuple(metrics.values()),
+        values=np.array(list(columns.values())).T.reshape(len(keys), len(metrics)),
+        unavailable=tuple((one.metric, one.reason) for one in sheet.unavailable),
+    )
+
+
+def read_metric_scores(
+    paths: Sequence[Path], metrics: Sequence[str] = (), lower: Sequence[str] = ()
+) -> ScoreTable:
+    """Return scores from files, with what ranloop knows of the metrics.
+
+    Parameters
+    ----------
+    paths
+        Tables with columns ``id``, ``system`` and one per metric.
+    metrics
+        Those that are wanted; default all that are there.
+    lower
+        Metrics of which less is better, where ranloop does not know it.
+
+    Raises
+    ------
+    DataError
+        A file is wrong, a metric is not there, or `lower` says against what is known.
+    """
+    known = {name: known_metric(metric, lower) for name, metric in METRICS.items()}
+    known |= {
+        name: ScoredMetric(name, name, lower=True, note="lower by --lower")
+        for name in lower
+        if name not in METRICS
+    }
+    table = read_scores(paths, known, wanted=metrics)
+    _check_lower(table, lower)
+    return table
+
+
+def describe_scores(table: ScoreTable, lower: Sequence[str] = ()) -> ScoreTable:
+    """Return scores of ranloop's own metrics, with what is known of these.
+
+    Raises
+    ------
+    DataError
+        A metric of `lower` is not there, or is known to be higher or lower.
+    """
+    metrics = tuple(
+        known_metric(METRICS[one.name], lower, one.signature) for one in table.metrics
+    )
+    table = replace(table, metrics=metrics)
+    _check_lower(table, lower)
+    return table
+
+
+def drop_descriptions(
+    table: ScoreTable, named: Sequence[str] = ()
+) -> tuple[ScoreTable, str]:
+    """Leave out metrics that describe and do not grade, unless `named`.
+
+    Returns
+    -------
+    tuple
+        The others, all where no other is there; and a sentence about what was left
+        out, else ``""``.
+    """
+    kept = [
+        place
+        for place, metric in enumerate(table.metrics)
+        if metric.note != _DESCRIBES or metric.name in named
+    ]
+    if not kept or len(kept) == len(table.metrics):
+        return table, ""
+    dropped = [one.name for place, one in enumerate(table.metrics) if place not in kept]
+    grading = ScoreTable(
+        keys=table.keys,
+        metrics=tuple(table.metrics[place] for place in kept),
+        values=table.values[:, kept],
+        unavailable=table.unavailable,
+    )
+    return grading, (
+        f"Left out, because they describe and do not grade: {', '.join(dropped)}. "
+        "Name one with --metric to see it."
+    )
+
+
+def known_metric(
+    metric: Metric, lower: Sequence[str], signature: str = ""
+) -> ScoredMetric:
+    """Return a metric of the registry as the comparison with raters needs it."""
+    neither = metric.direction is Direction.NEITHER
+    less = metric.direction is Direction.LOWER
+    return ScoredMetric(
+        metric.name,
+        metric.title,
+        lower=less or (neither and metric.name in lower),
+        note=_DESCRIBES if neither else "",
+        signature=signature,
+    )
+
+
+def _check_lower(table: ScoreTable, lower: Sequence[str]) -> None:
+    """Refuse a direction for what is not there, or against what is known."""
+    for name in lower:
+        known = METRICS.get(name)
+        if name not in [metric.name for metric in table.metrics]:
+            raise DataError(f"--lower {name}: there is no such metric. Correct it.")
+        if known is not None and known.direction is not Direction.NEITHER:
+            raise DataError(
+                f"--lower {name}: ranloop knows that {known.direction.value} is better "
+                "there. Leave it out."
+            )

@@ -17,7 +17,7 @@ from loop.score.metrics.sheet import ScoreSheet
 from loop.score.records import Conventions, Coverage, Graded, Joined, PairSide
 from loop.score.scoring import (
     Counting,
-    Read,
+    ReadPairs,
     build_document,
     describe_experts,
     find_twins,
@@ -59,7 +59,7 @@ def read_of(reference, systems, **others):
         reference=reference,
         candidates=np.stack(list(systems.values())),
     )
-    return Read(joined=joined, graded=graded, **others)
+    return ReadPairs(joined=joined, graded=graded, **others)
 
 
 def ratings_of(systems, points, cases=40):

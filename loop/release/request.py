@@ -1,11 +1,11 @@
-"""What ``run --release`` asks: the prompt of a release, and its engine unless told."""
+"""What is asked of which engine, where a prompt or a release is named."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from loop.cli.console import note
 from loop.core.paths import Workspace
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import engine_facts
@@ -13,11 +13,11 @@ from loop.release.load import Release, load_release
 from loop.run.manifest import read_manifest
 
 ENGINE = "rules"
-"""Engine that is asked where neither the command nor a release names one."""
+"""Engine that is asked where neither the caller nor a release names one."""
 
 
 class RunRequest(NamedTuple):
-    """What a command asks for, before it is prepared."""
+    """A prompt and the engine it is asked of, before a run is prepared."""
 
     prompt: str | PromptVersion
     engine: str
@@ -28,19 +28,26 @@ class RunRequest(NamedTuple):
     """The release it is from; it has been verified."""
 
 
-def find_wanted(
+def find_request(
     place: Workspace,
-    prompt: str | None,
-    release: str | None,
-    engine: str | None,
-    parameters: Mapping[str, Any],
+    prompt: str | None = None,
+    release: str | None = None,
+    *,
+    engine: str | None = None,
+    parameters: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunRequest:
     """Return what to ask of what; a release is verified first.
 
     Parameters
     ----------
+    prompt
+        Reference of a version, for example ``"extractor@v7"``; not read here.
+    release
+        Name of a release, which brings its prompt, engine and parameters.
+    engine
+        Asked instead of the release's; default ``"rules"`` without a release.
     parameters
-        Those that were given on the command line.
+        Take precedence over those of the release.
 
     Raises
     ------
@@ -71,10 +78,10 @@ def is_released_engine(place: Workspace, release: Release, run_id: str) -> bool:
     return asked.digest == release.facts.engine.digest
 
 
-def warn_of_engine(release: Release) -> None:
-    """Say that a release was asked of another engine than it was measured with."""
-    note(
-        f"this is not the engine that {release.name} was released with "
+def engine_remark(release: Release) -> str:
+    """Return that a release was asked of another engine than it was measured with."""
+    return (
+        f"This is not the engine that {release.name} was released with "
         f"({release.facts.engine.name}, or its settings): what the release says "
         "of its answers does not hold for these."
     )
