@@ -225,7 +225,7 @@ def format_votes(votes: Votes) -> bytes:
 def _iter_votes(path: Path, taxonomy: Taxonomy) -> Iterator[tuple[int, _Ballot, Value]]:
     """Yield line number, (reader, case, label) and value of each vote."""
     if not os.path.isfile(path):
-        raise DataError(f"{path} does not exist or is no file. Check the path.")
+        raise DataError(f"{path} does not exist or is not a file. Check the path.")
     encoding = find_encoding(path).name
     header = read_header(path, encoding)
     missing = [name for name in COLUMNS if name not in header]

@@ -70,8 +70,8 @@ def _require_characters(value: object) -> None:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(
-                f"{_WHERE}: character {error.start + 1} of a field is only half of "
-                "one. Delete it and type it again."
+                f"{_WHERE}: character {error.start + 1} of a field is incomplete. "
+                "Delete it and type it again."
             ) from error
     elif isinstance(value, list):
         for one in value:

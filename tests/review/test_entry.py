@@ -80,7 +80,7 @@ def test_evidence_must_stand_in_its_paraphrase(build):
         ({"judgement": "reference_wrong"}, "needs case_id and correct_value"),
         ({"action": "add_term"}, "action add_term needs terms"),
         ({"extra": "x"}, "there is no such field"),
-        ({"comment": "half \ud800"}, "character 6 of a field is only half of one"),
+        ({"comment": "half \ud800"}, "character 6 of a field is incomplete"),
         ({"terms": ["half \ud800"]}, "Delete it and type it again"),
         ({"exemplars": [EXAMPLE | {"why": "\udfff"}]}, "character 1 of a field"),
     ],

@@ -464,7 +464,9 @@ def test_pairs_with_two_references_of_one_case_are_refused(tmp_path, taxonomy):
         ["a", "m1", "Normal.", "x"],
         ["a", "m2", "Abnormal.", "x"],
     ]
-    with pytest.raises(DataError, match=r"line 3: id 'a' already stands at .*line 2"):
+    with pytest.raises(
+        DataError, match=r"line 3: id 'a' was already given at .*line 2"
+    ):
         join_pairs(write_csv(tmp_path / "pairs.csv", rows), taxonomy)
 
 

@@ -71,7 +71,9 @@ class _File(BaseModel):
         seen: set[str] = set()
         for user in users:
             if name_key(user.name) in seen:
-                raise ValueError(f"{user.name!r} occurs twice, capitals or not")
+                raise ValueError(
+                    f"{user.name!r} occurs twice (capital letters are ignored)"
+                )
             seen.add(name_key(user.name))
         return users
 

@@ -135,7 +135,7 @@ def _iter_pairs(
 
 def _rows(path: Path) -> Iterator[CsvRow]:
     if not path.is_file():
-        raise DataError(f"{path} does not exist or is no file. Check the path.")
+        raise DataError(f"{path} does not exist or is not a file. Check the path.")
     encoding = find_encoding(path).name
     header = read_header(path, encoding)
     missing = [name for name in COLUMNS if name not in header]

@@ -105,7 +105,7 @@ def plan_cases(
     """
     readers = [check_reader(name) for name in wanted.readers]
     if not readers or len(set(readers)) < len(readers):
-        raise DataError("name each reader who shall read these cases once.")
+        raise DataError("name each reader who is to read these cases once.")
     require_cases(assignment, wanted.among)
     pool = wanted.among or assignment.cohort.case_ids
     if len(set(pool)) < len(pool):

@@ -136,7 +136,7 @@ _NO_FINDING = {
     NoFinding.RAN: "derived: present if and only if all other labels are absent",
     NoFinding.CHEXPERT: (
         "derived: present if and only if all other labels are absent, support devices "
-        "apart, which do not matter"
+        "excepted, which are ignored"
     ),
     NoFinding.READ: "as the label files give it",
 }
@@ -177,9 +177,9 @@ def convention_sentences(score: RanScore) -> tuple[str, ...]:
         "are joined by id, never by position.",
         f"A label that neither side ever has {_EMPTY_LABELS[rules.zero_division]} "
         f"(zero_division {rules.zero_division}); the number of labels that occur, on "
-        "either side of a scored cell, stands beside every score.",
+        "either side of a scored cell, is shown beside every score.",
         "Macro precision and recall are means over the same labels as the macro-F1: "
-        "the precision of a label that a system never tells counts 0 there, and so "
+        "the precision of a label that a system never reports counts 0 there, and so "
         "does the recall of one that the references never have.",
         "Scores of single cases (per_case.csv, and the F1 of the cases to look at) are "
         "over the labels of that one case, 1 where neither side has any: their mean is "
@@ -246,7 +246,7 @@ def floor_sentence(score: RanScore, alpha: float = 0.05) -> str:
     return (
         f"With {count(len(tested))} pairs and {count(score.permutations)} exchanges no "
         f"sampled pair can have a Holm p below {alpha:g}: none is shown to differ, and "
-        f"none is shown not to. Take --permutations {round(10 * left / alpha)}, or "
+        f"none is shown not to. Use --permutations {round(10 * left / alpha)}, or "
         "fewer systems."
     )
 
@@ -277,7 +277,7 @@ def verdict_words(one: SystemDifference, alpha: float = 0.05) -> str:
 
 
 class Gap(NamedTuple):
-    """Rows that could not be used as they stand."""
+    """Rows that could not be used as they are."""
 
     what: str
     ids: tuple[str, ...]

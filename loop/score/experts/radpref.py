@@ -107,8 +107,8 @@ def find_cases(folder: Path) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise DataError(
-        f"{folder} is no RadPref folder: it has neither {_CASES[0]} nor {_CASES[1]}. "
-        "Name the folder that holds its files."
+        f"{folder} is not a RadPref folder: it has neither {_CASES[0]} nor "
+        f"{_CASES[1]}. Name the folder that holds its files."
     )
 
 

@@ -113,8 +113,8 @@ def _points(text: str, where: str, scale: tuple[float, float] | None) -> float:
     if not isfinite(points):
         # Not what it holds, which may be a clinical text.
         raise DataError(
-            f"{where}: the score is no number. Give a number, or leave the cell empty "
-            "where nobody rated."
+            f"{where}: the score is not a number. Give a number, or leave the cell "
+            "empty where nobody rated."
         )
     if scale is not None and not scale[0] <= points <= scale[1]:
         raise DataError(

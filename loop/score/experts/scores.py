@@ -177,8 +177,8 @@ def _number(text: str, where: str) -> float:
     if not isfinite(value):
         # Not what it holds, which may be a clinical text.
         raise DataError(
-            f"{where}: no number. Give a number, leave the cell empty where the metric "
-            "is undefined, or name the columns to read with --metric."
+            f"{where}: not a number. Give a number, leave the cell empty where the "
+            "metric is undefined, or name the columns to read with --metric."
         )
     return value
 

@@ -144,9 +144,9 @@ def unite(entries: Iterable[SideRow], duplicates: str) -> Entries:
     if conflicting and duplicates == "refuse":
         case_id, (one, other) = min(conflicting.items())
         raise DataError(
-            f"{other.where}: id {case_id[:40]!r} already stands at {one.where}, with "
-            f"different content{_and_more(len(conflicting) - 1)}. Remove one of the "
-            "two, choose with --duplicates first or last, or name another --id-column."
+            f"{other.where}: id {case_id[:40]!r} was already given at {one.where}, "
+            f"with different content{_and_more(len(conflicting) - 1)}. Remove one of "
+            "the two, choose with --duplicates first or last, or name another --id-column."
         )
     place = -1 if duplicates == "last" else 0
     return Entries(

@@ -165,7 +165,7 @@ def _as_given(
 
 
 def _names(ids: Sequence[object] | None, length: int, name: str) -> list[str]:
-    """Return ids as text; places are padded, so that they sort as they stand."""
+    """Return ids as text; places are padded, so that they sort as they are."""
     if ids is not None:
         plain = (e.item() if isinstance(e, np.generic) else e for e in ids)
         return [cell_text(each, _ID, name) for each in plain]
@@ -198,7 +198,7 @@ def _are_numbered(every: Sequence[_Given]) -> bool:
         other = next(each for each in every if not each.numbered)
         raise ValueError(
             f"{bare[0].name} has no ids and {other.name} has. Give both ids, as the "
-            "keys of a mapping, an index that is no mere count, or a column id"
+            "keys of a mapping, an index that is more than a count, or a column id"
         )
     if len({each.length for each in bare}) > 1:
         said = ", ".join(f"{each.length} {each.name}" for each in bare)

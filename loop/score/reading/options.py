@@ -94,8 +94,8 @@ class LabelCells:
             return code
         what = repr(_fold(cell)) if _NAMEABLE.fullmatch(_fold(cell)) else "a value"
         raise DataError(
-            f"{where}: column {column[:60]!r} holds {what}, which is none of present, "
-            "absent, uncertain (or 1, 0, -1) and not blank. Correct that cell, or say "
+            f"{where}: column {column[:60]!r} holds {what}, which must be present, "
+            "absent, uncertain (or 1, 0, -1) or blank. Correct that cell, or say "
             "what the value means, for example --value yes=present."
         )
 
@@ -163,8 +163,8 @@ class ReadingOptions:
         LabelCells(self.values)
         if self.duplicates not in DUPLICATES:
             raise DataError(
-                f"duplicates: {self.duplicates[:40]!r} is none of "
-                f"{', '.join(DUPLICATES)}. Name one of them."
+                f"duplicates: {self.duplicates[:40]!r} must be one of "
+                f"{', '.join(DUPLICATES)}."
             )
 
     @property

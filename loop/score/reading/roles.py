@@ -88,7 +88,7 @@ def find_side(
     case_id = finder.find(_IDS, options.id_column)
     if not case_id:
         raise DataError(
-            f"{table.name}: no column with case ids (there: "
+            f"{table.name}: no column with case ids (columns: "
             f"{name_columns(table.header)}). Say which it is with --id-column, or name "
             "it id or study_id. Rows are joined by id, never by position."
         )
@@ -150,7 +150,7 @@ def require_named(
         if name is not None and not any(_match(each.header, name) for each in tables):
             there = name_columns([column for each in tables for column in each.header])
             raise DataError(
-                f"{option}: no column {name[:60]!r} in {_names(tables)} (there: "
+                f"{option}: no column {name[:60]!r} in {_names(tables)} (columns: "
                 f"{there}). Correct the name."
             )
 
@@ -217,7 +217,7 @@ def _find_labels(
     labels = label_columns(rest, taxonomy, name)
     if not labels:
         raise DataError(
-            f"{name}: no column with a text and none with a label (there: "
+            f"{name}: no column with a text and none with a label (columns: "
             f"{name_columns(header)}). Say which holds the text with --text-column, or "
             f"name it {kind.value} or text."
         )

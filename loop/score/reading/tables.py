@@ -107,7 +107,7 @@ def _flat(line: Mapping[str, object], where: str) -> Mapping[str, object]:
     twice = nested.keys() & line.keys()
     if twice:
         raise DataError(
-            f"{where}: {min(twice)[:60]!r} stands both in {_NESTED} and beside it. "
+            f"{where}: {min(twice)[:60]!r} appears both in {_NESTED} and beside it. "
             "Keep one of the two."
         )
     return {**{key: line[key] for key in line if key != _NESTED}, **nested}

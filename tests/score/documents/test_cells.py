@@ -96,4 +96,4 @@ def test_conventions_name_what_averages_are_of():
     """A mean of cases is no macro-F1, and undefined precision is no hole in a mean."""
     told = " ".join(convention_sentences(ran_score(("a",))))
     assert "their mean is not the macro-F1" in told
-    assert "a label that a system never tells counts 0" in told
+    assert "a label that a system never reports counts 0" in told

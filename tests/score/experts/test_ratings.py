@@ -81,9 +81,9 @@ def test_a_row_that_stands_twice_counts_once(tmp_path):
     ("row", "said"),
     [
         ("a,x,ann,4", r"lines 2 and 8: rater ann gives one candidate of case a two"),
-        ("c,x,ann,good", r"line 8: the score is no number"),
-        ("c,x,ann,nan", r"line 8: the score is no number"),
-        ("c,x,ann,inf", r"line 8: the score is no number"),
+        ("c,x,ann,good", r"line 8: the score is not a number"),
+        ("c,x,ann,nan", r"line 8: the score is not a number"),
+        ("c,x,ann,inf", r"line 8: the score is not a number"),
         (",x,ann,4", r"line 8: column id is empty"),
         ("c,x,,4", r"line 8: column rater is empty"),
         ("c,x,4", r"line 8: 3 cells, the header has 4"),

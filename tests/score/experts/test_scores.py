@@ -54,8 +54,8 @@ def test_ids_made_safe_for_spreadsheets_are_the_same_ids(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (["id,f1", "a,high"], "line 2, column f1: no number"),
-        (["id,f1", "a,NaN"], "line 2, column f1: no number"),
+        (["id,f1", "a,high"], "line 2, column f1: not a number"),
+        (["id,f1", "a,NaN"], "line 2, column f1: not a number"),
         (["id,f1", " ,1"], "line 2: column id is empty"),
         (["id,ID,f1", "a,b,1"], "line 1: two columns are named id"),
         (["id,f1", "a,1", "a,1"], "line 2 and 1.csv, line 3: two values of f1"),
@@ -80,6 +80,6 @@ def test_a_clinical_text_is_never_quoted(tmp_path):
     """A file of scores may have a column of texts beside them."""
     text = "Unmistakable wording"
     path = write(tmp_path / "1.csv", "id,system,f1,text", f"a,x,0.5,{text}")
-    with pytest.raises(DataError, match="line 2, column text: no number") as told:
+    with pytest.raises(DataError, match="line 2, column text: not a number") as told:
         read_scores([path])
     assert "Unmistakable" not in str(told.value)
