@@ -18,8 +18,7 @@ from loop.core.records import Value, ValueCode
 from loop.core.safe_text import format_csv
 from loop.labels.cohort import Cohort
 from loop.labels.importing.columns import read_mark
-from loop.labels.importing.encodings import find_encoding
-from loop.labels.importing.table import iter_csv, read_header
+from loop.labels.importing.table import open_table
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.reliability import UNRATED
 
@@ -76,7 +75,9 @@ class Votes:
 
 
 def read_votes(path: Path, cohort: Cohort, taxonomy: Taxonomy) -> Votes:
-    """Return the votes of a ``reader,case_id,label,value`` file.
+    """Return the votes of a table with columns reader, case_id, label and value.
+
+    CSV, TSV, JSON Lines or Parquet; columns may be in any order.
 
     Raises
     ------
@@ -180,16 +181,15 @@ def _places(names: Iterable[str]) -> dict[str, int]:
 
 
 def _gather(
-    votes: Iterable[tuple[int, _Ballot, Value]],
+    votes: Iterable[tuple[str, _Ballot, Value]],
     cohort: Cohort,
     taxonomy: Taxonomy,
     path: Path,
 ) -> Votes:
     """Return `votes` as a table, after checking that they fit the cohort."""
     known = {case.case_id for case in cohort.cases}
-    ballots: dict[_Ballot, tuple[Value, int]] = {}
-    for line, ballot, value in votes:
-        where = f"{path.name}, line {line}"
+    ballots: dict[_Ballot, tuple[Value, str]] = {}
+    for where, ballot, value in votes:
         if ballot[1] not in known:
             raise DataError(
                 f"{where}: cohort {cohort.name!r} has no case {ballot[1][:80]!r}. "
@@ -198,9 +198,9 @@ def _gather(
         if ballot in ballots:
             raise DataError(
                 f"{where}: {ballot[0]!r} already voted on {ballot[2]} of case "
-                f"{ballot[1]!r} in line {ballots[ballot][1]}. Keep one of the two."
+                f"{ballot[1]!r} at {ballots[ballot][1]}. Keep one of the two."
             )
-        ballots[ballot] = (value, line)
+        ballots[ballot] = (value, where)
     if not ballots:
         raise DataError(f"{path} holds no vote. Give {','.join(COLUMNS)} lines.")
     return _tabulate(ballots, cohort, taxonomy)
@@ -222,33 +222,27 @@ def format_votes(votes: Votes) -> bytes:
     return format_csv(COLUMNS, rows, end="\n").encode("utf-8")
 
 
-def _iter_votes(path: Path, taxonomy: Taxonomy) -> Iterator[tuple[int, _Ballot, Value]]:
-    """Yield line number, (reader, case, label) and value of each vote."""
+def _iter_votes(path: Path, taxonomy: Taxonomy) -> Iterator[tuple[str, _Ballot, Value]]:
+    """Yield where it is, (reader, case, label) and value of each vote."""
     if not os.path.isfile(path):
         raise DataError(f"{path} does not exist or is not a file. Check the path.")
-    encoding = find_encoding(path).name
-    header = read_header(path, encoding)
-    missing = [name for name in COLUMNS if name not in header]
-    if missing:
-        raise DataError(
-            f"{path.name}, line 1: no column {', '.join(missing)}. The columns must be "
-            f"{','.join(COLUMNS)}."
-        )
-    for row in iter_csv(path, encoding):
-        where = f"{path.name}, line {row.line}"
-        reader, case_id, name, _ = (row.cells[column].strip() for column in COLUMNS)
+    table = open_table(path, other=".csv")
+    table.require(COLUMNS)
+    for row in table.read(COLUMNS):
+        where = row.where
+        reader, case_id, name = (row.text(column) for column in COLUMNS[:3])
         if not reader or not case_id:
             raise DataError(f"{where}: no reader or no case id. Fill in both.")
         try:
             label = taxonomy.find(name).id
         except UnknownLabelError as error:
             raise UnknownLabelError(f"{where}: {error}") from error
-        yield row.line, (reader, case_id, label), _read_vote(row.cells["value"], where)
+        yield where, (reader, case_id, label), _read_vote(row.cells.get("value"), where)
 
 
 def _iter_kept(
     raw: bytes, taxonomy: Taxonomy, path: Path
-) -> Iterator[tuple[int, _Ballot, Value]]:
+) -> Iterator[tuple[str, _Ballot, Value]]:
     """Yield what `_iter_votes` does, of a file in the one form it is kept in."""
     try:
         text = raw.decode("utf-8")
@@ -257,12 +251,12 @@ def _iter_kept(
             raise ValueError("another header")
         for reader, case_id, name, word in rows:
             ballot = reader, case_id, taxonomy.find(name).id
-            yield rows.line_num, ballot, Value(word)
+            yield f"{path.name}, line {rows.line_num}", ballot, Value(word)
     except (ValueError, csv.Error) as error:
         raise DataError(f"{path} is not a file of votes. Restore it.") from error
 
 
-def _read_vote(cell: str, where: str) -> Value:
+def _read_vote(cell: object, where: str) -> Value:
     mark = read_mark(cell, "value", where)
     if mark.value not in tuple(Value):
         raise DataError(
@@ -273,7 +267,7 @@ def _read_vote(cell: str, where: str) -> Value:
 
 
 def _tabulate(
-    ballots: Mapping[_Ballot, tuple[Value, int]],
+    ballots: Mapping[_Ballot, tuple[Value, str]],
     cohort: Cohort,
     taxonomy: Taxonomy,
 ) -> Votes:

@@ -39,8 +39,6 @@ so on.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -53,7 +51,8 @@ from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Value
 from loop.core.safe_text import unshielded
 from loop.core.yaml_files import check_model, parse_yaml
-from loop.labels.importing.encodings import decode_text
+from loop.labels.importing.encodings import decode_text, find_encoding
+from loop.labels.importing.table import csv_rows
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.review.verdict import (
     RECORDED_ONLY,
@@ -145,10 +144,7 @@ def read_verdicts(path: Path, *, reviewer: str = "") -> VerdictFile:
     """
     rows: list[tuple[str, object]]
     if path.suffix.lower() == ".csv":
-        rows = [
-            (f"{path}, line {line}", row)
-            for line, row in _read_rows(path, _decoded(path))
-        ]
+        rows = [(f"{path}, line {line}", row) for line, row in _read_rows(path)]
         header = _FileModel(verdicts=[])
     else:
         header = _header(parse_yaml(_decoded(path), path), path)
@@ -191,26 +187,22 @@ def _with_defaults(row: object, header: _FileModel) -> object:
     return defaults | row
 
 
-def _read_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line number and content of each row of a CSV file."""
-    first = text.partition("\n")[0]
-    comma = ";" if first.count(";") > first.count(",") else ","
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=comma, strict=True)
-    try:
-        rows.fieldnames = _columns(path, rows.fieldnames or ())
-        for row in rows:
-            where = f"{path}, line {rows.line_num}"
-            if None in row or None in row.values():
+def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield first line and content of each row of a CSV file."""
+    if not path.exists():
+        raise DataError(f"{path} does not exist. Check the name.")
+    with csv_rows(path, find_encoding(path).name) as rows:
+        names = _columns(path, next(rows)[1])
+        for line, cells in rows:
+            if not cells:
+                continue
+            where = f"{path}, line {line}"
+            if len(cells) != len(names):
                 raise DataError(
                     f"{where}: another number of columns than the header. Put texts "
                     "with commas in quotes."
                 )
-            yield rows.line_num, _from_cells(row, where)
-    except csv.Error as error:
-        raise DataError(
-            f"{path}, line {rows.line_num}: not readable as CSV ({error}). Save it as "
-            "comma-separated values."
-        ) from error
+            yield line, _from_cells(dict(zip(names, cells, strict=True)), where)
 
 
 def _columns(path: Path, header: Sequence[str]) -> list[str]:

@@ -14,10 +14,12 @@ import numpy as np
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
+from loop.labels.importing.source import MAX_ID
+from loop.labels.importing.table import SourceTable, open_table
 from loop.labels.language import UNKNOWN, guess_language
 from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.labels.texts import has_words
-from loop.score.reading.entries import MAX_ID, Entries, SideRow, read_entries, unite
+from loop.score.reading.entries import Entries, SideRow, read_entries, unite
 from loop.score.reading.options import DEFAULTS, ReadingOptions, read_language
 from loop.score.reading.roles import (
     SideColumns,
@@ -27,7 +29,6 @@ from loop.score.reading.roles import (
     find_side,
     require_named,
 )
-from loop.score.reading.tables import SourceTable, open_table
 from loop.score.records import Codes, Coverage, Joined, PairSide
 
 if TYPE_CHECKING:

@@ -76,7 +76,7 @@ def test_a_policy_goes_before_the_usual_meaning():
 
 def test_a_meaning_that_does_not_exist_is_refused():
     """The message lists those that do."""
-    with pytest.raises(DataError, match=r"'maybe' is no meaning.*present, absent"):
+    with pytest.raises(DataError, match=r"'maybe' is not a value.*present, absent"):
         LabelCells({"yes": "maybe"})
 
 

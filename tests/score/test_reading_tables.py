@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
+from loop.labels.importing.table import SourceTable, open_table
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files
 from loop.score.reading.options import ReadingOptions
 from loop.score.reading.roles import SideKind, find_side
-from loop.score.reading.tables import SourceTable, open_table
 
 SECRET = "Unmistakable wording"
 
@@ -191,9 +191,9 @@ def test_a_misspelt_label_is_refused_only_where_labels_are_read(taxonomy):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"duplicates": "any"}, "'any' is none of refuse, first, last"),
+        ({"duplicates": "any"}, "'any' must be one of refuse, first, last"),
         ({"encoding": "utf-99"}, "unknown encoding"),
-        ({"values": {"yes": "1"}}, "'1' is no meaning"),
+        ({"values": {"yes": "1"}}, "'1' is not a value"),
     ],
 )
 def test_options_are_checked_before_anything_is_read(options, message):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from loop.core.errors import DataError
-from loop.labels.importing.source import ImportOptions, SourceCase, check_length
+from loop.labels.importing.source import MAX_ID, ImportOptions, SourceCase, check_length
 from loop.labels.language import guess_language
 from loop.labels.texts import fold_text
 
@@ -49,7 +49,6 @@ EXAMPLES = 10
 """Case ids kept of each kind."""
 
 ON_REQUEST = "on request"
-MAX_ID = 200
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
 

@@ -9,6 +9,12 @@ from loop.core.errors import DataError
 from loop.core.records import Mark
 from loop.labels.importing.encodings import check_encoding
 
+MAX_ID = 200
+"""Characters of a case id, of a reader's or of a system's name."""
+
+MAX_GENERATED = 10_000_000
+"""Characters of a generated text; a generator that never stopped writes less."""
+
 MAX_TEXT = 1_000_000
 """Characters; the longest radiology report is hundreds of times shorter."""
 

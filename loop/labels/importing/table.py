@@ -1,24 +1,36 @@
-"""Tables: CSV, JSON Lines and Parquet with one case a row."""
+"""Tables: CSV, JSON Lines and Parquet, of cases and of anything else in rows."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from loop.core.entries import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
-from loop.labels.importing.columns import Columns, find_columns, label_columns
+from loop.labels.importing.columns import (
+    Columns,
+    cell_text,
+    find_columns,
+    label_columns,
+    refuse_repeats,
+)
 from loop.labels.importing.encodings import FileEncoding, find_encoding
 from loop.labels.importing.source import Source, SourceCase
 from loop.labels.taxonomy import Taxonomy
 
 MAX_CELL = 64_000_000
 """Characters the CSV reader takes into one cell before it gives up."""
+
+
+_NESTED = "labels"
+"""Key of a JSON object whose value may be an object of labels."""
 
 
 class CsvRow(NamedTuple):
@@ -41,16 +53,9 @@ def open_csv(
     DataError
         The encoding or the header is wrong; while reading, a row is.
     """
-    found = find_encoding(path, encoding)
-    header = read_header(path, found.name)
-    columns = find_columns(header, taxonomy, f"{path.name}, line 1", named)
-    return Source(
-        cases=_csv_cases(path, found.name, columns),
-        labels=tuple(columns.labels),
-        files=((path.name, found.sha256),),
-        unused=_unused(columns),
-        format="csv",
-    )
+    table = _open_csv(path, encoding, path.name)
+    columns = find_columns(table.header, taxonomy, f"{path.name}, line 1", named)
+    return _flat_source(table, columns, "csv")
 
 
 def open_jsonl(
@@ -94,15 +99,147 @@ def open_parquet(
     DataError
         The file is not Parquet, or its columns are wrong.
     """
-    header, digest = read_parquet_header(path)
-    columns = find_columns(header, taxonomy, path.name, named)
-    return Source(
-        cases=_parquet_cases(path, columns),
-        labels=tuple(columns.labels),
-        files=((path.name, digest),),
-        unused=_unused(columns),
-        format="parquet",
-    )
+    table = _open_parquet(path, "", path.name)
+    columns = find_columns(table.header, taxonomy, path.name, named)
+    return _flat_source(table, columns, "parquet")
+
+
+class SourceRow(NamedTuple):
+    """One row of a table."""
+
+    where: str
+    """Where it is, for messages: ``"model_a.csv, line 7"``."""
+
+    cells: Mapping[str, object]
+
+    def text(self, column: str) -> str:
+        """Return a cell as trimmed text; empty where it is missing.
+
+        Raises
+        ------
+        DataError
+            The cell holds a list, an object or bytes.
+        """
+        return cell_text(self.cells.get(column), column, self.where).strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
+    """A table that was opened: its header is known, its rows are read on demand."""
+
+    name: str
+    """For messages, for example ``"model_a.csv"``."""
+
+    header: tuple[str, ...]
+    read: Callable[[Collection[str]], Iterator[SourceRow]]
+    """Yields every row with at least these columns; raises `DataError` where the file
+    is wrong."""
+
+    sha256: str = ""
+    """Digest of the file; empty for a table in memory."""
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Refuse a table without one of `columns`.
+
+        Raises
+        ------
+        DataError
+            One is not there; names those and all that are needed.
+        """
+        missing = [name for name in columns if name not in self.header]
+        if missing:
+            raise DataError(
+                f"{self.name}: no column {', '.join(missing)}. The columns must be "
+                f"{','.join(columns)}."
+            )
+
+
+def open_table(
+    path: Path, encoding: str = "auto", name: str = "", *, other: str = ""
+) -> SourceTable:
+    """Return a CSV, TSV, JSON Lines or Parquet file as a table, by its suffix.
+
+    In messages it is called `name`, else by the name of the file. A file with another
+    suffix is read as one with the suffix `other`, else refused.
+
+    Raises
+    ------
+    DataError
+        There is no such file, its format or encoding is unknown, or a column
+        appears twice.
+    """
+    # Not `Path.exists`: it raises where a folder above may not be entered.
+    if not os.path.exists(path):
+        raise DataError(f"{path} does not exist. Check the path.")
+    opened = _BY_SUFFIX.get(path.suffix.lower()) or _BY_SUFFIX.get(other)
+    if opened is None or os.path.isdir(path):
+        raise DataError(
+            f"{path}: cannot be read as a table. Give a file whose name ends with one "
+            f"of {', '.join(_BY_SUFFIX)}."
+        )
+    table = opened(path, encoding, name or path.name)
+    refuse_repeats(table.header, table.name)
+    return table
+
+
+def _open_csv(path: Path, encoding: str, name: str) -> SourceTable:
+    found = find_encoding(path, encoding)
+
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
+        for row in iter_csv(path, found.name):
+            yield SourceRow(f"{name}, line {row.line}", row.cells)
+
+    header = tuple(read_header(path, found.name))
+    return SourceTable(name=name, header=header, read=read, sha256=found.sha256)
+
+
+def _open_jsonl(path: Path, encoding: str, name: str) -> SourceTable:
+    """Open JSON Lines; a key of any line is a column, and so is a nested label."""
+    found = find_encoding(path, encoding)
+
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
+        for number, line in iter_jsonl(path, found):
+            where = f"{name}, line {number}"
+            yield SourceRow(where, _flat(line, where))
+
+    header = tuple(dict.fromkeys(key for row in read(()) for key in row.cells))
+    if not header:
+        raise DataError(f"{name} is empty. Give one JSON object a line.")
+    return SourceTable(name=name, header=header, read=read, sha256=found.sha256)
+
+
+def _flat(line: Mapping[str, object], where: str) -> Mapping[str, object]:
+    """Return a line with the labels of a ``labels`` object spread out."""
+    nested = line.get(_NESTED)
+    if not isinstance(nested, dict):
+        return line
+    twice = nested.keys() & line.keys()
+    if twice:
+        raise DataError(
+            f"{where}: {min(twice)[:60]!r} appears both in {_NESTED} and beside it. "
+            "Keep one of the two."
+        )
+    return {**{key: line[key] for key in line if key != _NESTED}, **nested}
+
+
+def _open_parquet(path: Path, encoding: str, name: str) -> SourceTable:
+    header, sha256 = read_parquet_header(path)
+
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
+        for number, cells in iter_parquet(path, columns):
+            yield SourceRow(f"{name}, row {number}", cells)
+
+    return SourceTable(name=name, header=tuple(header), read=read, sha256=sha256)
+
+
+_BY_SUFFIX: Mapping[str, Callable[[Path, str, str], SourceTable]] = {
+    ".csv": _open_csv,
+    ".tsv": _open_csv,
+    ".jsonl": _open_jsonl,
+    ".ndjson": _open_jsonl,
+    ".parquet": _open_parquet,
+    ".pq": _open_parquet,
+}
 
 
 def read_parquet_header(path: Path) -> tuple[list[str], str]:
@@ -187,7 +324,7 @@ def _numbered(stream: Iterator[str], path: Path) -> Iterator[tuple[int, list[str
     """Yield rows with the line they begin on."""
     first = next(stream, "")
     if not first.strip():
-        raise DataError(f"{path} is empty. Give a header line and one case a line.")
+        raise DataError(f"{path} is empty. Give a header, then one row a line.")
     delimiter = max(",\t;", key=first.count)
     rows = csv.reader(_chain(first, stream), delimiter=delimiter, strict=True)
     start = 1
@@ -205,11 +342,6 @@ def _numbered(stream: Iterator[str], path: Path) -> Iterator[tuple[int, list[str
 def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
     yield first
     yield from rest
-
-
-def _csv_cases(path: Path, encoding: str, columns: Columns) -> Iterator[SourceCase]:
-    for row in iter_csv(path, encoding):
-        yield columns.case(row.cells, f"{path.name}, line {row.line}")
 
 
 def iter_jsonl(
@@ -293,16 +425,17 @@ def _with_nested(
     return spread.case({**row, **nested}, where)
 
 
-def _unused(columns: Columns) -> tuple[str, ...]:
-    """Return the columns a flat table does not use: only JSON nests labels in one."""
-    nested = columns.roles.get("labels")
-    return (*columns.unused, *([nested] if nested else []))
-
-
-def _parquet_cases(path: Path, columns: Columns) -> Iterator[SourceCase]:
+def _flat_source(table: SourceTable, columns: Columns, kind: str) -> Source:
+    """Return the cases of a table in which no column nests labels: only JSON does."""
     wanted = {*columns.roles.values(), *columns.labels.values()}
-    for number, row in iter_parquet(path, wanted):
-        yield columns.case(row, f"{path.name}, row {number}")
+    nested = columns.roles.get(_NESTED)
+    return Source(
+        cases=(columns.case(row.cells, row.where) for row in table.read(wanted)),
+        labels=tuple(columns.labels),
+        files=((table.name, table.sha256),),
+        unused=(*columns.unused, *([nested] if nested else [])),
+        format=kind,
+    )
 
 
 def iter_parquet(

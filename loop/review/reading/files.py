@@ -8,8 +8,7 @@ from pathlib import Path
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark, Value
 from loop.labels.importing.columns import read_mark
-from loop.labels.importing.encodings import find_encoding
-from loop.labels.importing.table import CsvRow, iter_csv, read_header
+from loop.labels.importing.table import SourceRow, open_table
 from loop.review.reading.adjudication import DECIDABLE
 from loop.review.reading.assignment import (
     Assignment,
@@ -38,13 +37,13 @@ def read_answer_file(
     who = check_reader(reader)
     found: dict[str, dict[str, Value | None]] = {}
     for where, case_id, label, row in _iter_pairs(path, assignment, derived=False):
-        named = row.cells.get("reader", "").strip()
+        named = row.text("reader")
         if "reader" in row.cells and (not named or check_reader(named) != who):
             raise DataError(
                 f"{where}: an answer of reader {named[:40]!r}, not of {who!r}. Give "
                 "each reader's answers in a file of its own."
             )
-        mark = read_mark(row.cells["value"], "value", where)
+        mark = read_mark(row.cells.get("value"), "value", where)
         if mark not in (*map(Mark, Value), Mark.MISSING):
             raise _wrong_value(where, "present, absent, uncertain or empty")
         value = None if mark is Mark.MISSING else Value(mark.value)
@@ -65,7 +64,7 @@ def read_decisions(path: Path, assignment: Assignment) -> dict[tuple[str, str], 
     """
     found: dict[tuple[str, str], Mark] = {}
     for where, case_id, label, row in _iter_pairs(path, assignment, derived=True):
-        word = row.cells["value"].strip().casefold()
+        word = row.text("value").casefold()
         open_ = word == Mark.NO_MAJORITY.value
         mark = Mark.NO_MAJORITY if open_ else read_mark(word, "value", where)
         if mark not in DECIDABLE:
@@ -107,12 +106,11 @@ def _wrong_value(where: str, known: str) -> DataError:
 
 def _iter_pairs(
     path: Path, assignment: Assignment, *, derived: bool
-) -> Iterator[tuple[str, str, str, CsvRow]]:
+) -> Iterator[tuple[str, str, str, SourceRow]]:
     """Yield place, case id, label id and row of each line, no pair twice."""
-    lines: dict[tuple[str, str], int] = {}
+    places: dict[tuple[str, str], str] = {}
     for row in _rows(path):
-        where = f"{path.name}, line {row.line}"
-        case_id, name = (row.cells[column].strip() for column in COLUMNS[:2])
+        where, case_id, name = row.where, row.text(COLUMNS[0]), row.text(COLUMNS[1])
         try:
             require_cases(assignment, [case_id])
             label = (
@@ -124,24 +122,18 @@ def _iter_pairs(
             raise UnknownLabelError(f"{where}: {error}") from error
         except DataError as error:
             raise DataError(f"{where}: {error}") from error
-        if (case_id, label) in lines:
+        if (case_id, label) in places:
             raise DataError(
-                f"{where}: {label} of case {case_id!r} already appears in line "
-                f"{lines[case_id, label]}. Keep one of the two."
+                f"{where}: {label} of case {case_id!r} was already given at "
+                f"{places[case_id, label]}. Keep one of the two."
             )
-        lines[case_id, label] = row.line
+        places[case_id, label] = where
         yield where, case_id, label, row
 
 
-def _rows(path: Path) -> Iterator[CsvRow]:
+def _rows(path: Path) -> Iterator[SourceRow]:
     if not path.is_file():
         raise DataError(f"{path} does not exist or is not a file. Check the path.")
-    encoding = find_encoding(path).name
-    header = read_header(path, encoding)
-    missing = [name for name in COLUMNS if name not in header]
-    if missing:
-        raise DataError(
-            f"{path.name}, line 1: no column {', '.join(missing)}. The columns must be "
-            f"{','.join(COLUMNS)}."
-        )
-    yield from iter_csv(path, encoding)
+    table = open_table(path, other=".csv")
+    table.require(COLUMNS)
+    yield from table.read((*COLUMNS, *(set(table.header) & {"reader"})))

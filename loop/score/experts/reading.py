@@ -11,8 +11,7 @@ import numpy as np
 
 from loop.core.errors import DataError
 from loop.core.safe_text import unshielded
-from loop.labels.importing.encodings import find_encoding
-from loop.labels.importing.table import CsvRow, iter_csv, read_header
+from loop.labels.importing.table import SourceRow, SourceTable, open_table
 from loop.score.experts.ratings import Ratings
 
 _COLUMNS: Final = ("id", "system", "rater", "score")
@@ -22,21 +21,21 @@ _OPTIONAL: Final = frozenset({"system"})
 class _RatingCell(NamedTuple):
     """Where and how many points."""
 
-    line: int
+    where: str
     points: float
 
 
 def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Ratings:
-    """Return the ratings in a CSV or TSV file with columns id, system, rater, score.
+    """Return the ratings in a table with columns id, system, rater, score.
 
-    Columns may stand in any order and others are ignored; without a column ``system``
+    Columns may be in any order and others are ignored; without a column ``system``
     every case has one candidate. An empty score is a missing rating. Ids are trimmed
     and otherwise taken as they are.
 
     Parameters
     ----------
     path
-        One row per rating; comma, tab or semicolon.
+        One row per rating: CSV, TSV, JSON Lines or Parquet.
     scale
         Least and most points possible; None: as observed.
 
@@ -48,59 +47,55 @@ def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Rat
     Raises
     ------
     DataError
-        A column is missing, a score is no number or off the scale, an id or rater is
+        A column is missing, a score is not a number or off the scale, an id or rater is
         empty, a rater gives one candidate two different scores, or nobody rates.
     """
-    encoding = find_encoding(path).name
-    named = _find_columns(read_header(path, encoding), path)
+    table = open_table(path, other=".csv")
+    named = _find_columns(table)
     cells: dict[tuple[str, str], dict[str, _RatingCell]] = {}
     repeated = 0
-    for row in iter_csv(path, encoding):
-        key, rater, cell = _read(row, named, path, scale)
+    for row in table.read(named.values()):
+        key, rater, cell = _read(row, named, scale)
         before = cells.setdefault(key, {}).get(rater)
         if before is not None and not _same(before.points, cell.points):
             raise DataError(
-                f"{path.name}, lines {before.line} and {row.line}: rater {rater[:40]} "
-                f"gives one candidate of case {key[0][:40]} two scores. Keep one."
+                f"{before.where} and {row.where}: rater {rater[:40]} gives one "
+                f"candidate of case {key[0][:40]} two scores. Keep one."
             )
         repeated += before is not None
         cells[key][rater] = before or cell
     return _assemble(cells, path, scale, repeated)
 
 
-def _find_columns(header: list[str], path: Path) -> dict[str, str]:
+def _find_columns(table: SourceTable) -> dict[str, str]:
     """Return the column of each of ours; case and spaces around do not matter."""
     found: dict[str, str] = {}
-    where = f"{path.name}, line 1"
-    for column in header:
+    for column in table.header:
         name = column.strip().casefold()
         if name in _COLUMNS and found.setdefault(name, column) != column:
-            raise DataError(f"{where}: two columns are named {name}. Rename one.")
-        if name in _COLUMNS and header.count(column) > 1:
-            raise DataError(f"{where}: column {name} appears twice. Remove one.")
+            raise DataError(f"{table.name}: two columns are named {name}. Rename one.")
     missing = [one for one in _COLUMNS if one not in found and one not in _OPTIONAL]
     if missing:
         raise DataError(
-            f"{where}: no column {', '.join(missing)}. Ratings need the "
+            f"{table.name}: no column {', '.join(missing)}. Ratings need the "
             f"columns {', '.join(_COLUMNS)}, in any order."
         )
     return found
 
 
 def _read(
-    row: CsvRow,
+    row: SourceRow,
     named: Mapping[str, str],
-    path: Path,
     scale: tuple[float, float] | None,
 ) -> tuple[tuple[str, str], str, _RatingCell]:
-    where = f"{path.name}, line {row.line}"
-    given = {name: row.cells[column].strip() for name, column in named.items()}
+    where = row.where
+    given = {name: row.text(column) for name, column in named.items()}
     for name in ("id", "rater"):
         if not given[name]:
             raise DataError(f"{where}: column {name} is empty. Fill it in.")
     points = _points(given["score"], where, scale)
     key = (unshielded(given["id"]), unshielded(given.get("system", "")))
-    return key, given["rater"], _RatingCell(row.line, points)
+    return key, given["rater"], _RatingCell(where, points)
 
 
 def _points(text: str, where: str, scale: tuple[float, float] | None) -> float:
@@ -136,7 +131,7 @@ def _assemble(
 ) -> Ratings:
     raters = tuple(sorted({rater for given in cells.values() for rater in given}))
     keys = sorted(cells)
-    blank = _RatingCell(0, np.nan)
+    blank = _RatingCell("", np.nan)
     scores = np.array(
         [[cells[key].get(rater, blank).points for rater in raters] for key in keys]
     ).reshape(len(keys), len(raters))

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.safe_text import unshielded
-from loop.labels.importing.encodings import find_encoding
-from loop.labels.importing.table import iter_csv, read_header
+from loop.labels.importing.table import SourceTable, open_table
 from loop.score.metric import Direction, Metric
 from loop.score.metrics.registry import METRICS
 from loop.score.metrics.sheet import ScoreSheet
@@ -90,7 +89,7 @@ def read_scores(
     *,
     wanted: Sequence[str] = (),
 ) -> ScoreTable:
-    """Return the scores in CSV files with columns id, system and one per metric.
+    """Return the scores in tables with columns id, system and one per metric.
 
     Files are joined by id and system, so one may hold more systems and another more
     metrics. Without a column ``system`` there is one. An empty cell is undefined.
@@ -131,31 +130,26 @@ def read_scores(
 def _read_file(
     path: Path, wanted: Sequence[str]
 ) -> Iterator[tuple[str, Key, _ScoreCell]]:
-    encoding = find_encoding(path).name
-    header = read_header(path, encoding)
-    names = [name for name in header if name.casefold() not in _KEYS]
-    _check_header(header, names, path)
-    ours = {name.casefold(): name for name in header if name.casefold() in _KEYS}
-    for row in iter_csv(path, encoding):
-        where = f"{path.name}, line {row.line}"
+    table = open_table(path, other=".csv")
+    names = [name for name in table.header if name.casefold() not in _KEYS]
+    _check_header(table, names)
+    ours = {name.casefold(): name for name in table.header if name.casefold() in _KEYS}
+    for row in table.read(table.header):
+        where = row.where
         key = tuple(
-            unshielded(row.cells[ours[one]].strip()) if one in ours else ""
-            for one in _KEYS
+            unshielded(row.text(ours[one])) if one in ours else "" for one in _KEYS
         )
         if not key[0]:
             raise DataError(f"{where}: column id is empty. Fill it in.")
         for name in names:
             if not wanted or name in wanted:
-                value = _number(row.cells[name].strip(), f"{where}, column {name}")
+                value = _number(row.text(name), f"{where}, column {name}")
                 yield name, (key[0], key[1]), _ScoreCell(where, value)
 
 
-def _check_header(header: list[str], names: list[str], path: Path) -> None:
-    where = f"{path.name}, line 1"
-    twice = next((name for name in header if header.count(name) > 1), None)
-    if twice is not None:
-        raise DataError(f"{where}: column {twice} appears twice. Remove one.")
-    keys = [name.casefold() for name in header if name.casefold() in _KEYS]
+def _check_header(table: SourceTable, names: list[str]) -> None:
+    where = table.name
+    keys = [name.casefold() for name in table.header if name.casefold() in _KEYS]
     if len(set(keys)) < len(keys):
         raise DataError(f"{where}: two columns are named id, or system. Rename one.")
     if "id" not in keys:

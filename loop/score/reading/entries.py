@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
 from loop.labels.importing.columns import cell_text
+from loop.labels.importing.source import MAX_GENERATED, MAX_ID
+from loop.labels.importing.table import SourceRow, SourceTable
 from loop.labels.taxonomy import Taxonomy
 from loop.score.reading.options import LabelCells, ReadingOptions, read_language
 from loop.score.reading.roles import SideColumns
-from loop.score.reading.tables import SourceRow, SourceTable
-
-MAX_ID: Final = 200
-MAX_TEXT: Final = 10_000_000
-"""Characters; a generator that never stopped writes less."""
 
 
 class Content(NamedTuple):
@@ -146,7 +143,8 @@ def unite(entries: Iterable[SideRow], duplicates: str) -> Entries:
         raise DataError(
             f"{other.where}: id {case_id[:40]!r} was already given at {one.where}, "
             f"with different content{_and_more(len(conflicting) - 1)}. Remove one of "
-            "the two, choose with --duplicates first or last, or name another --id-column."
+            "the two, choose with --duplicates first or last, or name another column "
+            "with --id-column."
         )
     place = -1 if duplicates == "last" else 0
     return Entries(
@@ -199,10 +197,10 @@ def _read_text(row: SourceRow, columns: Sequence[str]) -> str:
             f"{row.where}: the text contains a NUL or an unpaired "
             "surrogate. Export it again as UTF-8."
         )
-    if len(text) > MAX_TEXT:
+    if len(text) > MAX_GENERATED:
         raise DataError(
             f"{row.where}: a text of {len(text):,} characters, and at most "
-            f"{MAX_TEXT:,} are read. Look for a quote that is never closed."
+            f"{MAX_GENERATED:,} are read. Look for a quote that is never closed."
         )
     return text
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from loop.labels.importing.columns import cell_text, refuse_repeats
+from loop.labels.importing.table import SourceRow, SourceTable
 from loop.score.joining import CandidateTable
 from loop.score.reading.options import ReadingOptions
 from loop.score.reading.roles import find_ids
-from loop.score.reading.tables import SourceRow, SourceTable
 
 Texts: TypeAlias = (
     "Mapping[str, str | None] | Sequence[str | None] | pd.Series[Any] | pd.DataFrame"

@@ -72,7 +72,7 @@ class LabelCells:
             code = MEANINGS.get(meaning.strip().casefold())
             if code is None:
                 raise DataError(
-                    f"label value {word[:40]!r}: {meaning[:40]!r} is no meaning. Use "
+                    f"label value {word[:40]!r}: {meaning[:40]!r} is not a value. Use "
                     f"one of {', '.join(MEANINGS)}, for example yes=present."
                 )
             if said.setdefault(_fold(word), code) != code:

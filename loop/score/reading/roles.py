@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from loop.core.errors import DataError
 from loop.labels.importing.columns import ROLES, label_columns, name_columns
+from loop.labels.importing.table import SourceTable
 from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.score.reading.options import ReadingOptions
-from loop.score.reading.tables import SourceTable
 
 
 class SideKind(StrEnum):

@@ -1,10 +1,15 @@
 """Files of answers and decisions: taken whole, or refused with the line."""
 
+import pandas as pd
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark, Value
+from loop.labels.ballots import read_votes
+from loop.labels.cohort import read_cohort
 from loop.review.reading.files import read_answer_file, read_decisions
+from loop.score.experts.reading import read_ratings
+from loop.score.experts.scores import read_scores
 
 
 @pytest.fixture
@@ -94,3 +99,34 @@ def test_what_is_no_decision_is_refused(write, assignment, value):
     """An empty cell decides nothing."""
     with pytest.raises(DataError, match="line 2: "):
         read_decisions(write(f"c1,edema,{value}"), assignment)
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".parquet", ".txt"])
+def test_every_table_is_read_alike(suffix, assignment, workspace, tmp_path):
+    """Answers, votes, ratings and scores, in every format that cohorts come in."""
+    cohort = read_cohort(workspace, "read")
+    readers = {
+        "case_id,label,value": lambda path: read_answer_file(path, assignment, "A"),
+        "reader,case_id,label,value": lambda path: read_votes(
+            path, cohort, assignment.taxonomy
+        ),
+        "id,system,rater,score": read_ratings,
+        "id,system,f1": lambda path: read_scores([path]),
+    }
+    rows = [
+        [("c1", "edema", 1), ("c2", "fracture", 0)],
+        [("A", "c1", "edema", "present"), ("B", "c2", "edema", 0)],
+        [("c1", "x", "A", 4), ("c2", "x", "A", 2.5)],
+        [("c1", "x", 0.25), ("c2", "x", 1)],
+    ]
+    for (columns, read), given in zip(readers.items(), rows, strict=True):
+        table = pd.DataFrame(given, columns=columns.split(","), dtype=object)
+        plain, other = tmp_path / "plain.csv", tmp_path / f"other{suffix}"
+        table.to_csv(plain, index=False)
+        if suffix == ".parquet":
+            table.astype(str).to_parquet(other)
+        elif suffix == ".jsonl":
+            table.to_json(other, orient="records", lines=True)
+        else:
+            table.to_csv(other, index=False, sep="\t")
+        assert repr(read(other)) == repr(read(plain)), columns

@@ -80,7 +80,10 @@ def test_a_row_that_stands_twice_counts_once(tmp_path):
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("a,x,ann,4", r"lines 2 and 8: rater ann gives one candidate of case a two"),
+        (
+            "a,x,ann,4",
+            r"line 2 and r\.csv, line 8: rater ann gives one candidate",
+        ),
         ("c,x,ann,good", r"line 8: the score is not a number"),
         ("c,x,ann,nan", r"line 8: the score is not a number"),
         ("c,x,ann,inf", r"line 8: the score is not a number"),
@@ -106,7 +109,7 @@ def test_a_score_off_the_scale_is_refused(table):
     ("header", "said"),
     [
         ("id,system,rater,points", "no column score"),
-        ("id,system,score,score", "column score appears twice"),
+        ("id,system,score,score", "column 'score' appears twice"),
         ("id,ID,rater,score", "two columns are named id"),
     ],
 )
