@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import loop
 from loop import cli
 from loop.cli.main import SECTIONS, app
+from tests import contents
 
 PACKAGE = Path(loop.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -29,6 +30,11 @@ def test_every_module_says_what_it_is_for():
         if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
     ]
     assert silent == []
+
+
+def test_the_contents_page_names_every_module():
+    """Whoever opens CONTRIBUTING sees the whole house as it is."""
+    assert contents.PAGE.read_text("utf-8") == contents.written()
 
 
 def test_a_class_name_means_one_thing():

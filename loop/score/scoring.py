@@ -1,4 +1,4 @@
-"""From joined and graded pairs to everything that is told about them."""
+"""From joined and graded pairs to every number that is reported of them."""
 
 from __future__ import annotations
 

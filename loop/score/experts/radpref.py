@@ -1,4 +1,4 @@
-"""The files of RadPref as they are published, checked field by field."""
+"""RadPref: cases, ratings and marked errors, in its files as they are published."""
 
 from __future__ import annotations
 

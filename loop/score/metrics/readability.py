@@ -1,4 +1,4 @@
-"""Flesch reading ease: sentences, words and syllables by stated rules."""
+"""What describes a candidate: Flesch reading ease by stated rules, and length."""
 
 from __future__ import annotations
 

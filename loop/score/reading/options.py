@@ -1,4 +1,4 @@
-"""Labels that a file gives: what the cells of a row say."""
+"""What a user may say of the files that are scored, and what label cells mean."""
 
 from __future__ import annotations
 
