@@ -1,13 +1,14 @@
-"""Atomic files and locks: nothing half-written, nothing lost."""
+"""Atomic files and folders, and locks: nothing half-written, nothing lost."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from loop.core.errors import ConflictError, DataError, WriteError
@@ -97,6 +98,113 @@ def sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def folder_beside(target: Path, mark: str = "new") -> Iterator[Path]:
+    """Yield a new folder beside `target`, which only its owner may enter.
+
+    Whatever is left of it at the end of the block is removed, and so is what a killed
+    process left behind there under the same `mark`.
+
+    Raises
+    ------
+    WriteError
+        It cannot be created.
+    """
+    prefix = f".{target.name}.{mark}-"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(target.parent, prefix)
+        folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=prefix))
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise write_error(target, error) from error
+    try:
+        # Held until the process ends, however that is.
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def _remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove folders that nobody writes any more."""
+    with os.scandir(parent) as entries:
+        left = [
+            entry.path
+            for entry in entries
+            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
+        ]
+    for path in left:
+        with suppress(FileNotFoundError):
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            except BlockingIOError:
+                continue
+            finally:
+                os.close(handle)
+
+
+def move_folder(
+    folder: Path, target: Path, *, taken: str, over_empty: bool = False
+) -> None:
+    """Move a finished folder into place by one rename; nothing is replaced.
+
+    Parameters
+    ----------
+    taken
+        The message where something is there.
+    over_empty
+        Whether an empty folder may be there.
+
+    Raises
+    ------
+    ConflictError
+        Something is there.
+    WriteError
+        It cannot be moved.
+    """
+    if not over_empty and os.path.lexists(target):
+        raise ConflictError(taken)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(folder, target)
+        sync_folder(target.parent)
+    except OSError as error:
+        if os.path.lexists(target):
+            raise ConflictError(taken) from error
+        raise write_error(target, error) from error
+
+
+def replace_folder(folder: Path, target: Path) -> None:
+    """Move a finished folder into place; what is there goes, once that has worked.
+
+    Killed in between, what was there lies beside it, its name beginning with a dot.
+
+    Raises
+    ------
+    WriteError
+        It cannot be moved; what was there is unchanged.
+    """
+    aside = folder.with_name(f"{folder.name}.old")
+    try:
+        there = target.exists()
+        if there:
+            os.rename(target, aside)
+        try:
+            os.rename(folder, target)
+        except OSError:
+            if there:
+                os.rename(aside, target)
+            raise
+        sync_folder(target.parent)
+    except OSError as error:
+        raise write_error(target, error) from error
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -15,8 +12,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.digests import digest_bytes
-from loop.core.errors import ConflictError, DataError, EditedVersionError
-from loop.core.files import read_text, sync_folder, write_atomic, write_error
+from loop.core.errors import DataError, EditedVersionError
+from loop.core.files import folder_beside, move_folder, read_text, write_atomic
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.core.yaml_files import dump_yaml, read_model
@@ -90,32 +87,15 @@ def write_folder(folder: Path, version: PromptVersion) -> None:
     WriteError
         It cannot be written; nothing remains.
     """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    except OSError as error:
-        raise write_error(folder, error) from error
-    try:
+    with folder_beside(folder) as building:
         for name, text in _contents(version).items():
             write_atomic(building / name, text)
         building.chmod(0o755)
-        _rename(building, folder)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
-def _rename(building: Path, folder: Path) -> None:
-    """Move the finished folder into place; an existing one is never replaced."""
-    if folder.exists():
-        raise ConflictError(
+        taken = (
             f"{folder} exists already and versions are immutable. Run the command "
             "again: it takes the next number."
         )
-    try:
-        os.rename(building, folder)
-        sync_folder(folder.parent)
-    except OSError as error:
-        raise write_error(folder, error) from error
+        move_folder(building, folder, taken=taken)
 
 
 def _contents(version: PromptVersion) -> dict[str, str]:

@@ -6,7 +6,6 @@ and signed, and the next freeze writes the ledger entry that is missing.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +13,11 @@ from pathlib import Path
 
 from loop.core.clock import Clock
 from loop.core.digests import digest_bytes
-from loop.core.errors import ConflictError, DataError
+from loop.core.errors import DataError
 from loop.core.files import (
     locked,
     make_folder,
+    move_folder,
     sync_folder,
     write_atomic,
     write_error,
@@ -94,17 +94,11 @@ def write_release(
         sync_folder(inside)
     reached("staged")
     _require_sound(workspace, building)
-    if os.path.lexists(folder):
-        raise ConflictError(
-            f"{folder} exists already, and a release is never changed. Commit a new "
-            "version and release that."
-        )
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(building, folder)
-        sync_folder(folder.parent)
-    except OSError as error:
-        raise write_error(folder, error) from error
+    taken = (
+        f"{folder} exists already, and a release is never changed. Commit a new "
+        "version and release that."
+    )
+    move_folder(building, folder, taken=taken)
     reached("published")
     return folder
 

@@ -7,7 +7,14 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.errors import ConflictError, DataError, WriteError
-from loop.core.files import locked, read_text, write_atomic
+from loop.core.files import (
+    folder_beside,
+    locked,
+    move_folder,
+    read_text,
+    replace_folder,
+    write_atomic,
+)
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 
@@ -127,3 +134,58 @@ def test_a_text_nested_without_end_is_an_error_and_no_crash(opening):
     """The parser's own stack would end the process, and with it the run."""
     with pytest.raises(DataError, match=r"x.yaml: nested too deeply|x.yaml, line 1"):
         parse_yaml(opening * 200_000, "x.yaml")
+
+
+def test_a_folder_is_whole_or_not_there(tmp_path):
+    """Beside its place while it is written; gone if that ends with an error."""
+    target = tmp_path / "made"
+    with pytest.raises(ValueError, match="stop"), folder_beside(target) as folder:
+        (folder / "a").write_text("1")
+        raise ValueError("stop")
+    assert list(tmp_path.iterdir()) == []
+    with folder_beside(target) as folder:
+        (folder / "a").write_text("1")
+        assert not target.exists()
+        move_folder(folder, target, taken="it is there")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+    with folder_beside(target) as folder:
+        with pytest.raises(ConflictError, match="it is there"):
+            move_folder(folder, target, taken="it is there")
+    assert (target / "a").read_text() == "1"
+
+
+def test_an_empty_folder_is_written_over_only_where_that_is_said(tmp_path):
+    """A version whose folder is empty was there before, and is never written again."""
+    target = tmp_path / "made"
+    target.mkdir()
+    with folder_beside(target) as folder:
+        with pytest.raises(ConflictError, match="taken"):
+            move_folder(folder, target, taken="taken")
+        (folder / "a").write_text("1")
+        move_folder(folder, target, taken="taken", over_empty=True)
+    assert (target / "a").is_file()
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path):
+    """Another process may be writing beside it, and so may another kind of work."""
+    target = tmp_path / "made"
+    for name in (".made.new-dead", ".made.other-dead", ".made2.new-dead"):
+        (tmp_path / name).mkdir()
+    with folder_beside(target) as living, folder_beside(target) as folder:
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {".made.other-dead", ".made2.new-dead", living.name, folder.name}
+
+
+def test_a_folder_that_cannot_replace_another_leaves_it_there(tmp_path):
+    """The old documents are worth more than none."""
+    target = tmp_path / "made"
+    target.mkdir()
+    (target / "old").write_text("1")
+    with pytest.raises(WriteError):
+        replace_folder(tmp_path / "never-made", target)
+    assert (target / "old").is_file()
+    with folder_beside(target) as folder:
+        (folder / "new").write_text("1")
+        replace_folder(folder, target)
+    assert [path.name for path in target.iterdir()] == ["new"]
+    assert list(tmp_path.iterdir()) == [target]

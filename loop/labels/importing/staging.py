@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from loop.core.clock import Clock
 from loop.core.errors import DataError
-from loop.core.files import make_folder, sync_folder, write_error
+from loop.core.files import folder_beside, make_folder, sync_folder, write_error
 from loop.core.paths import Workspace
 from loop.labels.cohort import cohort_folder, texts_path
 from loop.labels.importing.source import ImportOptions
@@ -31,23 +30,12 @@ def staged(workspace: Workspace, options: ImportOptions) -> Iterator[tuple[Path,
     staging = texts.with_name(f".{name}.importing")
     make_folder(workspace.cohorts)
     make_folder(texts.parent, mode=0o700)
-    for leftover in workspace.cohorts.glob(f".{name}.importing-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    folder = _make_staging(workspace, name)
-    try:
-        yield folder, staging
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        staging.unlink(missing_ok=True)
-
-
-def _make_staging(workspace: Workspace, name: str) -> Path:
-    try:
-        made = tempfile.mkdtemp(dir=workspace.cohorts, prefix=f".{name}.importing-")
-    except OSError as error:
-        raise write_error(workspace.cohorts, error) from error
-    os.chmod(made, 0o755)
-    return Path(made)
+    with folder_beside(cohort_folder(workspace, name), "importing") as folder:
+        folder.chmod(0o755)
+        try:
+            yield folder, staging
+        finally:
+            staging.unlink(missing_ok=True)
 
 
 @contextmanager

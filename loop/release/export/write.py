@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +12,7 @@ from loop import __version__
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_text
 from loop.core.errors import ConflictError, DataError
-from loop.core.files import sync_folder, write_atomic, write_error
+from loop.core.files import folder_beside, move_folder, write_atomic, write_error
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.core.records import Item
@@ -137,75 +133,6 @@ def _programs(
     return files
 
 
-@contextmanager
-def staged(out: Path) -> Iterator[Path]:
-    """Yield a new folder beside `out`, which only its owner may enter.
-
-    Whatever is left of it at the end of the block is removed, and so is what a killed
-    export to `out` left behind: it may hold texts of cases.
-
-    Raises
-    ------
-    WriteError
-        It cannot be created.
-    """
-    prefix = f".{out.name}.export-"
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_left_behind(out.parent, prefix)
-        folder = Path(tempfile.mkdtemp(dir=out.parent, prefix=prefix))
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise write_error(out, error) from error
-    try:
-        # Held until the process ends, however that is.
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
-
-
-def publish(folder: Path, out: Path) -> None:
-    """Move the finished folder into place; one that holds something is not replaced.
-
-    Raises
-    ------
-    ConflictError
-        The target appeared in the meantime.
-    WriteError
-        It cannot be moved.
-    """
-    try:
-        os.rename(folder, out)
-        sync_folder(out.parent)
-    except OSError as error:
-        if os.path.lexists(out):
-            raise ConflictError(
-                f"{out} appeared while the export was written. Name another folder."
-            ) from error
-        raise write_error(out, error) from error
-
-
-def _remove_left_behind(parent: Path, prefix: str) -> None:
-    """Remove the folders of exports that nobody writes any more."""
-    with os.scandir(parent) as entries:
-        left = [
-            entry.path
-            for entry in entries
-            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
-        ]
-    for path in left:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(handle)
-
-
 class Act(NamedTuple):
     """Who exports and why, for the ledger."""
 
@@ -237,10 +164,12 @@ def write_export(
         It cannot be written; nothing remains of it.
     """
     _check_place(workspace, out)
-    with staged(out) as folder:
+    # What a killed export left behind goes too: it may hold texts of cases.
+    with folder_beside(out, "export") as folder:
         manifest = _fill(folder, spec)
         append_event(workspace.ledger, _event(spec, manifest, act), act.actor, now=now)
-        publish(folder, out)
+        taken = f"{out} appeared while the export was written. Name another folder."
+        move_folder(folder, out, taken=taken, over_empty=True)
     return manifest
 
 

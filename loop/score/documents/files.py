@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,12 @@ from markupsafe import Markup
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
-from loop.core.files import make_folder, sync_folder, write_atomic, write_error
+from loop.core.files import (
+    folder_beside,
+    replace_folder,
+    write_atomic,
+    write_error,
+)
 from loop.core.safe_text import format_csv
 from loop.documents.charts import Grid, GridCell, tint_colour, tint_percent
 from loop.documents.svg import DARK, LIGHT
@@ -175,33 +179,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """
     check_folder(folder)
     target = folder.resolve()
-    make_folder(target.parent)
-    try:
-        building = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    except OSError as error:
-        raise write_error(folder, error) from error
-    try:
+    with folder_beside(target) as building:
         for name, data in files.items():
             write_atomic(building / name, data)
         building.chmod(0o755)
-        _put(building, target)
-    except OSError as error:
-        raise write_error(folder, error) from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
-def _put(building: Path, target: Path) -> None:
-    """Move `building` to `target`, exchanging it with what an earlier score left."""
-    if target.exists():
-        aside = building.with_name(f"{building.name}.old")
-        os.rename(target, aside)
-        try:
-            os.rename(building, target)
-        except OSError:
-            os.rename(aside, target)
-            raise
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
-        os.rename(building, target)
-    sync_folder(target.parent)
+        replace_folder(building, target)

@@ -13,12 +13,13 @@ import pytest
 
 from loop import __version__
 from loop.core.errors import ConflictError, DataError, WriteError
+from loop.core.files import folder_beside, move_folder
 from loop.core.ledger import read_ledger
 from loop.core.records import Item
 from loop.release.export import load_export
 from loop.release.export import requests as requests_module
 from loop.release.export.records import CaseSource, ExportTarget
-from loop.release.export.write import publish, staged, write_export
+from loop.release.export.write import write_export
 from tests.release.export.scenes import (
     ACT,
     PER_LABEL,
@@ -159,7 +160,7 @@ def test_what_a_killed_export_left_is_removed_by_the_next(workspace, tmp_path, s
     assert done.returncode == -signal.SIGKILL
     assert [path.name[:10] for path in out.parent.iterdir()] == [".x.export-"]
     assert workspace.ledger.read_bytes() == before
-    with staged(out) as other:
+    with folder_beside(out, "export") as other:
         exported(workspace, out, "vllm-batch", texts=TEXTS)
         assert set(out.parent.iterdir()) == {out, other}
     assert load_export(out).cases == 3
@@ -167,11 +168,11 @@ def test_what_a_killed_export_left_is_removed_by_the_next(workspace, tmp_path, s
 
 def test_two_at_once_make_one_export(workspace, tmp_path):
     """Whoever comes second is told, and nothing is mixed."""
-    with staged(tmp_path / "x") as folder:
+    with folder_beside(tmp_path / "x") as folder:
         (folder / "mine").write_text("")
         exported(workspace, tmp_path / "x", "jinja")
         with pytest.raises(ConflictError, match="appeared while"):
-            publish(folder, tmp_path / "x")
+            move_folder(folder, tmp_path / "x", taken="appeared while")
     assert load_export(tmp_path / "x").prompt_digest == VERSION.digest
 
 
