@@ -148,9 +148,11 @@ def test_a_folder_is_whole_or_not_there(tmp_path):
         assert not target.exists()
         move_folder(folder, target, taken="it is there")
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
-    with folder_beside(target) as folder:
-        with pytest.raises(ConflictError, match="it is there"):
-            move_folder(folder, target, taken="it is there")
+    with (
+        folder_beside(target) as folder,
+        pytest.raises(ConflictError, match="it is there"),
+    ):
+        move_folder(folder, target, taken="it is there")
     assert (target / "a").read_text() == "1"
 
 
