@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from loop.documents.charts import STRONGEST, kappa_heatmap
+from loop.documents.numbers import interval
 from loop.documents.svg import (
     DARK,
     GRAPHICS,
@@ -233,3 +234,25 @@ def test_text_is_cut_to_its_room():
     assert cut("short", 100) == "short"
     for name in ("a" * 80, "\u80ba" * 40):
         assert text_width(cut(name, 100)) <= 100
+
+
+def test_a_pair_of_readers_is_told_with_its_interval():
+    """Where there is one; a pair without kappa has none."""
+    sure = PairAgreement(0, 1, Estimate(0.5, 0.4, 0.6), 50)
+    figure = kappa_heatmap(["A", "B", "C"], [sure, pair(0, 2, 0.3)])
+    told = [one.text for one in parsed(figure).iter(f"{SVG}title")]
+    assert f"A and B: kappa 0.500 {interval(sure.kappa)}, 50 cases" in told
+    assert "A and C: kappa 0.300, 50 cases" in told
+
+
+def test_what_does_not_compare_is_drawn_hollow_and_said_in_the_legend():
+    """Its interval is as pale as its point; gates have their words."""
+    solid = version_chart([score(1)])
+    hollow = version_chart([score(1, status=WordingStatus.REJECTED)])
+    lines = [
+        [one.get("stroke") for one in parsed(figure).iter(f"{SVG}line")]
+        for figure in (solid, hollow)
+    ]
+    assert lines[0].count(ink("accent")) == lines[1].count(ink("accent")) + 3
+    for word in ("pass", "lacks evidence", "fail", "draft, or not comparable"):
+        assert word in words(parsed(solid))

@@ -111,3 +111,12 @@ def test_the_shipped_demo_is_english(labels_folder: Path) -> None:
         for line in path.read_text("utf-8").splitlines():
             found[guess_language(json.loads(line)["text"])] += 1
     assert set(found) == {"en"}
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("\u0444" * 2 + "x" * 8, "und"), ("\u0444" * 2 + "x" * 9, "en")],
+)
+def test_a_fifth_of_another_script_is_too_much(text: str, language: str) -> None:
+    """Two letters of ten; two of eleven are a name or a sign."""
+    assert guess_language(text) == language

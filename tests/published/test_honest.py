@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import classification_report
 
 from loop.core.findings import FindingSeverity
+from loop.published import positives
 from loop.published.audit import audit_tables
 from loop.published.intervals import METHODS
+from loop.published.means import exact_bounds
 from loop.published.notes import read_notes
 from loop.published.reading import TextTable
 from loop.published.table import make_table
@@ -213,3 +216,79 @@ def test_a_total_that_is_no_sum_is_told_with_the_sum(printed, wrong):
     (found,) = [one for one in audited(rows).findings if one.check == "total"]
     assert found.numbers["wrong"] == wrong
     assert (found.severity is FindingSeverity.BROKEN) == bool(wrong)
+
+
+def test_percentages_without_a_sign_are_shares_with_their_limits():
+    """Value and both limits are scaled by the same hundred."""
+    table = make_table(
+        TextTable("T", "", ("label", "accuracy"), (
+            ("a", "94.0 (90.7-96.4)"), ("b", "50.0 (44.2-55.8)"),
+        ), 0), n=300,
+    )  # fmt: skip
+    for row, limits in zip(
+        table.results, ((0.907, 0.964), (0.442, 0.558)), strict=True
+    ):
+        found = row.cells[table.columns[0].index].limits
+        assert [one.value for one in found] == pytest.approx(limits)
+
+
+def test_a_table_is_turned_only_where_its_first_column_names_the_measures():
+    """The corner may hold a measure's name, too: it names the column below it."""
+    upright = make_table(
+        TextTable("T", "", ("accuracy", "model a", "model b"), (
+            ("precision", "0.90", "0.80"), ("recall", "0.70", "0.60"),
+        ), 0),
+    )  # fmt: skip
+    assert [column.measure for column in upright.columns] == ["precision", "recall"]
+    assert [row.name for row in upright.results] == ["model a", "model b"]
+
+
+def test_a_column_of_positives_is_used_for_every_group():
+    """Precision and recall of two times share the positives that are printed once."""
+    rows = [
+        ("label", "n", "positives", "precision before", "recall before",
+         "precision after", "recall after"),
+        ("a", "100", "20", "0.800", "0.400", "0.900", "0.900"),
+    ]  # fmt: skip
+    (before, after) = [
+        one for one in audited(rows).findings if one.check == "confusion tables"
+    ]
+    assert [one.numbers["solutions"]["a"]["positives"] for one in (before, after)] == [
+        [20, 20],
+        [20, 20],
+    ]
+
+
+def test_a_row_that_no_table_fits_has_no_solution():
+    """No count of cases, and no number of positives."""
+    rows = [
+        ("label", "n", "precision", "recall", "f1"),
+        ("a", "10", "0.500", "0.500", "0.900"),
+    ]
+    (found,) = [
+        one for one in audited(rows).findings if one.check == "confusion tables"
+    ]
+    assert found.severity is FindingSeverity.BROKEN
+    assert found.numbers["solutions"]["a"] == {"count": 0, "positives": None}
+
+
+def test_a_share_of_known_cases_lies_on_a_whole_count():
+    """0.33 of 300 cases is 98 to 100 of them: 0.3267 to 0.3333."""
+    table = make_table(
+        TextTable("T", "", ("label", "accuracy"), (("a", "0.33"), ("b", "0.5")), 0),
+        n=300,
+    )
+    (row, _), (column,) = table.results, table.columns
+    low, high = exact_bounds(table, row, column)
+    assert (low, high) == (pytest.approx(98 / 300), pytest.approx(100 / 300))
+
+
+def test_sizes_with_too_many_tables_are_not_searched(monkeypatch):
+    """Whether they share positives at another size is then left open."""
+    many = SimpleNamespace(tp=np.zeros(positives._MOST_CANDIDATES + 1))
+    few = SimpleNamespace(tp=np.zeros(1))
+    rows = [SimpleNamespace(n=100, rates={}) for _ in range(2)]
+    for found in ([few, many], [None, few]):
+        given = iter(found)
+        monkeypatch.setattr(positives, "candidates", lambda *_, it=given: next(it))
+        assert positives._shared_at_any_size(rows)

@@ -5,6 +5,7 @@ from math import nan
 import numpy as np
 import pytest
 
+from loop.stats import systems
 from loop.stats.agreement import fleiss_kappa, leave_one_out
 from loop.stats.bootstrap import bootstrap_f1
 from loop.stats.confusion import Confusion, check_codes
@@ -12,7 +13,12 @@ from loop.stats.correction import rogan_gladen_f1
 from loop.stats.correlation import correlate
 from loop.stats.dependent import williams
 from loop.stats.exchange import check_permutations
-from loop.stats.intervals import check_confidence, clopper_pearson, kappa_limits
+from loop.stats.intervals import (
+    check_confidence,
+    clopper_pearson,
+    f1_limits,
+    kappa_limits,
+)
 from loop.stats.optimism import accuracy_optimism, expected_excess
 from loop.stats.paired import holm, mcnemar_exact, tango_interval
 from loop.stats.planning import (
@@ -30,6 +36,7 @@ from loop.stats.power import (
     size_for_power,
     sizes_for_both,
 )
+from loop.stats.resampling import exact_float
 
 CODES = np.array([[0, 1], [1, 0], [1, 1]], dtype=np.int8)
 VOTES = np.array([[1, 1, 0], [0, 0, 0], [1, 1, 1]], dtype=np.int8)
@@ -105,3 +112,24 @@ def test_a_bound_is_taken_or_refused_as_documented(call, domain):
     for value in refused:
         with pytest.raises(ValueError, match=r"."):
             call(value)
+
+
+def test_sums_are_exact_up_to_what_a_float_can_hold():
+    """The largest whole number that 32 bits hold with all below it is 2**24."""
+    most = np.array([[2**24 - 1]])
+    assert exact_float(most) is np.float32
+    assert exact_float(most + 1) is np.float64
+    assert exact_float(most / 1) is np.float64
+
+
+def test_f1_of_no_label_may_be_anything():
+    """Nothing was measured."""
+    assert f1_limits([], []) == (0.0, 1.0)
+
+
+def test_a_table_of_pairs_is_read_a_row_at_a_time_at_least(monkeypatch):
+    """However many counts one row has."""
+    monkeypatch.setattr(systems, "_AT_ONCE", 1)
+    codes = np.array([[[1, 0]], [[0, 1]], [[1, 1]]])
+    table = systems.tabulate_pairs(codes[0], codes[1:], None, "skip")
+    assert table.rows == 1

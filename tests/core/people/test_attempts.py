@@ -173,3 +173,14 @@ def test_memory_is_bounded(time):
     assert len(attempts._tries) <= 100
     assert len(attempts._welcome) == 100
     assert all(len(key) == 32 for key in (*attempts._tries, *attempts._welcome))
+
+
+def test_an_address_is_welcome_for_a_month(attempts, time):
+    """And not for good: machines change hands."""
+    for days, wait in ((29, 0), (31, 30)):
+        attempts.begin("ann", "1.1.1.1")
+        attempts.succeed("ann", "1.1.1.1")
+        time.pass_s(days * 86400)
+        for n in range(20):
+            attempts.begin(f"user {n}", "1.1.1.1")
+        assert attempts.wait_s("ann", "1.1.1.1") == wait
