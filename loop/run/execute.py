@@ -492,8 +492,7 @@ class _Runner:
             # A lone surrogate cannot be stored; read what will be read next time.
             text = text.encode("utf-8", "replace").decode("utf-8")
             completion = completion._replace(text=text)
-        if n_prompt is not None or n_answer is not None:
-            self._spent.add(completion)
+        self._spent.add(completion)
         if finish != "error":
             self._fresh[key] = completion
             self._writer.add_completion(

@@ -96,3 +96,9 @@ def test_drafts_are_counted_without_any_score(workspace, tmp_path):
     )
     append_event(workspace.ledger, event, EDITOR)
     assert "drafts tried: 1 (1 rejected)" in call(made)
+
+
+def test_changes_are_counted_in_words():
+    """One of a kind, several of it, and a kind that has no word of its own."""
+    changes = {"+term": 1, "-exclusion": 2, "~exemplar": 1, "+section": 2}
+    assert history._changes(changes) == "+1 term -2 exclusions ~1 exemplar +2 section"

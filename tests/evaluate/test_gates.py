@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.evaluate.gates import GateVerdict, LabelEvidence, judge_all, judge_label
+from loop.evaluate.gates import (
+    GateVerdict,
+    LabelEvidence,
+    PatientLimit,
+    judge_all,
+    judge_label,
+)
 from loop.evaluate.protocol import Protocol
 from loop.stats.agreement import cohen_kappa
 from loop.stats.bootstrap import bootstrap_kappa
@@ -194,3 +200,24 @@ def test_any_counts_give_a_verdict_and_a_reason(counts, lower):
     )
     assert bool(gate.reasons) is (gate.verdict is not GateVerdict.PASS)
     assert "nan" not in " ".join((*gate.reasons, gate.needs)).lower()
+
+
+def test_how_many_answers_may_be_missing_is_said_in_percent():
+    """A share of the usable cases, as the protocol has it."""
+    found = evidence(20, 0, 0, 76, unanswered=24)
+    gate = judge_label(found, Protocol(max_unanswered=0.125))
+    assert gate.verdict is GateVerdict.INSUFFICIENT
+    assert (
+        "24 of 120 cases have no readable answer (at most 12.5 % allowed)"
+        in (gate.reasons[0])
+    )
+
+
+@pytest.mark.parametrize(("patients", "said"), [(1, "1 patient "), (2, "2 patients ")])
+def test_the_patients_of_a_limit_are_counted(patients, said):
+    """A limit over one patient is not estimable, and says over how many."""
+    found = replace(
+        evidence(100, 0, 0, 200), accuracy_by_patient=PatientLimit(None, patients)
+    )
+    gate = judge_label(found, LOWER)
+    assert f"its limit over {said}is not estimable" in " ".join(gate.reasons)

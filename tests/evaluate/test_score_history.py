@@ -199,3 +199,24 @@ def test_a_history_of_sixty_versions_is_cheap(workspace):
     rows = score_history(workspace, "made", "dev")
     assert [row.number for row in rows] == list(range(1, 61))
     assert len(lineage_graph(workspace, "made").edges) == 59
+
+
+def test_a_damaged_version_hides_none_after_it(trials):
+    """Versions that the ledger does not have are read from their folders."""
+    trials.version(1, "effusion")
+    trials.version(2, "fluid")
+    broken = trials.workspace.prompts / "tiny" / "v1" / "prompt.yaml"
+    broken.write_text("no: version")
+    rows = score_history(trials.workspace, "tiny", "dev")
+    assert [row.ref for row in rows] == ["tiny@v2"]
+
+
+def test_a_ledger_that_may_not_be_read_is_a_problem_and_no_crash(told, monkeypatch):
+    """Nothing of it is shown as intact."""
+
+    def refuse(_path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    state = ledger_state(told.workspace)
+    assert (state.intact, state.entries, state.head) == (False, (), GENESIS)

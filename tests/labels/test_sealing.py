@@ -1,13 +1,15 @@
 """Labels of a holdout lie encrypted, and every way to them asks for an opening."""
 
 import dataclasses
+import errno
 import re
 import stat
+from pathlib import Path
 
 import pytest
 
 from loop.core.digests import digest_bytes
-from loop.core.errors import DataError, SealedError
+from loop.core.errors import DataError, SealedError, WriteError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
 from loop.labels.cohort import CohortRole, read_cohort
@@ -23,7 +25,14 @@ from loop.labels.reference import (
     reference_path,
     version_event,
 )
-from loop.labels.sealing import Opening, sealed_path, unseal, vault_key, write_labels
+from loop.labels.sealing import (
+    Opening,
+    remove_file,
+    sealed_path,
+    unseal,
+    vault_key,
+    write_labels,
+)
 from loop.labels.votes import import_votes, replace_votes
 
 ACTOR = Actor(name="Dr. Example")
@@ -438,3 +447,28 @@ def test_only_a_holdout_is_sealed_or_retired_and_only_with_a_reason(
         act(workspace, "dev", ACTOR, "why not")
     with pytest.raises(DataError, match="reason is missing"):
         act(workspace, "held", ACTOR, "  ")
+
+
+def test_votes_of_a_holdout_that_are_gone_are_still_sealed(
+    workspace, held, vote, taxonomy
+):
+    """Nor are votes opened that lie there and were never recorded."""
+    with pytest.raises(DataError, match="no readers' votes"):
+        read_cohort_votes(workspace, held, taxonomy)
+    vote(*ballots("A", "present"))
+    sealed_path(votes_path(workspace, "held")).unlink()
+    with pytest.raises(SealedError):
+        read_cohort_votes(workspace, held, taxonomy)
+
+
+def test_a_file_that_cannot_be_removed_is_said_with_a_way_out(tmp_path, monkeypatch):
+    """Plain labels that stay must not stay in silence."""
+
+    def refuse(*_args):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    path = tmp_path / "plain.csv"
+    path.write_text("a")
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(WriteError, match=r"cannot write .*plain\.csv"):
+        remove_file(path)

@@ -365,3 +365,10 @@ def test_any_table_of_codes_gives_numbers_or_none(codes):
         assert not any(n is not None and math.isnan(n) for n in numbers)
     for pair in result.differences:
         assert pair.p is None or 0 < pair.p <= 1
+
+
+@pytest.mark.parametrize("name", ["resamples", "permutations"])
+def test_nothing_is_drawn_never(name):
+    """Zero draws would look like certainty."""
+    with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
+        score(systems(2), Conventions(), **{**QUICK, name: 0})

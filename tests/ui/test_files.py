@@ -5,6 +5,7 @@ import re
 import shutil
 import zlib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -12,10 +13,10 @@ import pytest
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
-from loop.labels.cohort import list_cohorts, read_cohort_file
+from loop.labels.cohort import CohortRole, list_cohorts, read_cohort_file
 from loop.labels.reference import list_references
 from loop.review.kept import read_kept
-from loop.ui.pages.files import events
+from loop.ui.pages.files import events, view
 from loop.ui.pages.files.steps import ImportKind, Visitor, look
 from loop.ui.uploads import open_inbox
 from tests.ui.conftest import barriers, sign_in
@@ -349,3 +350,16 @@ def test_a_cohort_is_imported_with_the_browser(served_alone, new_page, tmp_path)
     page.wait_for_selector("#cohort-said .is-done")
     choose_cohort(page, "site_b")
     assert page.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [
+        (CohortRole.HOLDOUT, "never: a holdout's cases stay unseen"),
+        (CohortRole.DEV, ""),
+    ],
+)
+def test_only_a_holdout_is_closed_for_good(desk, monkeypatch, role, said):
+    """Whoever looks for its failing cases is told why there are none."""
+    monkeypatch.setattr(view, "read_cohort", lambda *_: SimpleNamespace(role=role))
+    assert view._closed(desk, "any") == said

@@ -1,6 +1,7 @@
 """The page Review without a browser: queue, form, and what two people do at once."""
 
 import re
+from types import SimpleNamespace
 
 import gradio as gr
 import pytest
@@ -11,7 +12,7 @@ from loop.labels.taxonomy import NO_FINDING
 from loop.review.kept import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
 from loop.run.task import run_prompt
-from loop.ui.pages.review import answers, moves
+from loop.ui.pages.review import answers, moves, state
 from loop.ui.pages.review.form import ReviewForm
 from loop.ui.pages.review.layout import Panels
 from loop.ui.pages.review.page import follow
@@ -655,3 +656,14 @@ def test_an_error_cannot_be_called_right(ann, desk):
     assert "something is wrong. Choose what" in shown["status"]
     assert kept(desk) == ()
     assert "data-right" not in ann.open(on(ann, "f1"))["offer"]
+
+
+def test_what_was_taken_back_is_no_longer_said(ann, desk):
+    """Blind or not, a verdict that was withdrawn does not count as one's own."""
+    mine, other = (SimpleNamespace(reviewer=name) for name in (ann.user.name, "Dr Z"))
+    kept = [
+        SimpleNamespace(verdict=who, withdrawal=withdrawal)
+        for who in (mine, other)
+        for withdrawal in (None, "a typing error")
+    ]
+    assert state.said_by(ann, SimpleNamespace(kept=kept)) == kept[:1]

@@ -15,7 +15,7 @@ from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import read_aliases, read_version, write_version
 from loop.prompts.history import move_alias
 from loop.ui.pages import overview
-from loop.ui.pages.versions import events
+from loop.ui.pages.versions import events, view
 from loop.ui.pages.versions.ledger import Look, turn_to
 from tests.ui.conftest import barriers, sign_in
 from tests.ui.visits import enter, opened, visit
@@ -332,3 +332,19 @@ def test_an_alias_is_moved_in_the_browser(served_alone, new_page):
     assert "alias moved" in first.inner_text()
     assert "<script>alert(1)</script>" in first.inner_text()
     assert page.complaints == []
+
+
+def test_a_cohort_that_is_not_as_recorded_hides_no_version(desk, monkeypatch):
+    """No run is offered for evaluation, and everything else is shown."""
+
+    def refuse(*_args):
+        raise DataError("the cohort was edited")
+
+    before = page(desk)[0]
+    monkeypatch.setattr(view, "find_unscored", refuse)
+    assert "Dr" in before and page(desk)[0].count("<tr") == before.count("<tr")
+
+
+def test_a_draft_that_is_gone_says_so():
+    """Somebody else discarded it in the meantime."""
+    assert view._state(None) == "gone"

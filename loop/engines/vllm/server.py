@@ -51,9 +51,10 @@ def hold_port(port: int | None = None) -> socket.socket:
     try:
         # Alone first: a port can be shared with a server that is willing to, and each
         # would then get some of the other's requests.
-        with socket.socket() as alone:
-            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            alone.bind(("127.0.0.1", port or 0))
+        if port is not None:
+            with socket.socket() as alone:
+                alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                alone.bind(("127.0.0.1", port))
         if hasattr(socket, "SO_REUSEPORT"):
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held.bind(("127.0.0.1", port or 0))

@@ -199,3 +199,15 @@ def test_units_of_the_intervals_are_named(document):
     """Whether patients or cases were resampled decides how wide they are."""
     assert "resamples of cases" in words.method(document.result)[0]
     assert unit_codes(("a",), None).tolist() == ["a"]
+
+
+def test_an_interval_is_drawn_where_there_is_one(document):
+    """A line from limit to limit and a mark at both, for each metric that has them."""
+    with_limits = [
+        one for one in document.result.metrics if one.consensus.tau_b.low is not None
+    ]
+    svg = agreement_svg(document.result)
+    assert with_limits
+    assert len(re.findall(r'<path [^>]*d="M[0-9.]+ [0-9.]+v8"', svg)) == 2 * len(
+        with_limits
+    )

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from loop.ui.access.sign_in import _spell
 from tests.ui.access.served import GOOD
 
 AWAY = [
@@ -184,3 +185,12 @@ def test_who_is_signed_in_is_sent_on(client):
     """A bookmark of the form."""
     client.sign_in("reviewer", GOOD)
     assert client.get("/sign-in").headers["location"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(1, "1 second"), (2, "2 seconds"), (90, "90 seconds"), (91, "2 minutes")],
+)
+def test_a_wait_is_said_in_words(seconds, words):
+    """Nobody is told to wait for 1 seconds."""
+    assert _spell(seconds) == words
