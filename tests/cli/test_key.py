@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,7 @@ def test_the_life_of_a_key(call, workspace, tmp_path):
     """Made, listed, handed out, revoked."""
     made = new(call)
     row = call("key", "list").stdout.splitlines()[2]
+    assert re.search(r" \d{4}-\d\d-\d\d ", row)
     assert made["keyid"][:16] in row and "valid" in row and "here" in row
     handed = tmp_path / "kaya.json"
     handed.write_text(call("key", "show", "Dr. Ayşe Kaya").stdout, encoding="utf-8")
