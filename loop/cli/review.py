@@ -98,12 +98,15 @@ def review(
         app = build_app(desk)
         scheme = "https" if certificate else "http"
         url = f"{scheme}://{_shown(host)}:{listener.getsockname()[1]}/"
-        if as_json:
-            print_json({"url": url, "workspace": str(place.root)})
-        else:
-            say(f"workbench of {place.root}: {url}")
-            say("stop it with Ctrl-C; everything is saved as it is given")
-        serve(app, Address(listener, certificate, key))
+
+        def announce() -> None:
+            if as_json:
+                print_json({"url": url, "workspace": str(place.root)})
+            else:
+                say(f"workbench of {place.root}: {url}")
+                say("stop it with Ctrl-C; everything is saved as it is given")
+
+        serve(app, Address(listener, certificate, key), announce)
 
 
 def _without_tls(host: str, *, insecure: bool) -> None:

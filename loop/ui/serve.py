@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -113,7 +113,25 @@ def warm(desk: Desk) -> None:
             overview.render(desk, runs[0])
 
 
-def serve(app: ASGIApp, address: Address) -> None:
-    """Serve `app` until it is stopped."""
+class AnnouncedServer(uvicorn.Server):
+    """A server that says when it answers, and stops when it is told from then on.
+
+    A signal that comes before uvicorn takes signals may be lost: Python ignores what is
+    raised where a weak reference is dropped.
+    """
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then announce it."""
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+
+def serve(app: ASGIApp, address: Address, announce: Callable[[], None]) -> None:
+    """Serve `app` until it is stopped; `announce` is called once it answers."""
     config = server_config(app, certificate=address.certificate, key=address.key)
-    uvicorn.Server(config).run(sockets=[address.listener])
+    AnnouncedServer(config, announce).run(sockets=[address.listener])

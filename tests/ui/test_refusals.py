@@ -174,7 +174,8 @@ def test_a_right_that_was_taken_away_is_told_at_the_control(copied, new_page, na
     person = "Dr Approver" if name == "Versions" else "Dr Editor"
     with serving(copied) as url:
         page = open_page(new_page, url, name, person)
-        page.wait_for_selector(ACTING[name][0], state="attached")
+        for control in ACTING[name]:
+            page.wait_for_selector(control, state="attached")
         page.evaluate(UNFOLD)
         set_roles(copied, person, [UserRole.READER])
         for control in ACTING[name]:
