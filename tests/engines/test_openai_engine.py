@@ -350,13 +350,16 @@ def test_neither_key_nor_case_text_is_logged(caplog):
 class Supervisor:
     """Revives a server a number of times, then gives up."""
 
-    def __init__(self, answers):
+    def __init__(self, answers, after=None):
         self.answers = list(answers)
+        self.after = after
         self.calls = []
 
     def __call__(self):
-        """Give the next answer."""
+        """Give the next answer, after what has to come first."""
         self.calls.append(threading.current_thread().name)
+        if self.after is not None:
+            assert self.after.wait(60)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -369,11 +372,14 @@ class Dying(Scripted):
     def __init__(self, deaths):
         super().__init__(echo)
         self.deaths = deaths
+        self.died = threading.Event()
 
     async def handle(self, request):
         """Break or answer."""
         if request.method == "POST" and is_case(await request.json()) and self.deaths:
             self.deaths -= 1
+            if not self.deaths:
+                self.died.set()
             request.transport.abort()
             await asyncio.sleep(0.05)
         return await super().handle(request)
@@ -381,8 +387,10 @@ class Dying(Scripted):
 
 def test_a_revived_server_is_asked_once_more_without_counting():
     """It was not the case's fault; all who waited share one call."""
-    supervisor = Supervisor([True])
-    found, account = ask(Dying(8), 40, revive=supervisor, retries=0, concurrency=8)
+    server = Dying(8)
+    # A request that is sent only after the revival is not of those who waited.
+    supervisor = Supervisor([True], after=server.died)
+    found, account = ask(server, 40, revive=supervisor, retries=0, concurrency=8)
     assert {c.finish_reason for c in found} == {"stop"}
     assert account["retried"] == {"connection broken": 8}
     assert is_balanced(account)
