@@ -107,7 +107,8 @@ def decide_marks(
 
 def keep_decisions(
     workspace: Workspace,
-    votes: tuple[Votes | None, Votes],
+    before: Votes | None,
+    after: Votes,
     marks: Marks,
     taxonomy: Taxonomy,
     cohort_name: str,
@@ -116,8 +117,10 @@ def keep_decisions(
 
     Parameters
     ----------
-    votes
-        The votes before, None when they cannot be believed, and the new ones.
+    before
+        The votes before, None when they cannot be believed.
+    after
+        The new votes.
     marks
         What the new votes alone say.
 
@@ -128,7 +131,6 @@ def keep_decisions(
     """
     recorded = recorded_decisions(read_record(workspace, cohort_name))
     in_force = _in_force(workspace, cohort_name, recorded)
-    before, after = votes
     disputed = find_disputed(after, marks)
     standing = {
         pair: mark

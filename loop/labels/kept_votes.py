@@ -164,8 +164,12 @@ def not_as_recorded(workspace: Workspace, cohort: Cohort) -> str:
 def write_votes(
     workspace: Workspace,
     cohort: Cohort,
-    made: tuple[Votes, Marks],
-    why: tuple[str, Actor, Mapping[str, Any]],
+    votes: Votes,
+    marks: Marks,
+    *,
+    actor: Actor,
+    reason: str,
+    facts: Mapping[str, Any],
 ) -> int:
     """Write votes and reference, both or neither; return the version's number.
 
@@ -173,10 +177,11 @@ def write_votes(
 
     Parameters
     ----------
-    why
-        Reason, who acts, and further facts for the ledger.
+    marks
+        What the readers' votes come to.
+    facts
+        What else the ledger shall know.
     """
-    votes, marks = made
     raw, target = format_votes(votes), votes_path(workspace, cohort.name)
     sealed = cohort.role is CohortRole.HOLDOUT
     before = read_stored(workspace, target, sealed=sealed)
@@ -185,13 +190,14 @@ def write_votes(
         write_labels(workspace, place, before, sealed=sealed, mode=0o600)
     write_labels(workspace, target, raw, sealed=sealed)
     try:
-        reason, actor, facts = why
         digest = label_digest(workspace, raw, sealed=sealed)
         return add_version(
             workspace,
             cohort,
             format_reference(cohort.case_ids, votes.labels, marks),
-            (reason, actor, {"votes": digest, **facts}),
+            actor=actor,
+            reason=reason,
+            facts={"votes": digest, **facts},
         )
     except LoopError:
         if before is None:

@@ -241,22 +241,21 @@ def read_newest(workspace: Workspace, cohort: Cohort) -> Newest:
 
 
 def find_untouched(
-    before: Votes, after: Votes, rules: tuple[MajorityRule, MajorityRule]
+    before: Votes,
+    after: Votes,
+    *,
+    rule_before: MajorityRule,
+    rule_after: MajorityRule,
 ) -> NDArray[np.bool_]:
     """Return where no vote changed and the rule gives the same, ``(cases, labels)``.
 
     There the newest reference stands, corrections by verdict included: whoever reads
     other cases, or other labels, re-judges nothing here.
-
-    Parameters
-    ----------
-    rules
-        The rule of the votes before, and that of the new ones.
     """
     labels, readers = after.labels, tuple(sorted({*before.readers, *after.readers}))
     old, new = _align(before, labels, readers), _align(after, labels, readers)
     touched = (old.values != new.values).any(axis=2)
-    touched |= majority(old, rules[0]) != majority(new, rules[1])
+    touched |= majority(old, rule_before) != majority(new, rule_after)
     untouched: NDArray[np.bool_] = (new.values != ValueCode.NOT_VOTED).any(
         axis=2
     ) & ~touched

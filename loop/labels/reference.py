@@ -217,14 +217,17 @@ def write_reference(
         raise ValueError(f"marks have shape {marks.shape}, not (cases, labels)")
     raw = format_reference(cohort.case_ids, labels, marks)
     with locked(version_lock(workspace, cohort.name)):
-        return add_version(workspace, cohort, raw, (reason, actor, {}))
+        return add_version(workspace, cohort, raw, actor=actor, reason=reason, facts={})
 
 
 def add_version(
     workspace: Workspace,
     cohort: Cohort,
     raw: bytes,
-    why: tuple[str, Actor, Mapping[str, Any]],
+    *,
+    actor: Actor,
+    reason: str,
+    facts: Mapping[str, Any],
 ) -> int:
     """Write `raw`, made by `format_reference`, as `write_reference` does.
 
@@ -232,9 +235,9 @@ def add_version(
 
     Parameters
     ----------
-    why
-        Reason, who acts, and what else the ledger shall know: where the marks come
-        from. When only that is new, the newest version is recorded once more with it.
+    facts
+        What else the ledger shall know: where the marks come from. When only that is
+        new, the newest version is recorded once more with it.
 
     Raises
     ------
@@ -246,9 +249,11 @@ def add_version(
     number = next_number(workspace, cohort, raw)
     known = read_record(workspace, cohort.name).references.get(number, {})
     same = is_digest_of(workspace, known.get("digest"), raw)
-    if same and why[2].items() <= known.items():
+    if same and facts.items() <= known.items():
         return number
-    return commit_version(workspace, cohort, number, raw, why)
+    return commit_version(
+        workspace, cohort, number, raw, actor=actor, reason=reason, facts=facts
+    )
 
 
 def next_number(workspace: Workspace, cohort: Cohort, raw: bytes) -> int:
@@ -298,9 +303,15 @@ def correct_reference(
         if not changed:
             return reference.number
         raw = format_reference(reference.case_ids, reference.labels, marks)
-        facts = {"corrects": reference.number, "corrected": changed}
-        why = (reason, actor, facts)
-        return commit_version(workspace, cohort, reference.number + 1, raw, why)
+        return commit_version(
+            workspace,
+            cohort,
+            reference.number + 1,
+            raw,
+            actor=actor,
+            reason=reason,
+            facts={"corrects": reference.number, "corrected": changed},
+        )
 
 
 def version_event(
@@ -333,7 +344,10 @@ def commit_version(
     cohort: Cohort,
     number: int,
     raw: bytes,
-    why: tuple[str, Actor, Mapping[str, Any]],
+    *,
+    actor: Actor,
+    reason: str,
+    facts: Mapping[str, Any],
 ) -> int:
     """Write version `number` and its ledger entry, both or neither; return it.
 
@@ -341,8 +355,8 @@ def commit_version(
 
     Parameters
     ----------
-    why
-        Reason, who acts, and further facts for the ledger.
+    facts
+        What else the ledger shall know.
 
     Raises
     ------
@@ -351,7 +365,6 @@ def commit_version(
     WriteError
         The workspace cannot be written; no version was made.
     """
-    reason, actor, facts = why
     path = reference_path(workspace, cohort.name, number)
     there, sealed = is_stored(path), cohort.role is CohortRole.HOLDOUT
     write_labels(workspace, path, raw, sealed=sealed)

@@ -361,8 +361,11 @@ def take_votes(
         made = write_votes(
             workspace,
             cohort,
-            (counted.votes, counted.marks),
-            (how.reason.strip() or rule, how.actor, counted.facts),
+            counted.votes,
+            counted.marks,
+            actor=how.actor,
+            reason=how.reason.strip() or rule,
+            facts=counted.facts,
         )
     return replace(report, reference=made)
 
@@ -421,14 +424,14 @@ def _count(
         minimum_readers=read_minimum_readers(workspace),
     )
     marks = majority(votes, rule)
-    decided = keep_decisions(
-        workspace, (kept.votes, votes), marks, taxonomy, cohort.name
-    )
+    decided = keep_decisions(workspace, kept.votes, votes, marks, taxonomy, cohort.name)
     made, newest = decided.marks, None
     if not sealed:
         newest = read_newest(workspace, cohort)
         if kept.votes is not None and newest.reference is not None:
-            untouched = find_untouched(kept.votes, votes, (before, rule))
+            untouched = find_untouched(
+                kept.votes, votes, rule_before=before, rule_after=rule
+            )
             made = keep_marks(newest.reference, votes.labels, made, untouched)
     seen = _not_blind(workspace, cohort, votes, how)
     known = kept.votes.readers if kept.votes else ()

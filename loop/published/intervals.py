@@ -255,7 +255,7 @@ def _without_stated(
             )
         if all(abs(n - one) > 0.1 * one for one in stated):
             return make(
-                FindingSeverity.BROKEN, _other_n(cells, best, found[0], numbers)
+                FindingSeverity.BROKEN, _other_n(cells, best, method, n, numbers)
             )
     odd = _odd_ones(cells, best, table.level) if best else []
     if best and odd:
@@ -280,11 +280,11 @@ def _without_stated(
 def _other_n(
     cells: Sequence[Printed],
     best: Fit,
-    found: tuple[str, int],
+    method: str,
+    n: int,
     numbers: dict[str, Any],
 ) -> str:
     """Say that another number of cases fits, and what it would mean."""
-    method, n = found
     (stated, *more) = numbers["stated_n"]
     total, fits = len(cells), int(best.matched.sum())
     text = (

@@ -225,7 +225,7 @@ def _attainable(
             and (value := row.cells[columns["f1"].index].value) is not None
         ]
         if cells:
-            yield _attained(table, columns["f1"].header, cells, (allowed, sizes))
+            yield _attained(table, columns["f1"].header, cells, allowed, sizes)
 
 
 def _allowed(
@@ -253,9 +253,9 @@ def _attained(
     table: PublishedTable,
     header: str,
     cells: list[tuple[str, Number]],
-    known: tuple[Mapping[str, set[int]], Mapping[str, int]],
+    allowed: Mapping[str, set[int]],
+    sizes: Mapping[str, int],
 ) -> Finding:
-    allowed, sizes = known
     no = [
         f"{name} {value.shown()}"
         for name, value in cells

@@ -149,9 +149,9 @@ def import_cohort(
         )
         _write_open_part(folder, about, gathered.cases)
         with published(workspace, options, (folder, texts), now):
-            number = _record(workspace, opened, gathered, about, (options, actor))
+            number = _record(workspace, opened, gathered, about, actor, options.reason)
     no_cues = _without_cues(workspace, gathered.languages)
-    return _report(opened, gathered, screening, about, (number, no_cues))
+    return _report(opened, gathered, screening, about, number, no_cues)
 
 
 def _check_role(name: str) -> None:
@@ -241,16 +241,15 @@ def _record(
     source: Source,
     gathered: _Gathered,
     about: CohortFile,
-    who: tuple[ImportOptions, Actor],
+    actor: Actor,
+    reason: str,
 ) -> int | None:
     """Write reference v1, for label columns, and all ledger entries in one go."""
-    options, actor = who
     names = ", ".join(file.name for file in about.files) or "a folder"
-    reason = options.reason or f"imported from {names}"
     event = Event(
         action="cohort_added",
         subject=about.name,
-        reason=reason,
+        reason=reason or f"imported from {names}",
         payload={
             **recorded_fields(about),
             "cases_sha256": digest_cases_file(
@@ -291,9 +290,9 @@ def _report(
     gathered: _Gathered,
     screening: Screening,
     about: CohortFile,
-    made: tuple[int | None, tuple[str, ...]],
+    number: int | None,
+    no_cues: tuple[str, ...],
 ) -> ImportReport:
-    number, no_cues = made
     excluded = dict(screening.excluded)
     patients = {case.patient for case in gathered.cases} - {""}
     return ImportReport(

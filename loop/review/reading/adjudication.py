@@ -99,7 +99,7 @@ def adjudicate(
         own = _count_own(workspace, [known[pair] for pair in new], actor)
         made = _Made(disputes.reference, 0)
         if new:
-            made = _write(workspace, assignment, new, (actor, why.strip()), own)
+            made = _write(workspace, assignment, new, own, actor, why.strip())
     return Adjudicated(
         cohort=name,
         reference=made.number,
@@ -148,8 +148,9 @@ def _write(
     workspace: Workspace,
     assignment: Assignment,
     decisions: Decisions,
-    by: tuple[Actor, str],
     own: int,
+    actor: Actor,
+    reason: str,
 ) -> _Made:
     """Write the version with `decisions`, or record the newest once more with them."""
     record = read_record(workspace, assignment.cohort.name)
@@ -169,8 +170,15 @@ def _write(
         facts["adjudicated"] = decision_facts(every)
     number = reference.number + bool(changed)
     raw = format_reference(*named, marks)
-    actor, why = by
-    commit_version(workspace, assignment.cohort, number, raw, (why, actor, facts))
+    commit_version(
+        workspace,
+        assignment.cohort,
+        number,
+        raw,
+        actor=actor,
+        reason=reason,
+        facts=facts,
+    )
     return _Made(number, changed)
 
 

@@ -101,11 +101,10 @@ def build(wire: Wire, chrome: Chrome) -> ReadersSection:
         inputs=[label],
         outputs=[*outputs, *publish.outputs, *assign.outputs],
     )
-    publishing.connect(
-        wire, chrome, publish, (label, look), [*outputs, *publish.outputs]
+    publishing.connect(wire, chrome, publish, label, look, [*outputs, *publish.outputs])
+    assigning.connect(
+        wire, chrome, assign, publish.outputs, publishing.show_publishable
     )
-    shown = (publish.outputs, publishing.show_publishable)
-    assigning.connect(wire, chrome, assign, shown)
     return section
 
 

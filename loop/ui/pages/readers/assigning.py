@@ -126,10 +126,10 @@ def connect(
     wire: Wire,
     chrome: Chrome,
     form: Assigning,
-    shown: tuple[list[Any], Callable[[Visit, str | None], list[Any]]],
+    outputs: list[Any],
+    show_again: Callable[[Visit, str | None], list[Any]],
 ) -> None:
-    """Connect the form; `shown` are further outputs and what fills them afterwards."""
-    outputs, show_again = shown
+    """Connect the form; `show_again` fills `outputs` afterwards."""
     for button, act, name in (
         (form.give, give, "assign_cases"),
         (form.clear, clear, "assign_every_case"),

@@ -155,11 +155,11 @@ def connect(
     wire: Wire,
     chrome: Chrome,
     form: Publishing,
-    after: tuple[gr.Dropdown, Callable[..., list[Any]]],
+    label: gr.Dropdown,
+    look: Callable[..., list[Any]],
     outputs: list[Any],
 ) -> None:
-    """Connect the form; `after` says what the section shows once it is done."""
-    label, look = after
+    """Connect the form; `look` says what the section shows of `label` afterwards."""
 
     def preview_it(
         visit: Visit, _prompt: str | None, cohort: str | None, *values: Any
