@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Any
 
@@ -51,6 +52,13 @@ EngineOption = Annotated[
         help="rules, openai:MODEL[@URL], vllm:MODEL[@URL] or replay:RUN.",
     ),
 ]
+
+
+class AskAgain(StrEnum):
+    """What to ask once more although it was answered."""
+
+    UNPARSED = "unparsed"
+
 
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="Only the first N cases.")
@@ -114,6 +122,13 @@ def run(
         bool, typer.Option("--batch", help="Hand all to vLLM's offline batch runner.")
     ] = False,
     allow_unconstrained: UnconstrainedOption = False,
+    again: Annotated[
+        AskAgain | None,
+        typer.Option(
+            "--again",
+            help="Ask anew what earlier runs could not read, however often they tried.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count requests, tokens and cost.")
     ] = False,
@@ -151,6 +166,7 @@ def run(
         engine=wanted.engine,
         limit=limit,
         asking=asking,
+        again=again is not None,
     )
     # What will be claimed stands in the ledger before the first answer exists.
     register_protocol(place, acting(actor))
@@ -348,7 +364,18 @@ def describe(summary: RunSummary) -> list[str]:
         f"  engine failed  {summary.failed}",
         *map(_problem_line, summary.problems[:5]),
         f"  asked          {summary.asked} (from the store: {summary.cached})",
+        *_describe_retries(summary),
         f"  speed          {rate:,.0f} cases/s, {summary.seconds:.1f} s",
+    ]
+
+
+def _describe_retries(summary: RunSummary) -> list[str]:
+    """Return a line on the unreadable answers that were asked for again, if any."""
+    if not summary.retried and not summary.recovered:
+        return []
+    return [
+        f"  asked again    {summary.retried} unreadable answers, of which "
+        f"{summary.recovered} calls could be read in the end"
     ]
 
 

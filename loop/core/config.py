@@ -96,6 +96,9 @@ class ServingSettings(_Strict):
     retries: Annotated[int, Field(ge=0)] = 6
     """How often one request is sent again after a failure worth trying again."""
 
+    retry_unreadable: Annotated[int, Field(ge=0, le=20)] = 2
+    """How often a prompt is asked again whose answer cannot be read."""
+
     patience_s: Seconds = 60.0
     """How long a server may not answer at all before the run stops, seconds."""
 

@@ -74,7 +74,7 @@ class Engine(Protocol):
 
     An engine that holds something open, such as a server, is a context manager too:
     it is entered before anything is asked of it, its identity included. It may be
-    `Accounting` and `Redrawing` besides.
+    `Accounting`, `Redrawing` and `Repeatable` besides.
     """
 
     def identity(self) -> Mapping[str, object]:
@@ -114,6 +114,16 @@ class Redrawing(Protocol):
 
     def redraw(self, draw: int) -> Engine:
         """Return this engine, as open as it is, with `draw` added to its seed."""
+        ...
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """An engine that may answer the same prompt otherwise when it is asked again."""
+
+    @property
+    def retry_unreadable(self) -> int:
+        """How often to ask a prompt again whose answer cannot be read."""
         ...
 
 

@@ -137,7 +137,7 @@ def _judge_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     return _insufficient(
         f"{evidence.unanswered} of {evidence.usable} cases have no readable answer "
         f"(at most {_percent(protocol.max_unanswered)} allowed)",
-        "run again, or look at the unparsed and failed cases",
+        "run the same command with --again unparsed, or look at these cases",
     )
 
 

@@ -17,6 +17,7 @@ from loop.engines.base import (
     Accounting,
     Archive,
     Engine,
+    Repeatable,
     Settings,
     check_scheme,
     get_engine,
@@ -139,6 +140,11 @@ def opened(engine: Engine) -> Iterator[Engine]:
         yield engine
 
 
+def count_retries(engine: Engine) -> int:
+    """Return how often to ask `engine` again when an answer cannot be read."""
+    return engine.retry_unreadable if isinstance(engine, Repeatable) else 0
+
+
 class HeldEngine:
     """An engine that several runs ask: opened by the first, closed by its holder."""
 
@@ -154,6 +160,11 @@ class HeldEngine:
             self._stack.enter_context(opened(self._engine))
             self._stack = None
         return self._engine.identity()
+
+    @property
+    def retry_unreadable(self) -> int:
+        """How often to ask a prompt again whose answer cannot be read; 0 for never."""
+        return count_retries(self._engine)
 
     def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield what the engine answers; see `Engine.complete`."""

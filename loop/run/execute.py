@@ -268,6 +268,12 @@ _FRESH = 512
 
 _WORDS = tuple(status.value for status in STATUS)
 
+_CUT_OFF = {
+    "length": "the answer was cut off: raise max_tokens",
+    "refusal": "the model refused to answer",
+}
+"""Why an answer is no answer although the server ended it; asked again only if told."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
@@ -282,6 +288,12 @@ class Work:
     contract: Contract
     """Reads the answers."""
 
+    retries: int = 0
+    """How often a prompt is asked again whose answer cannot be read."""
+
+    again: bool = False
+    """Whether to ask anew, `retries` times or once, what was not readable earlier."""
+
 
 class RunSummary(NamedTuple):
     """What a run did, and how its items ended."""
@@ -289,7 +301,7 @@ class RunSummary(NamedTuple):
     run_id: str
     items: int
     asked: int
-    """Prompts the engine was asked, failed ones included."""
+    """Prompts the engine was asked, those that failed and `retried` included."""
 
     cached: int
     """Prompts whose answer was there already."""
@@ -308,6 +320,12 @@ class RunSummary(NamedTuple):
 
     problems: tuple[Problem, ...] = ()
     """Why items are unparsed or failed, the most frequent reason first."""
+
+    retried: int = 0
+    """Prompts asked once more because the answer before could not be read."""
+
+    recovered: int = 0
+    """Calls whose answer could be read after others that could not."""
 
 
 def execute(
@@ -344,7 +362,7 @@ def execute(
     with begin_run(store, spec, engine.identity(), now) as record:
         with Writer(store) as writer:
             runner = _Runner(record.number, work, KeyMaker(spec, engine), writer, store)
-            runner.drain(engine)
+            runner.run(engine)
         summary = runner.summary(record.id, time.monotonic() - started)
         ended = now().astimezone(UTC).isoformat(timespec="seconds")
         record = replace(record, finished=ended, counts=_counts(summary))
@@ -353,15 +371,46 @@ def execute(
     return summary
 
 
+_ONLY_IF_ANY = frozenset({"retried", "recovered"})
+"""Counts that a run keeps only where there is something to count."""
+
+
 def _counts(summary: RunSummary) -> dict[str, int]:
     """Return what a finished run keeps of its summary."""
     kept = {
-        name: value for name, value in summary._asdict().items() if type(value) is int
+        name: value
+        for name, value in summary._asdict().items()
+        if type(value) is int and (value or name not in _ONLY_IF_ANY)
     }
     return {**kept, **summary.used._asdict()} if summary.used.answers else kept
 
 
 _Call = tuple[Slot, Prompt, bytes]
+
+
+class _Attempt(NamedTuple):
+    """A call that is made once more; found by the key of its next answer."""
+
+    number: int
+    """How many answers there were before."""
+
+    asked: int
+    """How many of them this run asked for."""
+
+    before: bytes
+    """Key of the answer before."""
+
+    problem: str
+    """Why that one cannot be read."""
+
+
+def next_key(key: bytes) -> bytes:
+    """Return the key of the answer after the one with `key`, to the same question.
+
+    Every attempt is stored under its own, so that none is lost and a run that is
+    repeated finds them all.
+    """
+    return hashlib.sha256(key + b"asked again").digest()
 
 
 class _Runner:
@@ -377,6 +426,10 @@ class _Runner:
         self._store = store
         self._encoder = FieldEncoder()
         self._read = work.contract.read
+        self._attempts: dict[bytes, _Attempt] = {}
+        self._unread: list[_Call] = []
+        self._first = 0
+        self._n_retried = self._n_recovered = 0
         self._asked: dict[int, bytes] = {}
         self._waiting: dict[bytes, list[_Call]] = {}
         self._fresh: dict[bytes, Completion] = {}
@@ -403,11 +456,19 @@ class _Runner:
             spent=self._spent.total,
             used=self._used.total,
             problems=self._problems.total,
+            retried=self._n_retried,
+            recovered=self._n_recovered,
         )
 
-    def drain(self, engine: Engine) -> None:
-        """Take completions until the engine has answered everything."""
-        prompts = self._prompts()
+    def run(self, engine: Engine) -> None:
+        """Ask everything, then again what could not be read at the end."""
+        self._drain(engine, self._prompts())
+        while self._unread:
+            self._drain(engine, self._again())
+
+    def _drain(self, engine: Engine, prompts: Iterator[Prompt]) -> None:
+        """Take completions until the engine has answered every prompt."""
+        self._first = self._n_asked
         answers = engine.complete(prompts)
         try:
             for index, completion in answers:
@@ -425,12 +486,12 @@ class _Runner:
 
     def _open_key(self, index: int) -> bytes:
         """Return the key of the open prompt `index`, which is answered now."""
-        key = self._asked.pop(index, None)
+        key = self._asked.pop(self._first + index, None)
         if key is None:
             raise EngineError(
                 f"the engine answered prompt {index}, which is not open: asked "
-                f"{self._n_asked} so far. The engine is at fault; what it answered "
-                "before is kept."
+                f"{self._n_asked - self._first} so far. The engine is at fault; what "
+                "it answered before is kept."
             )
         return key
 
@@ -444,24 +505,41 @@ class _Runner:
         """Yield the prompts whose answers are missing; settle the others."""
         for calls in self._blocks():
             self._settle_arrived()
-            if len(self._fresh) >= _FRESH or self._writer.due():
-                self._writer.flush()
-                self._fresh.clear()
-            known = self._store.find_completions([key for _, _, key in calls])
-            for call in calls:
-                key = call[2]
-                completion = known.get(key) or self._fresh.get(key)
-                if completion is not None:
-                    self._n_cached += 1
-                    self._settle(call, completion)
-                elif key in self._waiting:
-                    self._n_cached += 1
-                    self._waiting[key].append(call)
-                else:
-                    self._waiting[key] = [call]
-                    self._asked[self._n_asked] = key
-                    self._n_asked += 1
-                    yield call[1]
+            yield from self._ask(calls)
+            yield from self._again()
+
+    def _again(self) -> Iterator[Prompt]:
+        """Yield the prompts to ask once more, as far as they are known by now."""
+        while self._unread:
+            calls, self._unread = self._unread, []
+            yield from self._ask(calls)
+
+    def _ask(self, calls: Sequence[_Call]) -> Iterator[Prompt]:
+        """Yield the prompts of `calls` without an answer; settle the others."""
+        if len(self._fresh) >= _FRESH or self._writer.due():
+            self._writer.flush()
+            self._fresh.clear()
+        known = self._store.find_completions([key for _, _, key in calls])
+        for call in calls:
+            key = call[2]
+            attempt = self._attempts.get(key)
+            completion = known.get(key) or self._fresh.get(key)
+            if completion is not None:
+                self._n_cached += 1
+                self._settle(call, completion)
+            elif key in self._waiting:
+                self._n_cached += 1
+                self._waiting[key].append(call)
+            elif attempt is not None and not self._may_retry(attempt):
+                self._give_up(call)
+            else:
+                self._waiting[key] = [call]
+                self._asked[self._n_asked] = key
+                self._n_asked += 1
+                if attempt is not None:
+                    self._attempts[key] = attempt._replace(asked=attempt.asked + 1)
+                    self._n_retried += 1
+                yield call[1]
 
     def _blocks(self) -> Iterator[list[_Call]]:
         """Yield the calls of `_BLOCK` items at a time."""
@@ -521,18 +599,61 @@ class _Runner:
             fields, repairs, problem = self._read(
                 completion.text, prompt.frame.fields, slot.item
             )
+            if fields is None:
+                self._unreadable(call, problem)
+                return
             if repairs:
                 slot.repairs += repairs
-            if fields is None:
-                slot.spoil(UNPARSED, prompt, problem)
-            else:
-                slot.fields = {**slot.fields, **fields} if slot.fields else fields
-        elif completion.finish_reason == "length":
-            slot.spoil(UNPARSED, prompt, "the answer was cut off: raise max_tokens")
-        elif completion.finish_reason == "refusal":
-            slot.spoil(UNPARSED, prompt, "the model refused to answer")
+            slot.fields = {**slot.fields, **fields} if slot.fields else fields
+            self._n_recovered += call[2] in self._attempts
+        elif completion.finish_reason in _CUT_OFF:
+            problem = _CUT_OFF[completion.finish_reason]
+            if self._work.again:
+                self._unreadable(call, problem)
+                return
+            slot.spoil(UNPARSED, prompt, problem)
         else:
             slot.spoil(FAILED, prompt, completion.error or "the engine gave no reason")
+        self._settled(slot)
+
+    def _unreadable(self, call: _Call, problem: str) -> None:
+        """Note a call to be made once more; whether it is, its key decides."""
+        slot, prompt, key = call
+        if not (self._work.retries or self._work.again):
+            slot.spoil(UNPARSED, prompt, problem)
+            self._settled(slot)
+            return
+        before = self._attempts.get(key)
+        following = next_key(key)
+        # A duplicate of this case may have brought it to the same point.
+        self._attempts.setdefault(
+            following,
+            _Attempt(
+                number=before.number + 1 if before else 1,
+                asked=before.asked if before else 0,
+                before=key,
+                problem=problem,
+            ),
+        )
+        slot.keys = slot.keys.replace(key, following)
+        self._unread.append((slot, prompt, following))
+
+    def _may_retry(self, attempt: _Attempt) -> bool:
+        if self._work.again:
+            return attempt.asked < max(1, self._work.retries)
+        return attempt.number <= self._work.retries
+
+    def _give_up(self, call: _Call) -> None:
+        """Leave a call as unreadable as its last answer is."""
+        slot, prompt, key = call
+        last = self._attempts[key]
+        slot.keys = slot.keys.replace(key, last.before)
+        times = f"; asked {last.number} times" if last.number > 1 else ""
+        slot.spoil(UNPARSED, prompt, last.problem + times)
+        self._settled(slot)
+
+    def _settled(self, slot: Slot) -> None:
+        """Count one call of `slot` as made; store the item once all are."""
         slot.left -= 1
         if not slot.left:
             self._close(slot)

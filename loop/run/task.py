@@ -14,7 +14,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import Workspace
 from loop.core.records import Completion, Item, Prompt
-from loop.engines.base import Accounting, Engine, Redrawing
+from loop.engines.base import Accounting, Engine, Redrawing, Repeatable
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
 from loop.labels.recorded import read_record
 from loop.labels.reference import list_references, read_reference
@@ -28,6 +28,7 @@ from loop.run.asking import (
     EngineOptions,
     HeldEngine,
     choose_engine,
+    count_retries,
     opened,
 )
 from loop.run.execute import RunSummary, Work, execute
@@ -193,6 +194,7 @@ def prepare_run(
     engine: str | HeldEngine = "rules",
     limit: int | None = None,
     asking: EngineOptions | None = None,
+    again: bool = False,
 ) -> Task:
     """Return the run of prompt version `prompt` over `cohort`, not yet started.
 
@@ -211,6 +213,9 @@ def prepare_run(
     asking
         How the engine is asked, None for greedily; an engine that is held open has its
         own way.
+    again
+        Whether to ask anew what an earlier run could not read, beyond the attempts
+        that it made.
 
     Raises
     ------
@@ -225,6 +230,12 @@ def prepare_run(
     members = _find_cohort(workspace, cohort, version)
     contract = get_contract(version.contract)
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)
+    if again and not isinstance(chosen.engine, Repeatable):
+        raise EngineError(
+            f"{chosen.name} answers the same prompt in the same way each time, so "
+            "asking again changes nothing. See with `ranloop failures` which answers "
+            "cannot be read, and correct the prompt."
+        )
     reference, reference_digest = _newest_reference(workspace, members.name)
     spec = RunSpec(
         prompt=version.ref,
@@ -243,6 +254,8 @@ def prepare_run(
         items=_CohortItems(workspace, members, limit),
         plan=plan_prompts(version, contract.schema),
         contract=contract,
+        retries=count_retries(chosen.engine),
+        again=again,
     )
     size = len(members.cases)
     return Task(

@@ -324,6 +324,7 @@ class Extractor:
             items=items if watch is None else watch(items),
             plan=self._plan,
             contract=self._contract,
+            retries=self._engine.retry_unreadable,
         )
         summary = execute(spec, work, self._engine, self._store)
         (run,) = self._store.find_runs(ids=[summary.run_id])

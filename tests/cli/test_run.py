@@ -150,3 +150,49 @@ def test_a_wrong_setting_is_named(app, cohort, workspace):
     workspace.config.write_text("engines:\n  openai: {concurency: 4}\n")
     result = CliRunner().invoke(app, cohort)
     assert "engines.openai.concurency" in str(result.exception)
+
+
+class Prose:
+    """Answers with prose at first, then as it should."""
+
+    retry_unreadable = 1
+
+    def __init__(self, name, settings):
+        """Take what a factory is given."""
+        self.left = int(name)
+
+    def identity(self):
+        """Return a name."""
+        return {"engine": "prose"}
+
+    def complete(self, prompts):
+        """Yield prose as often as is left."""
+        for index, prompt in enumerate(prompts):
+            self.left -= 1
+            answer = dict.fromkeys(prompt.frame.fields, "absent")
+            yield index, Completion("Well." if self.left >= 0 else json.dumps(answer))
+
+
+def test_what_could_not_be_read_is_asked_again_and_said(app, cohort, monkeypatch):
+    """By itself as often as is set; then when the command says so."""
+    monkeypatch.setitem(base._FACTORIES, "prose", Prose)
+    first = CliRunner().invoke(app, [*cohort, "--engine", "prose:6"])
+    assert first.exit_code == 0, first.output
+    assert "unparsed       3" in first.stdout
+    assert (
+        "asked again    3 unreadable answers, of which 0 calls could be read"
+        in first.stdout
+    )
+    monkeypatch.setattr(Prose, "__init__", lambda self, *_: setattr(self, "left", 0))
+    same = CliRunner().invoke(app, [*cohort, "--engine", "prose:0"])
+    assert "unparsed       3" in same.stdout
+    again = [*cohort, "--engine", "prose:0", "--again", "unparsed"]
+    second = CliRunner().invoke(app, again)
+    assert "answered       3" in second.stdout
+    assert "asked          3 (from the store: 6)" in second.stdout
+    assert "of which 3 calls could be read in the end" in second.stdout
+
+
+def test_only_what_is_unparsed_can_be_asked_again(app, cohort):
+    """Anything else is a usage error."""
+    assert CliRunner().invoke(app, [*cohort, "--again", "failed"]).exit_code == 2

@@ -137,19 +137,62 @@ def test_without_retries_there_is_one_attempt():
 
 
 @pytest.mark.slow
-def test_retry_after_holds_everybody_back():
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (503, {}),
+        (429, {"x-ratelimit-remaining-requests": "0"}),
+        (429, {"RateLimit-Remaining": "0"}),
+        (429, {"RateLimit": '"default";r=0;t=1'}),
+    ],
+)
+def test_a_limit_on_everything_holds_everybody_back(status, headers):
     """The server has said when; nobody asks before."""
     times = []
 
     def answer(body):
         times.append(time.monotonic())
         if len(times) == 1:
-            return 429, {}, {"Retry-After": "0.4"}
+            return status, {}, {"Retry-After": "0.4", **headers}
         return echo(body)
 
     _, account = ask(Scripted(answer), 20, concurrency=1)
     assert times[1] - times[0] >= 0.39
+    assert account["retried"] == {f"HTTP {status}": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", [{}, {"x-ratelimit-remaining-requests": "7"}])
+def test_a_refusal_of_one_request_holds_only_that_one_back(left):
+    """The others go on meanwhile."""
+    order = []
+
+    def answer(body):
+        order.append(body["messages"][-1]["content"].split()[-1])
+        if len(order) == 1:
+            return 429, {}, {"Retry-After": "3", **left}
+        return echo(body)
+
+    found, account = ask(Scripted(answer), 3, concurrency=1)
+    assert order == ["0", "1", "2", "0"]
+    assert {one.finish_reason for one in found} == {"stop"}
     assert account["retried"] == {"HTTP 429": 1}
+
+
+@pytest.mark.slow
+def test_many_refusals_in_a_row_hold_everybody_back():
+    """A server that refuses whatever is sent means all, whether it says so or not."""
+    times = []
+
+    def answer(body):
+        times.append(time.monotonic())
+        if len(times) <= 8:
+            return 429, {}, {"Retry-After": "0.4"}
+        return echo(body)
+
+    _, account = ask(Scripted(answer), 20, concurrency=1)
+    assert times[8] - times[7] >= 0.39
+    assert account["answered"] == 20
 
 
 @pytest.mark.slow

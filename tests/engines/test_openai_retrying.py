@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from loop.core.errors import EngineError
 from loop.engines.openai.retrying import (
     OutageLimit,
+    RateLimits,
     backoff_s,
     is_transient,
     retry_after_s,
@@ -102,3 +103,33 @@ def test_any_answer_renews_the_patience():
     patience.failed(sent=100.0, now=100.1, reason="connection broken")
     patience.heard()
     patience.failed(sent=159.0, now=161.0, reason="connection broken")
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "all_of_them"),
+    [
+        (429, {}, False),
+        (429, {"Retry-After": "2"}, False),
+        (503, {}, True),
+        (429, {"x-ratelimit-remaining-tokens": "0"}, True),
+        (429, {"X-RateLimit-Remaining": " 0 "}, True),
+        (429, {"x-ratelimit-remaining-tokens": "10"}, False),
+        (429, {"x-ratelimit-limit-requests": "0"}, False),
+        (429, {"Remaining": "0"}, False),
+        (429, {"RateLimit": '"burst";r=0;t=30'}, True),
+        (429, {"RateLimit": '"burst";r=1;t=30, "day";t=9;r=0'}, True),
+        (429, {"RateLimit": '"burst";r=05, "day";r=100'}, False),
+    ],
+)
+def test_what_a_server_says_of_its_limits(status, headers, all_of_them):
+    """Unavailable, or nothing left of a limit: everybody waits; else the one does."""
+    assert RateLimits().concerns_all(status, headers) is all_of_them
+
+
+def test_an_answer_ends_a_row_of_refusals():
+    """Eight without any answer in between are a limit on everything."""
+    limits = RateLimits()
+    for _ in range(3):
+        assert [limits.concerns_all(429, {}) for _ in range(7)] == [False] * 7
+        limits.answered()
+    assert [limits.concerns_all(429, {}) for _ in range(9)] == [False] * 7 + [True] * 2

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from loop.core.errors import DataError, UnknownEngineError
+from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.ledger import Actor
 from loop.core.records import Completion
 from loop.engines import base
@@ -155,3 +155,22 @@ def test_a_version_of_the_other_call_plan_runs_too(workspace, cohort):
     summary = run_prompt(workspace, "single", cohort(), engine="rules")
     assert summary.items == summary.answered == 5
     assert summary.asked == 5 * len(version.guides)
+
+
+@pytest.mark.parametrize("engine", ["rules", "plain"])
+def test_an_engine_that_repeats_itself_is_not_asked_again(workspace, cohort, engine):
+    """The answer would be the same; the error says what to do instead."""
+    name = cohort()
+    with pytest.raises(EngineError, match="asking again changes nothing"):
+        prepare_run(workspace, "extractor", name, engine=engine, again=True)
+
+
+def test_the_setting_says_how_often_a_server_is_asked_again(workspace, cohort):
+    """Two times unless the configuration says otherwise; never without chance."""
+    name, server = cohort(), "openai:m@http://127.0.0.1:9/v1"
+    assert prepare_run(workspace, "extractor", name, engine=server).work.retries == 2
+    assert prepare_run(workspace, "extractor", name, engine="rules").work.retries == 0
+    config = workspace.private / "config.yaml"
+    config.write_text("engines: {openai: {retry_unreadable: 5}}\n")
+    task = prepare_run(workspace, "extractor", name, engine=server, again=True)
+    assert (task.work.retries, task.work.again) == (5, True)

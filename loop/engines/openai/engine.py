@@ -259,6 +259,11 @@ class ChatEngine:
         finally:
             exchange.stop()
 
+    @property
+    def retry_unreadable(self) -> int:
+        """How often to ask a prompt again whose answer cannot be read."""
+        return self._endpoint.serving.retry_unreadable
+
     def redraw(self, draw: int) -> ChatEngine:
         """Return this engine, as open as it is, with `draw` added to its seed."""
         other = copy(self)

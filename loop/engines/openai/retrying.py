@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -79,6 +80,52 @@ def _date(said: str) -> datetime | None:
     except (ValueError, TypeError, OverflowError):
         return None
     return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+_REFUSED_IN_A_ROW = 8
+"""Refusals without an answer in between that mean everybody, whatever is said."""
+
+_NOTHING_LEFT = re.compile(r"(?:^|[;,]\s*)r=0(?:$|[;,\s])")
+
+
+class RateLimits:
+    """Tells a limit on everything from a refusal of one request.
+
+    A refusal with ``Retry-After`` speaks of the request that got it. It speaks of all
+    when the server is unavailable (503), when it says that nothing remains of a limit,
+    or when so many in a row were refused, with no answer in between, that the limit
+    must be on all of them.
+
+    References
+    ----------
+    RFC 9110, sections 10.2.3 and 15.6.4; RFC 6585, section 4; the header fields
+    ``RateLimit`` of the IETF draft, ``RateLimit-Remaining`` and
+    ``x-ratelimit-remaining-*``.
+    """
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def answered(self) -> None:
+        """Learn that a request was answered."""
+        self._in_a_row = 0
+
+    def concerns_all(self, status: int, headers: Mapping[str, str]) -> bool:
+        """Return whether nobody should ask until the time that a refusal names."""
+        self._in_a_row += 1
+        return (
+            status == 503
+            or self._in_a_row >= _REFUSED_IN_A_ROW
+            or any(_is_used_up(*field) for field in headers.items())
+        )
+
+
+def _is_used_up(name: str, value: str) -> bool:
+    """Return whether a header says that nothing remains of a limit."""
+    name = name.lower()
+    if name == "ratelimit":
+        return _NOTHING_LEFT.search(value) is not None
+    return "ratelimit" in name and "remaining" in name and value.strip() == "0"
 
 
 class OutageLimit:

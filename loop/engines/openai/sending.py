@@ -25,6 +25,7 @@ from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.retrying import (
     PUSH_BACK,
     OutageLimit,
+    RateLimits,
     backoff_s,
     is_transient,
     retry_after_s,
@@ -259,6 +260,7 @@ class Sender:
         self._pace = pace
         self._rng = rng
         self._same = same
+        self._limits = RateLimits()
         self._patience = OutageLimit(endpoint.url, endpoint.serving.patience_s)
         self._frames = FrameChecks(wire, endpoint, rng)
         self._reviver = Reviver(revive) if revive else None
@@ -299,6 +301,7 @@ class Sender:
     ) -> Completion | float:
         now = self._clock()
         self._pace.answered(now)
+        self._limits.answered()
         try:
             completion = read_answer(reply.body, now - sent)
         except UnreadableAnswerError as error:
@@ -353,7 +356,8 @@ class Sender:
             if status in PUSH_BACK:
                 now = self._clock()
                 self._pace.pushed_back(sent, now)
-                self.resume_at = max(self.resume_at, now + (wait or 0.0))
+                if self._limits.concerns_all(status, reply.headers):
+                    self.resume_at = max(self.resume_at, now + (wait or 0.0))
             return self._again(job, reason, wait or 0.0)
         if status in _FATAL or status < 400:
             self._account.failed[reason] += 1

@@ -305,6 +305,11 @@ class BatchEngine:
             "extra_body": dict(self._endpoint.extra_body),
         }
 
+    @property
+    def retry_unreadable(self) -> int:
+        """How often to ask a prompt again whose answer cannot be read."""
+        return self._serving.retry_unreadable
+
     def redraw(self, draw: int) -> BatchEngine:
         """Return this engine, as open as it is, with `draw` added to its seed."""
         other = copy(self)

@@ -77,6 +77,11 @@ class VllmEngine:
         """Yield ``(index, completion)`` as they arrive; see `Engine.complete`."""
         return self._opened().complete(prompts)
 
+    @property
+    def retry_unreadable(self) -> int:
+        """How often to ask a prompt again whose answer cannot be read."""
+        return self._serving.retry_unreadable
+
     def redraw(self, draw: int) -> Engine:
         """Return this engine, as open as it is, with `draw` added to its seed."""
         return self._opened().redraw(draw)
