@@ -388,7 +388,7 @@ def _counts(summary: RunSummary) -> dict[str, int]:
 _Call = tuple[Slot, Prompt, bytes]
 
 
-class _Attempt(NamedTuple):
+class _Asked(NamedTuple):
     """A call that is made once more; found by the key of its next answer."""
 
     number: int
@@ -426,7 +426,7 @@ class _Runner:
         self._store = store
         self._encoder = FieldEncoder()
         self._read = work.contract.read
-        self._attempts: dict[bytes, _Attempt] = {}
+        self._attempts: dict[bytes, _Asked] = {}
         self._unread: list[_Call] = []
         self._first = 0
         self._n_retried = self._n_recovered = 0
@@ -628,7 +628,7 @@ class _Runner:
         # A duplicate of this case may have brought it to the same point.
         self._attempts.setdefault(
             following,
-            _Attempt(
+            _Asked(
                 number=before.number + 1 if before else 1,
                 asked=before.asked if before else 0,
                 before=key,
@@ -638,7 +638,7 @@ class _Runner:
         slot.keys = slot.keys.replace(key, following)
         self._unread.append((slot, prompt, following))
 
-    def _may_retry(self, attempt: _Attempt) -> bool:
+    def _may_retry(self, attempt: _Asked) -> bool:
         if self._work.again:
             return attempt.asked < max(1, self._work.retries)
         return attempt.number <= self._work.retries

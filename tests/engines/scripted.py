@@ -111,7 +111,12 @@ def serving(script, host="127.0.0.1", tls=None, port=0):
         box["loop"], box["end"] = asyncio.get_running_loop(), asyncio.Event()
         started.set()
         await box["end"].wait()
+        open_ones = [one.transport for one in runner.server.connections]
         await runner.cleanup()
+        # What a client that is gone has not taken would keep its connection open.
+        for transport in filter(None, open_ones):
+            transport.abort()
+        await asyncio.sleep(0)
 
     thread = threading.Thread(target=lambda: asyncio.run(main()))
     thread.start()
