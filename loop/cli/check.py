@@ -12,6 +12,14 @@ from loop.prompts.lint import LEVELS
 from loop.review.copied import Copy
 from loop.review.revise.check import Check
 from loop.review.revise.check import TargetOutcome as Outcome
+from loop.review.revise.draws import (
+    POWER,
+    DrawEvidence,
+    DrawnLabel,
+    HarmTest,
+    MarginTest,
+    ShareName,
+)
 from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 
 
@@ -33,6 +41,14 @@ def show_copies(copies: Iterable[Copy]) -> None:
 def show_check(check: Check) -> None:
     """Print a check: what changed, by which measure, and what became of the targets."""
     say()
+    if check.over_draws is None:
+        _show_once(check)
+    else:
+        _show_draws(check, check.over_draws)
+    _show_targets(check)
+
+
+def _show_once(check: Check) -> None:
     say(f"check on {check.cases} cases, right answers against the parent")
     changed = [
         one
@@ -45,6 +61,9 @@ def show_check(check: Check) -> None:
             [_row(one) for one in changed],
         )
     _show_basis(check)
+
+
+def _show_targets(check: Check) -> None:
     counts = [
         f"{check.count(p)} {p.replace('_', ' ')}" for p in Outcome if check.count(p)
     ]
@@ -65,6 +84,79 @@ def show_check(check: Check) -> None:
             f"note: anchored case {anchor.case_id} ({anchor.label}) is not in the "
             "cohort any more and was not checked"
         )
+
+
+def _show_draws(check: Check, evidence: DrawEvidence) -> None:
+    """Print the parent's own churn first, then what the draft adds to it."""
+    say(
+        f"check on {check.cases} cases, {evidence.draws} draws of the parent and of "
+        "the draft, asked in turns"
+    )
+    flips = [one.churn for one in evidence.labels if one.churn and one.churn.n]
+    if flips:
+        mean = sum(one.disagreement or 0.0 for one in flips) / len(flips)
+        say(
+            f"the parent against itself: {100 * mean:.1f} % of answers differ between "
+            "two draws"
+        )
+    print_table(
+        ("label", "parent flips", *_HARM, *_MARGINS, "verdict"),
+        [_drawn_row(one, len(evidence.rare)) for one in evidence.every()],
+    )
+    say("* too few cases to show that no margin was lost")
+    least = [
+        f"{one.label} {100 * test.least:.0f} %"
+        for one in evidence.labels
+        for test in one.harm
+        if test.share is ShareName.SENSITIVITY and test.least is not None
+    ]
+    harmed = list(evidence.describe_harm())
+    say(f"evidence of harm: {'; '.join(harmed) or 'none'}")
+    say(
+        f"  {evidence.tests} tests, {evidence.tested} of which could find anything, at "
+        f"{100 * evidence.alpha:g} % for all together; least loss of sensitivity found "
+        f"with a chance of {100 * POWER:.0f} %: {', '.join(least) or 'none'}"
+    )
+    surplus = evidence.surplus
+    if surplus is not None:
+        low, high = surplus.interval
+        say(
+            f"targeted cases: right in {surplus.after} of {surplus.readings} readings, "
+            f"the parent asked anew in {surplus.before}: surplus "
+            f"{100 * surplus.value:+.0f} % ({100 * low:+.0f} to {100 * high:+.0f} %), "
+            f"{'shown' if surplus.shown else 'not shown'}"
+        )
+
+
+_HARM = ("sensitivity", "specificity")
+_MARGINS = ("accuracy, lower limit", "sensitivity, lower limit")
+
+
+def _drawn_row(label: DrawnLabel, rare: int) -> tuple[str, ...]:
+    """Return the table row of a label over several draws."""
+    harm = {test.share: test for test in label.harm}
+    margins = {test.share: test for test in label.margins}
+    return (
+        label.label or f"{rare} rare labels",
+        f"{label.churn.flipped} of {label.churn.n}" if label.churn else "",
+        _drawn_change(harm.get(ShareName.SENSITIVITY)),
+        _drawn_change(harm.get(ShareName.SPECIFICITY)),
+        _drawn_limit(margins.get(ShareName.ACCURACY)),
+        _drawn_limit(margins.get(ShareName.SENSITIVITY)),
+        label.verdict.value.upper() if label.harmed else label.verdict.value,
+    )
+
+
+def _drawn_change(test: HarmTest | None) -> str:
+    if test is None or test.difference.value is None:
+        return ""
+    return f"{100 * test.difference.value:+.1f} % of {test.difference.n}"
+
+
+def _drawn_limit(test: MarginTest | None) -> str:
+    if test is None or test.bound is None:
+        return ""
+    return f"{100 * test.bound:+.1f} %{'  ' if test.reachable else ' *'}"
 
 
 def _row(label: LabelCheck) -> tuple[str, ...]:
@@ -108,6 +200,40 @@ def _show_basis(check: Check) -> None:
 
 def check_data(check: Check) -> dict[str, Any]:
     """Return a check as JSON data."""
+    data = _once_data(check)
+    if check.over_draws is not None:
+        del data["labels"]
+        data["over_draws"] = _draws_data(check.over_draws)
+    return data
+
+
+def _draws_data(evidence: DrawEvidence) -> dict[str, Any]:
+    """Return what several draws showed, in the words of the records."""
+    surplus = evidence.surplus
+    return {
+        **asdict(evidence),
+        "labels": [_label_data(one) for one in evidence.labels],
+        "together": evidence.together and _label_data(evidence.together),
+        "targets": [one._asdict() for one in evidence.targets],
+        "surplus": surplus and {**surplus._asdict(), "shown": surplus.shown},
+    }
+
+
+def _label_data(label: DrawnLabel) -> dict[str, Any]:
+    return {
+        "label": label.label,
+        "verdict": label.verdict.value,
+        "churn": label.churn and label.churn._asdict(),
+        "harm": [_test_data(one) for one in label.harm],
+        "margins": [{**_test_data(one), "shown": one.shown} for one in label.margins],
+    }
+
+
+def _test_data(test: HarmTest | MarginTest) -> dict[str, Any]:
+    return {**asdict(test), "difference": test.difference._asdict()}
+
+
+def _once_data(check: Check) -> dict[str, Any]:
     return {
         "passed": check.passed,
         "cases": check.cases,

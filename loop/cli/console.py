@@ -54,6 +54,16 @@ UnconstrainedOption = Annotated[
         help="Go on with a server that does not enforce the JSON schema.",
     ),
 ]
+DrawsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--draws",
+        min=1,
+        max=100,
+        help="How often to ask parent and draft each, of an engine with chance.",
+        show_default="the protocol's, 3",
+    ),
+]
 
 
 def open_workspace(explicit: Path | None) -> Workspace:

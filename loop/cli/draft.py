@@ -14,6 +14,7 @@ from loop.cli.check import check_data, show_check, show_copies, show_lint
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
+    DrawsOption,
     JsonOption,
     ProgressBar,
     RoleOption,
@@ -41,7 +42,7 @@ from loop.review.files import read_verdicts
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.changed import CaseChange, Changes
 from loop.review.revise.checked import Checked, recall_check
-from loop.review.revise.checking import CheckSide, Examination, check_draft_ref
+from loop.review.revise.checking import CheckStep, Examination, check_draft_ref
 from loop.review.revise.decide import (
     CommitDecision,
     commit_checked,
@@ -199,6 +200,7 @@ def check(
     cohort: Annotated[
         str, typer.Option("--cohort", "-c", help="Dev cohort; default: the draft's.")
     ] = "",
+    draws: DrawsOption = None,
     allow_unconstrained: UnconstrainedOption = False,
     actor: ActorOption = None,
     role: RoleOption = "editor",
@@ -213,6 +215,7 @@ def check(
     how = Examination(
         engine=engine,
         asking=EngineOptions(allow_unconstrained=allow_unconstrained),
+        draws=draws,
         watch=_watch(quiet=as_json),
         cohort=cohort,
     )
@@ -495,8 +498,12 @@ def _show_all(place: Workspace, made: Drafted, *, as_json: bool) -> None:
         say_checked(recalled.checked)
 
 
-def _watch(*, quiet: bool) -> Callable[[CheckSide], Watch]:
-    return lambda side: ProgressBar(f"check, {side}", quiet=quiet).track
+def _watch(*, quiet: bool) -> Callable[[CheckStep], Watch]:
+    def watch(step: CheckStep) -> Watch:
+        where = f"check {step.number} of {step.of}, {step.side}"
+        return ProgressBar(where, quiet=quiet).track
+
+    return watch
 
 
 def _choice(word: str) -> tuple[str, ConflictChoice]:

@@ -12,6 +12,7 @@ from loop.cli.check import check_data, show_check, show_copies, show_lint
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
+    DrawsOption,
     JsonOption,
     ProgressBar,
     RoleOption,
@@ -64,6 +65,7 @@ def revise(
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="Engine for the check.")
     ] = "rules",
+    draws: DrawsOption = None,
     contract: ContractOption = "",
     allow_unconstrained: UnconstrainedOption = False,
     why: Annotated[
@@ -99,6 +101,7 @@ def revise(
         kept=named_verdicts(place, prompt, cohort, verdict or (), every=kept),
         engine=engine,
         asking=EngineOptions(allow_unconstrained=allow_unconstrained),
+        draws=draws,
         contract=contract,
         why=why.strip(),
         override=why.strip() if override else "",

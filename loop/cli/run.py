@@ -174,7 +174,7 @@ def run(
     if not as_json:
         say(f"{task.spec.prompt} on {cohort} with {task.spec.engine}")
     summaries = []
-    for summary in run_draws(place, task, repeats, watch=progress.track):
+    for summary in run_draws(place, task, range(repeats), watch=progress.track):
         summaries.append(summary)
         if not as_json:
             _show(summary, read_config(place), task, draw=len(summaries), of=repeats)

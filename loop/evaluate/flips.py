@@ -57,6 +57,9 @@ class Stability:
     chance: bool
     """Whether the answers were left to chance: temperature above 0, and a model."""
 
+    spaced: bool = False
+    """Whether the further draws spaced the prompt's paragraphs otherwise."""
+
     @property
     def draws(self) -> int:
         """How often every case was asked."""

@@ -72,6 +72,12 @@ class Protocol(BaseModel):
     margins: Margins = Margins()
     """Non-inferiority margins against the parent version."""
 
+    draws: Minimum = 3
+    """How often a check asks an engine with chance each version."""
+
+    every_target: bool = False
+    """Whether a check over several draws stops at a targeted case that stays wrong."""
+
     claim: Literal["all", "subset"] = "all"
     """What is claimed: every label passes (an intersection-union test), or some do
     (Holm over all labels)."""

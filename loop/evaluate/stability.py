@@ -16,7 +16,7 @@ from loop.evaluate.align import Codes, read_answers
 from loop.evaluate.flips import Stability, count_flips
 from loop.evaluate.inputs import Inputs
 from loop.run.manifest import find_run, read_manifest
-from loop.run.spec import RunSpec
+from loop.run.spec import BLANK_LINES, RunSpec
 from loop.run.store import RunRecord, Store, open_store, read_outcomes
 
 _KEY = 32
@@ -97,6 +97,7 @@ def measure_stability(workspace: Workspace, inputs: Inputs) -> Stability | None:
         same_words=same_words,
         temperature=float(records[0].spec.parameters.get("temperature", 0.0)),
         chance=_leaves_to_chance(records[0].spec),
+        spaced=any(BLANK_LINES in record.spec.parameters for record in records),
     )
 
 
@@ -112,12 +113,18 @@ def describe_stability(stability: Stability) -> str:
             f"{stability.partly} cases were answered in some of the runs only and are "
             "not counted."
         )
-    if not stability.chance:
+    if stability.spaced:
+        parts.append(
+            "Each further draw asked the same words with one more blank line between "
+            "paragraphs, so flips show how far an answer hangs on chance and on the "
+            "form of the prompt."
+        )
+    elif not stability.chance:
         parts.append(
             "Nothing was left to chance (temperature 0, or an engine without chance): "
             "flips show what the server does not repeat, not how sure the model is."
         )
-    elif stability.same_words:
+    if stability.chance and stability.same_words:
         parts.append(
             f"{stability.same_words} cases were answered in the same words every time; "
             "if that is nearly all, the server may ignore the seed, and the absence of "
@@ -153,6 +160,7 @@ def _question(spec: RunSpec) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     parameters = dict(spec.parameters)
     if "seed" in parameters:
         parameters["seed"] -= spec.draw
+    parameters.pop(BLANK_LINES, None)
     return fields, parameters
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from jinja2 import StrictUndefined, TemplateError, nodes
@@ -15,6 +16,9 @@ from loop.prompts.version import CallPlan, PromptVersion
 
 SchemaOf = Callable[[Sequence[str]], Mapping[str, object]]
 """Answer fields to the JSON schema of the answer."""
+
+_BLANK = re.compile(r"\n[ \t]*\n")
+_BREAK = re.compile(r"\n")
 
 # What a template can raise while it runs, besides Jinja's own errors.
 _RUNTIME = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
@@ -115,6 +119,39 @@ def plan_prompts(version: PromptVersion, schema: SchemaOf) -> PromptPlan:
         calls=tuple(
             _call(version, guide.label, (guide,), schema) for guide in version.guides
         )
+    )
+
+
+def space_out(plan: PromptPlan, lines: int) -> PromptPlan:
+    """Return `plan` with `lines` more blank lines wherever it has a blank line.
+
+    What is asked stays the same, and the words that ask it. A model at temperature 0
+    answers the same prompt nearly alike each time, and its borderline cases otherwise
+    as soon as the prompt is another: so this shows how far an answer hangs on chance.
+    Where a prompt has no blank line, every line break counts as one.
+
+    References
+    ----------
+    Sclar M et al. Quantifying language models' sensitivity to spurious features in
+    prompt design. ICLR 2024.
+    """
+    return PromptPlan(calls=tuple(_space_call(call, lines) for call in plan.calls))
+
+
+def _space_call(call: Call, lines: int) -> Call:
+    messages = call.frame.messages
+    paragraphs = any(_BLANK.search(one.content) for one in messages)
+    blank = _BLANK if paragraphs else _BREAK
+    more = "\\n" * lines
+    return replace(
+        call,
+        frame=replace(
+            call.frame,
+            messages=tuple(
+                Message(one.role, blank.sub(rf"\g<0>{more}", one.content))
+                for one in messages
+            ),
+        ),
     )
 
 

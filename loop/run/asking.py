@@ -17,6 +17,7 @@ from loop.engines.base import (
     Accounting,
     Archive,
     Engine,
+    Redrawing,
     Repeatable,
     Settings,
     check_scheme,
@@ -145,34 +146,45 @@ def count_retries(engine: Engine) -> int:
     return engine.retry_unreadable if isinstance(engine, Repeatable) else 0
 
 
+def has_chance(engine: Engine) -> bool:
+    """Return whether `engine` may answer the same prompt otherwise another time."""
+    asked = engine.inner if isinstance(engine, HeldEngine) else engine
+    return isinstance(asked, Repeatable)
+
+
 class HeldEngine:
     """An engine that several runs ask: opened by the first, closed by its holder."""
 
     def __init__(self, chosen: ChosenEngine, stack: ExitStack) -> None:
         self.name = chosen.name
         self.parameters = chosen.parameters
-        self._engine = chosen.engine
+        self.inner = chosen.engine
         self._stack: ExitStack | None = stack
 
     def identity(self) -> Mapping[str, object]:
         """Return the engine's identity, opening it if nobody has yet."""
         if self._stack is not None:
-            self._stack.enter_context(opened(self._engine))
+            self._stack.enter_context(opened(self.inner))
             self._stack = None
-        return self._engine.identity()
+        return self.inner.identity()
 
     @property
     def retry_unreadable(self) -> int:
         """How often to ask a prompt again whose answer cannot be read; 0 for never."""
-        return count_retries(self._engine)
+        return count_retries(self.inner)
 
     def complete(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield what the engine answers; see `Engine.complete`."""
-        return self._engine.complete(prompts)
+        return self.inner.complete(prompts)
+
+    def redraw(self, draw: int) -> Engine:
+        """Return the engine, open, with `draw` added to its seed if it has one."""
+        self.identity()
+        return self.inner.redraw(draw) if isinstance(self.inner, Redrawing) else self
 
     def account(self) -> Mapping[str, object]:
         """Return what the engine counted so far; nothing for one that does not."""
-        return self._engine.account() if isinstance(self._engine, Accounting) else {}
+        return self.inner.account() if isinstance(self.inner, Accounting) else {}
 
 
 @contextmanager

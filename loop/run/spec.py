@@ -9,6 +9,10 @@ from typing import Any
 
 from loop.core.digests import digest_json
 
+BLANK_LINES = "blank_lines"
+"""Parameter of a further draw: how many blank lines more its prompt has between two
+paragraphs. Draws before this was done, and engines without chance, have none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:

@@ -14,14 +14,14 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import Workspace
 from loop.core.records import Completion, Item, Prompt
-from loop.engines.base import Accounting, Engine, Redrawing, Repeatable
+from loop.engines.base import Accounting, Engine, Redrawing
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
 from loop.labels.recorded import read_record
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
-from loop.prompts.render import plan_prompts
+from loop.prompts.render import PromptPlan, plan_prompts, space_out
 from loop.prompts.version import CallPlan, PromptVersion
 from loop.run.asking import (
     ChosenEngine,
@@ -29,6 +29,7 @@ from loop.run.asking import (
     HeldEngine,
     choose_engine,
     count_retries,
+    has_chance,
     opened,
 )
 from loop.run.execute import RunSummary, Work, execute
@@ -39,7 +40,7 @@ from loop.run.manifest import (
     read_manifest,
     write_manifest,
 )
-from loop.run.spec import RunSpec
+from loop.run.spec import BLANK_LINES, RunSpec
 from loop.run.store import RunRecord, open_store
 
 _KEY = 32
@@ -169,6 +170,9 @@ class Task:
 
     spec: RunSpec
     work: Work
+    plan: PromptPlan
+    """That of `work`."""
+
     engine: Engine
     total: int
     """Number of items."""
@@ -230,7 +234,7 @@ def prepare_run(
     members = _find_cohort(workspace, cohort, version)
     contract = get_contract(version.contract)
     chosen = _choose(workspace, engine, asking or EngineOptions(), version, members)
-    if again and not isinstance(chosen.engine, Repeatable):
+    if again and not has_chance(chosen.engine):
         raise EngineError(
             f"{chosen.name} answers the same prompt in the same way each time, so "
             "asking again changes nothing. See with `ranloop failures` which answers "
@@ -250,9 +254,10 @@ def prepare_run(
         parameters=chosen.parameters,
         limit=limit,
     )
+    plan = plan_prompts(version, contract.schema)
     work = Work(
         items=_CohortItems(workspace, members, limit),
-        plan=plan_prompts(version, contract.schema),
+        plan=plan,
         contract=contract,
         retries=count_retries(chosen.engine),
         again=again,
@@ -261,6 +266,7 @@ def prepare_run(
     return Task(
         spec=spec,
         work=work,
+        plan=plan,
         engine=chosen.engine,
         total=size if limit is None else min(size, limit),
     )
@@ -285,23 +291,25 @@ def run_task(
     LoopError
         As `execute` does; what was answered until then is kept.
     """
-    (summary,) = run_draws(workspace, task, 1, watch=watch, now=now)
+    (summary,) = run_draws(workspace, task, (0,), watch=watch, now=now)
     return summary
 
 
 def run_draws(
     workspace: Workspace,
     task: Task,
-    draws: int,
+    draws: Iterable[int],
     *,
     watch: Watch | None = None,
     now: Clock = utc_now,
 ) -> Iterator[RunSummary]:
-    """Run `task` once per draw, yielding what happened after each.
+    """Run the `draws` of `task`, by number, yielding what happened after each.
 
     Every draw is a run of its own with its own seed and its own answers: none is taken
     from another draw. A draw that was answered before is not asked again. The engine
-    is opened once.
+    is opened once. An engine with chance gets the prompt of draw N with N more blank
+    lines between its paragraphs, see `loop.prompts.render.space_out`: at temperature 0
+    the same prompt would only show what the server does not repeat.
 
     Raises
     ------
@@ -309,12 +317,15 @@ def run_draws(
         As `execute` does; what was answered until then is kept.
     """
     environment = read_environment(workspace.root)
+    spaced = has_chance(task.engine)
     with opened(task.engine) as engine, open_store(workspace) as store:
-        for draw in range(draws):
+        for draw in draws:
             asked = engine if draw == 0 else _redraw(engine, draw)
             seal = _sealer(workspace, asked, environment)
-            spec = _drawn(task.spec, draw)
+            spec = _drawn(task.spec, draw, spaced=spaced)
             work = _watched(task.work, watch)
+            if draw and spaced:
+                work = replace(work, plan=space_out(task.plan, draw))
             yield execute(spec, work, asked, store, now=now, seal=seal)
 
 
@@ -323,11 +334,13 @@ def _watched(work: Work, watch: Watch | None) -> Work:
     return work if watch is None else replace(work, items=watch(work.items))
 
 
-def _drawn(spec: RunSpec, draw: int) -> RunSpec:
-    """Return the spec of one draw: its own number and seed."""
+def _drawn(spec: RunSpec, draw: int, *, spaced: bool) -> RunSpec:
+    """Return the spec of one draw: its own number, seed and spacing."""
     if draw == 0:
         return spec
     parameters = {**spec.parameters, "seed": spec.parameters["seed"] + draw}
+    if spaced:
+        parameters[BLANK_LINES] = draw
     return replace(spec, draw=draw, parameters=parameters)
 
 
@@ -356,11 +369,13 @@ def run_prompt(
     *,
     engine: str | HeldEngine = "rules",
     limit: int | None = None,
+    draw: int = 0,
     watch: Watch | None = None,
 ) -> RunSummary:
-    """Prepare and run in one step; see `prepare_run` and `run_task`."""
+    """Prepare and run one draw in one step; see `prepare_run` and `run_draws`."""
     task = prepare_run(workspace, prompt, cohort, engine=engine, limit=limit)
-    return run_task(workspace, task, watch=watch)
+    (summary,) = run_draws(workspace, task, (draw,), watch=watch)
+    return summary
 
 
 def check_open(cohort: Cohort) -> None:

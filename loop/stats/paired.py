@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import comb, gcd, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import bdtr, ndtri
 
 from loop.stats.intervals import Interval, check_confidence
@@ -76,8 +77,100 @@ def can_be_significant(discordant: int, alpha: float) -> bool:
     return mcnemar_exact(0, discordant) <= alpha
 
 
+def sign_flip_p(differences: Sequence[int] | NDArray[np.integer]) -> float:
+    """One-sided exact p-value that paired differences tend to be below zero.
+
+    The null hypothesis is that each unit's two values could as well have been
+    exchanged: given how large the differences are, their signs are fair coins. With
+    differences of -1, 0 and 1 this is the one-sided exact McNemar test.
+
+    Parameters
+    ----------
+    differences
+        After minus before, one whole number a unit; shape ``(n_units,)``. For a mean
+        over draws, the sum over draws, so that units of more than one draw keep their
+        exact size. Zeros say nothing and do not count.
+
+    Returns
+    -------
+    float
+        Share of the ``2 ** n`` ways to choose signs whose sum is not above the one
+        observed, in (0, 1]; 1 when no difference is other than zero.
+
+    Raises
+    ------
+    ValueError
+        A difference is not a whole number.
+
+    References
+    ----------
+    Pitman EJG. J R Stat Soc Suppl 1937;4:119-130. Fisher RA. The Design of
+    Experiments, 1935, section 21.
+
+    Examples
+    --------
+    >>> round(sign_flip_p([-1, -1, -1, -1, -1, 0, 0]), 5)
+    0.03125
+    >>> round(sign_flip_p([-3, -3, -2, 1]), 4)
+    0.125
+    """
+    values = np.asarray(differences)
+    if values.size and not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(f"differences must be whole numbers, got {values.dtype}")
+    values = values[values != 0].astype(np.int64)
+    if not values.size:
+        return 1.0
+    values = values // gcd(*np.abs(values).tolist())
+    sizes, counts = np.unique(np.abs(values), return_counts=True)
+    # The law of the sum of what is positive, one size of difference after another.
+    law = np.ones(1)
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        part = np.zeros(size * count + 1)
+        part[::size] = [comb(count, one) / 2**count for one in range(count + 1)]
+        law = np.convolve(law, part)
+    gained = int(values[values > 0].sum())
+    return min(1.0, float(law[: gained + 1].sum()))
+
+
+def find_attainable(least: Sequence[float], alpha: float) -> list[bool]:
+    """Return which hypotheses of a family could be rejected at all after correction.
+
+    A discrete test has a smallest p-value that it can attain. Tarone's rule: let k be
+    the smallest number such that at most k tests can attain ``alpha / k``; only these
+    are tested, and the correction is over them alone. What a test can attain may rest
+    only on what its null hypothesis conditions on, as the number of discordant cases.
+
+    Parameters
+    ----------
+    least
+        Smallest p-value that each test can attain.
+    alpha
+        Family-wise level in (0, 1).
+
+    Returns
+    -------
+    list[bool]
+        In the order given; empty for an empty family.
+
+    References
+    ----------
+    Tarone RE. Biometrics 1990;46:515-522.
+
+    Examples
+    --------
+    >>> find_attainable([0.5**3, 0.5**5, 0.5**9], 0.05)
+    [False, False, True]
+    """
+    given = np.asarray(least, dtype=np.float64)
+    for k in range(1, len(given) + 1):
+        able = given <= alpha / k
+        if able.sum() <= k:
+            return [bool(one) for one in able]
+    return []
+
+
 def tango_interval(
-    lost: int, gained: int, n: int, *, confidence: float = 0.95
+    lost: float, gained: float, n: int, *, confidence: float = 0.95
 ) -> Interval:
     """Score interval for the difference of two paired proportions.
 
@@ -85,12 +178,16 @@ def tango_interval(
     gate for "no worse than a margin" is its lower limit at confidence 0.90, which is
     a one-sided 95 % limit.
 
+    Of means over several draws, give the sums of what each case lost and gained: parts
+    of cases. The interval is then too wide rather than too narrow, since a difference
+    of a part has less variance than as large a part of whole ones.
+
     Parameters
     ----------
     lost
-        Cases right before and wrong after.
+        Cases right before and wrong after, or the sum of their parts.
     gained
-        Cases wrong before and right after.
+        Cases wrong before and right after, or the sum of their parts.
     n
         All cases compared, changed or not.
     confidence
@@ -126,6 +223,106 @@ def tango_interval(
         -_upper_root(gained, lost, n, z),
         _upper_root(lost, gained, n, z),
     )
+
+
+def stratified_interval(
+    before: Sequence[int],
+    after: Sequence[int],
+    trials: Sequence[int],
+    *,
+    confidence: float = 0.95,
+) -> Interval:
+    """Score interval for a difference of proportions that is the same in all strata.
+
+    For cases that were each read several times before and after: a case is a stratum.
+    It keeps its width where nothing varied, and its level where the strata are many
+    and small.
+
+    Parameters
+    ----------
+    before, after
+        Successes per stratum, shape ``(n_strata,)``.
+    trials
+        Trials per stratum, as many before as after; a stratum weighs as much.
+    confidence
+        Two-sided confidence level in (0, 1).
+
+    Returns
+    -------
+    Interval
+        Limits of the weighted mean of after minus before, in [-1, 1]; ``(-1, 1)``
+        without trials.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ, successes are negative or exceed the trials, or
+        `confidence` is not in (0, 1).
+
+    References
+    ----------
+    Miettinen O, Nurminen M. Stat Med 1985;4:213-226, with the trials as weights.
+
+    Examples
+    --------
+    >>> low, high = stratified_interval([0, 1, 0], [3, 3, 2], [3, 3, 3])
+    >>> f"{low:.3f} to {high:.3f}"
+    '0.362 to 0.944'
+    """
+    check_confidence(confidence)
+    was, now, each = (
+        np.asarray(one, dtype=np.float64) for one in (before, after, trials)
+    )
+    if not was.shape == now.shape == each.shape:
+        raise ValueError(f"shapes differ: {was.shape}, {now.shape}, {each.shape}")
+    if np.any(np.minimum(was, now) < 0) or np.any(np.maximum(was, now) > each):
+        raise ValueError("need 0 <= successes <= trials in every stratum")
+    was, now, each = was[each > 0], now[each > 0], each[each > 0]
+    if not each.size:
+        return Interval(-1.0, 1.0)
+    z = float(ndtri((1 + confidence) / 2))
+    return Interval(
+        -_highest_difference(now, was, each, z), _highest_difference(was, now, each, z)
+    )
+
+
+_Strata = NDArray[np.float64]
+
+
+def _highest_difference(was: _Strata, now: _Strata, each: _Strata, z: float) -> float:
+    """Return the difference at which the score falls to -z, by bisection."""
+    observed = float((now - was).sum() / each.sum())
+    low, high = observed, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        chance = _null_proportion(was, now, each, middle)
+        spread = chance * (1 - chance) + (chance + middle) * (1 - chance - middle)
+        # Weights are the trials n; the factor makes up for two estimated shares.
+        variance = float((each * spread * 2 * each / (2 * each - 1)).sum())
+        if (middle - observed) * float(each.sum()) < z * sqrt(max(variance, 0.0)):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _null_proportion(
+    was: _Strata, now: _Strata, each: _Strata, difference: float
+) -> _Strata:
+    """Return the likeliest share before if after is higher by `difference`.
+
+    The closed form of Miettinen and Nurminen's appendix, for equal trials.
+    """
+    square = 3 * each * difference - 2 * each - was - now
+    linear = (each * difference - 2 * each - 2 * was) * difference + was + now
+    constant = was * difference * (1 - difference)
+    third = square / (6 * each)
+    q = third**3 - square * linear / (24 * each**2) + constant / (4 * each)
+    root = np.sqrt(np.maximum(third**2 - linear / (6 * each), 0.0))
+    p = np.where(q < 0, -root, root)
+    cube = np.divide(q, p**3, out=np.ones_like(q), where=p != 0)
+    angle = (np.pi + np.arccos(np.clip(cube, -1.0, 1.0))) / 3
+    found = 2 * p * np.cos(angle) - third
+    return np.asarray(np.clip(found, max(0.0, -difference), min(1.0, 1.0 - difference)))
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
@@ -167,14 +364,14 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def _check_counts(lost: int, gained: int, n: int) -> None:
+def _check_counts(lost: float, gained: float, n: int) -> None:
     if min(lost, gained) < 0 or lost + gained > n:
         raise ValueError(
             f"need counts >= 0 and lost + gained <= n, got {lost}, {gained} of {n}"
         )
 
 
-def _upper_root(lost: int, gained: int, n: int, z: float) -> float:
+def _upper_root(lost: float, gained: float, n: int, z: float) -> float:
     """Return the difference at which the score falls to -z, by bisection."""
     low, high = (gained - lost) / n, 1.0
     while low < (middle := (low + high) / 2) < high:
@@ -185,7 +382,7 @@ def _upper_root(lost: int, gained: int, n: int, z: float) -> float:
     return high
 
 
-def _score(lost: int, gained: int, n: int, difference: float) -> float:
+def _score(lost: float, gained: float, n: int, difference: float) -> float:
     """Tango's score statistic; its sign times infinity where the variance is 0."""
     a = 2 * n
     b = -lost - gained + (2 * n - gained + lost) * difference

@@ -172,7 +172,7 @@ def test_repeats_are_fresh_and_the_first_draw_stays_cached(place, server, first_
     counts = []
     for _ in range(2):
         task = prepare_run(place, "extractor@latest", "demo", engine=engine, limit=5)
-        draws = list(run_draws(place, task, 2))
+        draws = list(run_draws(place, task, range(2)))
         counts.append([(done.asked, done.cached, done.answered) for done in draws])
     assert counts == [[(0, 5, 5), (5, 0, 5)], [(0, 5, 5), (0, 5, 5)]]
 

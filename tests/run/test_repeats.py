@@ -97,7 +97,7 @@ def draws(workspace, cohort, count, **asking):
         engine="fickle:m",
         asking=EngineOptions(**asking),
     )
-    return list(run_draws(workspace, task, count)), task.engine
+    return list(run_draws(workspace, task, range(count))), task.engine
 
 
 def test_each_draw_is_asked_anew_with_its_own_seed(workspace, cohort):
@@ -127,7 +127,9 @@ def test_all_draws_share_one_opened_engine(workspace, cohort):
 def test_every_draw_reads_all_cases_while_watched(workspace, cohort):
     """A progress bar is a stream that ends: the second draw needs its own."""
     task = prepare_run(workspace, "extractor", cohort, engine="fickle:m")
-    summaries = run_draws(workspace, task, 3, watch=lambda items: (i for i in items))
+    summaries = run_draws(
+        workspace, task, range(3), watch=lambda items: (i for i in items)
+    )
     assert [summary.items for summary in summaries] == [CASES] * 3
 
 
@@ -193,7 +195,7 @@ def test_the_rules_leave_nothing_to_chance(workspace, cohort):
     """Whatever temperature they are asked with."""
     asking = EngineOptions(temperature=1.0)
     task = prepare_run(workspace, "extractor", cohort, asking=asking)
-    repeated = list(run_draws(workspace, task, 2))
+    repeated = list(run_draws(workspace, task, range(2)))
     assert "Nothing was left to chance" in note_of(workspace, repeated)
 
 
@@ -329,7 +331,7 @@ def test_a_replay_needs_a_run(workspace, cohort):
 def test_a_held_engine_is_opened_once_for_several_runs(workspace, cohort):
     """And not at all when nothing is run after all."""
     with hold_engine(workspace, "fickle:m", EngineOptions(seed=4)) as held:
-        inner = held._engine
+        inner = held.inner
         assert inner.entered == 0
         first = run_prompt(workspace, "extractor", cohort, engine=held)
         second = run_prompt(workspace, "extractor", cohort, engine=held)

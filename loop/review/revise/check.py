@@ -3,12 +3,15 @@
 An answer is right when it equals the reference. Uncertain and unreadable answers are
 not right here, so a draft cannot hide an error by hedging. Where the engine failed,
 there is no answer of the prompt's, and nothing is concluded from it.
+
+An engine that repeats itself is asked once; one with chance in it several times, see
+`loop.review.revise.draws`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -18,6 +21,14 @@ from numpy.typing import NDArray
 from loop.core.records import Value, ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.review.revise.changed import WORDS
+from loop.review.revise.draws import (
+    DrawEvidence,
+    DrawnAnswers,
+    Pair,
+    ShareName,
+    take_majority,
+    weigh_draws,
+)
 from loop.review.revise.shares import (
     LabelCheck,
     NonInferiorityRule,
@@ -111,6 +122,14 @@ class Check:
     False for another output contract: it is made for its cost, and need only not lose.
     """
 
+    over_draws: DrawEvidence | None = None
+    """What several draws of both versions showed, for an engine with chance in it; None
+    for one that repeats itself. Targets and anchors are then judged by the answer of
+    most draws, and `labels` is empty."""
+
+    every_target: bool = False
+    """Over several draws: whether the protocol wants every targeted case right."""
+
     @property
     def passed(self) -> bool:
         """Whether the draft may be committed."""
@@ -142,17 +161,25 @@ class Check:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the draft may not be committed; empty when it may."""
-        return tuple(
-            reason
-            for reason in (
-                self._no_gain(),
-                *(self._open(progress) for progress in _OPEN),
-                *self._anchors(),
-                self._worse_labels(),
-                self._too_few_answers(),
-            )
-            if reason
+        found = (
+            *(
+                (self._no_gain(), *map(self._open, _OPEN))
+                if self.over_draws is None
+                else self._drawn_targets(self.over_draws)
+            ),
+            *self._anchors(),
+            self._worse_labels(),
+            self._too_few_answers(),
         )
+        return tuple(reason for reason in found if reason)
+
+    def _drawn_targets(self, evidence: DrawEvidence) -> Iterator[str]:
+        yield _describe_shortfall(evidence)
+        for progress in (TargetOutcome.UNDECIDED, TargetOutcome.UNANSWERED):
+            yield self._open(progress)
+        if self.every_target:
+            yield self._open(TargetOutcome.UNCHANGED)
+            yield self._open(TargetOutcome.WORSE)
 
     def _no_gain(self) -> str:
         if self.count(TargetOutcome.FIXED) + self.count(TargetOutcome.IMPROVED):
@@ -177,6 +204,8 @@ class Check:
         )
 
     def _worse_labels(self) -> str:
+        if self.over_draws is not None:
+            return _listing("evidence of harm", self.over_draws.describe_harm())
         worse = [
             f"{label.label} (lost {share.difference.lost}, gained "
             f"{share.difference.gained} of {share.difference.n}, {name})"
@@ -194,6 +223,26 @@ class Check:
             f"{before:.1%} of the cases have no readable answer from the parent and "
             f"{after:.1%} from the draft (at most {most:.1%})"
         )
+
+
+def _describe_shortfall(evidence: DrawEvidence) -> str:
+    """Say why the targeted cases do not stand for the draft; nothing if they do."""
+    surplus = evidence.surplus
+    if surplus is None or surplus.shown:
+        return ""
+    low, high = surplus.interval
+    found = (
+        "the draft is not shown to put targeted cases right: right in "
+        f"{surplus.after} of {surplus.readings} readings, the parent asked anew in "
+        f"{surplus.before} (surplus {100 * surplus.value:+.0f} %, {100 * low:+.0f} to "
+        f"{100 * high:+.0f} %)"
+    )
+    if surplus.least is None:
+        return f"{found}; the parent leaves no room for one that could be shown"
+    return (
+        f"{found}; so many readings can show {100 * surplus.least:+.0f} % or more, and "
+        "more draws (--draws) less"
+    )
 
 
 def _name(pair: CheckTarget | Anchor) -> str:
@@ -300,11 +349,16 @@ class _AnswerTable:
 
 
 def _targets(table: _AnswerTable, verdicts: Sequence[Verdict]) -> list[CheckTarget]:
-    wanted: dict[tuple[str, str], Value | None] = {}
+    return [_target(table, *pair, value) for pair, value in _wanted(verdicts).items()]
+
+
+def _wanted(verdicts: Sequence[Verdict]) -> dict[Pair, Value | None]:
+    """Return the targeted cases with what the verdicts call right in them."""
+    wanted: dict[Pair, Value | None] = {}
     for verdict in verdicts:
         for pair in verdict.targets:
             wanted[pair] = verdict.correct_value or wanted.get(pair)
-    return [_target(table, *pair, value) for pair, value in wanted.items()]
+    return wanted
 
 
 def _target(
@@ -360,8 +414,40 @@ def _distance(expected: ValueCode, answer: ValueCode) -> int:
     return abs(_RANK[expected] - _RANK[answer])
 
 
+def check_draws(
+    measured: DrawnAnswers,
+    verdicts: Sequence[Verdict],
+    anchors: Sequence[Anchor],
+    rule: NonInferiorityRule,
+) -> Check:
+    """Return how the draft did against its parent over several draws of both.
+
+    Raises
+    ------
+    ValueError
+        The runs do not hold the same cases, labels and reference.
+    """
+    majority = PairedAnswers(*map(take_majority, measured))
+    check = check_draft(majority, verdicts, anchors, rule)
+    table = _AnswerTable(majority)
+    expected = {
+        pair: right
+        for pair, value in _wanted(verdicts).items()
+        if table.holds(*pair) and (right := table.expected(*pair, value)) is not None
+    }
+    before, after = (sum(map(_unanswered, draws)) / len(draws) for draws in measured)
+    return replace(
+        check,
+        labels=(),
+        unanswered=Unanswered(before, after, rule.max_unanswered),
+        over_draws=weigh_draws(measured, expected, rule),
+    )
+
+
 def summarise(check: Check) -> dict[str, object]:
     """Return the counts of a check for the ledger: no case ids, no text."""
+    if check.over_draws is not None:
+        return _summarise_draws(check, check.over_draws)
     return {
         "cases": check.cases,
         "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
@@ -373,8 +459,56 @@ def summarise(check: Check) -> dict[str, object]:
         "labels_worse": [one.label for one in check.labels if not one.passed],
         "judged_by_counts": check.judged_by(ShareCriterion.COUNTS),
         "not_judged": check.judged_by(ShareCriterion.NOTHING),
-        "unanswered": {
-            "before": f"{check.unanswered.before:.4f}",
-            "after": f"{check.unanswered.after:.4f}",
+        "unanswered": _shares(check.unanswered),
+    }
+
+
+def _summarise_draws(check: Check, evidence: DrawEvidence) -> dict[str, object]:
+    """Return the second form of a check in the ledger, which names its procedure."""
+    surplus = evidence.surplus
+    margins = [(one.label, test) for one in evidence.labels for test in one.margins]
+    return {
+        "form": 2,
+        "procedure": (
+            "harm: sign-flip test, Tarone, Holm; surplus: Miettinen-Nurminen by case; "
+            "margins: Tango"
+        ),
+        "draws": evidence.draws,
+        "cases": check.cases,
+        "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
+        "surplus": None
+        if surplus is None
+        else {
+            "before": surplus.before,
+            "after": surplus.after,
+            "readings": surplus.readings,
+            "interval": [f"{limit:.4f}" for limit in surplus.interval],
         },
+        "anchors_broken": len(check.broken_anchors),
+        "anchors_unanswered": len(check.unanswered_anchors),
+        "anchors_missing": len(check.missing_anchors),
+        "tests": evidence.tests,
+        "tested": evidence.tested,
+        "alpha": str(evidence.alpha),
+        "harmed": [
+            f"{one.label or 'rare labels'} {test.share.value}"
+            for one in evidence.every()
+            for test in one.harmed
+        ],
+        "not_shown": {
+            share.value: [
+                label
+                for label, test in margins
+                if test.share is share and not test.shown
+            ]
+            for share in (ShareName.ACCURACY, ShareName.SENSITIVITY)
+        },
+        "unanswered": _shares(check.unanswered),
+    }
+
+
+def _shares(unanswered: Unanswered) -> dict[str, str]:
+    return {
+        "before": f"{unanswered.before:.4f}",
+        "after": f"{unanswered.after:.4f}",
     }

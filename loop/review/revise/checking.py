@@ -1,4 +1,8 @@
-"""A draft run against its parent on the same cases: the second step of a revision."""
+"""A draft run against its parent on the same cases: the second step of a revision.
+
+An engine that repeats itself is asked each version once, or not at all where the store
+has its answers. One with chance in it is asked both versions several times, in turns.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,24 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from loop.core.clock import Clock, format_time, utc_now
-from loop.core.errors import ConflictError, DataError
+from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.inputs import Inputs, read_inputs
+from loop.evaluate.protocol import read_protocol
 from loop.prompts.lint import has_errors
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.changed import Changes, list_changes
-from loop.review.revise.check import Check, check_draft
+from loop.review.revise.check import Check, check_draft, check_draws
 from loop.review.revise.checked import Checked, asking_data, keep_check
 from loop.review.revise.copies import check_copies, new_wording
 from loop.review.revise.draft import lint_draft
 from loop.review.revise.draft_files import read_about
+from loop.review.revise.draws import DrawnAnswers, take_majority
 from loop.review.revise.inputs import (
     DraftLineage,
     read_ground,
@@ -31,7 +38,7 @@ from loop.review.revise.ready import object_to_unseen, require_measurable
 from loop.review.revise.shares import NonInferiorityRule, PairedAnswers
 from loop.review.submit import load_verdicts, read_anchors
 from loop.review.verdict import Verdict
-from loop.run.asking import EngineOptions, HeldEngine, hold_engine
+from loop.run.asking import EngineOptions, HeldEngine, has_chance, hold_engine
 from loop.run.store import Store
 from loop.run.task import Watch, run_prompt
 
@@ -43,6 +50,16 @@ class CheckSide(StrEnum):
     DRAFT = "draft"
 
 
+class CheckStep(NamedTuple):
+    """One of the runs of a check."""
+
+    side: CheckSide
+    number: int
+    """From 1."""
+
+    of: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
     """How a draft is to be checked."""
@@ -51,7 +68,11 @@ class Examination:
     asking: EngineOptions = field(default_factory=EngineOptions)
     """How the engine is asked, both for the parent and for the draft."""
 
-    watch: Callable[[CheckSide], Watch] | None = None
+    draws: int | None = None
+    """How often each version is asked, by an engine with chance in it; None for what
+    the protocol says."""
+
+    watch: Callable[[CheckStep], Watch] | None = None
     """Gives what wraps the items of each run, to show progress; None for none."""
 
     cohort: str = ""
@@ -119,7 +140,8 @@ def check_draft_ref(
     if not has_errors(checked.lint):
         named = hold_engine(workspace, how.engine, how.asking)
         with nullcontext(engine) if engine else named as held:
-            runs = _run_both(workspace, line, cohort.name, held, how.watch)
+            draws = _choose_draws(workspace, held, how.draws)
+            runs = _run_both(workspace, line, cohort.name, held, draws, how.watch)
         checked = _measure(workspace, store, line, verdicts, runs, checked)
         unseen = object_to_unseen(skipped)
         checked = replace(checked, objections=(*checked.objections, *unseen))
@@ -136,21 +158,66 @@ def _require_changed(line: DraftLineage) -> None:
         )
 
 
+def _choose_draws(
+    workspace: Workspace, engine: HeldEngine, wanted: int | None
+) -> tuple[int, ...]:
+    """Return the numbers of the draws to ask for.
+
+    Not draw 0 of an engine with chance: the targeted cases were mostly chosen because
+    the parent failed on them there.
+    """
+    if has_chance(engine):
+        return tuple(range(1, 1 + (wanted or read_protocol(workspace).draws)))
+    if wanted not in (None, 1):
+        raise EngineError(
+            f"{engine.name} answers the same prompt in the same way each time, so more "
+            "draws show nothing. Leave out --draws."
+        )
+    return (0,)
+
+
+class _Runs(NamedTuple):
+    """Ids of the runs of a check, one a draw."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    chance: bool
+
+
 def _run_both(
     workspace: Workspace,
     line: DraftLineage,
     cohort: str,
     engine: HeldEngine,
-    watch: Callable[[CheckSide], Watch] | None,
-) -> tuple[str, str]:
-    """Run the parent and the draft; return the ids of their runs."""
+    draws: Sequence[int],
+    watch: Callable[[CheckStep], Watch] | None,
+) -> _Runs:
+    """Run the parent and the draft, each draw of both before the next.
 
-    def run(version: PromptVersion, side: CheckSide) -> str:
-        shown = watch(side) if watch else None
-        summary = run_prompt(workspace, version.ref, cohort, engine=engine, watch=shown)
-        return summary.run_id
-
-    return run(line.parent, CheckSide.PARENT), run(line.draft, CheckSide.DRAFT)
+    Which of them comes first changes from draw to draw, so that an engine that drifts
+    treats both alike.
+    """
+    versions = {CheckSide.PARENT: line.parent, CheckSide.DRAFT: line.draft}
+    runs: dict[CheckSide, list[str]] = {side: [] for side in versions}
+    order = tuple(versions)
+    number = 0
+    for draw in draws:
+        for side in order:
+            number += 1
+            step = CheckStep(side, number, 2 * len(draws))
+            summary = run_prompt(
+                workspace,
+                versions[side].ref,
+                cohort,
+                engine=engine,
+                draw=draw,
+                watch=watch(step) if watch else None,
+            )
+            runs[side].append(summary.run_id)
+        order = order[::-1]
+    return _Runs(
+        tuple(runs[CheckSide.PARENT]), tuple(runs[CheckSide.DRAFT]), has_chance(engine)
+    )
 
 
 def _measure(
@@ -158,35 +225,45 @@ def _measure(
     store: Store,
     line: DraftLineage,
     verdicts: Sequence[Verdict],
-    runs: tuple[str, str],
+    runs: _Runs,
     checked: Checked,
 ) -> Checked:
-    """Return `checked` with both runs and what they showed."""
+    """Return `checked` with the runs of both versions and what they showed."""
     before, after = _read_both(workspace, runs)
-    _require_same(line.draft, after)
-    check = measure_draft(store, before, after, verdicts)
+    for one in after:
+        _require_same(line.draft, one)
+    check = measure_draft(store, before, after, verdicts, chance=runs.chance)
     if line.draft.contract != line.parent.contract:
         check = replace(check, gain_required=False)
+    first = before[0]
     ground = replace(
         checked.ground,
-        reference=before.cohort.reference,
-        reference_digest=before.cohort.reference_digest,
-        protocol_digest=before.protocol_digest,
+        reference=first.cohort.reference,
+        reference_digest=first.cohort.reference_digest,
+        protocol_digest=first.protocol_digest,
     )
+    majority = (take_majority([one.pairs for one in side]) for side in (before, after))
     return replace(
         checked,
         ground=ground,
         check=check,
-        changes=list_changes(PairedAnswers(before.pairs, after.pairs)),
-        runs=runs,
+        changes=list_changes(PairedAnswers(*majority)),
+        runs=(*runs.before, *runs.after),
         objections=check.reasons,
     )
 
 
-def _read_both(workspace: Workspace, runs: Sequence[str]) -> tuple[Inputs, Inputs]:
-    """Return both runs beside the same reference, the newest one."""
-    before = read_inputs(workspace, runs[0])
-    return before, read_inputs(workspace, runs[1], reference=before.cohort.reference)
+def _read_both(
+    workspace: Workspace, runs: _Runs
+) -> tuple[tuple[Inputs, ...], tuple[Inputs, ...]]:
+    """Return all runs beside the same reference, the newest one."""
+    first = read_inputs(workspace, runs.before[0])
+
+    def read(run: str) -> Inputs:
+        return read_inputs(workspace, run, reference=first.cohort.reference)
+
+    before = (first, *map(read, runs.before[1:]))
+    return before, tuple(map(read, runs.after))
 
 
 def _require_same(draft: PromptVersion, after: Inputs) -> None:
@@ -198,9 +275,19 @@ def _require_same(draft: PromptVersion, after: Inputs) -> None:
 
 
 def measure_draft(
-    store: Store, before: Inputs, after: Inputs, verdicts: Sequence[Verdict]
+    store: Store,
+    before: Sequence[Inputs],
+    after: Sequence[Inputs],
+    verdicts: Sequence[Verdict],
+    *,
+    chance: bool,
 ) -> Check:
-    """Return the check of two runs, parent's first, against the same reference.
+    """Return the check of the draws of a parent and a draft, against one reference.
+
+    Parameters
+    ----------
+    chance
+        Whether the engine has chance in it; one that repeats itself has one draw.
 
     Raises
     ------
@@ -209,14 +296,20 @@ def measure_draft(
     StoreError
         The pinned cases cannot be read.
     """
-    protocol = before.protocol
+    protocol = before[0].protocol
     rule = NonInferiorityRule(
         accuracy=protocol.margins.accuracy,
         sensitivity=protocol.margins.sensitivity,
         confidence=protocol.confidence,
         max_unanswered=protocol.max_unanswered,
+        alpha=protocol.alpha,
     )
-    anchors = read_anchors(store, before.cohort.name)
-    return check_draft(
-        PairedAnswers(before.pairs, after.pairs), verdicts, anchors, rule
+    anchors = read_anchors(store, before[0].cohort.name)
+    drawn = DrawnAnswers(
+        tuple(one.pairs for one in before), tuple(one.pairs for one in after)
     )
+    if chance:
+        check = check_draws(drawn, verdicts, anchors, rule)
+        return replace(check, every_target=protocol.every_target)
+    (pair,) = drawn.pairs()
+    return check_draft(pair, verdicts, anchors, rule)

@@ -67,6 +67,9 @@ class RevisionRequest:
     asking: EngineOptions = field(default_factory=EngineOptions)
     """How the engine is asked, both for the parent and for the draft."""
 
+    draws: int | None = None
+    """How often to ask an engine with chance each version; None for the protocol's."""
+
     why: str = ""
     """Reason for the new version; a count of verdicts when empty."""
 
@@ -164,6 +167,7 @@ def revise(
             how = Examination(
                 engine=request.engine,
                 asking=request.asking,
+                draws=request.draws,
                 watch=(lambda _: watch) if watch else None,
                 cohort=start.cohort,
             )

@@ -28,6 +28,9 @@ class NonInferiorityRule(NamedTuple):
     max_unanswered: float
     """Largest share of cases without a readable answer, in either run."""
 
+    alpha: float = 0.05
+    """Family-wise level of the tests for harm, over several draws."""
+
 
 class PairedAnswers(NamedTuple):
     """Both versions on the same cases in the same order."""

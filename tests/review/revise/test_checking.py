@@ -9,7 +9,7 @@ from loop.prompts.catalog import write_version
 from loop.review.revise.begin import correct_reference_from
 from loop.review.revise.check import TargetOutcome
 from loop.review.revise.checked import recall_check
-from loop.review.revise.checking import CheckSide, Examination
+from loop.review.revise.checking import CheckSide, CheckStep, Examination
 from loop.review.revise.draft_files import beside
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
 from tests.review.revise.stepping import FLUID, WRONG, begin, check, overtake
@@ -121,25 +121,26 @@ def test_progress_says_which_run_it_is(setting, store, draft):
     """Two bars, not one that starts again."""
     seen = []
 
-    def watch(side):
+    def watch(step):
         def track(items):
             for item in items:
-                seen.append(side)
+                seen.append(step)
                 yield item
 
         return track
 
     check(setting, store, draft, Examination(watch=watch))
-    assert seen == [CheckSide.PARENT] * 25 + [CheckSide.DRAFT] * 25
+    first, second = CheckStep(CheckSide.PARENT, 1, 2), CheckStep(CheckSide.DRAFT, 2, 2)
+    assert seen == [first] * 25 + [second] * 25
 
 
 def test_a_check_that_was_interrupted_goes_on_with_its_runs(setting, store, draft):
     """The run that was begun is taken up, not begun anew."""
 
-    def watch(side):
+    def watch(step):
         def track(items):
             for number, item in enumerate(items):
-                if side is CheckSide.DRAFT and number == 10:
+                if step.side is CheckSide.DRAFT and number == 10:
                     raise KeyboardInterrupt
                 yield item
 
@@ -159,8 +160,8 @@ def test_a_draft_edited_while_it_is_checked_is_not_taken_for_the_other(
     guide = replace(draft.guides[0], definition="Any fluid.")
     edit = GuideEdit(label=guide.label, text=guide_text(guide))
 
-    def watch(side):
-        if side is CheckSide.PARENT:
+    def watch(step):
+        if step.side is CheckSide.PARENT:
             edit_draft(setting.workspace, draft.ref, (edit,), setting.editor)
         return iter
 

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loop.labels.cohort import read_cohort
-from loop.review.revise.checking import CheckSide, Examination, check_draft_ref
+from loop.review.revise.checking import (
+    CheckSide,
+    CheckStep,
+    Examination,
+    check_draft_ref,
+)
 from loop.review.revise.decide import CommitDecision, commit_checked
 from loop.review.revise.inputs import read_line
 from loop.run.asking import EngineOptions
@@ -70,17 +75,18 @@ def _tell(job: Job, text: str) -> None:
         job.step(text)
 
 
-def _watch(desk: Desk, wanted: CheckRequest, job: Job) -> Callable[[CheckSide], Watch]:
+def _watch(desk: Desk, wanted: CheckRequest, job: Job) -> Callable[[CheckStep], Watch]:
     """Return what names each run and counts its cases."""
     total = len(read_cohort(desk.workspace, wanted.cohort).cases)
     line = read_line(desk.workspace, wanted.draft)
-    steps = {
-        CheckSide.PARENT: f"run 1 of 2: parent {line.parent.ref} on {wanted.cohort}",
-        CheckSide.DRAFT: f"run 2 of 2: the draft on {wanted.cohort}",
+    names = {
+        CheckSide.PARENT: f"parent {line.parent.ref}",
+        CheckSide.DRAFT: "the draft",
     }
 
-    def watch(side: CheckSide) -> Watch:
-        job.step(steps[side], total)
+    def watch(step: CheckStep) -> Watch:
+        where = f"run {step.number} of {step.of}"
+        job.step(f"{where}: {names[step.side]} on {wanted.cohort}", total)
         return job.watch
 
     return watch
