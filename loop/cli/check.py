@@ -92,18 +92,18 @@ def _show_draws(check: Check, evidence: DrawEvidence) -> None:
         f"check on {check.cases} cases, {evidence.draws} draws of the parent and of "
         "the draft, asked in turns"
     )
-    flips = [one.churn for one in evidence.labels if one.churn and one.churn.n]
-    if flips:
-        mean = sum(one.disagreement or 0.0 for one in flips) / len(flips)
+    if evidence.churn is not None:
         say(
-            f"the parent against itself: {100 * mean:.1f} % of answers differ between "
-            "two draws"
+            f"the parent against itself: {100 * evidence.churn:.1f} % of answers "
+            "differ between two draws"
         )
     print_table(
         ("label", "parent flips", *_HARM, *_MARGINS, "verdict"),
         [_drawn_row(one, len(evidence.rare)) for one in evidence.every()],
     )
     say("* too few cases to show that no margin was lost")
+    if evidence.unjudged:
+        say(f"not judged, no case to judge by: {', '.join(evidence.unjudged)}")
     least = [
         f"{one.label} {100 * test.least:.0f} %"
         for one in evidence.labels
@@ -156,7 +156,8 @@ def _drawn_change(test: HarmTest | None) -> str:
 def _drawn_limit(test: MarginTest | None) -> str:
     if test is None or test.bound is None:
         return ""
-    return f"{100 * test.bound:+.1f} %{'  ' if test.reachable else ' *'}"
+    star = "  " if test.reachable or test.shown else " *"
+    return f"{100 * test.bound:+.1f} %{star}"
 
 
 def _row(label: LabelCheck) -> tuple[str, ...]:

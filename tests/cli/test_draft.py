@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 import typer
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 from loop.cli import draft, history, revise
 from loop.core.errors import ConflictError, DataError
-from loop.core.ledger import Actor, Event, append_event
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Guide
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -18,6 +19,7 @@ from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.verdict import Edits, Judgement, Verdict
 from loop.run.store import open_store
+from tests.review.revise.conftest import wavering as wavering
 
 EDITOR = Actor(name="Dr A. Example")
 FLUID = Verdict(
@@ -144,6 +146,70 @@ def test_a_check_that_objects_exits_with_100(call):
     assert call("draft", "commit", ref, "--override").exit_code == 2
     done = call("draft", "commit", ref, "--override", "--why", "for the next site")
     assert done.exit_code == 0
+
+
+def test_a_check_over_draws_prints_churn_harm_and_surplus(
+    call, keep_verdict, wavering, place
+):
+    """The parent's own churn first, then what the draft adds to it."""
+    shown = call("draft", "check", keep_verdict, "-e", "wavering", "--draws", 4)
+    lines = shown.stdout.splitlines()
+    start = "check on 8 cases, 4 draws of the parent and of the draft, asked in turns"
+    churn = lines[lines.index(start) + 1]
+    assert re.fullmatch(
+        r"the parent against itself: \d+\.\d % of answers differ between two draws",
+        churn,
+    )
+    assert re.search(r"^evidence of harm: none$", shown.stdout, re.MULTILINE)
+    assert "tests, 0 of which could find anything, at 5 % for all" in shown.stdout
+    assert re.search(
+        r"targeted cases: right in \d of 8 readings, the parent asked anew in \d: "
+        r"surplus \+\d+ % \([+-]\d+ to \+\d+ %\), (not )?shown",
+        shown.stdout,
+    )
+    made = data(call("draft", "check", keep_verdict, "-e", "wavering", "--json"))
+    drawn = made["check"]["over_draws"]
+    assert "labels" not in made["check"]
+    assert drawn["draws"] == 3
+    (label,) = drawn["labels"]
+    assert len(drawn["unjudged"]) == 20
+    assert label["verdict"] == "not worse"
+    assert [one["share"] for one in label["harm"]] == ["sensitivity", "specificity"]
+    assert label["churn"]["n"] == 8
+    assert set(drawn["surplus"]) == {
+        *("before", "after", "readings", "interval", "least", "shown"),
+    }
+    assert len(drawn["targets"]) == 2
+    assert len(made["runs"]) == 6
+
+
+def test_more_draws_of_an_engine_that_repeats_itself_are_refused(call, keep_verdict):
+    """It would look like more evidence."""
+    result = call("draft", "check", keep_verdict, "--draws", 3)
+    assert "more draws show nothing" in str(result.exception)
+
+
+def test_a_revision_over_draws_is_committed_with_its_evidence(
+    call, keep_verdict, wavering, place
+):
+    """The version is run as any other, and the ledger says how it was checked."""
+    result = call(
+        "revise",
+        keep_verdict,
+        "-c",
+        "dev",
+        "-e",
+        "wavering",
+        "--draws",
+        5,
+        "--why",
+        "-",
+    )
+    assert "committed tiny@v2" in result.stdout, result.stdout
+    entry = read_ledger(place.ledger)[-1]
+    assert (entry.action, entry.payload["check"]["form"]) == ("draft_committed", 2)
+    assert entry.payload["check"]["draws"] == 5
+    assert len(entry.payload["check"]["runs"]) == 10
 
 
 def test_a_draft_left_behind_is_rebased(call, keep_verdict):

@@ -10,7 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
 from loop.core.records import Guide, Item
-from loop.prompts.render import plan_prompts
+from loop.prompts.render import plan_prompts, space_out
 from loop.prompts.version import CallPlan, PromptVersion
 
 
@@ -138,3 +138,27 @@ def test_a_version_without_guides_asks_for_nothing(first):
     """An empty question is an error, not an empty answer."""
     with pytest.raises(DataError, match="has no guides"):
         plan_prompts(replace(first, guides=()), schema)
+
+
+def test_a_draw_has_more_blank_lines_and_the_same_words(first):
+    """Only between paragraphs, and never in the case."""
+    user = "One.\n\nTwo {{ fields[0] }}.\n \nThree.\nReport:\n{{ text }}\n"
+    plan = plan_prompts(replace(first, user=user), schema)
+    (prompt,) = space_out(plan, 2)(item("First.\n\nSecond."))
+    assert prompt.messages[0].content == "Read.\n"
+    assert prompt.messages[1].content == (
+        "One.\n\n\n\nTwo edema.\n \n\n\nThree.\nReport:\nFirst.\n\nSecond.\n"
+    )
+    assert space_out(plan, 0) == plan
+    kept = prompt.frame
+    assert (kept.fields, kept.schema) == (plan.frames[0].fields, plan.frames[0].schema)
+
+
+def test_a_prompt_without_a_paragraph_is_spaced_by_line(first):
+    """Another prompt all the same."""
+    (prompt,) = space_out(plan_prompts(first, schema), 1)(item("Clear."))
+    assert prompt.messages[0].content == "Read.\n\n"
+    assert prompt.messages[1].content == (
+        "edema: Fluid in the lung.\n\nfracture: A broken bone.\n\n"
+        "Answer edema, fracture.\n\nClear.\n"
+    )

@@ -1,12 +1,26 @@
 """Paired tests and intervals against published values and closed forms."""
 
+from itertools import product
+from math import sqrt
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.stats import binom, hypergeom
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from loop.stats.paired import can_be_significant, holm, mcnemar_exact, tango_interval
+from loop.stats.paired import (
+    can_be_significant,
+    find_attainable,
+    holm,
+    mcnemar_exact,
+    sign_flip_p,
+    stratified_interval,
+    tango_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -112,3 +126,147 @@ def test_impossible_input_is_refused():
         tango_interval(3, 4, 6)
     with pytest.raises(ValueError, match="got nan"):
         holm([0.1, float("nan")])
+
+
+@given(st.lists(st.integers(-5, 5), max_size=9))
+def test_sign_flips_are_all_counted(differences):
+    """The p-value is the share of all sign choices with a sum as low."""
+    sizes = [abs(one) for one in differences if one]
+    signs = product((-1, 1), repeat=len(sizes))
+    sums = [
+        sum(s * size for s, size in zip(sign, sizes, strict=True)) for sign in signs
+    ]
+    share = sum(one <= sum(differences) for one in sums) / len(sums)
+    assert sign_flip_p(differences) == pytest.approx(share)
+
+
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_sign_flips_of_single_steps_are_mcnemar_one_sided(lost, gained):
+    """Exact however many: nothing is drawn at random."""
+    differences = [-1] * lost + [1] * gained + [0] * 5
+    expected = binom.cdf(gained, lost + gained, 0.5) if lost + gained else 1.0
+    assert sign_flip_p(differences) == pytest.approx(expected)
+
+
+def test_a_common_unit_of_the_differences_does_not_matter():
+    """Three draws that always agree say what one draw says."""
+    steps = np.array([-1, -1, -1, 1, -1, 0])
+    assert sign_flip_p(3 * steps) == sign_flip_p(steps)
+
+
+def test_sign_flips_need_whole_numbers():
+    """A mean over draws is given as a sum."""
+    with pytest.raises(ValueError, match="whole numbers, got float64"):
+        sign_flip_p(np.array([0.5, -0.5]))
+
+
+def test_only_what_could_be_found_is_tested():
+    """Tarone: the smallest k such that at most k tests attain alpha / k."""
+    assert find_attainable([], 0.05) == []
+    assert find_attainable([1.0, 1.0], 0.05) == [False, False]
+    # Three attain 0.05, two 0.025: two are tested.
+    assert find_attainable([0.04, 0.02, 0.001], 0.05) == [False, True, True]
+    assert find_attainable([0.05], 0.05) == [True]
+
+
+def test_the_family_keeps_its_level_over_what_could_be_found():
+    """Many tests, most of them with hardly a discordant case."""
+    rng, false_claims, rounds = np.random.default_rng(5), 0, 2000
+    for _ in range(rounds):
+        sizes = rng.poisson(rng.choice([1, 3, 8], 40))
+        found = [rng.integers(0, 2, size) * 2 - 1 for size in sizes]
+        able = find_attainable([0.5 ** len(one) for one in found], 0.05)
+        tested = [sign_flip_p(one) for one, can in zip(found, able, strict=True) if can]
+        false_claims += any(p <= 0.05 for p in holm(tested))
+    assert false_claims <= binom.ppf(0.999, rounds, 0.05)
+
+
+def score(before, after, trials, difference):
+    """Miettinen and Nurminen's statistic, its null shares found by search."""
+    variance = 0.0
+    for was, now, n in zip(before, after, trials, strict=True):
+
+        def unlikely(p, was=was, now=now, n=n):
+            counts = (was, n - was, now, n - now)
+            shares = (p, 1 - p, p + difference, 1 - p - difference)
+            pairs = zip(counts, shares, strict=True)
+            return -sum(k * np.log(max(q, 1e-300)) for k, q in pairs if k)
+
+        low, high = max(0.0, -difference), min(1.0, 1 - difference)
+        found = minimize_scalar(
+            unlikely, bounds=(low, high), method="bounded", options={"xatol": 1e-11}
+        )
+        p = min((low, found.x, high), key=unlikely)
+        spread = p * (1 - p) + (p + difference) * (1 - p - difference)
+        variance += n * spread * 2 * n / (2 * n - 1)
+    observed = (sum(after) - sum(before)) / sum(trials)
+    return (observed - difference) * sum(trials) / sqrt(variance)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "trials"),
+    [
+        ([31], [54], [57]),
+        ([0, 1, 0], [3, 3, 2], [3, 3, 3]),
+        ([2, 0, 1, 3], [1, 1, 0, 2], [3, 2, 3, 5]),
+        ([0] * 6, [3] * 4 + [0] * 2, [3] * 6),
+    ],
+)
+def test_the_limits_are_where_the_score_is(before, after, trials):
+    """Against null shares that a search found, not the closed form."""
+    low, high = stratified_interval(before, after, trials)
+    assert score(before, after, trials, low) == pytest.approx(1.959964, abs=1e-4)
+    assert score(before, after, trials, high) == pytest.approx(-1.959964, abs=1e-4)
+
+
+def test_nothing_read_says_nothing():
+    """And a stratum without trials is none."""
+    assert stratified_interval([], [], []) == (-1, 1)
+    assert stratified_interval([0], [0], [0]) == (-1, 1)
+    alone = stratified_interval([1], [3], [3])
+    assert stratified_interval([1, 0], [3, 0], [3, 0]) == alone
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
+)
+def test_the_stratified_interval_mirrors(counts):
+    """Before and after exchanged, the limits change sign and place."""
+    before, after = zip(*counts, strict=True)
+    trials = [4] * len(counts)
+    low, high = stratified_interval(before, after, trials)
+    swapped = stratified_interval(after, before, trials)
+    assert swapped == pytest.approx((-high, -low))
+    assert -1 <= low <= (sum(after) - sum(before)) / sum(trials) <= high <= 1
+
+
+def test_the_stratified_interval_covers_no_difference_as_often_as_it_says():
+    """Many cases read three times, each with a chance of its own to be right."""
+    rng, missed, rounds = np.random.default_rng(7), 0, 600
+    for _ in range(rounds):
+        chances = rng.beta(0.6, 0.9, 26)
+        before, after = rng.binomial(3, chances), rng.binomial(3, chances)
+        low, high = stratified_interval(before, after, [3] * 26)
+        missed += not low <= 0 <= high
+    assert missed <= binom.ppf(0.999, rounds, 0.05)
+
+
+def test_one_case_read_three_times_is_enough_where_all_changed():
+    """The exact test of the one table says about the same."""
+    assert stratified_interval([0], [3], [3]).low > 0
+    assert hypergeom.sf(2, 6, 3, 3) == pytest.approx(0.05)
+    assert stratified_interval([0], [2], [3]).low < 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "trials", "message"),
+    [
+        ([1], [1, 2], [3, 3], "shapes differ"),
+        ([4], [1], [3], "successes <= trials"),
+        ([1], [-1], [3], "successes <= trials"),
+    ],
+)
+def test_impossible_strata_are_refused(before, after, trials, message):
+    """Counts, not rates, one of each a stratum."""
+    with pytest.raises(ValueError, match=message):
+        stratified_interval(before, after, trials)

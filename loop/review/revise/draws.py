@@ -201,11 +201,16 @@ class DrawEvidence:
     """Of either version; each in the same session."""
 
     labels: tuple[DrawnLabel, ...]
+    """Those with a case to judge by."""
+
+    unjudged: tuple[str, ...]
+    """The labels without one."""
+
     rare: tuple[str, ...]
     """Labels with too few positives to show their sensitivity alone."""
 
     together: DrawnLabel | None
-    """The sensitivity of the `rare` labels in one; None if there are none."""
+    """The sensitivity of the `rare` labels in one; None if there are not two."""
 
     tests: int
     """Harm tests in the family: each label's sensitivity and specificity, and the
@@ -218,6 +223,19 @@ class DrawEvidence:
     targets: tuple[TargetDraws, ...]
     surplus: Surplus | None
     """None where no targeted case could be judged."""
+
+    @property
+    def churn(self) -> float | None:
+        """Share of answers in which two draws of the parent differ, mean over labels.
+
+        None for one draw.
+        """
+        rates = [
+            one.churn.disagreement
+            for one in self.labels
+            if one.churn and one.churn.disagreement is not None
+        ]
+        return sum(rates) / len(rates) if rates else None
 
     def every(self) -> Iterator[DrawnLabel]:
         """Yield the labels, and the rare ones together."""
@@ -294,14 +312,20 @@ def weigh_draws(
     """
     table = _count(measured)
     names = measured.before[0].labels
-    columns = range(len(names))
+    cases = table.cells(ShareName.ACCURACY).sum(axis=0)
+    columns = [one for one in range(len(names)) if cases[one]]
     positives = table.cells(ShareName.SENSITIVITY).sum(axis=0)
-    rare = [one for one in columns if not _is_reachable(int(positives[one]), rule)]
+    rare = [
+        one
+        for one in columns
+        if positives[one] and not _is_reachable(int(positives[one]), rule)
+    ]
     places: list[_Place] = [
         ((column,), share) for column in columns for share in _TESTED
     ]
-    if rare:
-        places.append((tuple(rare), ShareName.SENSITIVITY))
+    pooled = tuple(rare) if len(rare) > 1 else ()
+    if pooled:
+        places.append((pooled, ShareName.SENSITIVITY))
     tests, tested = _test_harm(table, places, rule.alpha)
     harm: dict[tuple[int, ...], list[HarmTest]] = {}
     for (where, _), test in zip(places, tests, strict=True):
@@ -327,8 +351,9 @@ def weigh_draws(
     return DrawEvidence(
         draws=len(measured.before),
         labels=tuple(label(names[one], (one,), flips[one]) for one in columns),
+        unjudged=tuple(name for name, n in zip(names, cases, strict=True) if not n),
         rare=tuple(names[one] for one in rare),
-        together=label("", tuple(rare), None) if rare else None,
+        together=label("", pooled, None) if pooled else None,
         tests=len(places),
         tested=tested,
         alpha=rule.alpha,
@@ -383,7 +408,8 @@ def _count(measured: DrawnAnswers) -> _RightAnswers:
     difference = np.zeros(truth.shape, dtype=np.int64)
     draws = np.zeros(truth.shape, dtype=np.int64)
     for pair in measured.pairs():
-        there = answered(pair)
+        asked = [one.predicted != ValueCode.NOT_ASKED for one in pair]
+        there = answered(pair) & (asked[0] | asked[1])
         right = [there & (one.predicted == truth) for one in pair]
         difference += right[1].astype(np.int64) - right[0]
         draws += there
@@ -434,8 +460,6 @@ def _least_found(squares: float, n: int, level: float) -> float | None:
 
 def _is_reachable(positives: int, rule: NonInferiorityRule) -> bool:
     """Whether so many positives could show that no margin was lost."""
-    if not positives:
-        return False
     level = 2 * rule.confidence - 1
     low = tango_interval(0, 0, positives, confidence=level).low
     return low > -rule.sensitivity

@@ -11,11 +11,13 @@ import pytest
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
 from loop.core.records import Guide
+from loop.engines import base
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
 from loop.run.store import Store, open_store
+from tests.review.revise.stepping import Wavering
 
 EDITOR = Actor(name="Dr A. Example")
 WHEN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -108,6 +110,14 @@ def setting(workspace: Workspace, tmp_path: Path) -> Setting:
     made = Setting(workspace, tmp_path)
     made.add_cohort("dev", "dev", CASES)
     return made
+
+
+@pytest.fixture
+def wavering(monkeypatch):
+    """Register the engine ``wavering`` for one test, and return what it was asked."""
+    monkeypatch.setitem(base._FACTORIES, "wavering", Wavering)
+    monkeypatch.setattr(Wavering, "asked", ())
+    return Wavering
 
 
 @pytest.fixture

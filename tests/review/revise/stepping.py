@@ -1,9 +1,12 @@
 """What the tests of the steps share: verdicts to begin with, and a committed rival."""
 
+import hashlib
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from loop.core.ledger import Actor
+from loop.core.records import Completion
 from loop.prompts.catalog import write_version
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.checking import check_draft_ref
@@ -63,3 +66,43 @@ def overtake(setting, **changes):
     write_version(setting.workspace, rival)
     commitment = Commitment(actor=OTHER, reason="faster", evidence={})
     return commit_draft(setting.workspace, rival, commitment, now=now)
+
+
+class Wavering:
+    """A model that finds what a guide's terms name, and errs by the exact prompt.
+
+    It errs in a tenth of the answers, on other cases as soon as a byte of the prompt
+    is another; asked the same once more, it says the same.
+    """
+
+    retry_unreadable = 0
+    asked: tuple[tuple[int, str], ...] = ()
+    """Seed and first terms of each stream of prompts."""
+
+    def __init__(self, name, settings, draw=0):
+        """Take what a factory is given."""
+        self.settings, self.seed = settings, settings.seed + draw
+
+    def identity(self):
+        """Return a name."""
+        return {"engine": "wavering"}
+
+    def redraw(self, draw):
+        """Return the engine with another seed."""
+        return Wavering("", self.settings, draw)
+
+    def complete(self, prompts):
+        """Yield an answer to each prompt."""
+        for index, prompt in enumerate(prompts):
+            frame, text = prompt.frame, prompt.item.variables["text"].lower()
+            terms = " ".join(frame.guides[0].terms)
+            if index == 0:
+                Wavering.asked += ((self.seed, terms),)
+            answer = {}
+            for guide in frame.guides:
+                words = [term.split()[0] for term in guide.terms]
+                found = any(word in text for word in words)
+                told = repr((frame.messages, prompt.item.id, guide.label))
+                errs = hashlib.sha256(told.encode()).digest()[0] < 26
+                answer[guide.label] = "present" if found != errs else "absent"
+            yield index, Completion(json.dumps(answer), "stop")

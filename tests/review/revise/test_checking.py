@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from loop.core.errors import ConflictError, DataError
+from loop.core.errors import ConflictError, DataError, EngineError
 from loop.prompts.catalog import write_version
 from loop.review.revise.begin import correct_reference_from
 from loop.review.revise.check import TargetOutcome
-from loop.review.revise.checked import recall_check
+from loop.review.revise.checked import evidence, recall_check
 from loop.review.revise.checking import CheckSide, CheckStep, Examination
 from loop.review.revise.draft_files import beside
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
@@ -211,3 +211,87 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_asked(
     with pytest.raises(DataError, match="protocol"):
         check(setting, store, draft, Examination(watch=watched.append))
     assert (watched, store.find_runs()) == ([], [])
+
+
+def test_an_engine_with_chance_is_asked_in_turns(setting, store, draft, wavering):
+    """Each draw of both before the next, the first of them taking turns."""
+    seen = []
+
+    def watch(step):
+        seen.append((step.side.value, step.number, step.of))
+        return iter
+
+    checked = check(setting, store, draft, Examination(engine="wavering", watch=watch))
+    assert [side for side, _, _ in seen] == [
+        *("parent", "draft"),
+        *("draft", "parent"),
+        *("parent", "draft"),
+    ]
+    assert [(number, of) for _, number, of in seen] == [(n, 6) for n in range(1, 7)]
+    # Never draw 0, on which the targeted cases were chosen.
+    assert [seed for seed, _ in wavering.asked] == [1, 1, 2, 2, 3, 3]
+    runs = [store.find_runs(ids=[run])[0].spec for run in checked.runs]
+    assert [spec.draw for spec in runs] == [1, 2, 3, 1, 2, 3]
+    assert [spec.parameters["blank_lines"] for spec in runs] == [1, 2, 3, 1, 2, 3]
+    assert {spec.prompt for spec in runs[:3]} == {"tiny@v1"}
+    assert {spec.prompt for spec in runs[3:]} == {draft.ref}
+    evidence = checked.check.over_draws
+    assert evidence.draws == 3
+    assert 0 < evidence.churn < 0.5
+    assert evidence.surplus.shown
+    assert checked.passed
+
+
+def test_the_check_over_draws_is_kept_as_it_was(setting, store, draft, wavering):
+    """Read again, it says the same, and the ledger's form of it, too."""
+    checked = check(setting, store, draft, Examination(engine="wavering", draws=2))
+    assert len(checked.runs) == 4
+    kept = recall_check(setting.workspace, store, draft.ref).checked
+    assert kept == checked
+    assert evidence(kept)["form"] == 2
+    assert evidence(kept)["draws"] == 2
+
+
+def test_a_check_over_draws_goes_on_where_it_was_stopped(
+    setting, store, draft, wavering
+):
+    """Nothing that was answered is asked again."""
+
+    def watch(step):
+        def track(items):
+            for number, item in enumerate(items):
+                if step.number == 4 and number == 10:
+                    raise KeyboardInterrupt
+                yield item
+
+        return track
+
+    with pytest.raises(KeyboardInterrupt):
+        check(setting, store, draft, Examination(engine="wavering", watch=watch))
+    before = len([seed for seed, _ in wavering.asked if seed < 2]) + 1
+    checked = check(setting, store, draft, Examination(engine="wavering"))
+    assert [seed for seed, _ in wavering.asked[before:]] == [2, 3, 3]
+    assert checked.check.over_draws.draws == 3
+
+
+def test_the_protocol_says_how_many_draws_and_what_stops(
+    setting, store, draft, wavering
+):
+    """Both are the protocol's, and what stops is said."""
+    path = setting.workspace.protocol
+    path.write_text(path.read_text() + "\ndraws: 1\nevery_target: true\n")
+    checked = check(setting, store, draft, Examination(engine="wavering"))
+    assert len(checked.runs) == 2
+    assert checked.check.every_target
+    open_ones = checked.check.count(TargetOutcome.UNCHANGED)
+    said = any("targeted cases did not change" in one for one in checked.objections)
+    assert said is bool(open_ones)
+
+
+def test_an_engine_that_repeats_itself_has_one_draw(setting, store, draft):
+    """More of the same shows nothing."""
+    with pytest.raises(EngineError, match="more draws show nothing"):
+        check(setting, store, draft, Examination(draws=3))
+    checked = check(setting, store, draft, Examination(draws=1))
+    assert checked.check.over_draws is None
+    assert "form" not in evidence(checked)

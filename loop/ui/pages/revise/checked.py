@@ -10,6 +10,7 @@ from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.review.revise.changed import CaseChange
 from loop.review.revise.check import Check, CheckTarget, TargetOutcome
 from loop.review.revise.checked import Recalled
+from loop.review.revise.draws import POWER
 from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 from loop.stats.intervals import Interval
 from loop.ui.jobs import JobProgress
@@ -116,6 +117,8 @@ def _render(scene: ReviseState, recalled: Recalled) -> str:
         checked=checked,
         stale=recalled.stale,
         check=check,
+        evidence=check.over_draws if check else None,
+        power=POWER,
         confidence=confidence,
         names=scene.names,
         rows=[_row(scene, one, confidence) for one in check.labels] if check else (),
