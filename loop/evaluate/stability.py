@@ -16,7 +16,7 @@ from loop.evaluate.align import Codes, read_answers
 from loop.evaluate.flips import Stability, count_flips
 from loop.evaluate.inputs import Inputs
 from loop.run.manifest import find_run, read_manifest
-from loop.run.spec import BLANK_LINES, RunSpec
+from loop.run.spec import BLANK_LINES, RunSpec, undrawn
 from loop.run.store import RunRecord, Store, open_store, read_outcomes
 
 _KEY = 32
@@ -157,11 +157,7 @@ def find_draws(workspace: Workspace, record: RunRecord) -> list[RunRecord]:
 def _question(spec: RunSpec) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return what the draws of one run have in common."""
     fields = {name: value for name, value in asdict(spec).items() if name not in _LATER}
-    parameters = dict(spec.parameters)
-    if "seed" in parameters:
-        parameters["seed"] -= spec.draw
-    parameters.pop(BLANK_LINES, None)
-    return fields, parameters
+    return fields, undrawn(spec)
 
 
 def _identity(workspace: Workspace, record: RunRecord) -> object:

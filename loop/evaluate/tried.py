@@ -23,7 +23,7 @@ from loop.evaluate.protocol import read_protocol
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.run.spec import RunSpec
+from loop.run.spec import RunSpec, undrawn
 from loop.run.store import RunRecord, Store
 from loop.stats.optimism import (
     RESAMPLES,
@@ -110,7 +110,8 @@ def versions_tried(
     """Return every wording of `prompt` that was tried on `cohort` as it is now.
 
     Counted are digests with a finished run of the same cases, engine and parameters,
-    and those that only the ledger remembers. Repeats of a run count once.
+    and those that only the ledger remembers. Repeats of a run count once, and stand
+    for a wording that has no draw 0, as a draft that was checked over several draws.
 
     Parameters
     ----------
@@ -135,10 +136,10 @@ def versions_tried(
     found = [
         run
         for run in finished
-        if _name(run.spec.prompt) == name
-        and run.spec.cohort_digest == digest
-        and run.spec.draw == 0
+        if _name(run.spec.prompt) == name and run.spec.cohort_digest == digest
     ]
+    # Stable: the newest run first, and of one wording the first draw.
+    found.sort(key=lambda run: run.spec.draw)
     like = like or next(iter(found), None)
     ledger = read_ledger(workspace.ledger)
     entries = [entry for entry in ledger if _name(entry.subject) == name]
@@ -200,9 +201,9 @@ def _age(run: RunRecord) -> tuple[str, int]:
 
 def _same_work(one: RunSpec, other: RunSpec) -> bool:
     """Whether two runs differ in their prompts at most."""
-    return (one.engine, dict(one.parameters), one.limit) == (
+    return (one.engine, undrawn(one), one.limit) == (
         other.engine,
-        dict(other.parameters),
+        undrawn(other),
         other.limit,
     )
 

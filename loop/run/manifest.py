@@ -167,7 +167,8 @@ def _latest(
         fits = full == prompt or (
             prompt in ("", name) and not version.startswith("draft")
         )
-        wanted = record.spec.cohort not in closed and record.spec.draw == 0
+        first = record.spec.draw == 0 or version.startswith("draft")
+        wanted = record.spec.cohort not in closed and first
         if fits and wanted and cohort in ("", record.spec.cohort):
             return record
     of = f" of {prompt}" if prompt else ""

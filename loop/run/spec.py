@@ -68,6 +68,15 @@ class RunSpec:
         return digest_json(asdict(self))
 
 
+def undrawn(spec: RunSpec) -> dict[str, Any]:
+    """Return the parameters of the draw 0 that `spec` is a further draw of."""
+    parameters = dict(spec.parameters)
+    if "seed" in parameters:
+        parameters["seed"] -= spec.draw
+    parameters.pop(BLANK_LINES, None)
+    return parameters
+
+
 def spec_data(spec: RunSpec) -> dict[str, Any]:
     """Return `spec` as JSON data; `read_spec` is its inverse."""
     data = asdict(spec)

@@ -301,11 +301,26 @@ def _checked(payload: Mapping[str, Any]) -> Iterator[str]:
     check = payload.get("check")
     if not isinstance(check, Mapping) or not check.get("runs"):
         return
-    yield (
-        f"checked on {check.get('cohort')}, {check.get('cases')} cases: "
-        f"{check.get('gained')} gained, {check.get('lost')} lost"
-    )
+    where = f"checked on {check.get('cohort')}, {check.get('cases')} cases"
+    if check.get("form") == 2:
+        yield f"{where}, {check.get('draws')} draws: {_drawn(check)}"
+    else:
+        yield f"{where}: {check.get('gained')} gained, {check.get('lost')} lost"
     yield f"runs {', '.join(map(str, check['runs']))}"
+
+
+def _drawn(check: Mapping[str, Any]) -> str:
+    """Return what a check over several draws found, as the ledger keeps it."""
+    harmed = check.get("harmed")
+    named = ", ".join(map(str, harmed)) if isinstance(harmed, list) else ""
+    found = f"evidence of harm: {named or 'none'}"
+    surplus = check.get("surplus")
+    if not isinstance(surplus, Mapping):
+        return found
+    return (
+        f"targeted cases right in {surplus.get('after')} of {surplus.get('readings')} "
+        f"readings, with the parent in {surplus.get('before')}; {found}"
+    )
 
 
 def _score(entry: LedgerEntry) -> str:
