@@ -31,6 +31,20 @@ def test_versions_and_drafts_count_repeats_do_not(trials):
     assert tried.uncommitted == 1
 
 
+def test_a_draft_without_a_first_draw_counts_all_the_same(trials):
+    """A check over several draws asks for later ones only."""
+    first = trials.version(1, "effusion")
+    trials.version(0, "fluid", parent=first, draft="d1")
+    trials.run("tiny@v1")
+    for draw in (1, 2):
+        for ref in ("tiny@v1", "tiny@draft:d1"):
+            trials.run(ref, draw=draw)
+    tried = count(trials)
+    assert [one.ref for one in tried.attempts] == ["tiny@v1", "tiny@draft:d1"]
+    assert [one.run.spec.draw for one in tried.attempts] == [0, 1]
+    assert tried.elsewhere == 0
+
+
 def test_a_draft_that_became_a_version_counts_once(trials):
     """Identity is the wording, not its name."""
     first = trials.version(1, "effusion")

@@ -1,6 +1,7 @@
 """Repeats are fresh draws, replays are old answers, and neither is the other."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,8 +15,10 @@ from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.evaluation_json import evaluation_data
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.prompts.catalog import read_version, write_version
 from loop.run.asking import EngineOptions, hold_engine
 from loop.run.manifest import find_run, read_manifest
+from loop.run.spec import undrawn
 from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_prompt
 
@@ -348,3 +351,46 @@ def test_a_replay_cannot_be_held(workspace, cohort):
         hold_engine(workspace, "replay:latest"),
     ):
         pass
+
+
+class Unsteady(Fickle):
+    """One that may answer the same prompt otherwise."""
+
+    retry_unreadable = 0
+
+
+def test_a_draw_of_an_engine_with_chance_is_spaced_otherwise(
+    workspace, cohort, monkeypatch
+):
+    """And says so in its run, and in what an evaluation says of the draws."""
+    monkeypatch.setitem(base._FACTORIES, "fickle", Unsteady)
+    summaries, _ = draws(workspace, cohort, 3)
+    specs = [find_run(workspace, one.run_id).spec for one in summaries]
+    spaced = [spec.parameters.get("blank_lines") for spec in specs]
+    assert spaced == [None, 1, 2]
+    assert [undrawn(spec) for spec in specs] == [specs[0].parameters] * 3
+    note = note_of(workspace, summaries)
+    assert "one more blank line between paragraphs" in note
+    assert "Nothing was left to chance" not in note
+
+
+def test_an_engine_that_repeats_itself_gets_the_same_prompt(workspace, cohort):
+    """Its draws differ by their seed alone."""
+    summaries, _ = draws(workspace, cohort, 2)
+    spec = find_run(workspace, summaries[1].run_id).spec
+    assert "blank_lines" not in spec.parameters
+
+
+def test_the_newest_run_of_a_draft_may_be_a_later_draw(workspace, cohort):
+    """A version's is always the first; a draft that was checked has no other."""
+    summaries, _ = draws(workspace, cohort, 2)
+    assert find_run(workspace, "latest").id == summaries[0].run_id
+    version = read_version(workspace, "extractor")
+    draft = replace(version, draft="d1", number=0, system="Read.\n")
+    write_version(workspace, draft)
+    with pytest.raises(DataError, match="no finished run"):
+        find_run(workspace, f"latest:{draft.ref}")
+    task = prepare_run(workspace, draft.ref, cohort, engine="fickle:m")
+    (first,) = run_draws(workspace, task, (2,))
+    assert find_run(workspace, f"latest:{draft.ref}").id == first.run_id
+    assert find_run(workspace, "latest").id == summaries[0].run_id

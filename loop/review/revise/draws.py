@@ -243,11 +243,15 @@ class DrawEvidence:
         if self.together is not None:
             yield self.together
 
-    def describe_harm(self) -> Iterator[str]:
-        """Say of each share that got worse by how much, and how sure that is."""
+    def describe_harm(self, names: Mapping[str, str] | None = None) -> Iterator[str]:
+        """Say of each share that got worse by how much, and how sure that is.
+
+        Labels are called by `names`, else by their ids.
+        """
         for one in self.every():
             for test in one.harmed:
-                name = one.label or f"the {len(self.rare)} rare labels together"
+                name = (names or {}).get(one.label, one.label)
+                name = name or f"the {len(self.rare)} rare labels together"
                 yield (
                     f"{name} ({test.share} {100 * (test.difference.value or 0):+.1f} % "
                     f"of {test.difference.n}, p {describe_p(test.p or 0)})"

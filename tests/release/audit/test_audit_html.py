@@ -51,6 +51,25 @@ def page(history):
     return render_audit_html(audit, [read_changes(history.workspace, audit, "tiny")])
 
 
+def test_a_check_is_told_by_its_form(tmp_path):
+    """Counts of one asking, or what several draws showed."""
+    made = make_history(tmp_path / "ws")
+    once = {"cohort": "dev", "cases": 20, "runs": ["r1", "r2"], "gained": 3, "lost": 1}
+    surplus = {"before": 2, "after": 5, "readings": 6, "interval": ["0.1", "0.8"]}
+    drawn = {**once, "form": 2, "draws": 3, "harmed": ["edema sensitivity"]}
+    for at, check in enumerate((once, {**drawn, "surplus": surplus}, drawn), 10):
+        payload = {"parent_ref": "tiny@v3", "objections": ["-"], "check": check}
+        made.record("draft_rejected", "tiny@draft:d1", payload, at=at)
+    harm = "evidence of harm: edema sensitivity"
+    facts = [one.facts for one in told(made).changes[-3:]]
+    assert [one[-2] for one in facts] == [
+        "checked on dev, 20 cases: 3 gained, 1 lost",
+        "checked on dev, 20 cases, 3 draws: targeted cases right in 5 of 6 readings, "
+        f"with the parent in 2; {harm}",
+        f"checked on dev, 20 cases, 3 draws: {harm}",
+    ]
+
+
 def test_each_entry_says_what_stood_before_and_after(history):
     """Counts of what differs, scores, gates and aliases, each against the last."""
     changes = {one.entry.seq: one for one in told(history).changes}

@@ -15,6 +15,7 @@ from loop.ui.pages.revise.kept import Opened
 from loop.ui.wiring import Visit
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
+from tests.review.revise.conftest import wavering as wavering
 from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG
 
 PLACE = ("tiny", "dev")

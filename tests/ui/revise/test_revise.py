@@ -1,5 +1,6 @@
 """Revise without a browser: every step, and whoever comes in between."""
 
+import re
 from dataclasses import replace
 from threading import Event
 
@@ -10,6 +11,8 @@ from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import latest_version, list_drafts
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
+from loop.review.verdict import Edits
+from loop.run.task import run_prompt
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.kept import Opened, keep_draft_open
 from loop.ui.pages.revise.sheet import SAME, ReviseOutputs
@@ -175,6 +178,34 @@ def test_an_engine_nobody_ran_here_is_refused(editor, given):
     begin(editor, FLUID)
     with pytest.raises(DataError, match="no run here was made with the engine"):
         check(editor, "openai:m@http://127.0.0.1:9")
+
+
+def test_a_check_over_draws_says_what_chance_does(editor, given, desk, wavering):
+    """Churn, surplus and harm in words, and a table of what the cases can tell."""
+    run_prompt(desk.workspace, "tiny", "dev", engine="wavering")
+    begin(editor, FLUID)
+    shown = check(editor, "wavering")["check"]
+    assert "The engine was asked 3 times with the parent and as often" in shown
+    assert re.search(r"answers <b>\d+\.\d %</b> differ from one time", shown)
+    assert re.search(r"right in <b>\d</b> of 6 readings of them", shown)
+    assert "There is no evidence that anything got worse." in shown
+    assert "Pleural Effusion</th>" in shown
+    assert "Not judged, no case to judge by: " in shown
+    assert "All 6 runs are kept." in shown
+    assert "Non-inferiority" not in shown
+
+
+def test_harm_over_draws_is_named_with_its_size(editor, given, desk, store, wavering):
+    """In the reader's names on the page, by id among the objections."""
+    run_prompt(desk.workspace, "tiny", "dev", engine="wavering")
+    wide = replace(FLUID, edits=Edits(terms=("study",)))
+    circumstances = VerdictContext(cohort="dev", prompt="tiny@v1", source="")
+    save_verdicts(store, (wide,), circumstances, WHEN)
+    begin(editor, wide)
+    shown = check(editor, "wavering")["check"]
+    harm = r"Pleural Effusion \(specificity -\d+\.\d % of 15, p below 0.001\)"
+    assert re.search(rf"There is evidence of harm:</b> {harm}", shown)
+    assert "<li>evidence of harm: pleural_effusion (specificity" in shown
 
 
 def test_a_failed_check_says_why(editor, given, desk):
