@@ -39,6 +39,7 @@ from loop.review.revise.shares import NonInferiorityRule, PairedAnswers
 from loop.review.submit import load_verdicts, read_anchors
 from loop.review.verdict import Verdict
 from loop.run.asking import EngineOptions, HeldEngine, has_chance, hold_engine
+from loop.run.canary import require_same_model
 from loop.run.store import Store
 from loop.run.task import Watch, run_prompt
 
@@ -141,6 +142,10 @@ def check_draft_ref(
         named = hold_engine(workspace, how.engine, how.asking)
         with nullcontext(engine) if engine else named as held:
             draws = _choose_draws(workspace, held, how.draws)
+            if has_chance(held):
+                require_same_model(
+                    workspace, store, line.parent, cohort.name, held, draws
+                )
             runs = _run_both(workspace, line, cohort.name, held, draws, how.watch)
         checked = _measure(workspace, store, line, verdicts, runs, checked)
         unseen = object_to_unseen(skipped)

@@ -76,6 +76,10 @@ class Wavering:
     """
 
     retry_unreadable = 0
+    weights = ""
+    """Another model errs on other cases."""
+
+    revision = None
     asked: tuple[tuple[int, str], ...] = ()
     """Seed and first terms of each stream of prompts."""
 
@@ -85,7 +89,7 @@ class Wavering:
 
     def identity(self):
         """Return a name."""
-        return {"engine": "wavering"}
+        return {"engine": "wavering", "revision": self.revision}
 
     def redraw(self, draw):
         """Return the engine with another seed."""
@@ -103,6 +107,7 @@ class Wavering:
                 words = [term.split()[0] for term in guide.terms]
                 found = any(word in text for word in words)
                 told = repr((frame.messages, prompt.item.id, guide.label))
+                told += self.weights
                 errs = hashlib.sha256(told.encode()).digest()[0] < 26
                 answer[guide.label] = "present" if found != errs else "absent"
             yield index, Completion(json.dumps(answer), "stop")

@@ -12,6 +12,7 @@ from loop.review.revise.checked import evidence, recall_check
 from loop.review.revise.checking import CheckSide, CheckStep, Examination
 from loop.review.revise.draft_files import beside
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from loop.review.verdict import Edits
 from tests.review.revise.stepping import FLUID, WRONG, begin, check, overtake
 
 
@@ -270,7 +271,8 @@ def test_a_check_over_draws_goes_on_where_it_was_stopped(
         check(setting, store, draft, Examination(engine="wavering", watch=watch))
     before = len([seed for seed, _ in wavering.asked if seed < 2]) + 1
     checked = check(setting, store, draft, Examination(engine="wavering"))
-    assert [seed for seed, _ in wavering.asked[before:]] == [2, 3, 3]
+    # Twice the canary of the parent's finished draw, then what was missing.
+    assert [seed for seed, _ in wavering.asked[before:]] == [1, 1, 2, 3, 3]
     assert checked.check.over_draws.draws == 3
 
 
@@ -279,7 +281,8 @@ def test_the_protocol_says_how_many_draws_and_what_stops(
 ):
     """Both are the protocol's, and what stops is said."""
     path = setting.workspace.protocol
-    path.write_text(path.read_text() + "\ndraws: 1\nevery_target: true\n")
+    text = path.read_text().replace("draws: 3", "draws: 1")
+    path.write_text(text.replace("every_target: false", "every_target: true"))
     checked = check(setting, store, draft, Examination(engine="wavering"))
     assert len(checked.runs) == 2
     assert checked.check.every_target
@@ -295,3 +298,29 @@ def test_an_engine_that_repeats_itself_has_one_draw(setting, store, draft):
     checked = check(setting, store, draft, Examination(draws=1))
     assert checked.check.over_draws is None
     assert "form" not in evidence(checked)
+
+
+def test_stored_answers_of_the_parent_are_used_after_a_look(
+    setting, store, draft, wavering
+):
+    """A second draft asks the parent only the canary."""
+    check(setting, store, draft, Examination(engine="wavering"))
+    other = begin(setting, store, replace(FLUID, edits=Edits(terms=("layers",)))).draft
+    before = len(wavering.asked)
+    check(setting, store, other, Examination(engine="wavering"))
+    streams = wavering.asked[before:]
+    parent = setting.tiny.guides[0].terms[0]
+    assert [seed for seed, terms in streams if terms == parent] == [3, 3]
+    assert [seed for seed, terms in streams if terms != parent] == [1, 2, 3]
+
+
+def test_a_model_that_was_replaced_stops_the_check(
+    setting, store, draft, wavering, monkeypatch
+):
+    """Else nonsense would pass for what the new model is better at."""
+    check(setting, store, draft, Examination(engine="wavering"))
+    other = begin(setting, store, replace(FLUID, edits=Edits(terms=("layers",)))).draft
+    monkeypatch.setattr(wavering, "weights", "others")
+    with pytest.raises(EngineError, match="has changed"):
+        check(setting, store, other, Examination(engine="wavering"))
+    assert recall_check(setting.workspace, store, other.ref) is None
