@@ -62,6 +62,8 @@ def compare(
 
 def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
     """Print one row per label, the change of macro-F1 and the cases that changed."""
+    if comparison.warning:
+        say(f"warning: {comparison.warning}")
     print_table(
         (
             "label", "F1 before", "after", "accuracy", "interval", "not worse",
@@ -82,7 +84,8 @@ def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
         f"sensitivity: {comparison.verdict.value}"
     )
     for reason in comparison.reasons:
-        say(f"cannot be compared: {reason}")
+        if reason != comparison.warning:
+            say(f"cannot be compared: {reason}")
     for change in comparison.less_sensitive:
         fell = change.sensitivity.difference
         say(

@@ -163,6 +163,8 @@ def show_evaluation(
     selection: Selection | None = None,
 ) -> None:
     """Print the gate table, what is missing, the averages and the caveats."""
+    if comparison is not None and comparison.warning:
+        say(f"warning: {comparison.warning}")
     show_gates(evaluation)
     say()
     for line in average_lines(evaluation):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import Clusters, resampling_units
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import CohortFacts, Method, RunFacts
+from loop.run.spec import read_spec, undrawn
 from loop.stats.bootstrap import bootstrap_f1_difference
 from loop.stats.confusion import Confusion, average_f1, count_confusions
 from loop.stats.intervals import Interval
@@ -157,9 +159,17 @@ class LabelChange:
     judged: bool = True
     """False when the reference leaves the label open, or neither run asks for it."""
 
+    same_engine: bool = True
+    """Whether one engine gave both answers."""
+
     @property
     def verdict(self) -> GateVerdict:
-        """Whether neither accuracy nor sensitivity got worse by its margin."""
+        """Whether neither accuracy nor sensitivity got worse by its margin.
+
+        ``INSUFFICIENT`` where another engine answered: that says nothing of the prompt.
+        """
+        if not self.same_engine:
+            return GateVerdict.INSUFFICIENT
         return judge_all((self.accuracy.verdict, self.sensitivity.tolerable))
 
 
@@ -187,12 +197,25 @@ class Comparison:
     """Largest share, over the labels, of unparsed and failed answers."""
 
     unanswered_after: float = 0.0
+    engine_changes: tuple[str, ...] = ()
+    """What differs between the engines of the two runs; empty for one engine."""
+
+    @property
+    def warning(self) -> str:
+        """What to say before anything else; empty for one engine."""
+        if not self.engine_changes:
+            return ""
+        return (
+            "the two runs asked different engines, so that a change may be the "
+            f"engine's and not the prompt's: {'; '.join(self.engine_changes)}"
+        )
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the two runs cannot be compared, whatever the labels say."""
+        engines = (self.warning,) if self.warning else ()
         shares = (("before", self.unanswered_before), ("after", self.unanswered_after))
-        return tuple(
+        return engines + tuple(
             f"the run {which} left {100 * share:.1f} % of a label's answers unparsed "
             f"or failed (at most {100 * self.protocol.max_unanswered:g} % allowed)"
             for which, share in shares
@@ -204,7 +227,8 @@ class Comparison:
         """Whether no label's accuracy or sensitivity got worse by its margin.
 
         A label is left out only if the reference leaves it open or neither run asks
-        for it. ``INSUFFICIENT`` when too many answers are missing on either side.
+        for it. ``INSUFFICIENT`` when too many answers are missing on either side, or
+        when the two runs asked different engines.
         """
         if self.reasons:
             return GateVerdict.INSUFFICIENT
@@ -267,6 +291,10 @@ def compare_inputs(
             "Run both on the same cases."
         )
     names = [after.taxonomy.find(label).name for label in shared.labels]
+    engine_changes = find_engine_changes(before.run.manifest, after.run.manifest)
+    labels = _changes(shared, names, after.protocol)
+    if engine_changes:
+        labels = tuple(replace(one, same_engine=False) for one in labels)
     return Comparison(
         before=before.run,
         after=after.run,
@@ -275,7 +303,7 @@ def compare_inputs(
         cases=len(shared.case_ids),
         only_before=len(before.pairs.case_ids) - len(shared.case_ids),
         only_after=len(after.pairs.case_ids) - len(shared.case_ids),
-        labels=_changes(shared, names, after.protocol),
+        labels=labels,
         macro_before=_macro_f1(shared, shared.before),
         macro_after=_macro_f1(shared, shared.after),
         macro=bootstrap_f1_difference(
@@ -296,7 +324,46 @@ def compare_inputs(
         ),
         unanswered_before=_unanswered(shared, shared.before),
         unanswered_after=_unanswered(shared, shared.after),
+        engine_changes=engine_changes,
     )
+
+
+def find_engine_changes(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return what differs between the engines of two runs, by their manifests.
+
+    Compared are the identity of the engine that answered, also through replays, and
+    the parameters it was asked with; the seed and spacing of a further draw are no
+    difference. A server that does not tell which weights it holds may have changed
+    them unseen.
+    """
+    then, now = _flatten(_asked(before)), _flatten(_asked(after))
+    return tuple(
+        f"{name}: {then.get(name, 'not told')}, then {now.get(name, 'not told')}"
+        for name in sorted({*then, *now})
+        if then.get(name) != now.get(name)
+    )
+
+
+def _asked(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return who answered, and how they were asked."""
+    identity = manifest.get("engine_identity", {})
+    while isinstance(source := identity.get("source"), Mapping):
+        identity = source
+    spec = manifest.get("spec")
+    return {**identity, "parameters": undrawn(read_spec(spec)) if spec else {}}
+
+
+def _flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested data with dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
 
 
 class _SharedCases(NamedTuple):

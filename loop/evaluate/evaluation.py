@@ -8,6 +8,7 @@ from dataclasses import replace
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Status
+from loop.evaluate.compare import find_engine_changes
 from loop.evaluate.flips import Stability
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import (
@@ -21,7 +22,7 @@ from loop.evaluate.results import Evaluation, LabelResult, Method
 from loop.evaluate.stability import describe_stability, measure_stability
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import find_parent, read_version
-from loop.run.manifest import find_run
+from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import RunSpec
 from loop.run.store import open_store
 
@@ -30,7 +31,9 @@ def find_parent_run(workspace: Workspace, run_ref: str) -> str | None:
     """Return the id of the newest finished run of the parent version, if there is one.
 
     It must have asked the same cases with the same engine, so that only the prompt
-    differs. None too when the version or its parent is no longer among the prompts.
+    differs. A run by another model under the same name is taken only if there is no
+    other; a comparison with it says so. None too when the version or its parent is no
+    longer among the prompts.
 
     Raises
     ------
@@ -39,7 +42,8 @@ def find_parent_run(workspace: Workspace, run_ref: str) -> str | None:
     StoreError
         The store cannot be read.
     """
-    spec = find_run(workspace, run_ref).spec
+    record = find_run(workspace, run_ref)
+    spec = record.spec
     try:
         parent = find_parent(workspace, read_version(workspace, spec.prompt))
     except DataError:
@@ -48,14 +52,18 @@ def find_parent_run(workspace: Workspace, run_ref: str) -> str | None:
         return None
     with open_store(workspace) as store:
         finished = store.find_runs(finished=True)
-    return next(
-        (
-            run.id
-            for run in finished
-            if run.spec.prompt_digest == parent.digest and _same_work(run.spec, spec)
-        ),
-        None,
+    found = [
+        run.id
+        for run in finished
+        if run.spec.prompt_digest == parent.digest and _same_work(run.spec, spec)
+    ]
+    manifest = read_manifest(workspace, record.id) if found else {}
+    same = (
+        run
+        for run in found
+        if not find_engine_changes(read_manifest(workspace, run), manifest)
     )
+    return next(same, next(iter(found), None))
 
 
 def _same_work(one: RunSpec, other: RunSpec) -> bool:

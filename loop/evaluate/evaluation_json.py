@@ -126,6 +126,7 @@ def comparison_data(
         "bootstrap": asdict(comparison.method),
         "no_label_worse": comparison.verdict.value,
         "reasons": list(comparison.reasons),
+        "engine_changes": list(comparison.engine_changes),
         "unanswered_before": comparison.unanswered_before,
         "unanswered_after": comparison.unanswered_after,
         "labels": [
