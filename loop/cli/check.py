@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from loop.cli.console import print_table, say
+from loop.cli.console import print_json, print_table, say
 from loop.core.findings import Finding
 from loop.prompts.lint import LEVELS
 from loop.review.copied import Copy
@@ -20,6 +20,7 @@ from loop.review.revise.draws import (
     MarginTest,
     ShareName,
 )
+from loop.review.revise.forecast import Forecast
 from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 
 
@@ -46,6 +47,42 @@ def show_check(check: Check) -> None:
     else:
         _show_draws(check, check.over_draws)
     _show_targets(check)
+
+
+def show_forecast(found: Forecast, *, as_json: bool) -> None:
+    """Print what a check would ask and cost, and what it could find."""
+    if as_json:
+        losses = [one._asdict() for one in found.losses]
+        print_json({"sent": 0, **asdict(found), "losses": losses})
+        return
+    made = found.draft if found.draft != found.parent else "a draft as long"
+    say(f"check of {made} against {found.parent} on {found.cohort} with {found.engine}")
+    say("NOTHING WAS SENT")
+    say(f"  draws     {found.draws} of each, {found.cases:,} cases")
+    say(f"  requests  {found.requests:,} at most: what is stored already is not sent")
+    say(
+        f"  tokens    {found.prompt_tokens:,} prompt, {found.output_tokens:,} output "
+        f"({found.counted})"
+    )
+    if found.cost is not None:
+        say(f"  cost      {found.cost:,.2f} {found.currency}")
+    if not found.losses:
+        say("  finds     every answer that changed: this engine repeats itself")
+        return
+    say(f"  churn     {found.churn}")
+    shares = (ShareName.SENSITIVITY, ShareName.SPECIFICITY)
+    rows: dict[str, dict[ShareName, str]] = {}
+    for one in found.losses:
+        least = "not even all" if one.least is None else f"{100 * one.least:.0f} %"
+        rows.setdefault(one.label, {})[one.share] = f"{least} of {one.n}"
+    print_table(
+        ("label", *shares),
+        [
+            (label, *(cells.get(one, "") for one in shares))
+            for label, cells in rows.items()
+        ],
+        title=f"least loss that would be found with a chance of {100 * POWER:.0f} %",
+    )
 
 
 def _show_once(check: Check) -> None:

@@ -54,6 +54,12 @@ UnconstrainedOption = Annotated[
         help="Go on with a server that does not enforce the JSON schema.",
     ),
 ]
+CheckDryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Only count requests, tokens and cost, and what would show."
+    ),
+]
 DrawsOption = Annotated[
     int | None,
     typer.Option(

@@ -10,10 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from loop.cli.check import check_data, show_check, show_copies, show_lint
+from loop.cli.check import (
+    check_data,
+    show_check,
+    show_copies,
+    show_forecast,
+    show_lint,
+)
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
+    CheckDryRunOption,
     DrawsOption,
     JsonOption,
     ProgressBar,
@@ -51,6 +58,7 @@ from loop.review.revise.decide import (
 )
 from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
 from loop.review.revise.shown import Shown, find_engine_counter, render_shown
 from loop.run.asking import EngineOptions
@@ -202,6 +210,7 @@ def check(
     ] = "",
     draws: DrawsOption = None,
     allow_unconstrained: UnconstrainedOption = False,
+    dry_run: CheckDryRunOption = False,
     actor: ActorOption = None,
     role: RoleOption = "editor",
     workspace: WorkspaceOption = None,
@@ -219,6 +228,9 @@ def check(
         watch=_watch(quiet=as_json),
         cohort=cohort,
     )
+    if dry_run:
+        show_forecast(forecast_check(place, ref, how), as_json=as_json)
+        return
     with open_store(place) as store:
         checked = check_draft_ref(place, store, ref, acting(actor, role), how)
     if as_json:

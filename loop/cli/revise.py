@@ -8,10 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from loop.cli.check import check_data, show_check, show_copies, show_lint
+from loop.cli.check import (
+    check_data,
+    show_check,
+    show_copies,
+    show_forecast,
+    show_lint,
+)
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
+    CheckDryRunOption,
     DrawsOption,
     JsonOption,
     ProgressBar,
@@ -28,6 +35,8 @@ from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.lint import lint_data
 from loop.review.revise.begin import find_open
+from loop.review.revise.checking import Examination
+from loop.review.revise.forecast import forecast_check
 from loop.review.revise.revision import Revision, RevisionRequest
 from loop.review.revise.revision import revise as revise_prompt
 from loop.run.asking import EngineOptions
@@ -74,6 +83,7 @@ def revise(
     override: Annotated[
         bool, typer.Option("--override", help="Commit against objections; needs --why.")
     ] = False,
+    dry_run: CheckDryRunOption = False,
     keep_draft: Annotated[
         bool, typer.Option("--keep-draft", help="Check, but do not commit.")
     ] = False,
@@ -94,6 +104,15 @@ def revise(
     if override and not why.strip():
         raise typer.BadParameter("--override needs --why: the ledger records it")
     place = open_workspace(workspace)
+    if dry_run:
+        how = Examination(
+            engine=engine,
+            asking=EngineOptions(allow_unconstrained=allow_unconstrained),
+            draws=draws,
+            cohort=cohort,
+        )
+        show_forecast(forecast_check(place, prompt, how), as_json=as_json)
+        return
     request = RevisionRequest(
         prompt=prompt,
         cohort=cohort,

@@ -183,6 +183,23 @@ def test_a_check_over_draws_prints_churn_harm_and_surplus(
     assert len(made["runs"]) == 6
 
 
+def test_a_dry_run_says_what_a_check_would_take(call, keep_verdict, wavering):
+    """For a draft, and for one that is not made; nothing is asked."""
+    shown = call("draft", "check", keep_verdict, "-e", "wavering", "--dry-run").stdout
+    assert shown.splitlines()[:2] == [
+        f"check of {keep_verdict} against tiny@v1 on dev with wavering",
+        "NOTHING WAS SENT",
+    ]
+    assert "  draws     3 of each, 8 cases" in shown
+    assert "  requests  64 at most" in shown
+    assert re.search(r"pleural_effusion +not even all of 4 +not even all of 4", shown)
+    made = call("revise", "tiny", "-c", "dev", "-e", "wavering", "--dry-run").stdout
+    assert made.startswith("check of a draft as long against tiny@v1 on dev")
+    found = data(call("draft", "check", keep_verdict, "--dry-run", "--json"))
+    assert (found["sent"], found["requests"], found["losses"]) == (0, 16, [])
+    assert wavering.asked == ()
+
+
 def test_more_draws_of_an_engine_that_repeats_itself_are_refused(call, keep_verdict):
     """It would look like more evidence."""
     result = call("draft", "check", keep_verdict, "--draws", 3)

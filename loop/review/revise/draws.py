@@ -442,13 +442,13 @@ def _test_harm(
                 difference=mean,
                 p=p,
                 harmed=p is not None and p <= alpha,
-                least=_least_found(squares, mean.n, level),
+                least=find_least_loss(squares, mean.n, level),
             )
         )
     return tests, len(tested)
 
 
-def _least_found(squares: float, n: int, level: float) -> float | None:
+def find_least_loss(squares: float, n: int, level: float) -> float | None:
     """Return about the smallest loss of `n` cases that a sign-flip test would find.
 
     With j cases lost in every draw beside differences whose squares sum to `squares`,
