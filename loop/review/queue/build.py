@@ -502,7 +502,7 @@ def _right_item(answer: RightAnswer, beside: _Beside, reasons: Reasons) -> Queue
 
 def _ordered(seed: str, items: Sequence[QueueItem]) -> list[QueueItem]:
     """Return failing items in their order, with what belongs to the random share."""
-    order = arrange(seed, items, [item.value for item in items])
+    order = arrange(seed, items, [item.reasons.rank for item in items])
     return [replace(items[at], audit=audit) for at, audit in order]
 
 

@@ -57,6 +57,10 @@ class Reasons(NamedTuple):
     words: tuple[str, ...] = ()
     """One phrase for each part that is not 0."""
 
+    fails: int = 1
+    """In how many draws of this version it fails, of those with an answer."""
+
+    draws: int = 1
     gate: str = ""
     """``"passes by 3"`` or ``"fails by 1"``, in answers; empty where none would do."""
 
@@ -64,6 +68,11 @@ class Reasons(NamedTuple):
     def value(self) -> float:
         """``rare + near + split + unsure / 2``, 0 to 3.5."""
         return self.rare + self.near + self.split + self.unsure / 2
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """What orders the queue: the share of draws that fail, then the value."""
+        return self.fails / self.draws, self.value
 
 
 class Cause(NamedTuple):

@@ -1,5 +1,9 @@
 """What a failing case and label is worth to a reviewer, and why.
 
+Where a version was asked several times, what fails in every draw comes first: an error
+that is there, not one that chance made. A pair that flips asks another question: does
+the guide leave it open? Within that, and where there is one draw, the value decides.
+
 The value is ``rare + near + split + unsure / 2``, each part from 0 to 1:
 
 rare
@@ -10,8 +14,9 @@ near
     `measure_nearness`). For a case without an answer: one over the number
     of such cases above what the gates bear.
 split
-    How much versions, repeats or readers disagree on this very pair: the chance that
-    two of them, drawn at random, differ. The larger of answers and votes counts.
+    How much versions or readers disagree on this very pair: the chance that two of
+    them, drawn at random, differ. The larger of answers and votes counts. The draws of
+    one version are no versions.
 unsure
     The answer is "uncertain" where the reference decides.
 
@@ -43,7 +48,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from loop.core.digests import framed
-from loop.core.records import Outcome, Value
+from loop.core.records import Mark, Outcome, Value
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.failures import Failure, FailureKind
 from loop.evaluate.protocol import Protocol
@@ -277,6 +282,12 @@ def spread(failing: Sequence[Listed], right: Sequence[Listed]) -> list[Listed]:
 AUDIT_EVERY = 10
 """Every so many-th place is random."""
 
+_RIGHT = {
+    Mark.PRESENT: Value.PRESENT,
+    Mark.ABSENT: Value.ABSENT,
+    Mark.NOT_CODED: Value.ABSENT,
+}
+
 _UNANSWERED = frozenset({FailureKind.UNPARSED, FailureKind.ENGINE_FAILED})
 
 
@@ -309,10 +320,18 @@ class Worth:
         if failure.kind in _UNANSWERED:
             return self._silent
         label = self._labels[failure.label]
-        known = [one.value for one in others if one.value is not None]
+        repeats = [one.value for one in others if one.draw and one.value is not None]
+        known = [one.value for one in others if not one.draw and one.value is not None]
         answers = Counter([*known, failure.predicted])
         by_answer, by_vote = chance_to_differ(answers), chance_to_differ(dict(votes))
+        right = _RIGHT.get(failure.reference) if failure.reference else None
+        fails = 1 + sum(one != right for one in repeats)
+        draws = 1 + len(repeats)
         words = list(label.words)
+        if fails < draws:
+            words.append(f"fails in {fails} of {draws} draws: is the guide ambiguous?")
+        elif repeats:
+            words.append(f"fails in all {draws} draws")
         if by_answer:
             words.append(f"{answers.total()} runs of the prompt disagree")
         if by_vote:
@@ -326,6 +345,8 @@ class Worth:
             split=max(by_answer, by_vote),
             unsure=unsure,
             words=tuple(words),
+            fails=fails,
+            draws=draws,
             gate=label.gate.words if label.gate else "",
         )
 
@@ -386,7 +407,7 @@ class Placed(NamedTuple):
 def arrange(
     seed: str,
     failures: Sequence[Failure | QueueItem],
-    values: Sequence[float],
+    values: Sequence[float] | Sequence[tuple[float, float]],
 ) -> list[Placed]:
     """Return the order of the queue, first place first.
 
@@ -397,10 +418,10 @@ def arrange(
     failures
         In the order of cohort and taxonomy, which decides between equal values.
     values
-        What each is worth.
+        What each is worth, the most first; see `Reasons.rank`.
     """
     count = len(failures)
-    by_value = deque(sorted(range(count), key=lambda index: -values[index]))
+    by_value = deque(sorted(range(count), key=values.__getitem__, reverse=True))
     size = -(-count // AUDIT_EVERY)
     keys = [_draw(seed, failure) for failure in failures]
     drawn = deque(sorted(range(count), key=keys.__getitem__)[:size])

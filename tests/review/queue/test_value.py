@@ -57,6 +57,34 @@ def test_disagreement_is_the_chance_that_two_answers_differ():
     assert "3 runs of the prompt disagree" in reasons.words
 
 
+def repeated(*values):
+    """Return what further draws of the same version answered."""
+    return [OtherAnswer(f"d{n}", "tiny@v1", n, v) for n, v in enumerate(values, 1)]
+
+
+def test_draws_of_one_version_are_no_disagreement_of_versions():
+    """They say how lasting the failure is, and that comes before the value."""
+    rows = {"a": {"edema": 0, "no_finding": 2}}
+    lasting = explained(RARE[0], rows, others=repeated(PRESENT, UNCERTAIN, None))
+    assert (lasting.fails, lasting.draws, lasting.split) == (3, 3, 0)
+    assert "fails in all 3 draws" in lasting.words
+    flips = explained(RARE[0], rows, others=repeated(ABSENT, PRESENT, ABSENT))
+    assert (flips.fails, flips.draws, flips.split) == (2, 4, 0)
+    assert "fails in 2 of 4 draws: is the guide ambiguous?" in flips.words
+    assert lasting.rank > flips._replace(unsure=1.0, near=1.0).rank
+    assert (lasting._replace(rare=0.5).rank > lasting.rank) is (lasting.rare < 0.5)
+    once = explained(RARE[0], rows)
+    assert (once.fails, once.draws) == (1, 1)
+    assert not any("draws" in words for words in once.words)
+
+
+def test_what_fails_in_every_draw_comes_first():
+    """However much the rest is worth."""
+    ranks = [(0.5, 3.0), (1.0, 0.1), (0.25, 3.5), (1.0, 0.2)]
+    order = arrange("run", [failure(n) for n in range(4)], ranks)
+    assert [one.at for one in order] == [3, 1, 0, 2]
+
+
 def test_a_missing_answer_disagrees_with_nothing():
     """An unparsed answer is no value."""
     assert explained(*RARE, others=said(None, PRESENT)).split == 0
