@@ -281,8 +281,7 @@ def test_the_protocol_says_how_many_draws_and_what_stops(
 ):
     """Both are the protocol's, and what stops is said."""
     path = setting.workspace.protocol
-    text = path.read_text().replace("draws: 3", "draws: 1")
-    path.write_text(text.replace("every_target: false", "every_target: true"))
+    path.write_text(path.read_text() + "\ndraws: 1\nevery_target: true\n")
     checked = check(setting, store, draft, Examination(engine="wavering"))
     assert len(checked.runs) == 2
     assert checked.check.every_target
