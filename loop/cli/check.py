@@ -159,7 +159,7 @@ def _show_draws(check: Check, evidence: DrawEvidence) -> None:
         low, high = surplus.interval
         say(
             f"targeted cases: right in {surplus.after} of {surplus.readings} readings, "
-            f"the parent asked anew in {surplus.before}: surplus "
+            f"the parent asked again in {surplus.before}: surplus "
             f"{100 * surplus.value:+.0f} % ({100 * low:+.0f} to {100 * high:+.0f} %), "
             f"{'shown' if surplus.shown else 'not shown'}"
         )

@@ -126,7 +126,7 @@ def run(
         AskAgain | None,
         typer.Option(
             "--again",
-            help="Ask anew what earlier runs could not read, however often they tried.",
+            help="Ask again what earlier runs could not read, whatever they tried.",
         ),
     ] = None,
     dry_run: Annotated[

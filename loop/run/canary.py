@@ -1,7 +1,7 @@
 """Whether the model behind a name is still the one whose answers are stored.
 
 A server tells what it calls its model, seldom which weights it holds. Before stored
-answers stand beside new ones, a few stored prompts are asked again.
+answers are used with new ones, a few stored prompts are asked again.
 """
 
 from __future__ import annotations
@@ -88,16 +88,16 @@ def require_same_model(
     run = _find_stored(workspace, store, task, engine, draws)
     if run is None:
         return None
-    canary = _ask(workspace, version, task, engine, run)
+    canary = _ask(workspace, task, engine, run)
     if not canary.changed:
         return canary
     odd = max(canary.words[0], canary.values[0])
     raise EngineError(
         f"the model behind {engine.name} has changed: of {canary.prompts} prompts of "
         f"run {run.id} that were asked twice more, {odd} are answered alike now and "
-        "otherwise then. Its stored answers cannot stand beside new ones. Name what "
-        "answers now with `revision` in .ranloop/config.yaml (any words, such as the "
-        "date), so that all is asked anew."
+        "otherwise then. Its stored answers cannot be compared with new ones. Name "
+        "what answers now with `revision` in .ranloop/config.yaml (any words, such as "
+        "the date), so that everything is asked again."
     )
 
 
@@ -125,11 +125,7 @@ def _find_stored(
 
 
 def _ask(
-    workspace: Workspace,
-    version: PromptVersion,
-    task: Task,
-    engine: HeldEngine,
-    run: RunRecord,
+    workspace: Workspace, task: Task, engine: HeldEngine, run: RunRecord
 ) -> Canary:
     """Ask `PROMPTS` prompts of `run` twice more; which ones depends on its id."""
     draw, rng = run.spec.draw, random.Random(run.id)

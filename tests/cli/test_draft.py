@@ -163,7 +163,7 @@ def test_a_check_over_draws_prints_churn_harm_and_surplus(
     assert re.search(r"^evidence of harm: none$", shown.stdout, re.MULTILINE)
     assert "tests, 0 of which could find anything, at 5 % for all" in shown.stdout
     assert re.search(
-        r"targeted cases: right in \d of 8 readings, the parent asked anew in \d: "
+        r"targeted cases: right in \d of 8 readings, the parent asked again in \d: "
         r"surplus \+\d+ % \([+-]\d+ to \+\d+ %\), (not )?shown",
         shown.stdout,
     )

@@ -174,6 +174,8 @@ class Check:
         return tuple(reason for reason in found if reason)
 
     def _drawn_targets(self, evidence: DrawEvidence) -> Iterator[str]:
+        if self.targets and evidence.surplus is None:
+            yield "no targeted case could be judged in any draw"
         yield _describe_shortfall(evidence)
         for progress in (TargetOutcome.UNDECIDED, TargetOutcome.UNANSWERED):
             yield self._open(progress)
@@ -233,7 +235,7 @@ def _describe_shortfall(evidence: DrawEvidence) -> str:
     low, high = surplus.interval
     found = (
         "the draft is not shown to put targeted cases right: right in "
-        f"{surplus.after} of {surplus.readings} readings, the parent asked anew in "
+        f"{surplus.after} of {surplus.readings} readings, the parent asked again in "
         f"{surplus.before} (surplus {100 * surplus.value:+.0f} %, {100 * low:+.0f} to "
         f"{100 * high:+.0f} %)"
     )

@@ -341,7 +341,7 @@ def test_a_draft_without_a_surplus_is_refused_for_want_of_power():
     (reason,) = check.reasons
     assert reason.startswith(
         "the draft is not shown to put targeted cases right: right in 3 of 12 "
-        "readings, the parent asked anew in 3 (surplus +0 %, "
+        "readings, the parent asked again in 3 (surplus +0 %, "
     )
     assert reason.endswith("can show +58 % or more, and more draws (--draws) less")
     everywhere = check_draws(drawn(truth, [truth] * 3, [truth] * 3), targets, (), RULE)
@@ -352,9 +352,15 @@ def test_what_is_right_must_be_known_of_a_target():
     """A case that nobody decides is named."""
     check = check_draws(drawn([U], [[A]] * 3, [[P]] * 3), [verdict("c0")], (), RULE)
     assert check.reasons == (
+        "no targeted case could be judged in any draw",
         "nothing says what is right in targeted cases (give correct_value): c0 edema",
     )
     said = [verdict("c0", correct_value=Value.PRESENT)]
+    gone = check_draws(drawn([P], [[P]] * 3, [[P]] * 3), [verdict("c9")], (), RULE)
+    assert gone.reasons == ("no targeted case could be judged in any draw",)
+    failing = drawn([P], [[A], [FAILED]], [[FAILED], [P]])
+    apart = check_draws(failing, [verdict("c0")], (), RULE)
+    assert "no targeted case could be judged in any draw" in apart.reasons
     assert check_draws(drawn([U], [[A]] * 3, [[P]] * 3), said, (), RULE).passed
 
 
