@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from loop.core.records import ValueCode
+from loop.documents.numbers import p_value
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.flips import Flips, count_flips
 from loop.review.revise.shares import NonInferiorityRule, PairedAnswers, answered
@@ -163,7 +164,7 @@ class TargetDraws(NamedTuple):
 
 
 class Surplus(NamedTuple):
-    """Targeted cases: how much more often the draft is right than the parent anew.
+    """Targeted cases: how much more often the draft is right than the parent.
 
     The cases were chosen because the parent had failed on them, so that asking it again
     puts some right by chance alone; only what the draft adds to that counts.
@@ -254,13 +255,8 @@ class DrawEvidence:
                 name = name or f"the {len(self.rare)} rare labels together"
                 yield (
                     f"{name} ({test.share} {100 * (test.difference.value or 0):+.1f} % "
-                    f"of {test.difference.n}, p {describe_p(test.p or 0)})"
+                    f"of {test.difference.n}, p {p_value(test.p or 0)})"
                 )
-
-
-def describe_p(p: float) -> str:
-    """Return a p-value as people read it."""
-    return "below 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 class DrawnAnswers(NamedTuple):

@@ -223,7 +223,7 @@ def test_harm_is_said_with_what_was_tested():
     assert (evidence.tests, evidence.tested) == (2, 1)
     assert label.verdict is DrawnVerdict.HARM
     assert check.reasons == (
-        "evidence of harm: edema (specificity -10.0 % of 200, p below 0.001)",
+        "evidence of harm: edema (specificity -10.0 % of 200, p < 0.001)",
     )
     assert not check.passed
 
@@ -300,7 +300,7 @@ def test_rare_labels_have_one_test_together():
     assert test.share is ShareName.SENSITIVITY
     assert test.difference == (10, 0, 30)
     assert list(evidence.describe_harm()) == [
-        "the 5 rare labels together (sensitivity -33.3 % of 30, p below 0.001)"
+        "the 5 rare labels together (sensitivity -33.3 % of 30, p < 0.001)"
     ]
 
 

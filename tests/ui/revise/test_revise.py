@@ -203,7 +203,7 @@ def test_harm_over_draws_is_named_with_its_size(editor, given, desk, store, wave
     save_verdicts(store, (wide,), circumstances, WHEN)
     begin(editor, wide)
     shown = check(editor, "wavering")["check"]
-    harm = r"Pleural Effusion \(specificity -\d+\.\d % of 15, p below 0.001\)"
+    harm = r"Pleural Effusion \(specificity -\d+\.\d % of 15, p &lt; 0.001\)"
     assert re.search(rf"There is evidence of harm:</b> {harm}", shown)
     assert "<li>evidence of harm: pleural_effusion (specificity" in shown
 
