@@ -58,7 +58,11 @@ def show_forecast(found: Forecast, *, as_json: bool) -> None:
     made = found.draft if found.draft != found.parent else "a draft as long"
     say(f"check of {made} against {found.parent} on {found.cohort} with {found.engine}")
     say("NOTHING WAS SENT")
-    say(f"  draws     {found.draws} of each, {found.cases:,} cases")
+    more = f" (up to {found.max_draws} while undecided)"
+    say(
+        f"  draws     {found.draws} of each, {found.cases:,} cases"
+        f"{more if found.max_draws > found.draws else ''}"
+    )
     say(f"  requests  {found.requests:,} at most: what is stored already is not sent")
     say(
         f"  tokens    {found.prompt_tokens:,} prompt, {found.output_tokens:,} output "
@@ -151,8 +155,9 @@ def _show_draws(check: Check, evidence: DrawEvidence) -> None:
     say(f"evidence of harm: {'; '.join(harmed) or 'none'}")
     say(
         f"  {evidence.tests} tests, {evidence.tested} of which could find anything, at "
-        f"{100 * evidence.alpha:g} % for all together; least loss of sensitivity found "
-        f"with a chance of {100 * POWER:.0f} %: {', '.join(least) or 'none'}"
+        f"{100 * evidence.alpha:.2g} % for all together at look {evidence.look}; least "
+        f"loss of sensitivity found with a chance of {100 * POWER:.0f} %: "
+        f"{', '.join(least) or 'none'}"
     )
     surplus = evidence.surplus
     if surplus is not None:

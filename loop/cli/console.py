@@ -70,6 +70,16 @@ DrawsOption = Annotated[
         show_default="the protocol's, 3",
     ),
 ]
+MaxDrawsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-draws",
+        min=1,
+        max=100,
+        help="How often at most, while the check is undecided.",
+        show_default="the protocol's, 6",
+    ),
+]
 
 
 def open_workspace(explicit: Path | None) -> Workspace:

@@ -23,6 +23,7 @@ from loop.cli.console import (
     CheckDryRunOption,
     DrawsOption,
     JsonOption,
+    MaxDrawsOption,
     ProgressBar,
     RoleOption,
     UnconstrainedOption,
@@ -209,6 +210,7 @@ def check(
         str, typer.Option("--cohort", "-c", help="Dev cohort; default: the draft's.")
     ] = "",
     draws: DrawsOption = None,
+    max_draws: MaxDrawsOption = None,
     allow_unconstrained: UnconstrainedOption = False,
     dry_run: CheckDryRunOption = False,
     actor: ActorOption = None,
@@ -225,6 +227,7 @@ def check(
         engine=engine,
         asking=EngineOptions(allow_unconstrained=allow_unconstrained),
         draws=draws,
+        max_draws=max_draws,
         watch=_watch(quiet=as_json),
         cohort=cohort,
     )

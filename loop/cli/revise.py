@@ -21,6 +21,7 @@ from loop.cli.console import (
     CheckDryRunOption,
     DrawsOption,
     JsonOption,
+    MaxDrawsOption,
     ProgressBar,
     RoleOption,
     UnconstrainedOption,
@@ -75,6 +76,7 @@ def revise(
         str, typer.Option("--engine", "-e", help="Engine for the check.")
     ] = "rules",
     draws: DrawsOption = None,
+    max_draws: MaxDrawsOption = None,
     contract: ContractOption = "",
     allow_unconstrained: UnconstrainedOption = False,
     why: Annotated[
@@ -109,6 +111,7 @@ def revise(
             engine=engine,
             asking=EngineOptions(allow_unconstrained=allow_unconstrained),
             draws=draws,
+            max_draws=max_draws,
             cohort=cohort,
         )
         show_forecast(forecast_check(place, prompt, how), as_json=as_json)
@@ -121,6 +124,7 @@ def revise(
         engine=engine,
         asking=EngineOptions(allow_unconstrained=allow_unconstrained),
         draws=draws,
+        max_draws=max_draws,
         contract=contract,
         why=why.strip(),
         override=why.strip() if override else "",

@@ -73,7 +73,10 @@ class Protocol(BaseModel):
     """Non-inferiority margins against the parent version."""
 
     draws: Minimum = 3
-    """How often a check asks an engine with chance each version."""
+    """How often a check asks an engine with chance each version, at first."""
+
+    max_draws: Minimum = 6
+    """How often at most, where the first draws leave a check undecided."""
 
     every_target: bool = False
     """Whether a check over several draws stops at a targeted case that stays wrong."""

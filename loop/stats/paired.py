@@ -364,6 +364,32 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
+def spend_alpha(alpha: float, look: int) -> float:
+    """Level of the `look`-th test, from 1, of one question as its data grow.
+
+    Each look spends two thirds of what the earlier ones left, so that all of them
+    together, however many there will be, claim falsely with a chance of at most `alpha`
+    (Bonferroni: 2/3 + 2/9 + 2/27 + ... is 1).
+
+    Raises
+    ------
+    ValueError
+        `alpha` is not in (0, 1), or `look` is below 1.
+
+    References
+    ----------
+    Spending a level over looks: Lan KKG, DeMets DL. Biometrika 1983;70:659-663.
+
+    Examples
+    --------
+    >>> [round(spend_alpha(0.05, look), 4) for look in (1, 2, 3)]
+    [0.0333, 0.0111, 0.0037]
+    """
+    if not 0 < alpha < 1 or look < 1:
+        raise ValueError(f"need 0 < alpha < 1 and look >= 1, got {alpha}, {look}")
+    return 2 * alpha / 3.0**look
+
+
 def _check_counts(lost: float, gained: float, n: int) -> None:
     if min(lost, gained) < 0 or lost + gained > n:
         raise ValueError(

@@ -18,6 +18,7 @@ from loop.stats.paired import (
     holm,
     mcnemar_exact,
     sign_flip_p,
+    spend_alpha,
     stratified_interval,
     tango_interval,
 )
@@ -167,6 +168,16 @@ def test_only_what_could_be_found_is_tested():
     # Three attain 0.05, two 0.025: two are tested.
     assert find_attainable([0.04, 0.02, 0.001], 0.05) == [False, True, True]
     assert find_attainable([0.05], 0.05) == [True]
+
+
+def test_a_level_that_is_spent_over_looks_is_never_spent_twice():
+    """However many looks there are, they add up to less than the level."""
+    spent = [spend_alpha(0.05, look) for look in range(1, 40)]
+    assert sum(spent) == pytest.approx(0.05)
+    assert spent == sorted(spent, reverse=True)
+    for alpha, look in ((0.0, 1), (1.0, 1), (0.05, 0)):
+        with pytest.raises(ValueError, match="look >= 1"):
+            spend_alpha(alpha, look)
 
 
 def test_the_family_keeps_its_level_over_what_could_be_found():

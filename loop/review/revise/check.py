@@ -135,6 +135,14 @@ class Check:
         """Whether the draft may be committed."""
         return not self.reasons
 
+    @property
+    def undecided(self) -> bool:
+        """Whether more draws may decide it: only the surplus is not shown yet."""
+        surplus = self.over_draws.surplus if self.over_draws else None
+        if surplus is None or surplus.shown or surplus.value <= 0:
+            return False
+        return len(self.reasons) == 1
+
     def judged_by(self, basis: ShareCriterion) -> dict[str, list[str]]:
         """Return the labels that were judged by `basis`, for each share."""
         found: dict[str, list[str]] = {"accuracy": [], "sensitivity": []}
@@ -421,8 +429,14 @@ def check_draws(
     verdicts: Sequence[Verdict],
     anchors: Sequence[Anchor],
     rule: NonInferiorityRule,
+    look: int = 1,
 ) -> Check:
     """Return how the draft did against its parent over several draws of both.
+
+    Parameters
+    ----------
+    look
+        As for `loop.review.revise.draws.weigh_draws`.
 
     Raises
     ------
@@ -442,7 +456,7 @@ def check_draws(
         check,
         labels=(),
         unanswered=Unanswered(before, after, rule.max_unanswered),
-        over_draws=weigh_draws(measured, expected, rule),
+        over_draws=weigh_draws(measured, expected, rule, look),
     )
 
 
@@ -476,6 +490,7 @@ def _summarise_draws(check: Check, evidence: DrawEvidence) -> dict[str, object]:
             "margins: Tango"
         ),
         "draws": evidence.draws,
+        "look": evidence.look,
         "cases": check.cases,
         "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
         "surplus": None

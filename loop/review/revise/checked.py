@@ -58,6 +58,9 @@ class Checked:
     """Cohorts that could not be looked at for copied wording."""
 
     by: str
+    looks: tuple[int, ...] = ()
+    """Draws at each look at this wording so far, the last look's among them."""
+
     time: str
     """UTC, ISO 8601."""
 

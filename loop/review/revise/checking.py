@@ -1,7 +1,8 @@
 """A draft run against its parent on the same cases: the second step of a revision.
 
 An engine that repeats itself is asked each version once, or not at all where the store
-has its answers. One with chance in it is asked both versions several times, in turns.
+has its answers. One with chance in it is asked both versions several times, in turns,
+and more often while that leaves open whether the draft puts its targets right.
 """
 
 from __future__ import annotations
@@ -17,13 +18,19 @@ from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.inputs import Inputs, read_inputs
-from loop.evaluate.protocol import read_protocol
+from loop.evaluate.protocol import Protocol, read_protocol
+from loop.prompts.catalog import read_version
 from loop.prompts.lint import has_errors
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.changed import Changes, list_changes
 from loop.review.revise.check import Check, check_draft, check_draws
-from loop.review.revise.checked import Checked, asking_data, keep_check
+from loop.review.revise.checked import (
+    Checked,
+    asking_data,
+    find_check,
+    keep_check,
+)
 from loop.review.revise.copies import check_copies, new_wording
 from loop.review.revise.draft import lint_draft
 from loop.review.revise.draft_files import read_about
@@ -70,8 +77,12 @@ class Examination:
     """How the engine is asked, both for the parent and for the draft."""
 
     draws: int | None = None
-    """How often each version is asked, by an engine with chance in it; None for what
-    the protocol says."""
+    """How often each version is asked at first, of an engine with chance in it; None
+    for what the protocol says."""
+
+    max_draws: int | None = None
+    """How often at most, while the check is undecided; None for what the protocol
+    says. Never fewer than `draws`."""
 
     watch: Callable[[CheckStep], Watch] | None = None
     """Gives what wraps the items of each run, to show progress; None for none."""
@@ -141,13 +152,21 @@ def check_draft_ref(
     if not has_errors(checked.lint):
         named = hold_engine(workspace, how.engine, how.asking)
         with nullcontext(engine) if engine else named as held:
-            draws = _choose_draws(workspace, held, how.draws)
+            looks = _choose_looks(workspace, held, how)
             if has_chance(held):
+                stored = tuple(range(1, looks[-1] + 1))
                 require_same_model(
-                    workspace, store, line.parent, cohort.name, held, draws
+                    workspace, store, line.parent, cohort.name, held, stored
                 )
-            runs = _run_both(workspace, line, cohort.name, held, draws, how.watch)
-        checked = _measure(workspace, store, line, verdicts, runs, checked)
+            seen = _find_looks(workspace, checked)
+            runs = _Runs(chance=has_chance(held))
+            for draws in looks:
+                seen = seen if draws in seen else (*seen, draws)
+                runs = _run_both(workspace, line, cohort.name, held, draws, runs, how)
+                checked = replace(checked, looks=seen if runs.chance else ())
+                checked = _measure(workspace, store, line, verdicts, runs, checked)
+                if checked.check is None or not checked.check.undecided:
+                    break
         unseen = object_to_unseen(skipped)
         checked = replace(checked, objections=(*checked.objections, *unseen))
     checked = replace(checked, time=format_time(now()))
@@ -163,30 +182,57 @@ def _require_changed(line: DraftLineage) -> None:
         )
 
 
-def _choose_draws(
-    workspace: Workspace, engine: HeldEngine, wanted: int | None
+def choose_looks(
+    protocol: Protocol, draws: int | None = None, max_draws: int | None = None
 ) -> tuple[int, ...]:
-    """Return the numbers of the draws to ask for.
+    """Return after how many draws a check looks whether it is decided, ascending.
 
-    Not draw 0 of an engine with chance: the targeted cases were mostly chosen because
-    the parent failed on them there.
+    Parameters
+    ----------
+    draws, max_draws
+        As in `Examination`.
+
+    Examples
+    --------
+    >>> choose_looks(Protocol()), choose_looks(Protocol(), 4), choose_looks(
+    ...     Protocol(), 2, 7
+    ... )
+    ((3, 6), (4,), (2, 4, 6))
     """
+    first = draws or protocol.draws
+    most = max(first, max_draws or protocol.max_draws)
+    return tuple(range(first, most + 1, first))
+
+
+def _choose_looks(
+    workspace: Workspace, engine: HeldEngine, how: Examination
+) -> tuple[int, ...]:
     if has_chance(engine):
-        return tuple(range(1, 1 + (wanted or read_protocol(workspace).draws)))
-    if wanted not in (None, 1):
+        return choose_looks(read_protocol(workspace), how.draws, how.max_draws)
+    if how.draws not in (None, 1) or how.max_draws not in (None, 1):
         raise EngineError(
             f"{engine.name} answers the same prompt in the same way each time, so more "
-            "draws show nothing. Leave out --draws."
+            "draws show nothing. Leave out --draws and --max-draws."
         )
-    return (0,)
+    return (1,)
+
+
+def _find_looks(workspace: Workspace, checked: Checked) -> tuple[int, ...]:
+    """Return after how many draws this wording was looked at before."""
+    kept = find_check(workspace, read_version(workspace, checked.draft))
+    if kept is None or kept.engine != checked.engine:
+        return ()
+    then, now = kept.ground, checked.ground
+    same = (then.draft_digest, then.cohort) == (now.draft_digest, now.cohort)
+    return kept.looks if same else ()
 
 
 class _Runs(NamedTuple):
     """Ids of the runs of a check, one a draw."""
 
-    before: tuple[str, ...]
-    after: tuple[str, ...]
     chance: bool
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 def _run_both(
@@ -194,34 +240,34 @@ def _run_both(
     line: DraftLineage,
     cohort: str,
     engine: HeldEngine,
-    draws: Sequence[int],
-    watch: Callable[[CheckStep], Watch] | None,
+    draws: int,
+    runs: _Runs,
+    how: Examination,
 ) -> _Runs:
-    """Run the parent and the draft, each draw of both before the next.
+    """Run the parent and the draft until there are `draws` of each.
 
-    Which of them comes first changes from draw to draw, so that an engine that drifts
-    treats both alike.
+    Each draw of both comes before the next, and which of them comes first changes from
+    draw to draw, so that an engine that drifts treats both alike. Draw 0 of an engine
+    with chance is left out: the targeted cases were mostly chosen because the parent
+    failed on them there.
     """
     versions = {CheckSide.PARENT: line.parent, CheckSide.DRAFT: line.draft}
-    runs: dict[CheckSide, list[str]] = {side: [] for side in versions}
-    order = tuple(versions)
-    number = 0
-    for draw in draws:
-        for side in order:
-            number += 1
-            step = CheckStep(side, number, 2 * len(draws))
+    found = {CheckSide.PARENT: [*runs.before], CheckSide.DRAFT: [*runs.after]}
+    for done in range(len(runs.before), draws):
+        sides = tuple(versions)[:: -1 if done % 2 else 1]
+        for place, side in enumerate(sides):
+            step = CheckStep(side, 2 * done + place + 1, 2 * draws)
             summary = run_prompt(
                 workspace,
                 versions[side].ref,
                 cohort,
                 engine=engine,
-                draw=draw,
-                watch=watch(step) if watch else None,
+                draw=done + 1 if runs.chance else 0,
+                watch=how.watch(step) if how.watch else None,
             )
-            runs[side].append(summary.run_id)
-        order = order[::-1]
-    return _Runs(
-        tuple(runs[CheckSide.PARENT]), tuple(runs[CheckSide.DRAFT]), has_chance(engine)
+            found[side].append(summary.run_id)
+    return runs._replace(
+        before=tuple(found[CheckSide.PARENT]), after=tuple(found[CheckSide.DRAFT])
     )
 
 
@@ -237,7 +283,13 @@ def _measure(
     before, after = _read_both(workspace, runs)
     for one in after:
         _require_same(line.draft, one)
-    check = measure_draft(store, before, after, verdicts, chance=runs.chance)
+    check = measure_draft(
+        store,
+        before,
+        after,
+        verdicts,
+        look=1 + checked.looks.index(len(before)) if runs.chance else None,
+    )
     if line.draft.contract != line.parent.contract:
         check = replace(check, gain_required=False)
     first = before[0]
@@ -285,14 +337,15 @@ def measure_draft(
     after: Sequence[Inputs],
     verdicts: Sequence[Verdict],
     *,
-    chance: bool,
+    look: int | None = None,
 ) -> Check:
     """Return the check of the draws of a parent and a draft, against one reference.
 
     Parameters
     ----------
-    chance
-        Whether the engine has chance in it; one that repeats itself has one draw.
+    look
+        The how-manieth look at the draft it is, for an engine with chance in it; None
+        for one that repeats itself, which has one draw.
 
     Raises
     ------
@@ -313,8 +366,8 @@ def measure_draft(
     drawn = DrawnAnswers(
         tuple(one.pairs for one in before), tuple(one.pairs for one in after)
     )
-    if chance:
-        check = check_draws(drawn, verdicts, anchors, rule)
+    if look is not None:
+        check = check_draws(drawn, verdicts, anchors, rule, look)
         return replace(check, every_target=protocol.every_target)
     (pair,) = drawn.pairs()
     return check_draft(pair, verdicts, anchors, rule)

@@ -28,6 +28,7 @@ from loop.stats.paired import (
     find_attainable,
     holm,
     sign_flip_p,
+    spend_alpha,
     stratified_interval,
     tango_interval,
 )
@@ -221,6 +222,15 @@ class DrawEvidence:
     """How many of them could have found anything, by Tarone's rule."""
 
     alpha: float
+    """Level of all tests together at this look."""
+
+    confidence: float
+    """One-sided level of the limits at this look."""
+
+    look: int
+    """The how-manieth look at the draft this is, from 1: each spends two thirds of
+    what was left of the protocol's levels."""
+
     targets: tuple[TargetDraws, ...]
     surplus: Surplus | None
     """None where no targeted case could be judged."""
@@ -292,6 +302,7 @@ def weigh_draws(
     measured: DrawnAnswers,
     expected: Mapping[Pair, ValueCode],
     rule: NonInferiorityRule,
+    look: int = 1,
 ) -> DrawEvidence:
     """Return what the draws of both versions show.
 
@@ -299,6 +310,9 @@ def weigh_draws(
     ----------
     expected
         What is right in each targeted case that the cohort holds.
+    look
+        The how-manieth look at this draft it is, from 1. With `spend_alpha` of the
+        rule's levels, all looks together keep them.
 
     Notes
     -----
@@ -310,6 +324,11 @@ def weigh_draws(
     Holm over the tests that could find anything by Tarone's rule. Margins: Tango's
     interval over the same means, which is rather too wide for them.
     """
+    churn_level = rule.confidence
+    rule = rule._replace(
+        alpha=spend_alpha(rule.alpha, look),
+        confidence=1 - spend_alpha(1 - rule.confidence, look),
+    )
     table = _count(measured)
     names = measured.before[0].labels
     cases = table.cells(ShareName.ACCURACY).sum(axis=0)
@@ -346,7 +365,7 @@ def weigh_draws(
     flips: Sequence[Flips | None] = [None] * len(names)
     if len(measured.before) > 1:
         before = [one.predicted for one in measured.before]
-        flips = count_flips(before, rule.confidence)
+        flips = count_flips(before, churn_level)
     targets = tuple(_count_targets(measured, expected))
     return DrawEvidence(
         draws=len(measured.before),
@@ -357,6 +376,8 @@ def weigh_draws(
         tests=len(places),
         tested=tested,
         alpha=rule.alpha,
+        confidence=rule.confidence,
+        look=look,
         targets=targets,
         surplus=_add_up(targets, rule.confidence),
     )

@@ -14,7 +14,7 @@ from loop.evaluate.stability import measure_stability
 from loop.labels.reference import Reference, read_reference
 from loop.prompts.catalog import read_version
 from loop.review.revise.begin import require_dev
-from loop.review.revise.checking import Examination
+from loop.review.revise.checking import Examination, choose_looks
 from loop.review.revise.draft_files import read_about
 from loop.review.revise.draws import ShareName, find_least_loss
 from loop.review.revise.inputs import read_line
@@ -22,6 +22,7 @@ from loop.run.asking import choose_engine, has_chance
 from loop.run.canary import PROMPTS
 from loop.run.cost import estimate_run
 from loop.run.manifest import find_run
+from loop.stats.paired import spend_alpha
 
 ASSUMED_CHURN = 0.02
 """Share of answers taken to differ between two draws where nobody has measured it."""
@@ -48,9 +49,14 @@ class Forecast:
     cohort: str
     engine: str
     draws: int
+    """Of each version at the first look."""
+
+    max_draws: int
+    """Of each version at the last look, if the ones before leave it undecided."""
+
     cases: int
     requests: int
-    """At most: what is stored already is not sent."""
+    """At the first look, at most: what is stored already is not sent."""
 
     prompt_tokens: int
     output_tokens: int
@@ -94,7 +100,8 @@ def forecast_check(
     cohort = require_dev(workspace, named)
     protocol = read_protocol(workspace)
     chance = has_chance(choose_engine(workspace, how.engine, how.asking).engine)
-    draws = (how.draws or protocol.draws) if chance else 1
+    looks = choose_looks(protocol, how.draws, how.max_draws) if chance else (1,)
+    draws = looks[0]
     runs = [
         estimate_run(workspace, one.ref, cohort.name, engine=how.engine)
         for one in (parent, draft)
@@ -106,13 +113,15 @@ def forecast_check(
     losses: tuple[LeastLoss, ...] = ()
     if chance:
         reference = read_reference(workspace, cohort.name)
-        losses = _find_losses(reference, churn, draws, protocol.alpha)
+        level = spend_alpha(protocol.alpha, 1)
+        losses = _find_losses(reference, churn, draws, level)
     return Forecast(
         parent=parent.ref,
         draft=draft.ref,
         cohort=cohort.name,
         engine=how.engine,
         draws=draws,
+        max_draws=looks[-1],
         cases=runs[0].cases,
         requests=draws * sum(one.requests for one in shapes)
         + (2 * min(PROMPTS, runs[0].cases) if chance else 0),

@@ -70,6 +70,9 @@ class RevisionRequest:
     draws: int | None = None
     """How often to ask an engine with chance each version; None for the protocol's."""
 
+    max_draws: int | None = None
+    """How often at most, while the check is undecided; None for the protocol's."""
+
     why: str = ""
     """Reason for the new version; a count of verdicts when empty."""
 
@@ -168,6 +171,7 @@ def revise(
                 engine=request.engine,
                 asking=request.asking,
                 draws=request.draws,
+                max_draws=request.max_draws,
                 watch=(lambda _: watch) if watch else None,
                 cohort=start.cohort,
             )

@@ -11,9 +11,18 @@ from loop.review.revise.check import TargetOutcome
 from loop.review.revise.checked import evidence, recall_check
 from loop.review.revise.checking import CheckSide, CheckStep, Examination
 from loop.review.revise.draft_files import beside
+from loop.review.revise.draws import Surplus
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
 from loop.review.verdict import Edits
-from tests.review.revise.stepping import FLUID, WRONG, begin, check, overtake
+from loop.stats.paired import spend_alpha
+from tests.review.revise.stepping import (
+    FLUID,
+    USELESS,
+    WRONG,
+    begin,
+    check,
+    overtake,
+)
 
 
 @pytest.fixture
@@ -281,13 +290,71 @@ def test_the_protocol_says_how_many_draws_and_what_stops(
 ):
     """Both are the protocol's, and what stops is said."""
     path = setting.workspace.protocol
-    path.write_text(path.read_text() + "\ndraws: 1\nevery_target: true\n")
+    path.write_text(path.read_text() + "\ndraws: 1\nmax_draws: 1\nevery_target: true\n")
     checked = check(setting, store, draft, Examination(engine="wavering"))
     assert len(checked.runs) == 2
     assert checked.check.every_target
     open_ones = checked.check.count(TargetOutcome.UNCHANGED)
     said = any("targeted cases did not change" in one for one in checked.objections)
     assert said is bool(open_ones)
+
+
+@pytest.fixture
+def middling(monkeypatch):
+    """Show nothing of targeted cases that one draw or two put right."""
+    monkeypatch.setattr(Surplus, "shown", property(lambda self: self.readings > 2 * 2))
+
+
+def test_an_undecided_check_asks_more_and_spends_less_level_each_time(
+    setting, store, draft, wavering, middling
+):
+    """Until it is decided; what was asked before is kept, in turns as before."""
+    seen = []
+
+    def watch(step):
+        seen.append((step.side.value, step.number, step.of))
+        return iter
+
+    how = Examination(engine="wavering", draws=1, max_draws=5, watch=watch)
+    checked = check(setting, store, draft, how)
+    assert [seed for seed, _ in wavering.asked] == [1, 1, 2, 2, 3, 3]
+    sides = ["parent", "draft", "draft", "parent", "parent", "draft"]
+    assert seen == [
+        (side, number, 2 * ((number + 1) // 2)) for number, side in enumerate(sides, 1)
+    ]
+    assert checked.passed
+    assert checked.looks == (1, 2, 3)
+    evidence = checked.check.over_draws
+    assert (evidence.draws, evidence.look) == (3, 3)
+    assert evidence.alpha == pytest.approx(spend_alpha(0.05, 3))
+    assert evidence.confidence == pytest.approx(1 - spend_alpha(0.05, 3))
+
+
+def test_a_further_look_by_hand_is_counted(setting, store, draft, wavering, middling):
+    """Who asks until it holds spends the level as well; an edited draft is another."""
+    one = Examination(engine="wavering", draws=1, max_draws=1)
+    assert not check(setting, store, draft, one).passed
+    more = Examination(engine="wavering", draws=3, max_draws=3)
+    second = check(setting, store, draft, more)
+    assert second.looks == (1, 3)
+    assert second.check.over_draws.look == 2
+    # The same look again is no further one.
+    again = check(setting, store, draft, one)
+    assert (again.looks, again.check.over_draws.look) == ((1, 3), 1)
+    guide = replace(draft.guides[0], definition="Fluid, of any amount.")
+    edit = GuideEdit(label=guide.label, text=guide_text(guide))
+    edit_draft(setting.workspace, draft.ref, (edit,), setting.editor)
+    assert check(setting, store, draft, more).looks == (3,)
+
+
+def test_draws_that_cannot_help_are_not_asked(setting, store, wavering):
+    """As for a draft that puts nothing right."""
+    useless = begin(setting, store, USELESS).draft
+    how = Examination(engine="wavering", draws=1, max_draws=9)
+    checked = check(setting, store, useless, how)
+    evidence = checked.check.over_draws
+    assert (evidence.surplus.value <= 0) or len(checked.objections) > 1
+    assert checked.looks == (1,)
 
 
 def test_an_engine_that_repeats_itself_has_one_draw(setting, store, draft):

@@ -125,6 +125,35 @@ def test_equal_versions_are_called_worse_as_seldom_as_is_said(coupling, repeats)
     assert alarms <= binom.ppf(0.999, rounds, RULE.alpha)
 
 
+def test_looking_again_while_nothing_is_shown_keeps_the_level():
+    """Nonsense and harm alike: at most as often as one look may."""
+    rounds, shown, alarms = 60, 0, 0
+    for seed in range(rounds):
+        answers, expected = choose_targets(seed, 0.8, draws=9)
+        for look, draws in enumerate((3, 6, 9), 1):
+            part = DrawnAnswers(*(side[:draws] for side in answers))
+            evidence = weigh_draws(part, expected, RULE, look)
+            if evidence.surplus.shown or find_harm(evidence):
+                break
+        shown += evidence.surplus.shown
+        alarms += bool(find_harm(evidence))
+    # Half of the level lies on the side of a surplus above zero.
+    assert shown <= binom.ppf(0.999, rounds, RULE.alpha / 2)
+    assert alarms <= binom.ppf(0.999, rounds, RULE.alpha)
+
+
+def test_later_looks_show_what_the_first_could_not():
+    """A correction of a third of the errors, of few verdicts."""
+    shown = {3: 0, 6: 0, 9: 0}
+    for seed in range(40):
+        answers, expected = choose_targets(seed, 0.8, share=0.5, count=12, draws=9)
+        for look, draws in enumerate(shown, 1):
+            part = DrawnAnswers(*(side[:draws] for side in answers))
+            surplus = weigh_draws(part, expected, RULE, look).surplus
+            shown[draws] += surplus.shown
+    assert shown[3] + 3 < shown[6] < shown[9]
+
+
 @pytest.mark.parametrize("coupling", COUPLINGS.values(), ids=COUPLINGS)
 def test_a_common_label_ten_points_worse_is_found_and_named(coupling):
     """At least 19 of 20, and no other label with it in more than 1 of 20."""
@@ -158,8 +187,8 @@ def test_a_rare_label_that_lost_sensitivity_is_never_shown_not_worse(coupling):
         )
 
 
-def targeted(seed, coupling, share=1.0, count=26):
-    """Return the evidence on cases that were chosen because a first draw failed.
+def choose_targets(seed, coupling, share=1.0, count=26, draws=3):
+    """Return draws, and cases that were chosen because a first draw failed.
 
     The draft errs on them with this share of the parent's chance.
     """
@@ -174,8 +203,13 @@ def targeted(seed, coupling, share=1.0, count=26):
     error = model.error()
     for case, label in expected:
         error[int(case[1:]), column[label]] *= share
-    answers = DrawnAnswers(model.ask(), model.ask(error=error))
-    return weigh_draws(answers, expected, RULE)
+    answers = DrawnAnswers(model.ask(draws), model.ask(draws, error=error))
+    return answers, expected
+
+
+def targeted(seed, coupling, share=1.0):
+    """Return the evidence on them."""
+    return weigh_draws(*choose_targets(seed, coupling, share), RULE)
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS.values(), ids=COUPLINGS)
@@ -414,6 +448,7 @@ def test_the_ledger_names_the_procedure():
     assert found["form"] == 2
     assert found["procedure"].startswith("harm: sign-flip test, Tarone, Holm;")
     assert (found["draws"], found["tests"], found["tested"]) == (3, 2, 1)
+    assert found["look"] == 1
     assert found["harmed"] == ["edema specificity"]
     assert found["not_shown"] == {"accuracy": ["edema"], "sensitivity": ["edema"]}
     assert found["surplus"]["readings"] == 3

@@ -51,7 +51,7 @@ def test_more_draws_cost_more_and_find_less(setting, draft, wavering):
     ]
     # Six cases cannot reach one in eighty by the sign of each.
     assert one.losses[0].least is None
-    expected = find_least_loss(19 * ASSUMED_CHURN, 19, 0.05 / 4)
+    expected = find_least_loss(19 * ASSUMED_CHURN, 19, 0.05 * 2 / 3 / 4)
     assert one.losses[1].least == expected
 
 
