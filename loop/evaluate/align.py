@@ -84,6 +84,36 @@ class AlignedPairs:
         return np.where(swapped >= 0, swapped, -1).astype(np.int8)
 
 
+def join_draws(draws: Sequence[AlignedPairs]) -> AlignedPairs:
+    """Return the answers of several draws one after the other, as if of other cases.
+
+    Case ids repeat. What is counted over it is added up over the draws.
+
+    Raises
+    ------
+    ValueError
+        The draws do not hold the same cases and labels in the same order.
+    """
+    first, *others = draws
+    if not others:
+        return first
+    if any(
+        (one.case_ids, one.labels) != (first.case_ids, first.labels) for one in others
+    ):
+        raise ValueError("the draws do not hold the same cases and labels")
+    return AlignedPairs(
+        case_ids=first.case_ids * len(draws),
+        labels=first.labels,
+        reference=np.concatenate([one.reference for one in draws]),
+        predicted=np.concatenate([one.predicted for one in draws]),
+        statuses={
+            status: sum(one.statuses[status] for one in draws)
+            for status in first.statuses
+        },
+        not_run=first.not_run,
+    )
+
+
 def align(
     outcomes: Iterable[Outcome], reference: Reference, taxonomy: Taxonomy
 ) -> AlignedPairs:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Status
+from loop.evaluate.align import AlignedPairs, join_draws
 from loop.evaluate.compare import find_engine_changes
 from loop.evaluate.flips import Stability
-from loop.evaluate.inputs import Inputs, read_inputs
+from loop.evaluate.inputs import Inputs
 from loop.evaluate.measure import (
     measure_averages,
     measure_labels,
@@ -19,7 +20,11 @@ from loop.evaluate.measure import (
 )
 from loop.evaluate.protocol import find_registration
 from loop.evaluate.results import Evaluation, LabelResult, Method
-from loop.evaluate.stability import describe_stability, measure_stability
+from loop.evaluate.stability import (
+    describe_stability,
+    measure_stability,
+    read_draws,
+)
 from loop.labels.sealing import Opening
 from loop.prompts.catalog import find_parent, read_version
 from loop.run.manifest import find_run, read_manifest
@@ -87,7 +92,8 @@ def evaluate_run(
 ) -> Evaluation:
     """Score a run against its cohort's reference under the workspace's protocol.
 
-    Nothing is recorded; see `loop.evaluate.recording`.
+    Where a model with chance in it was asked several times, every draw counts alike,
+    whichever is named. Nothing is recorded; see `loop.evaluate.recording`.
 
     Parameters
     ----------
@@ -106,7 +112,7 @@ def evaluate_run(
     DataError
         The run, its cohort, the reference or the protocol is missing or unfit.
     """
-    inputs = read_inputs(workspace, run_ref, reference=reference, opening=opening)
+    inputs = read_draws(workspace, run_ref, reference=reference, opening=opening)
     evaluation = evaluate_inputs(inputs, resamples=resamples, seed=seed)
     entry = find_registration(workspace, evaluation.protocol_digest)
     evaluation = replace(evaluation, registered=entry.time if entry else "")
@@ -125,8 +131,9 @@ def _with(evaluation: Evaluation, stability: Stability) -> Evaluation:
 def evaluate_inputs(
     inputs: Inputs, *, resamples: int = 2000, seed: int = 0
 ) -> Evaluation:
-    """Score a run that has been read."""
-    pairs, protocol = inputs.pairs, inputs.protocol
+    """Score a run that has been read, over all its draws."""
+    pairs, protocol = join_draws((inputs.pairs, *inputs.further)), inputs.protocol
+    draws = 1 + len(inputs.further)
     clusters = resampling_units(inputs.patients)
     units = clusters.units
     method = Method(
@@ -136,8 +143,8 @@ def evaluate_inputs(
         resamples=resamples,
         seed=seed,
     )
-    labels = measure_labels(pairs, inputs.taxonomy, protocol, method, units)
-    macro, supported, micro = measure_averages(pairs, protocol, method, units)
+    labels = measure_labels(pairs, inputs.taxonomy, protocol, method, units, draws)
+    macro, supported, micro = measure_averages(pairs, protocol, method, units, draws)
     return Evaluation(
         run=inputs.run,
         cohort=inputs.cohort,
@@ -145,7 +152,9 @@ def evaluate_inputs(
         protocol_digest=inputs.protocol_digest,
         protocol_changed=inputs.protocol_changed,
         policy=inputs.taxonomy.no_finding_policy.value,
-        cases=len(pairs.case_ids),
+        cases=len(inputs.pairs.case_ids),
+        draws=draws,
+        runs=inputs.runs,
         statuses=pairs.statuses,
         not_run=_not_run(inputs),
         labels=labels,
@@ -154,20 +163,30 @@ def evaluate_inputs(
         micro=micro,
         views=measure_views(pairs),
         method=method,
-        notes=_notes(inputs, labels, method),
+        notes=_notes(inputs, pairs, labels, method),
     )
 
 
 def _notes(
-    inputs: Inputs, labels: tuple[LabelResult, ...], method: Method
+    inputs: Inputs,
+    pairs: AlignedPairs,
+    labels: tuple[LabelResult, ...],
+    method: Method,
 ) -> tuple[str, ...]:
-    """Return the caveats, most important first."""
+    """Return the caveats, most important first.
+
+    Parameters
+    ----------
+    pairs
+        Those of all draws together.
+    """
     protocol = inputs.protocol
     resting = [
         result.name for result in labels if result.rests_on_uncertain(protocol.accuracy)
     ]
     cases = len(inputs.pairs.case_ids)
     not_run = _not_run(inputs)
+    unanswered = len(pairs.case_ids) - pairs.statuses[Status.ANSWERED]
     identity = _identity(inputs)
     checks = (
         (not_run > 0, f"Not all cases were run: {not_run} cases of the cohort are not "
@@ -187,8 +206,13 @@ def _notes(
          "schema: the tolerant parser read the answers, and may have repaired them."),
         ("source" in identity, "The answers were given to run "
          f"{identity.get('run')} and were replayed."),
-        (_unanswered(inputs) > 0, f"{_unanswered(inputs)} of "
-         f"{cases} cases have no readable answer. They are left "
+        (bool(inputs.further), f"Every case was asked {len(inputs.runs)} times. "
+         "Counts are of answers, shares are means over the draws; an exact interval "
+         "takes the mean of a case as one answer, the bootstrap resamples "
+         f"{method.unit}s and draws."),
+        (unanswered > 0, f"{unanswered} of "
+         f"{len(pairs.case_ids)} {'answers' if inputs.further else 'cases have no'} "
+         f"{'cannot be read' if inputs.further else 'readable answer'}. They are left "
          "out and counted, never read as absent."),
     )  # fmt: skip
     return tuple(text for holds, text in checks if holds)
@@ -215,7 +239,3 @@ def _clustered(inputs: Inputs, method: Method) -> str:
     if inputs.protocol.rule == "lower":
         text += " The gates also ask for the limit from resampling patients."
     return text
-
-
-def _unanswered(inputs: Inputs) -> int:
-    return len(inputs.pairs.case_ids) - inputs.pairs.statuses[Status.ANSWERED]

@@ -72,6 +72,14 @@ class LabelEvidence:
     sensitivity_by_patient: PatientLimit | None = None
     """The same over the positives."""
 
+    draws: int = 1
+    """Answers of each case that the counts hold; limits take a case once."""
+
+    @property
+    def per_case(self) -> Confusion:
+        """The counts over cases, rounded, for how many more are needed."""
+        return Confusion(*(round(count / self.draws) for count in self.confusion))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
@@ -134,8 +142,10 @@ def _judge_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     share = evidence.unanswered / evidence.usable
     if share <= protocol.max_unanswered:
         return None
+    one = evidence.draws == 1
     return _insufficient(
-        f"{evidence.unanswered} of {evidence.usable} cases have no readable answer "
+        f"{evidence.unanswered} of {evidence.usable} "
+        f"{'cases have no readable answer' if one else 'answers cannot be read'} "
         f"(at most {_percent(protocol.max_unanswered)} allowed)",
         "run the same command with --again unparsed, or look at these cases",
     )
@@ -144,18 +154,19 @@ def _judge_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
 def _judge_amount(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
     counts = evidence.confusion
     short = {
-        "cases": (counts.n, protocol.min_cases),
-        "positives": (counts.positives, protocol.min_positives),
-        "negatives": (counts.negatives, protocol.min_negatives),
+        "cases": (counts.n / evidence.draws, protocol.min_cases),
+        "positives": (counts.positives / evidence.draws, protocol.min_positives),
+        "negatives": (counts.negatives / evidence.draws, protocol.min_negatives),
     }
     reasons = [
-        f"{have} of at least {want} {what}"
+        f"{have:.4g} of at least {want} {what}"
         for what, (have, want) in short.items()
         if have < want
     ]
     if not reasons:
         return None
-    return _insufficient("; ".join(reasons), _amount_needed(counts, protocol))
+    needed = _amount_needed(evidence.per_case, protocol)
+    return _insufficient("; ".join(reasons), needed)
 
 
 def _amount_needed(counts: Confusion, protocol: Protocol) -> str:
@@ -179,13 +190,14 @@ def _judge_accuracy(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     if protocol.rule == "point":
         share = counts.correct / counts.n
         return _reached("accuracy", share, target)
-    level = protocol.confidence
-    low = lower_limit(counts.correct, counts.n, confidence=level)
+    level, draws = protocol.confidence, evidence.draws
+    low = lower_limit(counts.correct, counts.n, confidence=level, draws=draws)
     if low >= target:
         return _by_patient("accuracy", evidence.accuracy_by_patient, target)
-    high = clopper_pearson(counts.correct, counts.n, confidence=level).high
-    if high < target:
-        return _failed(f"accuracy is below {target:g} (upper limit {high:.3f})")
+    limits = clopper_pearson(counts.correct, counts.n, confidence=level, draws=draws)
+    if limits.high < target:
+        return _failed(f"accuracy is below {target:g} (upper limit {limits.high:.3f})")
+    counts = evidence.per_case
     more = cases_needed(
         counts.n - counts.correct,
         counts.n,
@@ -222,7 +234,7 @@ def _kappa_needed(evidence: LabelEvidence, low: float, protocol: Protocol) -> st
     Supposes that the observed kappa continues and that the distance to its lower limit
     shrinks with the root of the cases.
     """
-    counts, kappa = evidence.confusion, evidence.kappa.value or 0.0
+    counts, kappa = evidence.per_case, evidence.kappa.value or 0.0
     if kappa < protocol.kappa:
         return _NOT_BY_MORE.format("kappa")
     more = cases_for_width(
@@ -235,13 +247,16 @@ def _kappa_needed(evidence: LabelEvidence, low: float, protocol: Protocol) -> st
 
 def _judge_sensitivity(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     counts, floor = evidence.confusion, protocol.sensitivity_floor
-    level = protocol.confidence
-    low = lower_limit(counts.tp, counts.positives, confidence=level)
+    level, draws = protocol.confidence, evidence.draws
+    low = lower_limit(counts.tp, counts.positives, confidence=level, draws=draws)
     if low >= floor:
         return _by_patient("sensitivity", evidence.sensitivity_by_patient, floor)
-    high = clopper_pearson(counts.tp, counts.positives, confidence=level).high
-    if high < floor:
-        return _failed(f"sensitivity is below {floor:g} (upper limit {high:.3f})")
+    limits = clopper_pearson(counts.tp, counts.positives, confidence=level, draws=draws)
+    if limits.high < floor:
+        return _failed(
+            f"sensitivity is below {floor:g} (upper limit {limits.high:.3f})"
+        )
+    counts = evidence.per_case
     more = cases_needed(counts.fn, counts.positives, threshold=floor, confidence=level)
     reason = f"sensitivity: lower limit {low:.3f} does not reach {floor:g}"
     if more is None:

@@ -65,6 +65,9 @@ class VersionScore:
     """Reference version that the score is against."""
 
     run: str = ""
+    runs: tuple[str, ...] = ()
+    """Those of all draws that the score is the mean over; empty for one."""
+
     signature: str = ""
     reference_digest: str = ""
     comparable: bool = True
@@ -266,6 +269,7 @@ def _scored(
         reference=payload.get("reference"),
         reference_digest=str(payload.get("reference_digest", "")),
         run=str(payload.get("run", "")),
+        runs=tuple(map(str, payload.get("runs") or ())),
         signature=str(payload.get("signature", "")),
     )
 
@@ -299,7 +303,7 @@ def _measured_as(signature: str) -> tuple[str, ...]:
     return tuple(
         part
         for place, part in enumerate(parts)
-        if place != 1 and not part.startswith("L:")
+        if place != 1 and not part.startswith(("L:", "draws:"))
     )
 
 

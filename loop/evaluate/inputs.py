@@ -20,11 +20,20 @@ from loop.run.store import RunRecord, open_store, read_outcomes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """One run, joined with the reference of its cohort."""
+    """One run, joined with the reference of its cohort.
+
+    `pairs` are those of one draw; a model with chance in it may have been asked more.
+    """
 
     run: RunFacts
     cohort: CohortFacts
     pairs: AlignedPairs
+    further: tuple[AlignedPairs, ...] = ()
+    """The run's further draws on the same cases, in their order."""
+
+    runs: tuple[str, ...] = ()
+    """Ids of the runs of all draws; empty for one."""
+
     patients: tuple[str, ...]
     """Pseudonym of the patient of each case of the run; empty when unknown."""
 

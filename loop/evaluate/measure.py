@@ -25,7 +25,7 @@ from loop.stats.confusion import (
     micro_f1,
 )
 from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
-from loop.stats.resampling import Bootstrap, Resampling
+from loop.stats.resampling import Bootstrap, DrawResampling
 
 Units = NDArray[np.int64]
 Counts = NDArray[np.int64]
@@ -37,61 +37,85 @@ def measure_labels(
     protocol: Protocol,
     method: Method,
     units: Units,
+    draws: int = 1,
 ) -> tuple[LabelResult, ...]:
-    """Return the result of every label, in published order."""
+    """Return the result of every label, in published order.
+
+    Parameters
+    ----------
+    pairs
+        The cases of each draw, one draw after the other, each in the same order.
+    units
+        Unit of each case, numbered from 0, shape ``(n_cases,)``.
+    """
     tables = _tables(pairs)
-    kappas = bootstrap_kappa(
-        pairs.binary_reference,
-        pairs.binary_predicted,
-        units=units,
-        resamples=method.resamples,
-        seed=method.seed,
-        confidence=protocol.confidence,
-    )
-    limits = _patient_limits(pairs, protocol, method, units)
+    options = resample_draws(protocol, method, units, draws)
+    kappas = bootstrap_kappa(pairs.binary_reference, pairs.binary_predicted, **options)
+    limits: list[tuple[PatientLimit | None, PatientLimit | None]]
+    limits = [(None, None)] * len(pairs.labels)
+    if protocol.rule == "lower" and method.units < len(units):
+        limits = _patient_limits(pairs, protocol, len(units), options)
     return tuple(
         _label_result(
             taxonomy.find(label).name,
             pairs,
             protocol,
             column,
-            _Measured(tables, kappas[column], *limits[column]),
+            _Measured(tables, kappas[column], *limits[column], draws),
         )
         for column, label in enumerate(pairs.labels)
     )
 
 
+def resample_draws(
+    protocol: Protocol, method: Method, units: Units, draws: int = 1
+) -> DrawResampling:
+    """Return how the answers of `draws` draws, one after the other, are resampled.
+
+    Parameters
+    ----------
+    units
+        Unit of each case, shape ``(n_cases,)``.
+    """
+    options: DrawResampling = {
+        "units": np.tile(units, draws),
+        "resamples": method.resamples,
+        "seed": method.seed,
+        "confidence": protocol.confidence,
+    }
+    if draws > 1:
+        options["draws"] = np.repeat(np.arange(draws), len(units))
+    return options
+
+
 def _patient_limits(
-    pairs: AlignedPairs, protocol: Protocol, method: Method, units: Units
+    pairs: AlignedPairs, protocol: Protocol, cases: int, options: DrawResampling
 ) -> list[tuple[PatientLimit | None, PatientLimit | None]]:
     """Return per label the limits of accuracy and sensitivity over patients."""
-    if protocol.rule != "lower" or method.units == len(units):
-        return [(None, None)] * len(pairs.labels)
     truth, answer = pairs.binary_reference, pairs.binary_predicted
     positive = np.where(truth == 1, truth, -1).astype(np.int8)
     accuracy, sensitivity = (
-        _limits_over_units(reference, answer, protocol, method, units)
+        _limits_over_units(reference, answer, protocol, cases, options)
         for reference in (truth, positive)
     )
     return list(zip(accuracy, sensitivity, strict=True))
 
 
 def _limits_over_units(
-    reference: Codes, predicted: Codes, protocol: Protocol, method: Method, units: Units
+    reference: Codes,
+    predicted: Codes,
+    protocol: Protocol,
+    cases: int,
+    options: DrawResampling,
 ) -> list[PatientLimit | None]:
     """Return the lower limit per label from resampling units.
 
     Without an error every resample is the same: there the exact limit is taken with
     units in place of cases. None for a label none of whose units repeats.
     """
-    estimates = bootstrap_accuracy(
-        reference,
-        predicted,
-        units=units,
-        resamples=method.resamples,
-        seed=method.seed,
-        confidence=2 * protocol.confidence - 1,
-    )
+    two_sided: DrawResampling = {**options, "confidence": 2 * protocol.confidence - 1}
+    estimates = bootstrap_accuracy(reference, predicted, **two_sided)
+    units = np.asarray(options["units"])
     found: list[PatientLimit | None] = []
     for column, estimate in enumerate(estimates):
         scored = (reference[:, column] >= 0) & (predicted[:, column] >= 0)
@@ -99,7 +123,7 @@ def _limits_over_units(
         low = estimate.low
         if estimate.value == 1.0:
             low = lower_limit(patients, patients, confidence=protocol.confidence)
-        repeats = patients < np.count_nonzero(scored)
+        repeats = patients < len(np.unique(np.flatnonzero(scored) % cases))
         found.append(PatientLimit(low, patients) if repeats else None)
     return found
 
@@ -111,6 +135,7 @@ class _Measured(NamedTuple):
     kappa_bootstrap: Estimate
     accuracy_by_patient: PatientLimit | None
     sensitivity_by_patient: PatientLimit | None
+    draws: int
 
 
 class _Tables(NamedTuple):
@@ -138,9 +163,9 @@ def _label_result(
     measured: _Measured,
 ) -> LabelResult:
     """Return one label, judged."""
-    tables = measured.tables
+    tables, draws = measured.tables, measured.draws
     counts = _confusion(tables.scored[column])
-    kappa = cohen_kappa(counts, confidence=protocol.confidence)
+    kappa = cohen_kappa(counts, confidence=protocol.confidence, draws=draws)
     excluded = count_exclusions(pairs, column)
     evidence = LabelEvidence(
         confusion=counts,
@@ -151,13 +176,14 @@ def _label_result(
         asked=counts.n > 0 or excluded.not_asked == 0,
         accuracy_by_patient=measured.accuracy_by_patient,
         sensitivity_by_patient=measured.sensitivity_by_patient,
+        draws=draws,
     )
     return LabelResult(
         label=pairs.labels[column],
         name=name,
         confusion=counts,
         accuracy=clopper_pearson(
-            counts.correct, counts.n, confidence=protocol.confidence
+            counts.correct, counts.n, confidence=protocol.confidence, draws=draws
         ),
         kappa=kappa,
         kappa_bootstrap=measured.kappa_bootstrap,
@@ -166,6 +192,7 @@ def _label_result(
         as_absent=_confusion(tables.as_absent[column]),
         as_present=_confusion(tables.as_present[column]),
         gate=judge_label(evidence, protocol),
+        draws=draws,
     )
 
 
@@ -197,20 +224,24 @@ def _count_not_coded(pairs: AlignedPairs, column: int) -> int:
 
 
 def measure_averages(
-    pairs: AlignedPairs, protocol: Protocol, method: Method, units: Units
+    pairs: AlignedPairs,
+    protocol: Protocol,
+    method: Method,
+    units: Units,
+    draws: int = 1,
 ) -> tuple[Average, Average, Average]:
-    """Return macro-F1, macro-F1 over supported labels, and micro-F1."""
+    """Return macro-F1, macro-F1 over supported labels, and micro-F1.
+
+    Parameters
+    ----------
+    pairs, units
+        As for `measure_labels`.
+    """
     reference, predicted = pairs.binary_reference, pairs.binary_predicted
     counts = count_confusions(reference, predicted)
     positives = counts[:, 0] + counts[:, 2]
-    enough = positives >= max(protocol.min_positives, 1)
-
-    options: Resampling = {
-        "units": units,
-        "resamples": method.resamples,
-        "seed": method.seed,
-        "confidence": protocol.confidence,
-    }
+    enough = positives >= max(protocol.min_positives, 1) * draws
+    options = resample_draws(protocol, method, units, draws)
 
     def average(name: str, chosen: NDArray[np.bool_], kind: Averaging) -> Average:
         score = measure_f1(
@@ -233,7 +264,7 @@ def measure_f1(
     predicted: Codes,
     *,
     average: Averaging = "macro",
-    **resampling: Unpack[Resampling],
+    **resampling: Unpack[DrawResampling],
 ) -> Bootstrap:
     """Return the F1 over labels as every page and document shows it.
 
@@ -248,7 +279,7 @@ def measure_f1(
         As for `bootstrap_f1`; what is not given is as in an evaluation.
     """
     method = Method()
-    given: Resampling = {
+    given: DrawResampling = {
         "resamples": method.resamples,
         "seed": method.seed,
         **resampling,

@@ -6,21 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Unpack
 
+import numpy as np
+
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.align import decided_reference, in_order, read_codes
 from loop.evaluate.history import VersionScore
-from loop.evaluate.measure import measure_f1, resampling_units
+from loop.evaluate.measure import measure_f1, resample_draws, resampling_units
 from loop.evaluate.protocol import read_protocol, register_protocol
-from loop.evaluate.results import Evaluation, Exclusions, certify_evaluation
+from loop.evaluate.results import (
+    Evaluation,
+    Exclusions,
+    Method,
+    certify_evaluation,
+)
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy
 from loop.run.store import Store
 from loop.stats.confusion import Confusion
-from loop.stats.resampling import Bootstrap, Resampling
+from loop.stats.resampling import Bootstrap, DrawResampling, Resampling
 
 _ROUNDING = 0.5e-4 + 1e-9
 """Largest difference between a score and its four decimals in the ledger."""
@@ -83,21 +90,26 @@ def _measure(
         return {}
     taxonomy = read_taxonomy(workspace.labels)
     patients = {case.case_id: case.patient for case in cohort.cases}
-    level = read_protocol(workspace).confidence
+    protocol = read_protocol(workspace)
     found = {}
-    for run in store.find_runs(finished=True, ids=[row.run for row in rows]):
-        if run.spec.cohort_digest != cohort.digest:
+    for row in rows:
+        draws = store.find_runs(finished=True, ids=row.runs or [row.run])
+        if len(draws) < len(row.runs or [row.run]) or any(
+            run.spec.cohort_digest != cohort.digest for run in draws
+        ):
             continue
-        table = read_codes(store, run, taxonomy)
-        cases = table.case_ids
-        options: Resampling = {
-            "units": resampling_units([patients.get(one, "") for one in cases]).units,
-            "confidence": level,
+        draws.sort(key=lambda run: run.spec.draw)
+        tables = [read_codes(store, run, taxonomy) for run in draws]
+        cases = tables[0].case_ids
+        units = resampling_units([patients.get(one, "") for one in cases]).units
+        options: DrawResampling = {
+            **resample_draws(protocol, Method(), units, len(draws)),
             **resampling,
         }
-        found[run.id] = measure_f1(
-            decided_reference(standard, cases, taxonomy.ids),
-            in_order(table, cases),
+        truth = decided_reference(standard, cases, taxonomy.ids)
+        found[row.run] = measure_f1(
+            np.tile(truth, (len(draws), 1)),
+            np.concatenate([in_order(table, cases) for table in tables]),
             **options,
         )
     return found
@@ -178,6 +190,7 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
         "cases": evaluation.cases,
         "not_run": evaluation.not_run,
         "counts_digest": counts_digest(evaluation),
+        **({"runs": list(evaluation.runs)} if evaluation.runs else {}),
     }
 
 

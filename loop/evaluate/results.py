@@ -89,6 +89,10 @@ class LabelResult:
     """Counts when an uncertain answer is read as present."""
 
     gate: Gate
+    draws: int = 1
+    """Draws of the run that all counts are added up over; intervals take the mean of
+    a case as one answer."""
+
     flips: Flips | None = None
     """How stable the answers are; None unless the run was repeated."""
 
@@ -206,6 +210,13 @@ class Evaluation:
     cases: int
     """Cases of the run."""
 
+    draws: int = 1
+    """How often each was asked; the counts of labels and statuses are added up over
+    them."""
+
+    runs: tuple[str, ...] = ()
+    """Ids of the runs of all draws; empty for one."""
+
     statuses: Mapping[Status, int]
     not_run: int
     """Cases of the cohort or of its reference that the run does not hold."""
@@ -267,6 +278,7 @@ class Evaluation:
                 "zd:skip",
                 f"L:{self.macro.labels}",
                 f"n:{self.cases}",
+                *([f"draws:{self.draws}"] if self.draws > 1 else []),
             )
         )
 
@@ -407,7 +419,7 @@ def certify_evaluation(evaluation: Evaluation) -> Claim:
 
 def _p_value(result: LabelResult, protocol: Protocol) -> float:
     counts = result.confusion
-    return exact_p(counts.correct, counts.n, protocol.accuracy)
+    return exact_p(counts.correct, counts.n, protocol.accuracy, draws=result.draws)
 
 
 def _any_kept(kept: Sequence[bool], gates: Sequence[GateVerdict]) -> GateVerdict:

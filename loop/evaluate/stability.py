@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,8 @@ from loop.core.paths import Workspace
 from loop.core.records import ValueCode
 from loop.evaluate.align import Codes, read_answers
 from loop.evaluate.flips import Stability, count_flips
-from loop.evaluate.inputs import Inputs
+from loop.evaluate.inputs import Inputs, read_inputs
+from loop.labels.sealing import Opening
 from loop.run.manifest import find_run, read_manifest
 from loop.run.spec import BLANK_LINES, RunSpec, undrawn
 from loop.run.store import RunRecord, Store, open_store, read_outcomes
@@ -98,6 +99,42 @@ def measure_stability(workspace: Workspace, inputs: Inputs) -> Stability | None:
         temperature=float(records[0].spec.parameters.get("temperature", 0.0)),
         chance=_leaves_to_chance(records[0].spec),
         spaced=any(BLANK_LINES in record.spec.parameters for record in records),
+    )
+
+
+def read_draws(
+    workspace: Workspace,
+    run_ref: str,
+    *,
+    reference: int | None = None,
+    opening: Opening | None = None,
+) -> Inputs:
+    """Return a run with all its finished draws beside the reference of its cohort.
+
+    Whichever of them is named, the first stands for all: none can be chosen for what
+    it shows.
+
+    Parameters
+    ----------
+    run_ref, reference, opening
+        As for `loop.evaluate.inputs.read_inputs`.
+
+    Raises
+    ------
+    SealedError, DataError
+        As there.
+    """
+    records = find_draws(workspace, find_run(workspace, run_ref))
+    first, *others = (
+        read_inputs(workspace, one.id, reference=reference, opening=opening)
+        for one in records
+    )
+    if not others:
+        return first
+    return replace(
+        first,
+        further=tuple(one.pairs for one in others),
+        runs=tuple(one.id for one in records),
     )
 
 

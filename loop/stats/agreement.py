@@ -79,7 +79,9 @@ class LeaveOneOut(NamedTuple):
     """Mean over readers whose kappa is defined, with a bootstrap interval."""
 
 
-def cohen_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate:
+def cohen_kappa(
+    confusion: Confusion, *, confidence: float = 0.95, draws: int = 1
+) -> Estimate:
     """Return Cohen's kappa of a two by two table with its asymptotic interval.
 
     The interval is poor for rare labels: show the bootstrap beside it.
@@ -90,6 +92,8 @@ def cohen_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate:
         Counts of one label, or of two readers.
     confidence
         Two-sided level in (0, 1).
+    draws
+        As for `loop.stats.intervals.clopper_pearson`.
 
     Returns
     -------
@@ -117,7 +121,7 @@ def cohen_kappa(confusion: Confusion, *, confidence: float = 0.95) -> Estimate:
     if note := kappa_note(confusion):
         return Estimate(None if note.startswith("not") else 0.0, None, None, note)
     value, variance = _kappa_with_variance(confusion)
-    reach = float(ndtri((1 + confidence) / 2)) * sqrt(max(variance, 0.0))
+    reach = float(ndtri((1 + confidence) / 2)) * sqrt(max(variance * draws, 0.0))
     note = (
         ""
         if confusion.fp + confusion.fn

@@ -23,7 +23,13 @@ from loop.stats.confusion import (
 )
 from loop.stats.intervals import Estimate, f1_limits, kappa_limits
 from loop.stats.resampling import Bootstrap as Bootstrap
-from loop.stats.resampling import Draw, Resampling, bootstrap, sum_by_unit, to_estimate
+from loop.stats.resampling import (
+    Draw,
+    DrawResampling,
+    bootstrap,
+    sum_by_unit,
+    to_estimate,
+)
 from loop.stats.resampling import resample_weights as resample_weights
 
 Average = Literal["macro", "micro"]
@@ -35,7 +41,7 @@ def bootstrap_f1(
     *,
     average: Average = "macro",
     zero_division: ZeroDivision = "skip",
-    **resampling: Unpack[Resampling],
+    **resampling: Unpack[DrawResampling],
 ) -> Bootstrap:
     """Return the macro or micro F1 with a percentile bootstrap interval.
 
@@ -49,7 +55,8 @@ def bootstrap_f1(
         As for `average_f1`. With ``"skip"`` the number of labels in the mean varies
         between resamples, as it would between samples.
     **resampling
-        ``units``, ``resamples`` (2,000), ``seed`` (0), ``confidence`` (0.95).
+        ``units``, ``draws``, ``resamples`` (2,000), ``seed`` (0), ``confidence``
+        (0.95).
 
     Returns
     -------
@@ -113,7 +120,7 @@ def bootstrap_f1_difference(
     *,
     average: Average = "macro",
     zero_division: ZeroDivision = "skip",
-    **resampling: Unpack[Resampling],
+    **resampling: Unpack[DrawResampling],
 ) -> Bootstrap:
     """Return F1 after minus F1 before, with a paired percentile interval.
 
@@ -160,7 +167,7 @@ def bootstrap_f1_difference(
 def bootstrap_kappa(
     reference: NDArray[np.int8],
     predicted: NDArray[np.int8],
-    **resampling: Unpack[Resampling],
+    **resampling: Unpack[DrawResampling],
 ) -> list[Estimate]:
     """Return Cohen's kappa of every label with a percentile bootstrap interval.
 
@@ -227,7 +234,7 @@ def _kappa_estimate(
 def bootstrap_accuracy(
     reference: NDArray[np.int8],
     predicted: NDArray[np.int8],
-    **resampling: Unpack[Resampling],
+    **resampling: Unpack[DrawResampling],
 ) -> list[Estimate]:
     """Return the accuracy of every label with a percentile bootstrap interval.
 

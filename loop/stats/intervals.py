@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
 
 
 def clopper_pearson(
-    successes: int, trials: int, *, confidence: float = 0.95
+    successes: int, trials: int, *, confidence: float = 0.95, draws: int = 1
 ) -> Interval:
     """Exact (Clopper-Pearson) two-sided interval for a binomial proportion.
 
@@ -42,6 +42,10 @@ def clopper_pearson(
         Number of independent trials, in whatever unit was sampled.
     confidence
         Two-sided confidence level in (0, 1).
+    draws
+        Answers of each case that the counts hold, from several draws of a model with
+        chance: the mean of a case is one trial, so counts are divided by it. A mean
+        varies no more than a single answer, so the limits are rather too wide.
 
     Returns
     -------
@@ -65,12 +69,14 @@ def clopper_pearson(
     >>> f"{low:.5f} to {high:.5f}"
     '0.97613 to 0.99919'
     """
-    _check(successes, trials, confidence)
+    right, n = _per_case(successes, trials, confidence, draws)
     tail = (1 - confidence) / 2
-    return Interval(_low(successes, trials, tail), _high(successes, trials, tail))
+    return Interval(_low(right, n, tail), _high(right, n, tail))
 
 
-def lower_limit(successes: int, trials: int, *, confidence: float = 0.95) -> float:
+def lower_limit(
+    successes: int, trials: int, *, confidence: float = 0.95, draws: int = 1
+) -> float:
     """Exact one-sided lower limit for a binomial proportion.
 
     Parameters
@@ -82,6 +88,8 @@ def lower_limit(successes: int, trials: int, *, confidence: float = 0.95) -> flo
     confidence
         One-sided confidence level in (0, 1); 0.975 gives the lower limit of the
         two-sided 95 % interval.
+    draws
+        As for `clopper_pearson`.
 
     Returns
     -------
@@ -102,8 +110,8 @@ def lower_limit(successes: int, trials: int, *, confidence: float = 0.95) -> flo
     >>> lower_limit(59, 59) > 0.95 > lower_limit(58, 58)
     True
     """
-    _check(successes, trials, confidence)
-    return _low(successes, trials, 1 - confidence)
+    right, n = _per_case(successes, trials, confidence, draws)
+    return _low(right, n, 1 - confidence)
 
 
 def f1_limits(
@@ -212,19 +220,30 @@ def check_confidence(confidence: float) -> None:
         raise ValueError(f"confidence must be in (0, 1), got {confidence}")
 
 
-def _check(successes: int, trials: int, confidence: float) -> None:
+def check_counts(successes: int, trials: int, draws: int = 1) -> None:
+    """Raise `ValueError` unless so many successes of so many trials can be."""
     if not 0 <= successes <= trials:
         raise ValueError(f"need 0 <= successes <= trials, got {successes} of {trials}")
+    if draws < 1:
+        raise ValueError(f"need one draw or more, got {draws}")
+
+
+def _per_case(
+    successes: int, trials: int, confidence: float, draws: int
+) -> tuple[float, float]:
+    """Return successes and trials of the means over draws."""
+    check_counts(successes, trials, draws)
     check_confidence(confidence)
+    return successes / draws, trials / draws
 
 
-def _low(successes: int, trials: int, tail: float) -> float:
+def _low(successes: float, trials: float, tail: float) -> float:
     if successes == 0:
         return 0.0
     return float(betaincinv(successes, trials - successes + 1, tail))
 
 
-def _high(successes: int, trials: int, tail: float) -> float:
+def _high(successes: float, trials: float, tail: float) -> float:
     if successes == trials:
         return 1.0
     return float(betaincinv(successes + 1, trials - successes, 1 - tail))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, betainc, gammaincinv, ndtri
 
-from loop.stats.intervals import check_confidence
+from loop.stats.intervals import check_confidence, check_counts
 
 MOST = 100_000
 """A plan beyond this many cases is no plan."""
@@ -53,7 +53,7 @@ class Size(NamedTuple):
     """From this number on the power never falls below: the one to plan with."""
 
 
-def exact_p(successes: int, trials: int, threshold: float) -> float:
+def exact_p(successes: int, trials: int, threshold: float, *, draws: int = 1) -> float:
     """Return the exact one-sided p-value against a share of at most `threshold`.
 
     Parameters
@@ -64,6 +64,8 @@ def exact_p(successes: int, trials: int, threshold: float) -> float:
         Number of independent trials.
     threshold
         Share in (0, 1) under the null hypothesis.
+    draws
+        As for `loop.stats.intervals.clopper_pearson`.
 
     Returns
     -------
@@ -85,12 +87,12 @@ def exact_p(successes: int, trials: int, threshold: float) -> float:
     >>> exact_p(59, 59, 0.95) <= 0.05 < exact_p(58, 58, 0.95)
     True
     """
-    if not 0 <= successes <= trials:
-        raise ValueError(f"need 0 <= successes <= trials, got {successes} of {trials}")
+    check_counts(successes, trials, draws)
     _check_share(threshold)
     if successes == 0:
         return 1.0
-    return float(betainc(successes, trials - successes + 1, threshold))
+    right, wrong = successes / draws, (trials - successes) / draws
+    return float(betainc(right, wrong + 1, threshold))
 
 
 def flawless_cases(bar: Bar) -> int:

@@ -110,11 +110,20 @@ class Resampling(TypedDict, total=False):
     """Two-sided level; default 0.95."""
 
 
+class DrawResampling(Resampling, total=False):
+    """The same for answers of several draws."""
+
+    draws: NDArray[Any] | None
+    """Draw of each case, where a model with chance answered each several times; units
+    and draws are then resampled independently of each other. None: one draw."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
     """The same options with their defaults, checked."""
 
     units: NDArray[Any] | None = None
+    draws: NDArray[Any] | None = None
     resamples: int = 2000
     seed: int = 0
     confidence: float = 0.95
@@ -126,7 +135,7 @@ class Draw:
 
 
 def bootstrap(
-    columns: NDArray[Any], statistic: Statistic, **resampling: Unpack[Resampling]
+    columns: NDArray[Any], statistic: Statistic, **resampling: Unpack[DrawResampling]
 ) -> list[Bootstrap]:
     """Return percentile bootstrap intervals of statistics of column sums.
 
@@ -154,18 +163,43 @@ def bootstrap(
     References
     ----------
     Efron B, Tibshirani RJ. An Introduction to the Bootstrap. 1993, chapter 13;
-    resampling whole clusters: Field CA, Welsh AH. J R Stat Soc B 2007;69:369-390.
+    resampling whole clusters: Field CA, Welsh AH. J R Stat Soc B 2007;69:369-390; two
+    crossed factors, each resampled by itself, which is rather too wide: Owen AB. Ann
+    Appl Stat 2007;1:386-411.
     """
     draw = Draw(**resampling)
-    per_unit = sum_by_unit(columns, draw.units)
-    whole = per_unit.sum(axis=0, dtype=np.float64)[None]
+    per_unit = sum_by_unit(_apart(columns, draw.draws), draw.units)
+    times = 1 if draw.draws is None else len(np.unique(draw.draws))
+    whole = per_unit.sum(axis=0, dtype=np.float64).reshape(1, times, -1).sum(axis=1)
     estimates = _as_matrix(statistic(whole))[0]
 
     def compute(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        return _as_matrix(statistic(resample_sums(per_unit, size, rng)))
+        sums = resample_sums(per_unit, size, rng)
+        if times > 1:
+            weights = rng.multinomial(times, [1 / times] * times, size)
+            sums = np.einsum("nd,ndc->nc", weights, sums.reshape(size, times, -1))
+        return _as_matrix(statistic(sums))
 
     values = draw_values(compute, estimates, len(per_unit), draw)
     return summarise(estimates, values, draw)
+
+
+def _apart(columns: NDArray[Any], draws: NDArray[Any] | None) -> NDArray[Any]:
+    """Return `columns` with those of each draw apart, shape (n_cases, draws x columns).
+
+    Raises
+    ------
+    ValueError
+        `draws` does not name a draw for every case.
+    """
+    if draws is None:
+        return columns
+    if np.shape(draws) != (len(columns),):
+        raise ValueError(
+            f"need one draw per case, got shape {np.shape(draws)} for {len(columns)}"
+        )
+    numbers = np.unique(draws)
+    return np.hstack([np.where((draws == one)[:, None], columns, 0) for one in numbers])
 
 
 def resample_weights(

@@ -9,10 +9,11 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Status, Value, ValueCode
-from loop.evaluate.align import Codes
+from loop.evaluate.align import AlignedPairs, Codes
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.inputs import Inputs
 from loop.evaluate.matrix.records import (
@@ -27,7 +28,7 @@ from loop.evaluate.matrix.records import (
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.labels.taxonomy import Taxonomy
-from loop.stats.paired import holm, mcnemar_exact
+from loop.stats.paired import holm, mcnemar_exact, sign_flip_p
 
 
 def matrix_notes(
@@ -114,7 +115,9 @@ def rank_label(
     another one. The highest observed accuracy is the best, ties included. Every other
     engine is tested against the best on the cases that both decide, by McNemar's exact
     test at the protocol's ``alpha``, corrected by Holm over the engines of the label;
-    with several best, against the one it differs from least.
+    with several best, against the one it differs from least. Where an engine was asked
+    several times, by the sign-flip test of each case's mean, which is McNemar's for
+    one draw.
 
     Parameters
     ----------
@@ -123,7 +126,8 @@ def rank_label(
     truth
         Reference codes 1, 0, or -1 for excluded, shape ``(n_cases,)``.
     answers
-        Per engine the values as `ValueCode`, same shape and order.
+        Per engine the values as `ValueCode`, same order of cases; shape
+        ``(n_draws, n_cases)`` or, for one draw, ``(n_cases,)``.
     """
     able = {
         place: result
@@ -163,9 +167,9 @@ def has_enough(result: LabelResult, protocol: Protocol) -> bool:
     unanswered = excluded.by_answer - excluded.uncertain_predicted
     usable = counts.n + excluded.by_answer
     return (
-        counts.n >= protocol.min_cases
-        and counts.positives >= protocol.min_positives
-        and counts.negatives >= protocol.min_negatives
+        counts.n >= protocol.min_cases * result.draws
+        and counts.positives >= protocol.min_positives * result.draws
+        and counts.negatives >= protocol.min_negatives * result.draws
         and unanswered <= protocol.max_unanswered * usable
     )
 
@@ -204,30 +208,48 @@ def _test_others(
     """Test each of `others` against the nearest of the best."""
     nearest = [
         max(
-            (_discordant(truth, answers[one], answers[other]) for one in sorted(best)),
-            key=lambda counts: (counts[0] <= counts[1], mcnemar_exact(*counts)),
+            (_differ(truth, answers[one], answers[other]) for one in sorted(best)),
+            key=lambda found: (found.lost <= found.gained, found.p),
         )
         for other in others
     ]
-    p_values = [mcnemar_exact(*counts) for counts in nearest]
+    adjusted = holm([found.p for found in nearest])
     return {
-        other: Paired(*counts, p, p_holm)
-        for other, counts, p, p_holm in zip(
-            others, nearest, p_values, holm(p_values), strict=True
-        )
+        other: found._replace(p_holm=p_holm)
+        for other, found, p_holm in zip(others, nearest, adjusted, strict=True)
     }
 
 
-def _discordant(
-    truth: Codes, best: Codes | None, other: Codes | None
-) -> tuple[int, int]:
-    """Count the decided cases that only the best, and only the other, has right."""
+def _differ(truth: Codes, best: Codes | None, other: Codes | None) -> Paired:
+    """Return on how many decided cases only the best, and only the other, is right.
+
+    Over several draws: in which it is right more often.
+    """
     if best is None or other is None:
-        return 0, 0
-    decided = (truth >= 0) & (best >= 0) & (other >= 0)
-    lost = decided & (best == truth) & (other != truth)
-    gained = decided & (best != truth) & (other == truth)
-    return int(np.count_nonzero(lost)), int(np.count_nonzero(gained))
+        return Paired(0, 0, 1.0, 1.0)
+    (right, n), (others, m) = _count_right(truth, best), _count_right(truth, other)
+    differences = others * n - right * m
+    lost = int(np.count_nonzero(differences < 0))
+    gained = int(np.count_nonzero(differences > 0))
+    if max(n.max(initial=0), m.max(initial=0)) <= 1:
+        p = mcnemar_exact(lost, gained)
+    else:
+        p = min(1.0, 2 * min(sign_flip_p(differences), sign_flip_p(-differences)))
+    return Paired(lost, gained, p, p)
+
+
+class _RightDraws(NamedTuple):
+    """How often each case is right, and how often it is decided."""
+
+    right: NDArray[np.int64]
+    decided: NDArray[np.int64]
+
+
+def _count_right(truth: Codes, answers: Codes) -> _RightDraws:
+    draws = np.atleast_2d(answers)
+    decided = (truth >= 0) & (draws >= 0)
+    right = decided & (draws == truth)
+    return _RightDraws(right.sum(axis=0), decided.sum(axis=0))
 
 
 class MatrixEntry(NamedTuple):
@@ -340,22 +362,26 @@ def _on_shared_cases(runs: Sequence[Inputs]) -> list[Inputs]:
 
 def _restrict(run: Inputs, case_ids: Sequence[str]) -> Inputs:
     """Return `run` with only `case_ids`, in that order."""
-    pairs = run.pairs
-    if pairs.case_ids == tuple(case_ids):
+    if run.pairs.case_ids == tuple(case_ids):
         return run
-    where = {case: row for row, case in enumerate(pairs.case_ids)}
+    where = {case: row for row, case in enumerate(run.pairs.case_ids)}
     rows = np.array([where[case] for case in case_ids], dtype=np.int64)
+    kept, *further = (_take(pairs, rows) for pairs in (run.pairs, *run.further))
+    patients = tuple(run.patients[row] for row in rows)
+    return replace(run, pairs=kept, further=tuple(further), patients=patients)
+
+
+def _take(pairs: AlignedPairs, rows: NDArray[np.int64]) -> AlignedPairs:
+    """Return the cases in these rows."""
     predicted = pairs.predicted[rows]
-    kept = replace(
+    return replace(
         pairs,
-        case_ids=tuple(case_ids),
+        case_ids=tuple(pairs.case_ids[row] for row in rows),
         reference=pairs.reference[rows],
         predicted=predicted,
         statuses=_statuses(predicted),
-        not_run=pairs.not_run + len(pairs.case_ids) - len(case_ids),
+        not_run=pairs.not_run + len(pairs.case_ids) - len(rows),
     )
-    patients = tuple(run.patients[row] for row in rows)
-    return replace(run, pairs=kept, patients=patients)
 
 
 def _statuses(predicted: Codes) -> dict[Status, int]:
@@ -413,7 +439,7 @@ def _rows(
         answers = [
             None
             if column.evaluation is None
-            else shared[column.evaluation.run.run_id].pairs.predicted[:, place]
+            else _stack(shared[column.evaluation.run.run_id], place)
             for column in columns
         ]
         marks = truth[:, place]
@@ -430,6 +456,12 @@ def _rows(
             )
         )
     return tuple(rows)
+
+
+def _stack(run: Inputs, place: int) -> Codes:
+    """Return the answers of every draw to one label, shape (n_draws, n_cases)."""
+    draws = (run.pairs, *run.further)
+    return np.stack([one.predicted[:, place] for one in draws])
 
 
 def _answers_without_finding(taxonomy: Taxonomy) -> dict[str, int]:

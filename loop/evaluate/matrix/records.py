@@ -31,13 +31,14 @@ class Paired(NamedTuple):
     """An engine against the best one, on the cases that both decide."""
 
     lost: int
-    """Cases the best has right and this one wrong."""
+    """Cases the best has right and this one wrong; over draws, more often right."""
 
     gained: int
     """Cases the best has wrong and this one right."""
 
     p: float
-    """Exact McNemar, two-sided; against the nearest of several best."""
+    """Exact McNemar, or over draws the exact sign-flip test, two-sided; against the
+    nearest of several best."""
 
     p_holm: float
     """Holm-adjusted over the engines ranked on this label."""

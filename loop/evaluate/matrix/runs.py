@@ -8,10 +8,10 @@ from typing import NamedTuple
 from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.paths import Workspace
 from loop.engines.names import masked
-from loop.evaluate.inputs import read_inputs
 from loop.evaluate.matrix.build import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
 from loop.evaluate.protocol import find_registration
+from loop.evaluate.stability import read_draws
 from loop.labels.reference import read_reference
 from loop.run.asking import EngineOptions
 from loop.run.execute import RunSummary
@@ -168,7 +168,7 @@ def read_matrix(
     for one in asked:
         inputs = None
         if one.run is not None:
-            inputs = read_inputs(workspace, one.run, reference=reference)
+            inputs = read_draws(workspace, one.run, reference=reference)
         entries.append(MatrixEntry(one.engine, inputs, one.failure))
     digests = [entry.inputs.protocol_digest for entry in entries if entry.inputs]
     entry = find_registration(workspace, digests[0]) if digests else None

@@ -12,7 +12,7 @@ from loop.core.errors import LoopError, StoreError, WriteError
 from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
-from loop.evaluate.align import align
+from loop.evaluate.align import align, join_draws
 from loop.evaluate.measure import count_exclusions
 from loop.evaluate.recording import digest_counts
 from loop.labels.cohort import read_cohort
@@ -237,6 +237,9 @@ class _ScoredRun(NamedTuple):
     """One run scored on one reference, by one or two entries."""
 
     run: str
+    runs: tuple[str, ...]
+    """Those of all draws; `run` alone for one."""
+
     cohort: str
     number: int
     reference_digest: str
@@ -272,8 +275,11 @@ def _key(payload: Mapping[str, Any]) -> str:
 def _scored(entry: LedgerEntry) -> _ScoredRun:
     payload = entry.payload
     number = payload.get("reference")
+    run = str(payload.get("run"))
+    runs = payload.get("runs")
     return _ScoredRun(
-        run=str(payload.get("run")),
+        run=run,
+        runs=tuple(map(str, runs)) if isinstance(runs, list) and runs else (run,),
         cohort=str(payload.get("cohort")),
         number=number if isinstance(number, int) else 0,
         reference_digest=str(payload.get("reference_digest")),
@@ -322,14 +328,14 @@ def _count(
 ) -> str | None:
     """Return the digest of a run's counts; None where run or reference is not here."""
     path = reference_path(workspace, one.cohort, one.number)
-    runs = store.find_runs(finished=True, ids=[one.run])
-    if record is None or not runs or not path.is_file():
+    runs = store.find_runs(finished=True, ids=one.runs)
+    if record is None or len(runs) < len(one.runs) or not path.is_file():
         return None
     raw = path.read_bytes()
     if digest_bytes(raw) != one.reference_digest:
         return None
     cohort = read_cohort(workspace, one.cohort, record=record)
-    if runs[0].spec.cohort_digest != cohort.digest:
+    if any(run.spec.cohort_digest != cohort.digest for run in runs):
         return None
     labels, case_ids, marks = parse_reference(raw, path)
     reference = Reference(
@@ -341,7 +347,9 @@ def _count(
         marks=marks,
     )
     taxonomy = read_taxonomy(workspace.labels)
-    pairs = align(read_outcomes(store, one.run), reference, taxonomy)
+    pairs = join_draws(
+        [align(read_outcomes(store, run), reference, taxonomy) for run in one.runs]
+    )
     tables = count_confusions(pairs.binary_reference, pairs.binary_predicted)
     return digest_counts(
         (label, Confusion(*map(int, row)), count_exclusions(pairs, column))
