@@ -78,6 +78,10 @@ class Protocol(BaseModel):
     max_draws: Minimum = 6
     """How often at most, where the first draws leave a check undecided."""
 
+    not_worse: bool = False
+    """Whether a release by an engine with chance must be shown not to be worse than
+    what it replaces, on every label, by the margins."""
+
     every_target: bool = False
     """Whether a check over several draws stops at a targeted case that stays wrong."""
 

@@ -12,7 +12,12 @@ from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.protocol import find_registration, protocol_digest, register_protocol
+from loop.evaluate.protocol import (
+    find_registration,
+    protocol_digest,
+    read_protocol,
+    register_protocol,
+)
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Claim, Evaluation, certify_evaluation
 from loop.labels.cohort import CohortRole, read_cohort
@@ -20,11 +25,12 @@ from loop.labels.sealing import Opening
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
 from loop.release.form import EngineFacts
-from loop.run.asking import EngineOptions, HeldEngine
+from loop.run.asking import EngineOptions, HeldEngine, has_chance
+from loop.run.canary import require_same_model
 from loop.run.manifest import read_manifest
-from loop.run.spec import RunSpec
-from loop.run.store import open_store
-from loop.run.task import Task, Watch, prepare_run, run_task
+from loop.run.spec import RunSpec, undrawn
+from loop.run.store import Store, open_store
+from loop.run.task import Task, Watch, prepare_run, run_draws
 
 Watching = Callable[[Task], Watch | None]
 """A run that is to be made to what shows its progress; None for nothing."""
@@ -75,7 +81,10 @@ class Candidate:
     """Why it should not be released, as sentences; empty when nothing objects."""
 
     manifest: Mapping[str, Any]
-    """Of the run on the dev cohort."""
+    """Of the run on the dev cohort; of its first draw."""
+
+    runs: tuple[str, ...]
+    """Those on the dev cohort, by the number of the draw from 0."""
 
     @property
     def engine(self) -> EngineFacts:
@@ -108,8 +117,8 @@ def read_candidate(
 ) -> Candidate:
     """Return the version that `request` names, measured on its dev cohort.
 
-    A run of the same question that is in the store is taken; else it is asked now. The
-    evaluation goes into the ledger, once.
+    Runs of the same question that are in the store are taken; else it is asked now. The
+    evaluation is over all its draws, and goes into the ledger, once.
 
     Raises
     ------
@@ -132,8 +141,8 @@ def read_candidate(
         )
     register_protocol(workspace, actor)
     late = _registered_late(workspace, version, request.cohort)
-    run_id = ask_or_find(workspace, version.ref, request.cohort, engine, watching)
-    evaluation = evaluate_run(workspace, run_id)
+    runs = ask_draws(workspace, version.ref, request.cohort, engine, watching)
+    evaluation = evaluate_run(workspace, runs[0])
     evaluation = record_evaluation(workspace, evaluation, actor)
     claim = certify_evaluation(evaluation)
     return Candidate(
@@ -144,48 +153,70 @@ def read_candidate(
             *_gate_objections(evaluation, claim),
             *_objections(version, evaluation, actor, late),
         ),
-        manifest=read_manifest(workspace, run_id),
+        manifest=read_manifest(workspace, runs[0]),
+        runs=runs,
     )
 
 
-def ask_or_find(
+def ask_draws(
     workspace: Workspace,
     prompt: str,
     cohort: str | Opening,
     engine: HeldEngine,
     watching: Watching,
-) -> str:
-    """Return the id of a whole run of `prompt` over `cohort` by the engine as it is.
+) -> tuple[str, ...]:
+    """Return the ids of whole runs of `prompt` over `cohort` by the engine as it is.
 
-    One that is in the store is taken if the engine has the same identity now; else the
-    cases are asked, and only those the store has no answers to.
+    One for an engine that repeats itself; as many draws as the protocol says, from 0,
+    of one with chance in it. Those in the store are taken if the engine has the same
+    identity now, and is still the model that gave them; the others are asked, and only
+    the cases the store has no answers to.
 
     Raises
     ------
     DataError
         The version or the cohort cannot be used.
     EngineError
-        The engine is not available.
+        The engine is not available, or another model answers under its name.
     """
     task = prepare_run(workspace, prompt, cohort, engine=engine)
-    identity = dict(engine.identity())
+    draws = range(read_protocol(workspace).draws if has_chance(engine) else 1)
     with open_store(workspace) as store:
-        finished = store.find_runs(finished=True)
-    for run in finished:
-        if _same_question(run.spec, task.spec):
+        if has_chance(engine) and isinstance(cohort, str):
+            version = read_version(workspace, prompt)
+            require_same_model(workspace, store, version, cohort, engine, draws)
+        found = _find_draws(workspace, store, task, engine)
+    missing = [draw for draw in draws if draw not in found]
+    if missing:
+        runs = run_draws(workspace, task, missing, watch=watching(task))
+        found |= {draw: run.run_id for draw, run in zip(missing, runs, strict=True)}
+    return tuple(found[draw] for draw in draws)
+
+
+def _find_draws(
+    workspace: Workspace, store: Store, task: Task, engine: HeldEngine
+) -> dict[int, str]:
+    """Return number of the draw to run id, of what was asked already; newest first."""
+    identity, found = dict(engine.identity()), {}
+    for run in store.find_runs(finished=True):
+        draw = run.spec.draw
+        if draw not in found and _asked(run.spec) == _asked(task.spec):
             manifest = read_manifest(workspace, run.id)
             if manifest.get("engine_identity") == identity:
-                return run.id
-    return run_task(workspace, task, watch=watching(task)).run_id
-
-
-def _same_question(one: RunSpec, other: RunSpec) -> bool:
-    """Whether two runs ask the same of the same engine; the labels do not matter."""
-    return _asked(one) == _asked(other)
+                found[draw] = run.id
+    return found
 
 
 def _asked(spec: RunSpec) -> RunSpec:
-    return replace(spec, reference=None, reference_digest=None, protocol_digest=None)
+    """Return what a run asks, whatever its draw; the labels do not matter."""
+    return replace(
+        spec,
+        draw=0,
+        parameters=undrawn(spec),
+        reference=None,
+        reference_digest=None,
+        protocol_digest=None,
+    )
 
 
 def _registered_late(workspace: Workspace, version: PromptVersion, cohort: str) -> bool:

@@ -6,20 +6,28 @@ class, and what it did to every label.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from loop.core.digests import digest_json
 from loop.core.paths import Workspace
 from loop.evaluate.compare import Comparison, LabelChange, compare_runs
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.inputs import read_inputs
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.diff import PromptChange, VersionDiff, diff_data, diff_versions
 from loop.prompts.version import PromptVersion
-from loop.release.candidate import Candidate, Watching, ask_or_find
+from loop.release.candidate import Candidate, Watching, ask_draws
 from loop.release.form import ChangedLabelFacts, ChangeFacts, WorseFacts
 from loop.release.released import Released, current_release
-from loop.run.asking import HeldEngine
+from loop.review.revise.draws import (
+    DrawEvidence,
+    DrawnAnswers,
+    DrawnVerdict,
+    weigh_draws,
+)
+from loop.review.revise.shares import NonInferiorityRule
+from loop.run.asking import HeldEngine, has_chance
 
 _CLASSES: Mapping[str, str] = {
     "term": "R1",
@@ -62,11 +70,20 @@ class Compared(NamedTuple):
     comparison: Comparison | None
     """None for the first version of a prompt."""
 
+    over_draws: DrawEvidence | None = None
+    """What several draws of both showed, for an engine with chance in it."""
+
     @property
     def losses(self) -> tuple[str, ...]:
-        """What the candidate may have lost by more than the protocol allows."""
+        """What the candidate may have lost by more than the protocol allows.
+
+        Over several draws: what it has lost by the evidence, and, if the protocol wants
+        that, on which labels it is not shown to be no worse.
+        """
         if self.comparison is None or self.base.version is None:
             return ()
+        if self.over_draws is not None:
+            return tuple(self._drawn_losses(self.over_draws, self.base.version.ref))
         worse = [
             row.name
             for row in self.comparison.labels
@@ -78,6 +95,20 @@ class Compared(NamedTuple):
             f"{', '.join(worse)}: may be worse than in {self.base.version.ref} by more "
             "than the protocol's margin",
         )
+
+    def _drawn_losses(self, evidence: DrawEvidence, base: str) -> Iterator[str]:
+        if harmed := list(evidence.describe_harm()):
+            yield f"evidence that it is worse than {base}: {'; '.join(harmed)}"
+        open_ones = [
+            one.label
+            for one in evidence.labels
+            if one.verdict in (DrawnVerdict.NOT_SHOWN, DrawnVerdict.INSUFFICIENT)
+        ]
+        if self.comparison and self.comparison.protocol.not_worse and open_ones:
+            yield (
+                f"{', '.join(open_ones)}: not shown to be no worse than in {base} by "
+                "the protocol's margins, which it demands of a release (`not_worse`)"
+            )
 
 
 def compare_with_base(
@@ -97,10 +128,30 @@ def compare_with_base(
     base = find_base(workspace, candidate.version)
     if base.version is None:
         return Compared(base, None)
-    run = candidate.evaluation.run.run_id
     cohort = candidate.evaluation.cohort.name
-    before = ask_or_find(workspace, base.version.ref, cohort, engine, watching)
-    return Compared(base, compare_runs(workspace, before, run))
+    before = ask_draws(workspace, base.version.ref, cohort, engine, watching)
+    after = candidate.runs
+    return Compared(
+        base,
+        compare_runs(workspace, before[0], after[0]),
+        _weigh(workspace, before, after) if has_chance(engine) else None,
+    )
+
+
+def _weigh(
+    workspace: Workspace, before: Sequence[str], after: Sequence[str]
+) -> DrawEvidence:
+    """Return what the draws show, without the first where there are more.
+
+    On draw 0 of the version before, cases were chosen that the candidate was to put
+    right.
+    """
+    sides = [
+        [read_inputs(workspace, run) for run in runs[1:] or runs]
+        for runs in (before, after)
+    ]
+    drawn = DrawnAnswers(*(tuple(one.pairs for one in side) for side in sides))
+    return weigh_draws(drawn, {}, NonInferiorityRule.of(sides[0][0].protocol))
 
 
 def change_facts(version: PromptVersion, compared: Compared) -> ChangeFacts:

@@ -21,6 +21,7 @@ from loop.prompts.version import PromptVersion
 from loop.release.documents.table import evaluation_table
 from loop.release.folder import SCHEMA, TABLE, shown
 from loop.release.form import (
+    DRAWN_FORMAT,
     ClaimFacts,
     EvaluationFacts,
     LabelFacts,
@@ -85,7 +86,18 @@ def _fact_problems(facts: ReleaseFacts) -> Iterator[str]:
     engine = facts.engine.model_dump(exclude={"digest"})
     if digest_json(engine) != facts.engine.digest:
         yield "the digest of the engine is not that of its identity and parameters"
+    yield from _draw_problems(facts)
     yield from _opening_problems(facts)
+
+
+def _draw_problems(facts: ReleaseFacts) -> Iterator[str]:
+    drawn = any(one.draws > 1 for one in facts.evaluations)
+    if drawn != (facts.format == DRAWN_FORMAT):
+        yield "the format is not that of as many draws"
+    for one in facts.evaluations:
+        wanted = one.draws if one.draws > 1 else 0
+        if len(set(one.runs)) != wanted or (one.runs and one.run not in one.runs):
+            yield f"the runs on {one.cohort!r} are not those of its draws"
 
 
 def _opening_problems(facts: ReleaseFacts) -> Iterator[str]:
@@ -223,17 +235,22 @@ def _label_problems(
     if label.n != counts.n:
         yield f"n is {label.n}, its counts add up to {counts.n}"
     total = counts.n + label.exclusions.total
-    if total != evaluation.cases:
-        yield f"{total} cases are accounted for, the run has {evaluation.cases}"
+    if total != evaluation.cases * evaluation.draws:
+        yield (
+            f"{total} answers are accounted for, {evaluation.cases} cases were asked "
+            f"{evaluation.draws} times"
+            if evaluation.draws > 1
+            else f"{total} cases are accounted for, the run has {evaluation.cases}"
+        )
     for name, said, part, whole in (
         ("accuracy", label.accuracy, counts.correct, counts.n),
         ("sensitivity", label.sensitivity, counts.tp, counts.positives),
         ("specificity", label.specificity, counts.tn, counts.negatives),
     ):
-        yield from _share_problems(name, said, part, whole, level)
+        yield from _share_problems(name, said, part, whole, level, evaluation.draws)
     if differs(label.f1, counts.f1):
         yield "f1 is not what its counts give"
-    kappa = cohen_kappa(counts, confidence=level)
+    kappa = cohen_kappa(counts, confidence=level, draws=evaluation.draws)
     for name, number, made in (
         ("value", label.kappa.value, kappa.value),
         ("low", label.kappa.low, kappa.low),
@@ -245,7 +262,7 @@ def _label_problems(
 
 
 def _share_problems(
-    name: str, rate: RateFacts, part: int, whole: int, level: float
+    name: str, rate: RateFacts, part: int, whole: int, level: float, draws: int
 ) -> Iterator[str]:
     """Compare a share and its interval; without a denominator there is neither."""
     if not whole:
@@ -255,7 +272,7 @@ def _share_problems(
         return
     if differs(rate.value, part / whole):
         yield f"{name} is not what its counts give"
-    low, high = clopper_pearson(part, whole, confidence=level)
+    low, high = clopper_pearson(part, whole, confidence=level, draws=draws)
     if differs(rate.low, low) or differs(rate.high, high):
         yield f"{name}: its interval is not what its counts give"
 
@@ -264,7 +281,7 @@ def _gate_problems(
     label: LabelFacts, evaluation: EvaluationFacts, protocol: Protocol, kappa: Estimate
 ) -> Iterator[str]:
     recorded = label.gate.verdict
-    made = judge_again(label, protocol, kappa).verdict
+    made = judge_again(label, protocol, kappa, evaluation.draws).verdict
     if recorded is made:
         return
     # A limit over patients who repeat can only take a pass away, and needs the cases.
@@ -275,8 +292,16 @@ def _gate_problems(
     yield f"its gate says {recorded}, its counts give {made}"
 
 
-def judge_again(label: LabelFacts, protocol: Protocol, kappa: Estimate) -> Gate:
-    """Return the gate of a label from its shipped counts and bootstrap limits."""
+def judge_again(
+    label: LabelFacts, protocol: Protocol, kappa: Estimate, draws: int = 1
+) -> Gate:
+    """Return the gate of a label from its shipped counts and bootstrap limits.
+
+    Parameters
+    ----------
+    draws
+        Over which the counts are added up.
+    """
     counts, excluded = label.confusion, label.exclusions
     unanswered = excluded.unparsed + excluded.failed + excluded.not_asked
     evidence = LabelEvidence(
@@ -286,6 +311,7 @@ def judge_again(label: LabelFacts, protocol: Protocol, kappa: Estimate) -> Gate:
         unanswered=unanswered,
         usable=counts.n + unanswered + excluded.uncertain_predicted,
         asked=counts.n > 0 or excluded.not_asked == 0,
+        draws=draws,
     )
     return judge_label(evidence, protocol)
 
@@ -295,7 +321,7 @@ def _whole_problems(evaluation: EvaluationFacts) -> Iterator[str]:
     labels = evaluation.labels
     if len({label.label for label in labels}) != len(labels):
         yield "a label is listed twice"
-    if sum(evaluation.statuses.values()) != evaluation.cases:
+    if sum(evaluation.statuses.values()) != evaluation.cases * evaluation.draws:
         yield "the outcomes do not add up to the cases"
     verdict = judge_all(label.gate.verdict for label in labels)
     if verdict is GateVerdict.PASS and evaluation.not_run:
@@ -316,7 +342,8 @@ def shipped_digest(labels: Sequence[LabelFacts]) -> str:
 def _average_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterator[str]:
     rows = [tuple(label.confusion) for label in evaluation.labels]
     counts = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    enough = counts[:, 0] + counts[:, 2] >= max(protocol.min_positives, 1)
+    least = max(protocol.min_positives, 1) * evaluation.draws
+    enough = counts[:, 0] + counts[:, 2] >= least
     for name, said, chosen, mean in (
         ("macro", evaluation.macro, counts, average_f1),
         ("supported", evaluation.supported, counts[enough], average_f1),
@@ -382,7 +409,10 @@ def _number_problems(
         yield "it is not about every label of its cohort, in their order"
         return
     counts = [label.confusion for label in labels]
-    p_values = [exact_p(one.correct, one.n, protocol.accuracy) for one in counts]
+    p_values = [
+        exact_p(one.correct, one.n, protocol.accuracy, draws=evaluation.draws)
+        for one in counts
+    ]
     gates = [label.gate.verdict for label in labels]
     whole = not evaluation.not_run
     made = decide_claim(gates, p_values, protocol, whole=whole)

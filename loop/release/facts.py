@@ -17,6 +17,7 @@ from loop.prompts.catalog import find_parent
 from loop.release.candidate import Candidate, FreezeRequest
 from loop.release.change import Compared, change_facts
 from loop.release.form import (
+    DRAWN_FORMAT,
     FACTS,
     FORMAT,
     ClaimFacts,
@@ -93,8 +94,12 @@ def _gather(
     holdout = evidence.holdout.result if evidence.holdout else None
     dev = candidate.evaluation
     head = read_ledger(workspace.ledger)[-1]
+    evaluations = [
+        evaluation_facts(dev),
+        *([holdout.evaluation] if holdout else []),
+    ]
     return ReleaseFacts(
-        format=FORMAT,
+        format=DRAWN_FORMAT if any(one.draws > 1 for one in evaluations) else FORMAT,
         release=_release(workspace, candidate),
         frozen=_frozen(evidence, actor, time),
         supersedes=_supersedes(evidence.compared.base.release),
@@ -104,10 +109,7 @@ def _gather(
             cohort_facts(workspace, dev.cohort),
             *([holdout.cohort] if holdout else []),
         ],
-        evaluations=[
-            evaluation_facts(dev),
-            *([holdout.evaluation] if holdout else []),
-        ],
+        evaluations=evaluations,
         claim=evidence.claim,
         selection=selection_facts(_select(workspace, candidate)),
         ceiling=ceiling_facts(workspace, dev),

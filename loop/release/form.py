@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from loop.core.digests import canonical_json
 from loop.core.errors import DataError
@@ -18,6 +24,9 @@ from loop.stats.intervals import Estimate
 
 FACTS = "release.json"
 FORMAT: Final = "ranloop-release/1"
+DRAWN_FORMAT: Final = "ranloop-release/2"
+"""Of a release whose engine was asked each case several times."""
+
 
 Verdict = Annotated[GateVerdict, Field(strict=False)]
 Count = Annotated[int, Field(ge=0, le=10**8)]
@@ -208,11 +217,19 @@ class MethodFacts(ReleaseModel):
 
 
 class EvaluationFacts(ReleaseModel):
-    """One evaluation: aggregates, never a case."""
+    """One evaluation: aggregates, never a case.
+
+    Over several draws, counts and statuses are added up over them, and a share with
+    its interval is that of the cases' means. One draw is not written down.
+    """
 
     cohort: str
     role: str
     run: str
+    draws: OneOrMore = 1
+    runs: list[str] = []
+    """Those of all draws; empty for one."""
+
     created: str
     cases: Count
     not_run: Count
@@ -228,6 +245,14 @@ class EvaluationFacts(ReleaseModel):
     signature: str
     counts_digest: Hex
     notes: list[str]
+
+    @model_serializer(mode="wrap")
+    def _leave_out_one_draw(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if self.draws == 1:
+            for name in ("draws", "runs"):
+                written.pop(name, None)
+        return written
 
 
 class ClaimedFacts(ReleaseModel):
@@ -381,7 +406,7 @@ class ToolFacts(ReleaseModel):
 class ReleaseFacts(ReleaseModel):
     """The content of ``release.json``."""
 
-    format: Literal["ranloop-release/1"]
+    format: Literal["ranloop-release/1", "ranloop-release/2"]
     release: ReleasedFacts
     frozen: FrozenFacts
     supersedes: SupersededFacts | None

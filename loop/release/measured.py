@@ -30,6 +30,8 @@ def evaluation_facts(evaluation: Evaluation) -> EvaluationFacts:
         cohort=evaluation.cohort.name,
         role=evaluation.cohort.role,
         run=evaluation.run.run_id,
+        draws=evaluation.draws,
+        runs=list(evaluation.runs),
         created=evaluation.run.created,
         cases=evaluation.cases,
         not_run=evaluation.not_run,
@@ -62,9 +64,9 @@ def _label(result: LabelResult, protocol: Protocol) -> LabelFacts:
         n=counts.n,
         excluded=ExcludedFacts(**asdict(result.excluded)),
         not_coded=result.not_coded,
-        accuracy=_share(counts.correct, counts.n, level),
-        sensitivity=_share(counts.tp, counts.positives, level),
-        specificity=_share(counts.tn, counts.negatives, level),
+        accuracy=_share(counts.correct, counts.n, level, result.draws),
+        sensitivity=_share(counts.tp, counts.positives, level, result.draws),
+        specificity=_share(counts.tn, counts.negatives, level, result.draws),
         kappa=_kappa(result.kappa),
         kappa_bootstrap=_kappa(result.kappa_bootstrap),
         f1=counts.f1,
@@ -76,10 +78,10 @@ def _label(result: LabelResult, protocol: Protocol) -> LabelFacts:
     )
 
 
-def _share(successes: int, trials: int, confidence: float) -> RateFacts:
+def _share(successes: int, trials: int, confidence: float, draws: int) -> RateFacts:
     if not trials:
         return RateFacts(value=None, low=None, high=None)
-    low, high = clopper_pearson(successes, trials, confidence=confidence)
+    low, high = clopper_pearson(successes, trials, confidence=confidence, draws=draws)
     return RateFacts(value=successes / trials, low=low, high=high)
 
 

@@ -18,7 +18,7 @@ from loop.release.candidate import (
     Candidate,
     FreezeRequest,
     Watching,
-    ask_or_find,
+    ask_draws,
     engine_facts,
 )
 from loop.release.form import (
@@ -140,7 +140,7 @@ def open_for(
             now=how.now,
         )
         ref = candidate.version.ref
-        run_id = ask_or_find(workspace, ref, opening, engine, how.watching)
+        run_id, *_ = ask_draws(workspace, ref, opening, engine, how.watching)
         evaluation = evaluate_run(workspace, run_id, opening=opening)
         asked = engine_facts(read_manifest(workspace, run_id))
         if asked.digest != claimant.engine_digest:

@@ -156,7 +156,10 @@ def card_figures(facts: ReleaseFacts) -> tuple[Figure, ...]:
         Figure(
             "Readable answers",
             share(None) if answered is None else f"{answered:,}",
-            (f"of {counted(evaluation.cases, 'case')}",),
+            (
+                f"of {counted(evaluation.cases, 'case')}"
+                + (f", {evaluation.draws} draws" if evaluation.draws > 1 else ""),
+            ),
         ),
     )
 

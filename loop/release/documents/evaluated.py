@@ -55,6 +55,7 @@ def evaluation_section(
             "Accuracy, sensitivity and specificity with exact (Clopper-Pearson) "
             "intervals, Cohen's kappa with its asymptotic one; a dash is not "
             "estimable. Sensitivity and specificity count the scored cases.",
+            *_drawn(evaluation),
         ),
         lines=(
             fact("Verdict of the protocol", evaluation.verdict),
@@ -63,6 +64,11 @@ def evaluation_section(
             FactLine("Micro-F1", rate(evaluation.micro)),
             fact("Outcomes", outcomes(evaluation)),
             fact("Run", evaluation.run),
+            *(
+                [fact("Runs of all draws", ", ".join(evaluation.runs))]
+                if evaluation.draws > 1
+                else []
+            ),
             fact("Run begun", evaluation.created),
             FactLine("Intervals of averages", _resampled(evaluation.method)),
             fact("Conventions", evaluation.signature),
@@ -70,6 +76,17 @@ def evaluation_section(
         ),
         tables=(_rates_table(evaluation), _counts_table(evaluation)),
         forest=_forest(facts, evaluation),
+    )
+
+
+def _drawn(evaluation: EvaluationFacts) -> tuple[str, ...]:
+    """Say what counts and shares are of, where each case was asked several times."""
+    if evaluation.draws == 1:
+        return ()
+    return (
+        f"Every case was asked {evaluation.draws} times. Counts are of answers, shares "
+        "are means over the draws; an exact interval takes the mean of a case as one "
+        "answer, the bootstrap resamples units and draws.",
     )
 
 

@@ -136,7 +136,8 @@ def outcomes(evaluation: EvaluationFacts) -> str:
     ]
     if evaluation.not_run:
         parts.append(f"{counted(evaluation.not_run, 'case')} of the cohort not run")
-    return ", ".join(parts)
+    over = f"over {evaluation.draws} draws: " if evaluation.draws > 1 else ""
+    return over + ", ".join(parts)
 
 
 def is_compared(facts: ReleaseFacts) -> bool:

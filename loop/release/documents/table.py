@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from loop.core.safe_text import format_csv
 from loop.documents.tables import neutralise
 from loop.release.form import (
+    FORMAT,
     ClaimedFacts,
     ClaimFacts,
     EvaluationFacts,
@@ -30,9 +31,10 @@ def evaluation_table(facts: ReleaseFacts) -> bytes:
         for evaluation in facts.evaluations
         for label in evaluation.labels
     ]
-    cells = [[_cell(row[name]) for name in COLUMNS] for row in rows]
+    columns = COLUMNS if facts.format == FORMAT else (*COLUMNS, "draws")
+    cells = [[_cell(row[name]) for name in columns] for row in rows]
     # A lone surrogate cannot be written in UTF-8; it is spelled out.
-    return format_csv(COLUMNS, cells).encode("utf-8", "backslashreplace")
+    return format_csv(columns, cells).encode("utf-8", "backslashreplace")
 
 
 _RATES = ("accuracy", "sensitivity", "specificity", "kappa", "kappa_bootstrap")
@@ -45,7 +47,8 @@ COLUMNS = (
     *("unparsed", "failed", "not_asked", "not_coded", "reasons", "needs"),
     *("p", "p_holm", "certified", "signature", "counts_digest"),
 )
-"""Header of the table."""
+"""Header of the table; with ``draws``, over which counts are added up, in the format
+of releases over several draws."""
 
 
 def _row(
@@ -53,6 +56,7 @@ def _row(
 ) -> Iterator[tuple[str, object]]:
     """Yield the name and value of every cell."""
     of_cohort = {"cohort", "role", "run", "created", "signature", "counts_digest"}
+    yield "draws", evaluation.draws
     yield from evaluation.model_dump(include=of_cohort).items()
     counted = {"label", "name", "n", "tp", "fp", "fn", "tn", "f1", "not_coded"}
     yield from label.model_dump(include=counted).items()

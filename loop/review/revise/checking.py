@@ -355,13 +355,7 @@ def measure_draft(
         The pinned cases cannot be read.
     """
     protocol = before[0].protocol
-    rule = NonInferiorityRule(
-        accuracy=protocol.margins.accuracy,
-        sensitivity=protocol.margins.sensitivity,
-        confidence=protocol.confidence,
-        max_unanswered=protocol.max_unanswered,
-        alpha=protocol.alpha,
-    )
+    rule = NonInferiorityRule.of(protocol)
     anchors = read_anchors(store, before[0].cohort.name)
     drawn = DrawnAnswers(
         tuple(one.pairs for one in before), tuple(one.pairs for one in after)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from loop.core.records import ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.compare import ShareDifference, judge_regression
+from loop.evaluate.protocol import Protocol
 
 
 class NonInferiorityRule(NamedTuple):
@@ -30,6 +31,17 @@ class NonInferiorityRule(NamedTuple):
 
     alpha: float = 0.05
     """Family-wise level of the tests for harm, over several draws."""
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> NonInferiorityRule:
+        """Return the rule of a protocol."""
+        return cls(
+            accuracy=protocol.margins.accuracy,
+            sensitivity=protocol.margins.sensitivity,
+            confidence=protocol.confidence,
+            max_unanswered=protocol.max_unanswered,
+            alpha=protocol.alpha,
+        )
 
 
 class PairedAnswers(NamedTuple):
