@@ -214,6 +214,7 @@ def show_gates(evaluation: Evaluation) -> None:
         title=(
             f"{evaluation.run.prompt} on {evaluation.cohort.name}, "
             f"reference v{evaluation.cohort.reference}, run {evaluation.run.run_id}"
+            + (f", {evaluation.draws} draws" if evaluation.draws > 1 else "")
         ),
     )  # fmt: skip
     missed = [
@@ -272,11 +273,13 @@ def average_lines(evaluation: Evaluation) -> list[str]:
             f"mean accuracy {share(view.accuracy)}"
         )
     status = evaluation.statuses
+    drawn = f" x {evaluation.draws} draws" if evaluation.draws > 1 else ""
     lines.append(
-        f"{evaluation.cases} cases: {status[Status.ANSWERED]} answered, "
+        f"{evaluation.cases} cases{drawn}: {status[Status.ANSWERED]} answered, "
         f"{status[Status.UNPARSED]} unparsed, "
         f"{status[Status.ENGINE_FAILED]} engine failed; "
         f"intervals resample {resampled(evaluation.method, evaluation.cases)} "
+        f"{f'and {evaluation.draws} draws ' if drawn else ''}"
         f"{evaluation.method.resamples} times"
     )
     return lines

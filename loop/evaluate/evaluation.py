@@ -206,8 +206,8 @@ def _notes(
          "schema: the tolerant parser read the answers, and may have repaired them."),
         ("source" in identity, "The answers were given to run "
          f"{identity.get('run')} and were replayed."),
-        (bool(inputs.further), f"Every case was asked {len(inputs.runs)} times. "
-         "Counts are of answers, shares are means over the draws; an exact interval "
+        (bool(inputs.further), "Counts are of answers over "
+         f"all {len(inputs.runs)} draws, shares are means over them; an exact interval "
          "takes the mean of a case as one answer, the bootstrap resamples "
          f"{method.unit}s and draws."),
         (unanswered > 0, f"{unanswered} of "

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.release.small import Small, make_small
+from tests.review.revise.conftest import wavering as wavering
 
 
 @pytest.fixture

@@ -79,6 +79,9 @@ class Wavering:
     weights = ""
     """Another model errs on other cases."""
 
+    errors = 26
+    """Of 256 answers."""
+
     revision = None
     asked: tuple[tuple[int, str], ...] = ()
     """Seed and first terms of each stream of prompts."""
@@ -108,6 +111,6 @@ class Wavering:
                 found = any(word in text for word in words)
                 told = repr((frame.messages, prompt.item.id, guide.label))
                 told += self.weights
-                errs = hashlib.sha256(told.encode()).digest()[0] < 26
+                errs = hashlib.sha256(told.encode()).digest()[0] < self.errors
                 answer[guide.label] = "present" if found != errs else "absent"
             yield index, Completion(json.dumps(answer), "stop")
