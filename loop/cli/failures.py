@@ -32,7 +32,13 @@ from loop.evaluate.failures import (
 from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
 from loop.review.queue.progress import mark_progress
-from loop.review.queue.records import QueueFilter, QueueItem, ReviewStatus, TextSection
+from loop.review.queue.records import (
+    Persistence,
+    QueueFilter,
+    QueueItem,
+    ReviewStatus,
+    TextSection,
+)
 from loop.review.reservations import list_reservations
 from loop.run.store import open_store
 
@@ -122,7 +128,8 @@ def failures(
         list[str] | None,
         typer.Option(
             "--status",
-            help="unreviewed, reviewed, addressed, returned, reserved; repeatable.",
+            help="unreviewed, reviewed, addressed, returned, reserved, 'every draw' or "
+            "flips; may be repeated.",
         ),
     ] = None,
     reviewer: Annotated[
@@ -167,7 +174,13 @@ def _filter(
     statuses: Sequence[str] | None,
     reviewers: Sequence[str] | None,
 ) -> QueueFilter:
-    plain = [name for name in statuses or () if name != "reserved"]
+    special = ("reserved", *Persistence)
+    plain = [name for name in statuses or () if name not in special]
+    asked = [one for one in Persistence if one in (statuses or ())]
+    if len(asked) > 1:
+        raise DataError(
+            f"--status {asked[0]} and --status {asked[1]} leave nothing. Name one."
+        )
     try:
         return QueueFilter(
             sections=frozenset(map(TextSection, sections or ())),
@@ -175,11 +188,12 @@ def _filter(
             reviewers=frozenset(reviewers or ()),
             progress=frozenset(map(ReviewStatus, plain)),
             reserved=True if "reserved" in (statuses or ()) else None,
+            draws=next(iter(asked), None),
         )
     except ValueError as error:
         raise DataError(
             f"{error}. Sections are {', '.join(TextSection)}; a status is one of "
-            f"{', '.join(ReviewStatus)}, reserved."
+            f"{', '.join(ReviewStatus)}, {', '.join(special)}."
         ) from error
 
 

@@ -249,6 +249,7 @@ def _row(one: KeptVerdict, *, comments: bool) -> dict[str, Any]:
         "cohort": one.cohort,
         "run": one.circumstances.run,
         "prompt": one.circumstances.prompt,
+        "flips": one.circumstances.flips,
         "created": one.created,
         "reviewer": verdict.reviewer,
         "cases": list(verdict.case_ids),
@@ -283,7 +284,8 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
 def _state_words(row: Mapping[str, Any]) -> str:
     by = row["addressed_by"] or row["superseded_by"] or row["withdrawn_by"]
     words = f"{row['state']} by {by}" if by and row["state"] != "open" else row["state"]
-    return f"{words}, disputed" if row["conflicts"] else str(words)
+    flips = f", failed in {row['flips']} draws" if row["flips"] else ""
+    return f"{words}{', disputed' if row['conflicts'] else ''}{flips}"
 
 
 def _short(cases: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ ACTIONS = frozenset(
         "alias_moved",
         "evaluated",
         "gate_decided",
+        "model_changed",
         "holdout_sealed",
         "holdout_opened",
         "holdout_retired",

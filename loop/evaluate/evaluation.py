@@ -202,6 +202,9 @@ def _notes(
          "The protocol was changed after the run began."),
         (bool(resting), "These labels pass only because uncertain answers are left "
          f"out: {', '.join(resting)}."),
+        ("model" in identity and not _names_weights(identity),
+         "The engine names its model and not the weights: nothing but a changed "
+         "answer would show that others took their place."),
         (identity.get("constrained") is False, "The server did not enforce the JSON "
          "schema: the tolerant parser read the answers, and may have repaired them."),
         ("source" in identity, "The answers were given to run "
@@ -222,6 +225,12 @@ def _identity(inputs: Inputs) -> Mapping[str, object]:
     """Return what the run's manifest says of its engine."""
     identity = inputs.run.manifest.get("engine_identity")
     return identity if isinstance(identity, Mapping) else {}
+
+
+def _names_weights(identity: Mapping[str, object]) -> bool:
+    """Whether the identity of an engine holds a digest of the model's weights."""
+    server = identity.get("server")
+    return isinstance(server, Mapping) and bool(server.get("weights"))
 
 
 def _not_run(inputs: Inputs) -> int:

@@ -69,6 +69,9 @@ class VersionScore:
     """Those of all draws that the score is the mean over; empty for one."""
 
     signature: str = ""
+    engine_digest: str = ""
+    """Of a served model's identity; empty for an engine whose name says all."""
+
     reference_digest: str = ""
     comparable: bool = True
     """Whether it was scored on the same cases, reference and engine as the newest
@@ -111,7 +114,8 @@ def score_history(
         replace(
             row,
             comparable=not row.run
-            or wanted == (row.reference_digest, _measured_as(row.signature)),
+            or wanted
+            == (row.reference_digest, _measured_as(row.signature), row.engine_digest),
         )
         for row in rows
     )
@@ -271,6 +275,7 @@ def _scored(
         run=str(payload.get("run", "")),
         runs=tuple(map(str, payload.get("runs") or ())),
         signature=str(payload.get("signature", "")),
+        engine_digest=str(payload.get("engine_digest", "")),
     )
 
 
@@ -291,10 +296,11 @@ def _is_score(entry: LedgerEntry, prompt: str, cohort: str) -> bool:
     )
 
 
-def _conventions(payload: Mapping[str, object]) -> tuple[str, tuple[str, ...]]:
+def _conventions(payload: Mapping[str, object]) -> tuple[str, tuple[str, ...], str]:
     """Return what two scores must share to be compared."""
     signature = str(payload.get("signature", ""))
-    return str(payload.get("reference_digest", "")), _measured_as(signature)
+    digest, engine = payload.get("reference_digest", ""), payload.get("engine_digest")
+    return str(digest), _measured_as(signature), str(engine or "")
 
 
 def _measured_as(signature: str) -> tuple[str, ...]:

@@ -155,7 +155,16 @@ def _scores(evaluation: Evaluation) -> dict[str, Any]:
         "macro_f1": _decimal(evaluation.macro.score.estimate),
         "micro_f1": _decimal(evaluation.micro.score.estimate),
         "signature": evaluation.signature,
+        **_served(evaluation),
     }
+
+
+def _served(evaluation: Evaluation) -> dict[str, str]:
+    """Return the digest of a served model's identity: more than its name says."""
+    identity = evaluation.run.manifest.get("engine_identity")
+    if not isinstance(identity, Mapping) or "model" not in identity:
+        return {}
+    return {"engine_digest": digest_json(dict(identity))}
 
 
 def _verdicts(evaluation: Evaluation) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def read_candidate(
         )
     register_protocol(workspace, actor)
     late = _registered_late(workspace, version, request.cohort)
-    runs = ask_draws(workspace, version.ref, request.cohort, engine, watching)
+    runs = ask_draws(workspace, version.ref, request.cohort, engine, actor, watching)
     evaluation = evaluate_run(workspace, runs[0])
     evaluation = record_evaluation(workspace, evaluation, actor)
     claim = certify_evaluation(evaluation)
@@ -163,6 +163,7 @@ def ask_draws(
     prompt: str,
     cohort: str | Opening,
     engine: HeldEngine,
+    actor: Actor,
     watching: Watching,
 ) -> tuple[str, ...]:
     """Return the ids of whole runs of `prompt` over `cohort` by the engine as it is.
@@ -184,7 +185,7 @@ def ask_draws(
     with open_store(workspace) as store:
         if has_chance(engine) and isinstance(cohort, str):
             version = read_version(workspace, prompt)
-            require_same_model(workspace, store, version, cohort, engine, draws)
+            require_same_model(workspace, store, version, cohort, engine, draws, actor)
         found = _find_draws(workspace, store, task, engine)
     missing = [draw for draw in draws if draw not in found]
     if missing:

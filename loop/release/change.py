@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from loop.core.digests import digest_json
+from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.evaluate.compare import Comparison, LabelChange, compare_runs
 from loop.evaluate.gates import GateVerdict
@@ -112,7 +113,11 @@ class Compared(NamedTuple):
 
 
 def compare_with_base(
-    workspace: Workspace, candidate: Candidate, engine: HeldEngine, watching: Watching
+    workspace: Workspace,
+    candidate: Candidate,
+    engine: HeldEngine,
+    actor: Actor,
+    watching: Watching,
 ) -> Compared:
     """Ask the same of what the candidate is held against, and compare the answers.
 
@@ -129,7 +134,7 @@ def compare_with_base(
     if base.version is None:
         return Compared(base, None)
     cohort = candidate.evaluation.cohort.name
-    before = ask_draws(workspace, base.version.ref, cohort, engine, watching)
+    before = ask_draws(workspace, base.version.ref, cohort, engine, actor, watching)
     after = candidate.runs
     return Compared(
         base,

@@ -147,7 +147,9 @@ def _freeze(
     separation = _require_separate(workspace, request)
     with hold_engine(workspace, request.engine, request.asking) as engine:
         candidate = read_candidate(workspace, request, engine, actor, desk.watching)
-        comparison = compare_with_base(workspace, candidate, engine, desk.watching)
+        comparison = compare_with_base(
+            workspace, candidate, engine, actor, desk.watching
+        )
         desk.reached("measured")
         dev_claim = claim_facts(candidate.claim, request.cohort)
         objections = (

@@ -140,7 +140,7 @@ def open_for(
             now=how.now,
         )
         ref = candidate.version.ref
-        run_id, *_ = ask_draws(workspace, ref, opening, engine, how.watching)
+        run_id, *_ = ask_draws(workspace, ref, opening, engine, how.actor, how.watching)
         evaluation = evaluate_run(workspace, run_id, opening=opening)
         asked = engine_facts(read_manifest(workspace, run_id))
         if asked.digest != claimant.engine_digest:

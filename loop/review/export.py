@@ -108,7 +108,10 @@ def _cells(one: KeptVerdict, verdict: Verdict) -> Iterator[tuple[str, str]]:
     made_on = one.circumstances
     yield from (("id", one.id), ("created", one.created), ("state", one.state.value))
     yield from (("on_cohort", made_on.cohort), ("on_run", made_on.run))
-    yield from (("on_prompt", made_on.prompt), ("reviewer", verdict.reviewer))
+    yield ("on_prompt", made_on.prompt)
+    if made_on.flips:
+        yield ("failed_in_draws", made_on.flips)
+    yield ("reviewer", verdict.reviewer)
     yield from (("cases", _joined(verdict.case_ids)), ("label", verdict.label))
     yield ("judgement", verdict.judgement.value)
     yield ("severity", verdict.severity or "")

@@ -77,7 +77,7 @@ _NO = frozenset({"false", "no", "n", "0", "-"})
 _SHOWN = frozenset(
     {"kind", "predicted", "reference", "spans", "evidence", "text", "problem"}
     | {"place", "worth", "why", "sections", "progress", "reviewers", "reserved_by"}
-    | {"id", "created", "state", "on_cohort", "on_run", "on_prompt"}
+    | {"id", "created", "state", "on_cohort", "on_run", "on_prompt", "failed_in_draws"}
 )
 """Columns of ``ranloop failures`` and ``ranloop verdict export`` that say nothing."""
 

@@ -54,6 +54,10 @@ class VerdictContext(NamedTuple):
     run: str = ""
     """Run whose answers were judged; empty where nobody said."""
 
+    flips: str = ""
+    """``"2 of 3"``: in how many draws the pair failed, where not in all; empty where
+    it did, where there was one, or where nobody said."""
+
 
 def save_verdicts(
     store: runs.Store,
@@ -93,7 +97,10 @@ def stamp(when: datetime) -> str:
 
 def payload(verdict: Verdict, circumstances: VerdictContext) -> dict[str, Any]:
     """Return what the store keeps of a verdict, as JSON data."""
-    return circumstances._asdict() | {"verdict": asdict(verdict)}
+    made_on = circumstances._asdict()
+    if not circumstances.flips:
+        del made_on["flips"]
+    return made_on | {"verdict": asdict(verdict)}
 
 
 def load_verdicts(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from loop.core.errors import EngineError
+from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Completion, Prompt
 from loop.labels.cohort import iter_items, read_cohort
@@ -66,13 +67,18 @@ def require_same_model(
     cohort: str,
     engine: HeldEngine,
     draws: Collection[int],
+    actor: Actor,
 ) -> Canary | None:
     """Ask some stored prompts of `version` again, and return what came of it.
+
+    That the model changed is written into the ledger, once for a stored run.
 
     Parameters
     ----------
     draws
         Draws of `version` on `cohort` whose stored answers are to be used.
+    actor
+        Who asks.
 
     Returns
     -------
@@ -92,6 +98,7 @@ def require_same_model(
     if not canary.changed:
         return canary
     odd = max(canary.words[0], canary.values[0])
+    _record(workspace, engine, cohort, canary, actor)
     raise EngineError(
         f"the model behind {engine.name} has changed: of {canary.prompts} prompts of "
         f"run {run.id} that were asked twice more, {odd} are answered alike now and "
@@ -99,6 +106,30 @@ def require_same_model(
         "what answers now with `revision` in .ranloop/config.yaml (any words, such as "
         "the date), so that everything is asked again."
     )
+
+
+def _record(
+    workspace: Workspace, engine: HeldEngine, cohort: str, canary: Canary, actor: Actor
+) -> None:
+    known = (
+        entry.action == "model_changed" and entry.payload.get("run") == canary.run
+        for entry in read_ledger(workspace.ledger)
+    )
+    if any(known):
+        return
+    event = Event(
+        action="model_changed",
+        subject=engine.name,
+        reason="stored answers are not those of the model that answers now",
+        payload={
+            "run": canary.run,
+            "cohort": cohort,
+            "prompts": canary.prompts,
+            "other_words": canary.words[0],
+            "other_values": canary.values[0],
+        },
+    )
+    append_event(workspace.ledger, event, actor)
 
 
 def _find_stored(

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from loop.core.errors import EngineError
+from loop.core.ledger import read_ledger
 from loop.run.asking import hold_engine
 from loop.run.canary import ALPHA, Canary, require_same_model
 from loop.run.task import run_prompt
@@ -17,7 +18,7 @@ def ask(setting, store, draws=(1,), engine="wavering"):
     """Ask the canary of the prompt ``tiny``."""
     with hold_engine(setting.workspace, engine) as held:
         return require_same_model(
-            setting.workspace, store, setting.tiny, "dev", held, draws
+            setting.workspace, store, setting.tiny, "dev", held, draws, setting.editor
         )
 
 
@@ -89,3 +90,23 @@ def test_an_answer_that_failed_is_no_sign(setting, store, wavering, monkeypatch)
 
     monkeypatch.setattr(wavering, "complete", fail)
     assert ask(setting, store).prompts == 19
+
+
+def test_that_the_model_changed_is_recorded_once(setting, store, wavering, monkeypatch):
+    """With counts, and without a case; asking again adds nothing."""
+    run = run_prompt(setting.workspace, "tiny", "dev", engine="wavering", draw=1)
+    monkeypatch.setattr(wavering, "weights", "other")
+    monkeypatch.setattr(wavering, "errors", 128)
+    for _ in range(2):
+        with pytest.raises(EngineError, match="has changed"):
+            ask(setting, store)
+    (entry,) = [
+        one
+        for one in read_ledger(setting.workspace.ledger)
+        if one.action == "model_changed"
+    ]
+    assert (entry.subject, entry.actor) == ("wavering", setting.editor.name)
+    assert entry.payload["run"] == run.run_id
+    assert entry.payload["prompts"] == 20
+    assert entry.payload["other_values"] > 0
+    assert not {"e0", "f0", "n0"} & set(map(str, entry.payload.values()))

@@ -544,6 +544,7 @@ def _fits(item: QueueItem, wanted: QueueFilter) -> bool:
         (not wanted.labels or label in wanted.labels or label == ALL_LABELS)
         and (not wanted.kinds or item.failure.kind in wanted.kinds)
         and (not wanted.sections or not wanted.sections.isdisjoint(item.sections))
+        and wanted.draws in (None, item.reasons.persistence)
     )
 
 

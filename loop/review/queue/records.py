@@ -70,6 +70,14 @@ class Reasons(NamedTuple):
         return self.rare + self.near + self.split + self.unsure / 2
 
     @property
+    def persistence(self) -> Persistence | None:
+        """Whether it fails in every draw; None where there is one."""
+        if self.draws == 1:
+            return None
+        every = self.fails == self.draws
+        return Persistence.EVERY_DRAW if every else Persistence.FLIPS
+
+    @property
     def rank(self) -> tuple[float, float]:
         """What orders the queue: the share of draws that fail, then the value."""
         return self.fails / self.draws, self.value
@@ -161,6 +169,16 @@ class QueueItem:
         return self.reasons.value
 
 
+class Persistence(StrEnum):
+    """How a pair fails where its version was asked several times."""
+
+    EVERY_DRAW = "every draw"
+    """In all of them: an error that is there."""
+
+    FLIPS = "flips"
+    """In some: does the guide leave the case open?"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFilter:
     """What to show of a queue; an empty field lets everything through."""
@@ -179,6 +197,8 @@ class QueueFilter:
     progress: frozenset[ReviewStatus] = frozenset()
     reserved: bool | None = None
     """Only cases that someone has reserved, or only those that nobody has."""
+
+    draws: Persistence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

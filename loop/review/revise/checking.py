@@ -156,7 +156,7 @@ def check_draft_ref(
             if has_chance(held):
                 stored = tuple(range(1, looks[-1] + 1))
                 require_same_model(
-                    workspace, store, line.parent, cohort.name, held, stored
+                    workspace, store, line.parent, cohort.name, held, stored, actor
                 )
             seen = _find_looks(workspace, checked)
             runs = _Runs(chance=has_chance(held))

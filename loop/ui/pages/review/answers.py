@@ -13,7 +13,7 @@ from loop.core.people.users import Right
 from loop.evaluate.failures import ALL_LABELS
 from loop.review.entry import build_from_form
 from loop.review.kept import VerdictState
-from loop.review.queue.records import QueueItem
+from loop.review.queue.records import Persistence, QueueItem
 from loop.review.reservations import release, reserve
 from loop.review.submit import VerdictContext, stamp, submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
@@ -206,7 +206,10 @@ def _submit(
         taxonomy=taxonomy_of(desk, place),
         case_ids=cohort_facts(desk, place).case_ids,
     )
-    made_on = VerdictContext(line.cohort, line.prompt, "", line.run_id)
+    flips, item = "", sight.item
+    if item is not None and item.reasons.persistence is Persistence.FLIPS:
+        flips = f"{item.reasons.fails} of {item.reasons.draws}"
+    made_on = VerdictContext(line.cohort, line.prompt, "", line.run_id, flips)
     key = submit_verdict(
         desk.store, verdict, made_on, desk.now, finishing=place.subject
     )

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.evaluate.failures import FailureKind
-from loop.review.queue.records import ReviewStatus, RightKind, TextSection
+from loop.review.queue.records import (
+    Persistence,
+    ReviewStatus,
+    RightKind,
+    TextSection,
+)
 from loop.ui.look import panel, typing_in
 from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
 from loop.ui.pages.review.place import RESERVED, Place
@@ -27,6 +32,8 @@ STATUSES = (
     ALL,
     *((one.value.capitalize(), one.value) for one in ReviewStatus),
     ("Reserved", RESERVED),
+    ("Fails in every draw", Persistence.EVERY_DRAW.value),
+    ("Flips between draws", Persistence.FLIPS.value),
 )
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from loop.evaluate.failures import FailureKind
 from loop.review.queue.records import (
+    Persistence,
     QueueFilter,
     QueueItem,
     ReviewStatus,
@@ -125,6 +126,7 @@ class Filters(NamedTuple):
             reviewers=frozenset(filter(None, [self.reviewer])),
             progress=frozenset(one for one in ReviewStatus if one == self.status),
             reserved=True if self.status == RESERVED else None,
+            draws=next((one for one in Persistence if one == self.status), None),
         )
 
 
