@@ -43,6 +43,7 @@ def evaluation_data(
         "protocol_registered": evaluation.registered or None,
         "protocol_registered_late": evaluation.registered_late,
         "cases": evaluation.cases,
+        "draws": evaluation.draws,
         "not_run": evaluation.not_run,
         "outcomes": {
             status.value: count for status, count in evaluation.statuses.items()

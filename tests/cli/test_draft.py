@@ -161,16 +161,21 @@ def test_a_check_over_draws_prints_churn_harm_and_surplus(
         churn,
     )
     assert re.search(r"^evidence of harm: none$", shown.stdout, re.MULTILINE)
-    assert "tests, 0 of which could find anything, at 5 % for all" in shown.stdout
+    assert (
+        "tests, 0 of which could find anything, at 3.3 % for all together at look 1"
+        in (shown.stdout)
+    )
     assert re.search(
         r"targeted cases: right in \d of 8 readings, the parent asked again in \d: "
         r"surplus \+\d+ % \([+-]\d+ to \+\d+ %\), (not )?shown",
         shown.stdout,
     )
-    made = data(call("draft", "check", keep_verdict, "-e", "wavering", "--json"))
+    fewer = ("-e", "wavering", "--max-draws", 3)
+    made = data(call("draft", "check", keep_verdict, *fewer, "--json"))
     drawn = made["check"]["over_draws"]
     assert "labels" not in made["check"]
-    assert drawn["draws"] == 3
+    # Another look at the same draft, by fewer draws: the level is not spent again.
+    assert (drawn["draws"], drawn["look"]) == (3, 2)
     (label,) = drawn["labels"]
     assert len(drawn["unjudged"]) == 20
     assert label["verdict"] == "not worse"
