@@ -178,7 +178,8 @@ def test_a_check_over_draws_prints_churn_harm_and_surplus(
     assert (drawn["draws"], drawn["look"]) == (3, 2)
     (label,) = drawn["labels"]
     assert len(drawn["unjudged"]) == 20
-    assert label["verdict"] == "not worse"
+    # Eight cases show nothing at the level of a second look.
+    assert label["verdict"] == "INSUFFICIENT"
     assert [one["share"] for one in label["harm"]] == ["sensitivity", "specificity"]
     assert label["churn"]["n"] == 8
     assert set(drawn["surplus"]) == {
