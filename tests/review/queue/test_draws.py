@@ -104,8 +104,11 @@ def test_a_verdict_on_a_pair_that_flips_says_so(drawn, tmp_path):
     with desk_of(drawn) as desk:
         ann = seat(desk)
         place = ann.open()["place"]
-        place = ann.act(moves.narrow, place, Filters(status="flips"))["place"]
+        shown = ann.act(moves.narrow, place, Filters(status="flips"))
+        place = shown["place"]
         assert place.case
+        assert re.search(r'class="pair-why">[^<]*fails in [12] of 3', shown["queue"])
+        assert "versions disagree" not in shown["queue"]
         ann.submit(place, WRONG)
         lasting = ann.act(moves.narrow, place, Filters(status="every draw"))["place"]
         ann.submit(lasting, WRONG)

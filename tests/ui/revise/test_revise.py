@@ -10,6 +10,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import latest_version, list_drafts
+from loop.review.revise.checked import recall_check
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
 from loop.run.task import run_prompt
@@ -193,6 +194,21 @@ def test_a_check_over_draws_says_what_chance_does(editor, given, desk, wavering)
     assert "Not judged, no case to judge by: " in shown
     assert "All 6 runs are kept." in shown
     assert "Non-inferiority" not in shown
+
+
+@pytest.mark.parametrize("constrained", [False, True, None])
+def test_the_page_asks_as_the_engines_last_run_was_asked(
+    editor, given, desk, wavering, monkeypatch, constrained
+):
+    """Free answers are accepted on the command line; the page cannot ask again."""
+    told = {"engine": "wavering", "revision": None}
+    told |= {} if constrained is None else {"constrained": constrained}
+    monkeypatch.setattr(wavering, "identity", lambda self: told)
+    run_prompt(desk.workspace, "tiny", "dev", engine="wavering")
+    begin(editor, FLUID)
+    check(editor, "wavering")
+    kept = recall_check(desk.workspace, desk.store, editor.opened.draft).checked
+    assert kept.asking["allow_unconstrained"] is (constrained is False)
 
 
 def test_harm_over_draws_is_named_with_its_size(editor, given, desk, store, wavering):

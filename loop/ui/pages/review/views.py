@@ -16,7 +16,13 @@ from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.prompts.catalog import parse_ref
 from loop.review.kept import KeptVerdict
 from loop.review.queue.progress import measure_pace
-from loop.review.queue.records import OtherAnswer, QueueItem, ReviewStatus, RightKind
+from loop.review.queue.records import (
+    OtherAnswer,
+    Persistence,
+    QueueItem,
+    ReviewStatus,
+    RightKind,
+)
 from loop.review.queue.value import AUDIT_EVERY, RIGHT_EVERY
 from loop.review.verdict import Edits
 from loop.ui.pages.review.form import JUDGEMENTS, ReviewForm, describe, form_of, suggest
@@ -183,7 +189,10 @@ def shorten(item: QueueItem) -> list[str]:
         short.append("rare")
     if item.reasons.gate:
         short.append(item.reasons.gate)
-    if any(one.value is not item.failure.predicted for one in item.others):
+    if item.reasons.persistence is Persistence.FLIPS:
+        short.append(f"fails in {item.reasons.fails} of {item.reasons.draws}")
+    versions = (one.value for one in item.others if not one.draw)
+    if any(value is not item.failure.predicted for value in versions):
         short.append("versions disagree")
     if len(item.votes) > 1:
         short.append("readers disagree")

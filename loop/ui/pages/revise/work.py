@@ -15,6 +15,7 @@ from loop.review.revise.checking import (
 from loop.review.revise.decide import CommitDecision, commit_checked
 from loop.review.revise.inputs import read_line
 from loop.run.asking import EngineOptions
+from loop.run.manifest import read_manifest
 from loop.run.task import Watch
 from loop.ui.desk import Desk
 from loop.ui.jobs import Job, JobProgress
@@ -56,7 +57,10 @@ def start_check(visit: Visit, wanted: CheckRequest) -> None:
     def work(job: Job) -> str:
         how = Examination(
             engine=wanted.engine,
-            asking=EngineOptions(tell=lambda text: _tell(job, text)),
+            asking=EngineOptions(
+                allow_unconstrained=_answered_freely(desk, wanted),
+                tell=lambda text: _tell(job, text),
+            ),
             watch=_watch(desk, wanted, job),
             cohort=wanted.cohort,
         )
@@ -67,6 +71,18 @@ def start_check(visit: Visit, wanted: CheckRequest) -> None:
 
     desk.jobs.forget(commit_key(wanted.draft))
     desk.jobs.start(check_key(wanted.draft), actor.name, work)
+
+
+def _answered_freely(desk: Desk, wanted: CheckRequest) -> bool:
+    """Whether the engine's last run on the cohort was let answer without a schema.
+
+    Who started that run, on the command line, has accepted it; the page cannot ask.
+    """
+    for run in desk.store.find_runs(finished=True):
+        if (run.spec.engine, run.spec.cohort) == (wanted.engine, wanted.cohort):
+            identity = read_manifest(desk.workspace, run.id).get("engine_identity", {})
+            return identity.get("constrained") is False
+    return False
 
 
 def _tell(job: Job, text: str) -> None:
