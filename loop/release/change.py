@@ -175,6 +175,9 @@ def change_facts(version: PromptVersion, compared: Compared) -> ChangeFacts:
         unchanged=[row.label for row in judged if _balance(row) == 0],
         worse=[_worse(row) for row in judged if _balance(row) < 0],
         rollback=_rollback(base),
+        harm=None
+        if compared.over_draws is None
+        else list(compared.over_draws.describe_harm()),
     )
 
 

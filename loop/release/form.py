@@ -356,6 +356,16 @@ class ChangeFacts(ReleaseModel):
     unchanged: list[str]
     worse: list[WorseFacts]
     rollback: str
+    harm: list[str] | None = None
+    """Over several draws: what got worse by the evidence, in words; the lists above
+    are then of the first draw. None, and not written down, for one draw."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_one_draw(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if self.harm is None:
+            written.pop("harm", None)
+        return written
 
 
 class PastFacts(ReleaseModel):

@@ -126,6 +126,23 @@ def test_what_chance_changed_stops_no_release(ready, wavering):
     ready.commit(REWORDED)
     found = ready.freeze(engine="wavering", prompt="tiny@v2")
     assert not [one for one in found.objections if "worse" in one]
+    assert found.facts.change.harm == []
+    card = (found.folder / "card.md").read_text()
+    assert "there is no evidence that any label got worse" in card
+    record = (found.folder / "change-record.md").read_text()
+    assert "Evidence of harm over all draws" in record
+
+
+def test_harm_by_the_evidence_stops_a_release_and_stands_on_its_card(ready, wavering):
+    """A guide that names every report costs specificity in every draw."""
+    ready.freeze(engine="wavering")
+    effusion, heart = TINY.guides
+    wide = replace(effusion, terms=("there", "the"))
+    ready.commit(replace(REWORDED, guides=(wide, heart)))
+    stopped = ready.freeze(engine="wavering", prompt="tiny@v2")
+    (said,) = [one for one in stopped.objections if "evidence that it is worse" in one]
+    assert "pleural_effusion (specificity" in said
+    assert stopped.folder is None
 
 
 def test_the_protocol_may_demand_that_nothing_is_worse(ready, wavering):

@@ -181,9 +181,23 @@ def worse_section(facts: ReleaseFacts) -> DocumentSection:
     return DocumentSection(
         key="worse",
         title="What got worse",
-        lead=(_worse_lead(facts, before, len(rows)),),
+        lead=(_worse_lead(facts, before, len(rows)), *_worse_by_draws(facts)),
         tables=table(columns, rows),
-        alarm=bool(rows),
+        alarm=bool(rows if facts.change.harm is None else facts.change.harm),
+    )
+
+
+def _worse_by_draws(facts: ReleaseFacts) -> tuple[str, ...]:
+    """Say what several draws showed, where one draw shows chance as well."""
+    harm = facts.change.harm
+    if harm is None:
+        return ()
+    found = "no evidence that any label got worse"
+    if harm:
+        found = f"evidence of harm: {'; '.join(map(told, harm))}"
+    return (
+        "That is of one draw of each, in which chance has its part. Over all draws "
+        f"there is {found}.",
     )
 
 

@@ -164,11 +164,16 @@ def _effects(facts: ReleaseFacts) -> tuple[FactLine, ...]:
     if not is_compared(facts):
         return (FactLine("Labels improved, unchanged or worse", "not compared"),)
     worse = [one.label for one in change.worse]
-    return (
-        FactLine("Labels improved", label_list(facts, change.improved)),
-        FactLine("Labels unchanged", label_list(facts, change.unchanged)),
-        FactLine("Labels worse", label_list(facts, worse)),
+    of = "" if change.harm is None else ", in one draw"
+    lines = (
+        FactLine(f"Labels improved{of}", label_list(facts, change.improved)),
+        FactLine(f"Labels unchanged{of}", label_list(facts, change.unchanged)),
+        FactLine(f"Labels worse{of}", label_list(facts, worse)),
     )
+    if change.harm is None:
+        return lines
+    found = "; ".join(map(told, change.harm)) or "none"
+    return (*lines, FactLine("Evidence of harm over all draws", found))
 
 
 def _rollback(facts: ReleaseFacts) -> DocumentSection:
