@@ -344,8 +344,8 @@ def measure_draft(
     Parameters
     ----------
     look
-        The how-manieth look at the draft it is, for an engine with chance in it; None
-        for one that repeats itself, which has one draw.
+        Which look at the draft it is, counted from 1, for an engine with chance in it;
+        None for one that repeats itself, which has one draw.
 
     Raises
     ------

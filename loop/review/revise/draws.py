@@ -228,8 +228,8 @@ class DrawEvidence:
     """One-sided level of the limits at this look."""
 
     look: int
-    """The how-manieth look at the draft this is, from 1: each spends two thirds of
-    what was left of the protocol's levels."""
+    """Which look at the draft this is, counted from 1: each spends two thirds of what
+    was left of the protocol's levels."""
 
     targets: tuple[TargetDraws, ...]
     surplus: Surplus | None
@@ -311,8 +311,8 @@ def weigh_draws(
     expected
         What is right in each targeted case that the cohort holds.
     look
-        The how-manieth look at this draft it is, from 1. With `spend_alpha` of the
-        rule's levels, all looks together keep them.
+        Which look at this draft it is, counted from 1. With `spend_alpha` of the rule's
+        levels, all looks together keep them.
 
     Notes
     -----
