@@ -4,7 +4,7 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.review.kept import read_kept
-from loop.review.submit import ImportDefaults, take_file
+from loop.review.submit import ImportDefaults, VerdictContext, take_file
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 from tests.review.scenes import add_cohort, add_prompt
@@ -35,7 +35,8 @@ def test_the_run_names_cohort_and_version(place, tmp_path):
     """One option says everything."""
     taken, (kept,) = take(place, tmp_path, ONE, run="latest")
     assert (taken.cohort, taken.ids) == ("dev", (kept.id,))
-    assert kept.circumstances == ("dev", "tiny@v1", "round1.yaml", taken.run)
+    made_on = VerdictContext("dev", "tiny@v1", "round1.yaml", taken.run)
+    assert kept.circumstances == made_on
     assert (kept.verdict.reviewer, kept.verdict.label) == ("Ann", "pleural_effusion")
 
 
