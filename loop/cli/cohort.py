@@ -103,7 +103,8 @@ def register(app: typer.Typer) -> None:
 
 def import_(
     source: Annotated[
-        Path, typer.Argument(help="CSV, JSONL or Parquet file, or a folder of .txt.")
+        Path,
+        typer.Argument(help="CSV, JSONL, Parquet or .xlsx file, or folder of .txt."),
     ],
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the cohort.")],
     role: Annotated[

@@ -84,7 +84,8 @@ def score(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Candidates, FILE or NAME=FILE each: CSV, TSV, JSON Lines, Parquet.",
+            help="Candidates, FILE or NAME=FILE each: CSV, TSV, JSON Lines, Parquet, "
+            "Excel.",
         ),
     ] = None,
     reference: Annotated[

@@ -93,6 +93,9 @@ class Extracted(NamedTuple):
     keys: tuple[str, ...]
     """What names each text in `problems`; empty for an empty text."""
 
+    statuses: tuple[Status | None, ...]
+    """How each text ended; None for an empty one, which nothing was asked about."""
+
     asked: int = 0
     """Prompts the engine was asked."""
 
@@ -106,6 +109,13 @@ class Extracted(NamedTuple):
     failed: int = 0
     problems: tuple[Problem, ...] = ()
     """Why texts are unparsed or failed; the examples are `keys`."""
+
+
+class _Read(NamedTuple):
+    """What was read of one text."""
+
+    status: Status | None
+    row: list[int]
 
 
 class Extractor:
@@ -294,23 +304,28 @@ class Extractor:
             if key
         }
         with self._reading:
-            rows = {key: self._known[key] for key in asked if key in self._known}
+            known = {key: self._known[key] for key in asked if key in self._known}
             # Sorted, so that an engine sees the same whatever the order of rows was.
-            new = [asked[key] for key in sorted(asked) if key not in rows]
-            summary = self._ask(new, rows, watch) if new else None
-        rows[""] = [ValueCode.MISSING] * len(self.labels)
-        codes = np.array([rows[key] for key in keys], dtype=np.int8)
+            new = [asked[key] for key in sorted(asked) if key not in known]
+            found = {key: _Read(Status.ANSWERED, row) for key, row in known.items()}
+            summary = self._ask(new, found, watch) if new else None
+        found[""] = _Read(None, [ValueCode.MISSING] * len(self.labels))
+        codes = np.array([found[key].row for key in keys], dtype=np.int8)
         return _counted(
-            Extracted(codes.reshape(len(keys), len(self.labels)), tuple(keys)),
+            Extracted(
+                codes.reshape(len(keys), len(self.labels)),
+                tuple(keys),
+                tuple(found[key].status for key in keys),
+            ),
             summary,
             remembered=len(asked) - len(new),
             calls=len(self._plan.calls),
         )
 
     def _ask(
-        self, items: list[Item], rows: dict[str, list[int]], watch: Watch | None
+        self, items: list[Item], found: dict[str, _Read], watch: Watch | None
     ) -> RunSummary:
-        """Ask about `items` and add a row of codes for each to `rows`."""
+        """Ask about `items`, and add what was read of each to `found`."""
         spec = RunSpec(
             prompt=self.version.ref,
             prompt_digest=self.version.digest,
@@ -329,9 +344,10 @@ class Extractor:
         summary = execute(spec, work, self._engine, self._store)
         (run,) = self._store.find_runs(ids=[summary.run_id])
         for one in read_values(self._store, run):
-            rows[one.item_id] = self._row(one)
+            row = self._row(one)
+            found[one.item_id] = _Read(one.status, row)
             if one.status is Status.ANSWERED:
-                self._known[one.item_id] = rows[one.item_id]
+                self._known[one.item_id] = row
         for oldest in list(islice(self._known, max(0, len(self._known) - REMEMBERED))):
             self._known.pop(oldest, None)
         forget_run(self._store, run)

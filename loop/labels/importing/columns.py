@@ -59,6 +59,9 @@ NAMED_BY = {
 }
 """Role to the option that names its column, for names that are not known."""
 
+QUOTED = "evidence"
+"""Last word of a column that quotes what the answer to a label rests on."""
+
 _WORDS: Mapping[str, Mark] = {
     **{mark.value: mark for mark in Mark},
     "1": Mark.PRESENT,
@@ -177,9 +180,16 @@ def label_columns(
                     f"{label}. Remove one of them."
                 )
             found[label] = name
-        elif all_of or taxonomy.suggest(name, cutoff=0.85):
+        elif all_of or _is_misspelt(name, taxonomy):
             _refuse_label(name, taxonomy, source)
     return {label: found[label] for label in taxonomy.ids if label in found}
+
+
+def _is_misspelt(name: str, taxonomy: Taxonomy) -> bool:
+    """Whether a column is almost a label, and no quote of what one rests on."""
+    if fold_name(name).endswith(QUOTED):
+        return False
+    return taxonomy.suggest(name, cutoff=0.85) is not None
 
 
 def read_mark(cell: object, column: str, where: str) -> Mark:

@@ -13,6 +13,7 @@ from loop.labels.importing.openi import is_openi, open_openi
 from loop.labels.importing.source import ImportOptions, Source
 from loop.labels.importing.table import (
     open_csv,
+    open_excel,
     open_jsonl,
     open_parquet,
     read_header,
@@ -20,7 +21,7 @@ from loop.labels.importing.table import (
 from loop.labels.openi import read_mesh_crosswalk
 from loop.labels.taxonomy import read_taxonomy
 
-FORMATS = ("csv", "jsonl", "parquet", "openi", "mimic")
+FORMATS = ("csv", "jsonl", "parquet", "excel", "openi", "mimic")
 _BY_SUFFIX = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -28,6 +29,7 @@ _BY_SUFFIX = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xlsx": "excel",
 }
 
 
@@ -60,6 +62,8 @@ def open_source(path: Path, options: ImportOptions, labels_folder: Path) -> Sour
         return open_openi(path, options.encoding, taxonomy, crosswalk)
     if kind == "parquet":
         return open_parquet(path, taxonomy, options.columns)
+    if kind == "excel":
+        return open_excel(path, taxonomy, options.columns)
     if kind == "jsonl":
         return open_jsonl(path, options.encoding, taxonomy, options.columns)
     if kind == "csv":

@@ -1,4 +1,4 @@
-"""Tables: CSV, JSON Lines and Parquet, of cases and of anything else in rows."""
+"""Tables: CSV, JSON Lines, Parquet and Excel, of cases and of anything in rows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import csv
 import hashlib
 import json
 import os
+import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import date, time
 from pathlib import Path
 from typing import NamedTuple
 
 from loop.core.entries import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
+from loop.core.safe_text import unshielded
 from loop.labels.importing.columns import (
     Columns,
     cell_text,
@@ -28,6 +31,9 @@ from loop.labels.taxonomy import Taxonomy
 MAX_CELL = 64_000_000
 """Characters the CSV reader takes into one cell before it gives up."""
 
+
+MAX_UNPACKED = 1_000_000_000
+"""Bytes an Excel file may hold when its parts are unpacked."""
 
 _NESTED = "labels"
 """Key of a JSON object whose value may be an object of labels."""
@@ -104,6 +110,21 @@ def open_parquet(
     return _flat_source(table, columns, "parquet")
 
 
+def open_excel(
+    path: Path, taxonomy: Taxonomy, named: Mapping[str, str] | None = None
+) -> Source:
+    """Return the cases of an Excel file, row by row; for `named` see `find_columns`.
+
+    Raises
+    ------
+    DataError
+        The file is not Excel's, has several sheets, or its columns are wrong.
+    """
+    table = _open_excel(path, "", path.name)
+    columns = find_columns(table.header, taxonomy, f"{path.name}, row 1", named)
+    return _flat_source(table, columns, "excel")
+
+
 class SourceRow(NamedTuple):
     """One row of a table."""
 
@@ -157,7 +178,7 @@ class SourceTable:
 def open_table(
     path: Path, encoding: str = "auto", name: str = "", *, other: str = ""
 ) -> SourceTable:
-    """Return a CSV, TSV, JSON Lines or Parquet file as a table, by its suffix.
+    """Return a CSV, TSV, JSON Lines, Parquet or Excel file as a table, by its suffix.
 
     In messages it is called `name`, else by the name of the file. A file with another
     suffix is read as one with the suffix `other`, else refused.
@@ -232,6 +253,82 @@ def _open_parquet(path: Path, encoding: str, name: str) -> SourceTable:
     return SourceTable(name=name, header=tuple(header), read=read, sha256=sha256)
 
 
+def _open_excel(path: Path, encoding: str, name: str) -> SourceTable:
+    try:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from error
+    header = next((row for _, row in _excel_rows(path)), [])
+    while header and header[-1] is None:
+        header.pop()
+    if not header:
+        raise DataError(f"{name} is empty. Give a header, then one case a row.")
+    names = tuple("" if cell is None else str(cell).strip() for cell in header)
+
+    def read(columns: Collection[str]) -> Iterator[SourceRow]:
+        rows = _excel_rows(path)
+        next(rows)
+        for number, cells in rows:
+            if any(cell is not None for cell in cells[len(names) :]):
+                raise DataError(
+                    f"{name}, row {number}: a cell right of the last column that has "
+                    "a name. Name its column, or remove it."
+                )
+            if any(cell is not None for cell in cells):
+                filled = [*cells, *[None] * len(names)]
+                yield SourceRow(
+                    f"{name}, row {number}", dict(zip(names, filled, strict=False))
+                )
+
+    return SourceTable(name=name, header=names, read=read, sha256=digest)
+
+
+def _excel_rows(path: Path) -> Iterator[tuple[int, list[object]]]:
+    """Yield number and cells of each row; of a formula its value, of a date its words.
+
+    Raises
+    ------
+    DataError
+        The file is damaged, is larger than `MAX_UNPACKED`, or has several sheets.
+    """
+    # Takes a sixth of a second, and few tables are Excel's.
+    from openpyxl import load_workbook
+
+    again = "Save it again as .xlsx, or give CSV."
+    try:
+        with zipfile.ZipFile(path) as parts:
+            unpacked = sum(part.file_size for part in parts.infolist())
+        if unpacked > MAX_UNPACKED:
+            raise DataError(
+                f"{path.name} unpacks to {unpacked:,} bytes, and at most "
+                f"{MAX_UNPACKED:,} are read. Give CSV or Parquet."
+            )
+        with closing(load_workbook(path, read_only=True, data_only=True)) as book:
+            sheets = book.worksheets
+            if len(sheets) != 1:
+                raise DataError(
+                    f"{path.name} has {len(sheets)} sheets. Keep the one that is to "
+                    "be read, or save it as CSV."
+                )
+            # What a file says of its own size may be wrong.
+            sheets[0].reset_dimensions()
+            for number, row in enumerate(sheets[0].iter_rows(values_only=True), 1):
+                yield number, [_plain(cell) for cell in row]
+    except DataError:
+        raise
+    # Whatever a damaged part makes of the XML below.
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, SyntaxError) as error:
+        raise DataError(f"{path.name} cannot be read as Excel. {again}") from error
+
+
+def _plain(cell: object) -> object:
+    """Return a cell as text or a number; True and False as their words."""
+    if isinstance(cell, bool):
+        return str(cell)
+    return cell.isoformat() if isinstance(cell, (date, time)) else cell
+
+
 _BY_SUFFIX: Mapping[str, Callable[[Path, str, str], SourceTable]] = {
     ".csv": _open_csv,
     ".tsv": _open_csv,
@@ -239,6 +336,7 @@ _BY_SUFFIX: Mapping[str, Callable[[Path, str, str], SourceTable]] = {
     ".ndjson": _open_jsonl,
     ".parquet": _open_parquet,
     ".pq": _open_parquet,
+    ".xlsx": _open_excel,
 }
 
 
@@ -278,6 +376,8 @@ def read_header(path: Path, encoding: str) -> list[str]:
 def iter_csv(path: Path, encoding: str) -> Iterator[CsvRow]:
     """Yield the rows of a CSV file; blank lines are skipped.
 
+    An apostrophe that a cell got so that no spreadsheet runs it is taken away.
+
     Raises
     ------
     DataError
@@ -293,7 +393,8 @@ def iter_csv(path: Path, encoding: str) -> Iterator[CsvRow]:
                     f"{path.name}, line {line}: {len(cells)} cells, the header has "
                     f"{len(header)}. Put texts with commas or line breaks in quotes."
                 )
-            yield CsvRow(line, dict(zip(header, cells, strict=True)))
+            plain = map(unshielded, cells)
+            yield CsvRow(line, dict(zip(header, plain, strict=True)))
 
 
 @contextmanager

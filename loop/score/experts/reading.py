@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from loop.core.errors import DataError
-from loop.core.safe_text import unshielded
 from loop.labels.importing.table import SourceRow, SourceTable, open_table
 from loop.score.experts.ratings import Ratings
 
@@ -94,8 +93,11 @@ def _read(
         if not given[name]:
             raise DataError(f"{where}: column {name} is empty. Fill it in.")
     points = _points(given["score"], where, scale)
-    key = (unshielded(given["id"]), unshielded(given.get("system", "")))
-    return key, given["rater"], _RatingCell(where, points)
+    return (
+        (given["id"], given.get("system", "")),
+        given["rater"],
+        _RatingCell(where, points),
+    )
 
 
 def _points(text: str, where: str, scale: tuple[float, float] | None) -> float:

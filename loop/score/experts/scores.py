@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.safe_text import unshielded
 from loop.labels.importing.table import SourceTable, open_table
 from loop.score.metric import Direction, Metric
 from loop.score.metrics.registry import METRICS
@@ -136,9 +135,7 @@ def _read_file(
     ours = {name.casefold(): name for name in table.header if name.casefold() in _KEYS}
     for row in table.read(table.header):
         where = row.where
-        key = tuple(
-            unshielded(row.text(ours[one])) if one in ours else "" for one in _KEYS
-        )
+        key = tuple(row.text(ours[one]) if one in ours else "" for one in _KEYS)
         if not key[0]:
             raise DataError(f"{where}: column id is empty. Fill it in.")
         for name in names:

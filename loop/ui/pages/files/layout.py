@@ -18,11 +18,11 @@ from loop.ui.pages.page import Page
 from loop.ui.show import show
 from loop.ui.wiring import Handler, Wire
 
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx")
 
 _COHORT_HINT = (
-    "One case a row, as CSV, JSON Lines or Parquet: case id, text (or findings and "
-    "impression), if known the patient, and a column for each label that is known."
+    "One case a row, as CSV, JSON Lines, Parquet or Excel: case id, text (or findings "
+    "and impression), if known the patient, and a column for each label that is known."
 )
 _VOTES_HINT = (
     "CSV with the columns reader, case_id, label and value (present, absent or "
