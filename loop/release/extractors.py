@@ -1,4 +1,4 @@
-"""Labels and scores of reports, by extractors that a version or a release names."""
+"""Scores of generated reports, by extractors that a version or a release names."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pandas as pd
+from typing import NamedTuple
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.paths import Workspace, material
-from loop.core.records import Value, ValueCode
 from loop.documents.numbers import listed
 from loop.evaluate.evaluation import evaluate_run
 from loop.labels.cohort import list_cohorts, read_cohort_file
-from loop.labels.language import guess_language
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_versions, read_aliases
 from loop.release.candidate import engine_facts
@@ -26,20 +22,17 @@ from loop.release.load import Release
 from loop.release.released import list_releases
 from loop.release.request import RunRequest, engine_remark, find_request
 from loop.run.asking import EngineOptions
-from loop.run.label_table import STATUS, VALUE_NUMBERS, CellValues, LabelNames
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, open_store
-from loop.score.api import choose
 from loop.score.experts.radpref import RadPref
 from loop.score.experts.ratings import Ratings
 from loop.score.extractor import Extractor, Watch
-from loop.score.grading import derive_no_finding, grade, ungraded
+from loop.score.grading import grade, ungraded
 from loop.score.joining import join_texts
 from loop.score.metric import MetricOptions
 from loop.score.metrics.registry import ALL, find
 from loop.score.metrics.run import run_metrics
 from loop.score.metrics.sheet import ScoreSheet
-from loop.score.reading.options import read_language
 from loop.score.records import ExtractorFacts, Joined, NoFinding
 from loop.score.scoring import Counting, ReadPairs, ScoreDocument, build_document
 from loop.stats.confusion import Confusion
@@ -97,212 +90,54 @@ def score_reports(
 ) -> ScoreDocument:
     """Return the scores of generated reports: all that the verb ``score`` computes.
 
-        `loop.score.documents.files.render_files` makes documents of them.
+    `loop.score.documents.files.render_files` makes documents of them.
 
-        Parameters
-        ----------
-        joined
-            References and candidates, as texts or labels; made by `join_files`,
-            `join_pairs` or `join_texts` of `loop.score.joining`.
-        workspace
-            Where versions, releases, runs and stored answers are; default what ships with
-            ranloop.
-        extractor
-            What reads labels out of texts, and whether a second one does.
-        counting
-            Conventions, metrics and resampling.
-        ratings
-            Experts' points for some of the candidates.
-        watch
-            Wraps the texts that are asked about, to show progress.
+    Parameters
+    ----------
+    joined
+        References and candidates, as texts or labels; made by `join_files`,
+        `join_pairs` or `join_texts` of `loop.score.joining`.
+    workspace
+        Where versions, releases, runs and stored answers are; default what ships with
+        ranloop.
+    extractor
+        What reads labels out of texts, and whether a second one does.
+    counting
+        Conventions, metrics and resampling.
+    ratings
+        Experts' points for some of the candidates.
+    watch
+        Wraps the texts that are asked about, to show progress.
 
-        Raises
-        ------
-        DataError
-            There is no such extractor, release, metric or measurement; labels are given
-            and an extractor was named; or the ratings are of no candidate here.
-        EngineError
-            An engine is not available or failed as a whole.
+    Raises
+    ------
+    DataError
+        There is no such extractor, release, metric or measurement; labels are given
+        and an extractor was named; or the ratings are of no candidate here.
+    EngineError
+        An engine is not available or failed as a whole.
 
-        Examples
-        --------
-        >>> from loop.labels.language import guess_language
-    from loop.labels.taxonomy import read_taxonomy
-        >>> joined = join_texts(
-        ...     {"a": "Small left pleural effusion.", "b": "Cardiomegaly."},
-        ...     {"a": "Small left pleural effusion.", "b": "Normal chest."},
-        ...     read_taxonomy(material(None).labels),
-        ... )
-        >>> document = score_reports(
-        ...     joined,
-        ...     extractor=ExtractorOptions(release="extractor-v7"),
-        ...     counting=Counting(metrics=()),
-        ... )
-        >>> document.score.systems[0].ran_score.value
-        0.3333333333333333
+    Examples
+    --------
+    >>> from loop.labels.taxonomy import read_taxonomy
+    >>> joined = join_texts(
+    ...     {"a": "Small left pleural effusion.", "b": "Cardiomegaly."},
+    ...     {"a": "Small left pleural effusion.", "b": "Normal chest."},
+    ...     read_taxonomy(material(None).labels),
+    ... )
+    >>> document = score_reports(
+    ...     joined,
+    ...     extractor=ExtractorOptions(release="extractor-v7"),
+    ...     counting=Counting(metrics=()),
+    ... )
+    >>> document.score.systems[0].ran_score.value
+    0.3333333333333333
     """
     read = read_labels(
         joined, workspace, extractor, counting.conventions.no_finding, watch=watch
     )
     taxonomy = read_taxonomy(material(workspace).labels)
     return build_document(replace(read, ratings=ratings), taxonomy, counting)
-
-
-NO_TEXT = "no_text"
-"""Status of a report without a word: nothing was asked about it."""
-
-_WORDS: Mapping[int, Value] = {
-    ValueCode.PRESENT: Value.PRESENT,
-    ValueCode.ABSENT: Value.ABSENT,
-    ValueCode.UNCERTAIN: Value.UNCERTAIN,
-}
-
-
-def label(
-    texts: Mapping[Any, str | None] | Sequence[str | None] | pd.Series[Any],
-    *,
-    release: str | None = None,
-    extractor: str | ExtractorOptions | None = None,
-    engine: str | None = None,
-    workspace: Workspace | None = None,
-    names: str = LabelNames.PUBLISHED,
-    values: str = CellValues.WORDS,
-    language: str = "",
-) -> pd.DataFrame:
-    """Return the labels that an extractor reads out of reports, one row a report.
-
-    Each distinct text is asked about once; in a workspace, one that was asked before is
-    not asked again. As ``loop.label`` it needs no other import.
-
-    Parameters
-    ----------
-    texts
-        Id to report, a Series, or a list, whose ids are its places from 0. None and
-        a text without a word are kept as rows without labels.
-    release
-        Release that reads, for example ``"extractor-v7"``; it is verified first.
-    extractor
-        Version that reads instead, for example ``"extractor@v7"``; or
-        `ExtractorOptions`, which also say how an engine is asked. With neither, the
-        newest release that was not withdrawn, else as `ExtractorOptions` says.
-    engine
-        Asked instead of the release's; default ``"rules"`` without a release.
-    workspace
-        Where they are, as `loop.core.paths.find_workspace` gives it; default what
-        ships with ranloop.
-    names
-        Columns as ``"published"`` (default) or by label id, ``"ids"``.
-    values
-        ``"words"`` (default): present, absent, uncertain; or ``"numbers"``: 1, 0, -1.
-    language
-        ISO 639-1 code of all reports; empty: as each looks. A report in a language
-        that the engine cannot read ends as ``engine_failed``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Index: the ids, in the order given. Columns: ``status`` (``answered``,
-        ``unparsed``, ``engine_failed`` or ``no_text``) and every label of the taxonomy
-        in published order. What was not answered is missing, never absent; "No
-        Finding" is derived as the taxonomy says. ``attrs["ranloop"]`` holds extractor
-        and engine with their digests, and why reports were not answered.
-
-    Raises
-    ------
-    DataError
-        There is no such version or release, both are named, or the release does not
-        hold.
-    EngineError
-        The engine is not available, or failed as a whole.
-    ValueError
-        An option is not what it may be, or `texts` are no texts.
-
-    Examples
-    --------
-    >>> found = label(
-    ...     {"a": "Small left pleural effusion. No pneumothorax.", "b": None},
-    ...     release="extractor-v7",
-    ... )
-    >>> found[["status", "Pleural Effusion", "Pneumothorax"]].values.tolist()
-    [['answered', 'present', 'absent'], ['no_text', nan, nan]]
-    """
-    columns = choose(LabelNames, "names", names)
-    cells = choose(CellValues, "values", values)
-    ids, reports = _take_reports(texts)
-    said = read_language(language, "language")
-    languages = [said or guess_language(text) for text in reports]
-    options = _label_options(extractor, release, engine)
-    request = choose_extractor(workspace, options).request
-    with _open(workspace, request, options.asking) as opened:
-        found, facts = opened.read(reports, languages), opened.facts
-        taxonomy = opened.taxonomy
-    policy = NoFinding(taxonomy.no_finding_policy.value)
-    codes = derive_no_finding(found.codes, taxonomy, policy)
-    table: dict[str, Any] = {
-        STATUS: [one.value if one else NO_TEXT for one in found.statuses]
-    }
-    for place, one in enumerate(taxonomy.labels):
-        words = [_WORDS.get(code) for code in codes[:, place].tolist()]
-        name = one.name if columns is LabelNames.PUBLISHED else one.id
-        if cells is CellValues.NUMBERS:
-            table[name] = pd.array(
-                [None if word is None else VALUE_NUMBERS[word] for word in words],
-                dtype="Int8",
-            )
-        else:
-            table[name] = pd.array(
-                [None if word is None else word.value for word in words], dtype="str"
-            )
-    frame = pd.DataFrame(table, index=ids)
-    frame.attrs["ranloop"] = {
-        "extractor": facts.ref,
-        "release": facts.release,
-        "prompt_digest": facts.digest,
-        "engine": facts.engine,
-        "engine_digest": facts.identity,
-        "taxonomy_digest": taxonomy.digest,
-        "problems": [f"{one.cases} x {one.text}" for one in found.problems],
-    }
-    return frame
-
-
-def _label_options(
-    extractor: str | ExtractorOptions | None, release: str | None, engine: str | None
-) -> ExtractorOptions:
-    if not isinstance(extractor, ExtractorOptions):
-        return ExtractorOptions(version=extractor, release=release, engine=engine)
-    if release is not None or engine is not None:
-        raise ValueError(
-            "name the release and the engine in ExtractorOptions, not here"
-        )
-    return extractor
-
-
-def _take_reports(texts: object) -> tuple[pd.Index, list[str]]:
-    """Return ids and reports; a missing report is an empty one."""
-    if isinstance(texts, pd.Series):
-        ids, given = texts.index, texts.tolist()
-    elif isinstance(texts, Mapping):
-        ids, given = pd.Index(list(texts), dtype=object), list(texts.values())
-    elif isinstance(texts, Sequence) and not isinstance(texts, (str, bytes)):
-        ids, given = pd.RangeIndex(len(texts)), list(texts)
-    else:
-        raise ValueError(
-            "texts must be a mapping of id to report, a list or a Series, got "
-            f"{type(texts).__name__}"
-        )
-    reports = []
-    for place, one in enumerate(given):
-        if one is None or one is pd.NA or (isinstance(one, float) and one != one):
-            reports.append("")
-        elif isinstance(one, str):
-            reports.append(one)
-        else:
-            raise ValueError(
-                f"texts, item {place}: expected a report as text, got "
-                f"{type(one).__name__}"
-            )
-    return ids, reports
 
 
 class ExtractorChoice(NamedTuple):
@@ -336,7 +171,7 @@ def read_labels(
     # first text, so that two of them never run at once.
     other = None if options.also is None else _find_second(workspace, options)
     with _open_second(workspace, other, asking) as again:
-        with _open(workspace, choice.request, asking) as first:
+        with open_extractor(workspace, choice.request, asking) as first:
             facts = first.facts
             if options.bias is not None:
                 found = read_errors(workspace, choice.request, facts, options.bias)
@@ -396,9 +231,10 @@ def choose_extractor(
     return ExtractorChoice(find_request(here, ref, engine=engine), why)
 
 
-def _open(
+def open_extractor(
     workspace: Workspace | None, request: RunRequest, asking: EngineOptions
 ) -> Extractor:
+    """Return the extractor of `request`; its own parameters go before `asking`'s."""
     return Extractor.open(
         workspace,
         request.prompt,
@@ -416,7 +252,7 @@ def _open_second(
     if request is None:
         yield None
         return
-    with _open(workspace, request, asking) as extractor:
+    with open_extractor(workspace, request, asking) as extractor:
         yield extractor
 
 
