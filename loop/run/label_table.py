@@ -1,7 +1,7 @@
 """The labels of a run as a table for other programs: CSV, Parquet or Excel.
 
 Beside the table stands a manifest: of which run it is, what its cells mean, and the
-digest of its bytes.
+digest of its bytes. Parquet and Excel files say the former themselves as well.
 """
 
 from __future__ import annotations
@@ -179,6 +179,7 @@ def write_labels(
     table = _Table(
         read_taxonomy(workspace.labels), names, values, evidence=evidence, text=text
     )
+    table.about = _describe(workspace, record, table)
     items = iter_items(workspace, cohort) if evidence or text else None
     with open_store(workspace) as store, folder_beside(out, "labels") as folder:
         beside = folder / out.name
@@ -192,12 +193,7 @@ def write_labels(
             sync_folder(out.parent)
         except OSError as error:
             raise write_error(out, error) from error
-    manifest = {
-        "format": FORMAT,
-        "file": out.name,
-        "sha256": digest,
-        **_describe(workspace, record, table),
-    }
+    manifest = {"file": out.name, "sha256": digest, **table.about, **_count(table)}
     written = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
     write_atomic(manifest_path(out), written, mode=_MODE)
     return LabelTable(out, manifest)
@@ -248,6 +244,8 @@ class _Table:
     ) -> None:
         self.taxonomy, self.names, self.values = taxonomy, names, values
         self.evidence, self.text = evidence, text
+        # What it is of; stands in the file itself where the format has a place for it.
+        self.about: Mapping[str, Any] = {}
         self.statuses = Counter[str]()
         # How often each label got each value; grows with the rows.
         self.counts = {label: Counter[str]() for label in taxonomy.ids}
@@ -308,12 +306,14 @@ class _Table:
         return words
 
 
-def _describe(
-    workspace: Workspace, record: RunRecord, table: _Table
-) -> Mapping[str, Any]:
-    """Return what a reader of the table must know of it."""
+def _describe(workspace: Workspace, record: RunRecord, table: _Table) -> dict[str, Any]:
+    """Return what a reader of the table must know of it, before a row is read."""
     spec = record.spec
+    numbers = table.values is CellValues.NUMBERS
+    spelled = {word: n if numbers else str(word) for word, n in VALUE_NUMBERS.items()}
+    private = {QUOTED: table.evidence, TEXT: table.text}
     return {
+        "format": FORMAT,
         "run": record.id,
         "created": record.created,
         "draw": spec.draw,
@@ -328,16 +328,14 @@ def _describe(
         "taxonomy_digest": table.taxonomy.digest,
         "no_finding": table.taxonomy.no_finding_policy.value,
         "names": table.names.value,
-        "values": {
-            word: number if table.values is CellValues.NUMBERS else str(word)
-            for word, number in VALUE_NUMBERS.items()
-        }
-        | {"not answered": ""},
-        "private": [
-            what
-            for what, there in ((QUOTED, table.evidence), (TEXT, table.text))
-            if there
-        ],
+        "values": {**spelled, "not answered": ""},
+        "private": [what for what, there in private.items() if there],
+    }
+
+
+def _count(table: _Table) -> dict[str, Any]:
+    """Return what the rows that were written hold."""
+    return {
         "rows": table.statuses.total(),
         "statuses": dict(sorted(table.statuses.items())),
         "labels": {
@@ -379,7 +377,8 @@ def _write_parquet(path: Path, table: _Table, rows: _Rows) -> None:
         [
             pa.field(name, pa.int8() if place in numbered else pa.string())
             for place, name in enumerate(columns)
-        ]
+        ],
+        metadata={"ranloop": json.dumps(table.about, ensure_ascii=False)},
     )
     with pq.ParquetWriter(path, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
@@ -393,6 +392,8 @@ def _write_excel(path: Path, table: _Table, rows: _Rows) -> None:
     from openpyxl.cell import WriteOnlyCell
 
     book = Workbook(write_only=True)
+    book.properties.creator = "ranloop"
+    book.properties.description = json.dumps(table.about, ensure_ascii=False)
     sheet = book.create_sheet("labels")
     sheet.freeze_panes = "B2"
 

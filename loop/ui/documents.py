@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -24,6 +26,7 @@ from loop.labels.recorded import read_record
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.export import verdicts_file, verdicts_table
 from loop.review.kept import KeptVerdict, read_kept
+from loop.run.label_table import write_labels
 from loop.run.store import RunRecord
 from loop.ui.desk import Desk
 
@@ -42,12 +45,14 @@ class ExportRequest(NamedTuple):
 class ExportKind(NamedTuple):
     """One kind of file."""
 
-    make: Callable[[ExportRequest], str]
+    make: Callable[[ExportRequest], str | bytes]
     media: str
 
     def write(self, asked: ExportRequest) -> bytes:
         """Return the file's bytes: UTF-8, tables with the mark that Excel needs."""
         text = self.make(asked)
+        if isinstance(text, bytes):
+            return text
         return (_BOM + text if self.media == "text/csv" else text).encode("utf-8")
 
 
@@ -87,6 +92,18 @@ def _markdown(asked: ExportRequest) -> str:
 def _failures(asked: ExportRequest) -> str:
     run = _run(asked).id
     return failures_table(failing_cases(asked.desk.workspace, run))
+
+
+def _labels(asked: ExportRequest, suffix: str) -> bytes:
+    run = _run(asked).id
+    with tempfile.TemporaryDirectory(prefix="ranloop-") as folder:
+        out = Path(folder) / f"labels{suffix}"
+        write_labels(asked.desk.workspace, out, run)
+        return out.read_bytes()
+
+
+def _label_table(asked: ExportRequest) -> str:
+    return _labels(asked, ".csv").decode("utf-8")
 
 
 def _agreement(asked: ExportRequest) -> str:
@@ -132,6 +149,14 @@ DOCUMENTS: Mapping[str, ExportKind] = MappingProxyType(
         "evaluation.html": ExportKind(_html, "text/html"),
         "evaluation.md": ExportKind(_markdown, "text/markdown"),
         "failures.csv": ExportKind(_failures, "text/csv"),
+        "labels.csv": ExportKind(_label_table, "text/csv"),
+        "labels.xlsx": ExportKind(
+            partial(_labels, suffix=".xlsx"),
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        ),
+        "labels.parquet": ExportKind(
+            partial(_labels, suffix=".parquet"), "application/vnd.apache.parquet"
+        ),
         "agreement.csv": ExportKind(_agreement, "text/csv"),
         "verdicts.yaml": ExportKind(_verdicts, "application/yaml"),
         "verdicts-with-notes.yaml": ExportKind(

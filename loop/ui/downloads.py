@@ -58,9 +58,11 @@ def _file(desk: Desk, user: User, request: Request, name: str) -> Response:
     stem, _, kind = name.rpartition(".")
     of = () if name == _LEDGER else (asked.prompt, asked.cohort)
     file = ".".join(("-".join((*of, stem)), kind))
+    media = DOCUMENTS[name].media
+    binary = kind in ("xlsx", "parquet")
     return Response(
         DOCUMENTS[name].write(asked),
-        media_type=f"{DOCUMENTS[name].media}; charset=utf-8",
+        media_type=media if binary else f"{media}; charset=utf-8",
         headers={
             "content-disposition": f'attachment; filename="{file}"',
             "content-security-policy": "default-src 'none'; sandbox",

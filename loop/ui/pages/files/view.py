@@ -61,6 +61,12 @@ def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
         ),
         Shelf("Gate table", "one row per label", links("gates.csv"), no_run),
         Shelf(
+            "Labels",
+            "what the newest run read out of every case: case ids and values; no text",
+            links("labels.csv", "labels.xlsx", "labels.parquet"),
+            no_run,
+        ),
+        Shelf(
             "Failing cases",
             "case ids, labels, values and where the evidence stands; no text",
             links("failures.csv"),
