@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from math import isfinite
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,10 +18,12 @@ from loop.cli.console import (
     acting,
     note,
     open_workspace,
+    own_output,
     print_json,
     print_table,
     say,
 )
+from loop.cli.labels import describe_labels
 from loop.core.config import Config, read_config
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import register_protocol
@@ -28,6 +31,7 @@ from loop.release.request import engine_remark, find_request, is_released_engine
 from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, Shape, estimate_run
 from loop.run.execute import Problem, RunSummary
+from loop.run.label_table import check_target, write_labels
 from loop.run.published import FIGURE, SOURCE
 from loop.run.task import Task, prepare_run, run_draws
 
@@ -129,6 +133,15 @@ def run(
             help="Ask again what earlier runs could not read, whatever they tried.",
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Write the labels to this .csv, .parquet or .xlsx as well, as "
+            "`labels` does: of several draws, the first.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count requests, tokens and cost.")
     ] = False,
@@ -146,6 +159,7 @@ def run(
     place = open_workspace(workspace)
     given = _given(temperature=temperature, max_tokens=max_tokens, seed=seed)
     wanted = find_request(place, prompt, release, engine=engine, parameters=given)
+    _check_out(out, place, dry_run=dry_run)
     if dry_run:
         ref = wanted.release.version.ref if wanted.release else prompt or ""
         show_dry_run(
@@ -183,9 +197,14 @@ def run(
     )
     if wanted.release is not None and not same:
         note(engine_remark(wanted.release))
+    written = write_labels(place, out, summaries[0].run_id) if out else None
     if as_json:
         of_release = {"release": release, "released_engine": same} if release else {}
-        print_json(_data(summaries, task) | of_release)
+        of_labels = {"labels": dict(written.manifest)} if written else {}
+        print_json(_data(summaries, task) | of_release | of_labels)
+        return
+    for line in describe_labels(written) if written else ():
+        say(line)
 
 
 def show_dry_run(
@@ -305,6 +324,18 @@ def _given(**parameters: float | None) -> dict[str, Any]:
     if temperature is not None and not isfinite(temperature):
         raise typer.BadParameter("--temperature must be a finite number")
     return {name: value for name, value in parameters.items() if value is not None}
+
+
+def _check_out(out: Path | None, place: Workspace, *, dry_run: bool) -> None:
+    """Refuse a file that labels cannot be written to, before anything is asked."""
+    if out is None:
+        return
+    if dry_run:
+        raise typer.BadParameter(
+            "--dry-run asks nothing: there are no labels for --out"
+        )
+    own_output(out, place)
+    check_target(out)
 
 
 def _check(engine: str, *, repeats: int, batch: bool) -> None:

@@ -199,7 +199,7 @@ def write_labels(
     return LabelTable(out, manifest)
 
 
-class _Case(NamedTuple):
+class _Labelled(NamedTuple):
     """One case of a run, as much of it as a table needs."""
 
     answers: Values
@@ -211,14 +211,14 @@ class _Case(NamedTuple):
 
 def _read_cases(
     store: Store, record: RunRecord, items: Iterator[Item] | None
-) -> Iterator[_Case]:
+) -> Iterator[_Labelled]:
     """Yield the cases of a run in cohort order, with their texts if `items` are given.
 
     `items` are those of the cohort that was asked: a run holds the first so many.
     """
     if items is None:
         for answers in read_values(store, record):
-            yield _Case(answers, {}, "")
+            yield _Labelled(answers, {}, "")
         return
     for one, item in zip(store.read_outcomes(record.id), items, strict=False):
         text = item.variables["text"]
@@ -227,7 +227,7 @@ def _read_cases(
             label: " … ".join(text[start:end] for start, end in found.spans)
             for label, found in one.fields.items()
         }
-        yield _Case(Values(one.item_id, one.status, values), quotes, text)
+        yield _Labelled(Values(one.item_id, one.status, values), quotes, text)
 
 
 class _Table:
@@ -265,7 +265,7 @@ class _Table:
         labels = 2 + len(self.taxonomy.ids)
         return range(2, labels if self.values is CellValues.NUMBERS else 2)
 
-    def rows(self, cases: Iterable[_Case]) -> Iterator[list[Cell]]:
+    def rows(self, cases: Iterable[_Labelled]) -> Iterator[list[Cell]]:
         """Yield a row a case, counting what is in it."""
         for case in cases:
             answers = case.answers

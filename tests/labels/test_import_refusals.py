@@ -177,7 +177,8 @@ def test_a_wrong_json_line_is_refused(
     ("name", "raw", "message"),
     [
         ("reports.parquet", b"PAR1 no", "cannot be read as Parquet"),
-        ("reports.xlsx", b"PK", "cannot tell its format"),
+        ("reports.xlsx", b"PK", "cannot be read as Excel"),
+        ("reports.docx", b"PK", "cannot tell its format"),
         ("nothing.csv", None, "does not exist"),
         ("folder/readme.md", b"x", "holds no .txt file"),
     ],
@@ -214,7 +215,7 @@ def test_two_files_of_one_name_are_refused(
     [
         ({"role": "test"}, "no role 'test'. Use one of taxonomy, dev"),
         ({"name": "../x"}, "cannot be the name"),
-        ({"format": "excel"}, "no format 'excel'"),
+        ({"format": "word"}, "no format 'word'"),
         ({"format": "openi"}, "no column uid, MeSH"),
         ({"exclude": ("zz",)}, "no case 'zz' to leave out"),
     ],

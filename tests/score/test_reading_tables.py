@@ -98,7 +98,7 @@ def test_a_label_that_a_line_lacks_is_missing(tmp_path, taxonomy):
 
 def test_files_of_other_kinds_are_refused(tmp_path, taxonomy):
     """The message says what can be read."""
-    for name in ("t.xlsx", "t.json", "t"):
+    for name in ("t.docx", "t.json", "t"):
         path = tmp_path / name
         path.write_text("{}")
         _refused(path, taxonomy, r"one of \.csv, \.tsv, \.jsonl")

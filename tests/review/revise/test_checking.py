@@ -386,7 +386,9 @@ def test_a_model_that_was_replaced_stops_the_check(
     """Else nonsense would pass for what the new model is better at."""
     check(setting, store, draft, Examination(engine="wavering"))
     other = begin(setting, store, replace(FLUID, edits=Edits(terms=("layers",)))).draft
+    # So different that no 20 prompts are answered alike by chance.
     monkeypatch.setattr(wavering, "weights", "others")
+    monkeypatch.setattr(wavering, "errors", 200)
     with pytest.raises(EngineError, match="has changed"):
         check(setting, store, other, Examination(engine="wavering"))
     assert recall_check(setting.workspace, store, other.ref) is None
