@@ -12,8 +12,9 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,7 +22,7 @@ from loop.core.errors import DataError
 from loop.core.files import folder_beside, sync_folder, write_atomic, write_error
 from loop.core.paths import Workspace
 from loop.core.records import Item, Value
-from loop.core.safe_text import printable, shielded
+from loop.core.safe_text import shielded
 from loop.labels.cohort import CohortRole, iter_items, read_cohort
 from loop.labels.importing.columns import QUOTED
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
@@ -387,37 +388,44 @@ def _write_parquet(path: Path, table: _Table, rows: _Rows) -> None:
 
 
 def _write_excel(path: Path, table: _Table, rows: _Rows) -> None:
-    """Write one sheet; text is text there, whatever it begins with."""
-    from openpyxl import Workbook
-    from openpyxl.cell import WriteOnlyCell
+    """Write one sheet; text is text there, whatever it begins with or holds."""
+    import xlsxwriter
+    from xlsxwriter.exceptions import FileCreateError
 
-    book = Workbook(write_only=True)
-    book.properties.creator = "ranloop"
-    book.properties.description = json.dumps(table.about, ensure_ascii=False)
-    sheet = book.create_sheet("labels")
-    sheet.freeze_panes = "B2"
-
-    def typed(cell: Cell) -> object:
-        if not isinstance(cell, str):
-            return cell
-        if len(cell) > _EXCEL_CELL:
-            raise DataError(
-                f"{path.name}: a text has {len(cell):,} characters, and a cell of "
-                f"Excel holds {_EXCEL_CELL:,}. Write CSV or Parquet."
-            )
-        made = WriteOnlyCell(sheet, printable(cell))
-        made.data_type = "s"
-        return made
-
-    sheet.append(table.columns)
-    for number, row in enumerate(rows, start=2):
-        if number > _EXCEL_ROWS:
-            raise DataError(
-                f"{path.name}: a sheet of Excel holds {_EXCEL_ROWS:,} rows, and the "
-                "run has more cases. Write CSV or Parquet."
-            )
-        sheet.append([typed(cell) for cell in row])
-    book.save(path)
+    book = xlsxwriter.Workbook(
+        str(path),
+        # Rows go to a file beside the table, not to a folder that others may see.
+        {"constant_memory": True, "tmpdir": str(path.parent)},
+    )
+    about = json.dumps(table.about, ensure_ascii=False)
+    # The time of the run: two tables of it are the same bytes.
+    created = datetime.fromisoformat(table.about["created"])
+    book.set_properties({"author": "ranloop", "comments": about, "created": created})
+    sheet = book.add_worksheet("labels")
+    sheet.freeze_panes(1, 1)
+    try:
+        for number, row in enumerate(chain([table.columns], rows)):
+            if number >= _EXCEL_ROWS:
+                raise DataError(
+                    f"{path.name}: a sheet of Excel holds {_EXCEL_ROWS:,} rows, and "
+                    "the run has more cases. Write CSV or Parquet."
+                )
+            for place, cell in enumerate(row):
+                if isinstance(cell, int):
+                    sheet.write_number(number, place, cell)
+                elif cell and len(cell) > _EXCEL_CELL:
+                    raise DataError(
+                        f"{path.name}: a text has {len(cell):,} characters, and a cell "
+                        f"of Excel holds {_EXCEL_CELL:,}. Write CSV or Parquet."
+                    )
+                elif cell:
+                    sheet.write_string(number, place, cell)
+    finally:
+        try:
+            book.close()
+        except FileCreateError as error:
+            # What it holds says what was wrong.
+            raise error.args[0] from error
 
 
 _WRITERS: Mapping[str, Callable[[Path, _Table, _Rows], None]] = {

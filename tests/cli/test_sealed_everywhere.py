@@ -44,6 +44,7 @@ ASKED = {
         "{run} --reference 1",
         "{run} --against {dev}",
     ],
+    "labels": ["{run} --out {out}/l.csv", "{run} --out {out}/l.parquet --text"],
     "plan": ["{run}", "--cohort {held}", "tiny@v1 --cohort {held} --csv {out}/p.csv"],
     "compare": ["{run} {dev}", "{dev} {run}", "{run} {run}"],
     "matrix": ["tiny --cohort {held} --engine rules", "tiny --run {run} --run {run}"],

@@ -183,7 +183,8 @@ def test_the_browser_gets_the_file_and_stays_on_the_page(shared_alone, new_page)
 def test_nothing_tells_how_a_model_does_on_a_holdout(client, demo, tmp_path):
     """It decides a release: who reads it blind and reviews elsewhere must not peek."""
     close_cohort(demo, tmp_path)
-    for name in ("gates.csv", "evaluation.html", "evaluation.md", "failures.csv"):
+    documents = ("gates.csv", "evaluation.html", "evaluation.md", "failures.csv")
+    for name in (*documents, "labels.csv", "labels.parquet", "labels.xlsx"):
         answer = client.get(f"/download/{name}", params=HERE)
         assert answer.status_code == 409, name
         assert "holdout" in answer.text

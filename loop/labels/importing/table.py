@@ -317,13 +317,17 @@ def _excel_rows(path: Path) -> Iterator[tuple[int, list[object]]]:
                 yield number, [_plain(cell) for cell in row]
     except DataError:
         raise
-    # Whatever a damaged part makes of the XML below.
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, SyntaxError) as error:
+    # A damaged part ends in anything: zlib, XML, a missing key, an unknown method.
+    except Exception as error:
         raise DataError(f"{path.name} cannot be read as Excel. {again}") from error
 
 
 def _plain(cell: object) -> object:
     """Return a cell as text or a number; True and False as their words."""
+    from openpyxl.utils.escape import unescape
+
+    if isinstance(cell, str):
+        return unescape(cell)
     if isinstance(cell, bool):
         return str(cell)
     return cell.isoformat() if isinstance(cell, (date, time)) else cell
