@@ -83,8 +83,8 @@ def label(
     Raises
     ------
     DataError
-        There is no such version or release, both are named, or the release does not
-        hold.
+        There is no such version or release, both are named, the release does not
+        hold, or `language` is no code.
     EngineError
         The engine is not available, or failed as a whole.
     ValueError
