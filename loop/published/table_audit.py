@@ -9,20 +9,20 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.findings import Finding, FindingSeverity
-from loop.published.claims import check_claims
-from loop.published.columns import TableColumn
+from loop.published.claims import Notes, SignificanceClaim, check_claims
 from loop.published.confusions import solvable
-from loop.published.copies import check_copies
-from loop.published.deltas import check_deltas
-from loop.published.intervals import check_intervals
+from loop.published.deltas import check_deltas, check_significance
+from loop.published.equal_columns import check_copies
 from loop.published.means import check_f1, check_means
-from loop.published.notes import Notes, SignificanceClaim
-from loop.published.positives import check_counts
-from loop.published.prevalence import check_prevalence
-from loop.published.reading import read_grids
-from loop.published.shares import check_shares
-from loop.published.significance import check_significance
-from loop.published.table import PublishedTable, make_table, table_finding
+from loop.published.positives import check_counts, check_prevalence
+from loop.published.printed import read_grids
+from loop.published.proportions import check_intervals, check_shares
+from loop.published.result_table import (
+    PublishedTable,
+    TableColumn,
+    make_table,
+    table_finding,
+)
 
 
 class TableAudit(NamedTuple):

@@ -6,12 +6,10 @@ from hypothesis import strategies as st
 
 from loop.core.errors import DataError
 from loop.core.findings import FindingSeverity
-from loop.published.audit import audit_tables, read_tables
-from loop.published.columns import read_columns
-from loop.published.notes import Notes, read_notes
-from loop.published.reading import read_grids
-from loop.published.table import make_table
-from loop.published.values import decimal_commas, read_cell
+from loop.published.claims import Notes, read_notes
+from loop.published.printed import decimal_commas, read_cell, read_grids
+from loop.published.result_table import make_table, read_columns
+from loop.published.table_audit import audit_tables, read_tables
 
 
 @pytest.mark.parametrize(
@@ -84,7 +82,7 @@ def test_a_header_of_two_rows_is_joined(tmp_path):
 
 def test_a_table_lying_on_its_side_is_turned():
     """Measures in the first column, systems in the header."""
-    from loop.published.reading import TextTable
+    from loop.published.printed import TextTable
 
     rows = (("Accuracy", "0.90", "0.80"), ("Recall", "0.50", "0.60"))
     table = make_table(TextTable("T", "", ("Measure", "A", "B"), rows, 0))
@@ -206,7 +204,7 @@ HEADERS = st.sampled_from(
 )
 def test_no_table_breaks_the_auditor(header, rows, n):
     """Whatever cells hold, every check comes to an end with a result."""
-    from loop.published.reading import TextTable
+    from loop.published.printed import TextTable
 
     width = len(header)
     body = tuple(tuple((row + [""] * width)[:width]) for row in rows)
@@ -218,7 +216,7 @@ def test_no_table_breaks_the_auditor(header, rows, n):
 @given(st.text(max_size=400))
 def test_no_text_breaks_the_reader(text):
     """A file is a table or is refused."""
-    from loop.published.reading import _csv_blocks, _markdown_blocks
+    from loop.published.printed import _csv_blocks, _markdown_blocks
 
     _markdown_blocks(text)
     try:

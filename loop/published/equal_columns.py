@@ -7,8 +7,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 from loop.core.findings import Finding, FindingSeverity
-from loop.published.columns import RATES, TableColumn
-from loop.published.table import PublishedTable, table_finding
+from loop.published.result_table import (
+    RATES,
+    PublishedTable,
+    TableColumn,
+    table_finding,
+)
 
 _FEWEST_ROWS = 5
 _FEWEST_VALUES = 4
