@@ -14,7 +14,6 @@ from loop.evaluate.gates import LabelEvidence, PatientLimit, judge_label
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import Average, Exclusions, LabelResult, Method, View
 from loop.labels.taxonomy import Taxonomy
-from loop.stats.agreement import cohen_kappa
 from loop.stats.bootstrap import Average as Averaging
 from loop.stats.bootstrap import bootstrap_accuracy, bootstrap_f1, bootstrap_kappa
 from loop.stats.confusion import (
@@ -25,6 +24,7 @@ from loop.stats.confusion import (
     micro_f1,
 )
 from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
+from loop.stats.kappa import cohen_kappa
 from loop.stats.resampling import Bootstrap, DrawResampling
 
 Units = NDArray[np.int64]

@@ -22,8 +22,12 @@ from loop.score.experts.ratings import (
     mean_given,
 )
 from loop.stats.confusion import divide
-from loop.stats.correlation import Correlations, correlate
-from loop.stats.preference import Preference, preference_accuracy
+from loop.stats.correlation import (
+    Correlations,
+    Preference,
+    correlate,
+    preference_accuracy,
+)
 from loop.stats.resampling import Resampling
 
 Counts = NDArray[np.float64]

@@ -36,9 +36,8 @@ from loop.score.experts.comparing import MetricComparison
 from loop.score.experts.counts import CountAgreement
 from loop.score.experts.meta import MetaDocument, MetaEvaluation, MetricAgreement
 from loop.score.experts.scores import Key, ScoredMetric
-from loop.stats.correlation import Correlations
+from loop.stats.correlation import Correlations, Preference
 from loop.stats.intervals import Estimate
-from loop.stats.preference import Preference
 
 LEVEL: Final = 0.05
 """Adjusted p-value below which two metrics are said to differ."""

@@ -23,8 +23,12 @@ from loop.score.experts.scores import (
     ScoreTable,
     drop_descriptions,
 )
-from loop.stats.correlation import Correlations, correlate
-from loop.stats.preference import Preference, preference_accuracy
+from loop.stats.correlation import (
+    Correlations,
+    Preference,
+    correlate,
+    preference_accuracy,
+)
 from loop.stats.resampling import Resampling
 
 CONFIDENCE = 0.95

@@ -1,4 +1,4 @@
-"""Agreement between two readings, among many readers, and the human ceiling."""
+"""Cohen's kappa of two readings and among many readers, and the human ceiling."""
 
 from __future__ import annotations
 

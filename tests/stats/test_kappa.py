@@ -8,14 +8,14 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import ndtri
 from statsmodels.stats import inter_rater
 
-from loop.stats.agreement import (
+from loop.stats.confusion import Confusion
+from loop.stats.kappa import (
     bounded_kappa,
     cohen_kappa,
     leave_one_out,
     mean_pairwise_kappa,
     pairwise_kappas,
 )
-from loop.stats.confusion import Confusion
 from loop.stats.reliability import fleiss_kappa, krippendorff_alpha
 
 FEW = {"resamples": 200}
