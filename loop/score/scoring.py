@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.run.execute import Problem
-from loop.score.confused import Confused, confusions
+from loop.score.bias import SensitivityPanel, panel
+from loop.score.counting import Confused, confusions
 from loop.score.experts.agreement import RaterAgreement, rater_agreement
 from loop.score.experts.ratings import Ratings
 from loop.score.metric import Direction, Metric, MetricOptions
@@ -27,10 +28,16 @@ from loop.score.metrics.sheet import (
     ScoreSheet,
     correlation_matrix,
 )
-from loop.score.panel import SensitivityPanel, panel
 from loop.score.ran import score
-from loop.score.records import Conventions, Graded, Joined
-from loop.score.result import CaseScore, RanScore, SystemDifference, SystemScore
+from loop.score.records import (
+    CaseScore,
+    Conventions,
+    Graded,
+    Joined,
+    RanScore,
+    SystemDifference,
+    SystemScore,
+)
 from loop.stats.confusion import Confusion
 from loop.stats.correlation import Correlations, correlate
 

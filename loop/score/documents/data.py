@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 
 from loop import __version__
+from loop.score.bias import SensitivityPanel
 from loop.score.documents.words import count_cells
 from loop.score.metric import Metric
 from loop.score.metrics.sheet import MetricCorrelations, MetricResult
-from loop.score.panel import SensitivityPanel
-from loop.score.records import Coverage, ExtractorFacts
-from loop.score.result import LabelScore, RanScore, SystemDifference, SystemScore
+from loop.score.records import (
+    Coverage,
+    ExtractorFacts,
+    LabelScore,
+    RanScore,
+    SystemDifference,
+    SystemScore,
+)
 from loop.score.scoring import Experts, ScoreDocument, metric_rows, worst_cases
 from loop.stats.intervals import Estimate
 

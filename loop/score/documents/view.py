@@ -10,7 +10,7 @@ from loop import __version__
 from loop.documents.charts import Grid, GridCell, IntervalRow, grid_svg, interval_rows
 from loop.documents.numbers import NOT_ESTIMABLE, p_value, percent, share
 from loop.documents.svg import as_file
-from loop.score.confused import Confused
+from loop.score.counting import Confused
 from loop.score.documents.words import (
     COMPARABLE,
     WAYS,
@@ -33,7 +33,7 @@ from loop.score.documents.words import (
 )
 from loop.score.metric import Metric
 from loop.score.metrics.sheet import MetricCorrelations, MetricResult
-from loop.score.result import CaseScore, LabelScore, SystemScore
+from loop.score.records import CaseScore, LabelScore, SystemScore
 from loop.score.scoring import ScoreDocument, metric_rows, worst_cases
 from loop.stats.confusion import Confusion
 

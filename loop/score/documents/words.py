@@ -8,8 +8,15 @@ from typing import NamedTuple
 from loop.documents.numbers import count, interval, listed, percent, share
 from loop.run.execute import Problem
 from loop.score.metric import Direction, Metric
-from loop.score.records import Coverage, ExtractorFacts, NoFinding, Uncertain
-from loop.score.result import RanScore, SystemDifference, SystemScore
+from loop.score.records import (
+    Coverage,
+    ExtractorFacts,
+    NoFinding,
+    RanScore,
+    SystemDifference,
+    SystemScore,
+    Uncertain,
+)
 from loop.score.scoring import Experts, ScoreDocument
 
 _APART = 0.02
