@@ -48,7 +48,7 @@ from loop.score.experts.meta import (
 from loop.score.experts.radpref import read_radpref
 from loop.score.experts.reading import read_ratings
 from loop.score.experts.scores import describe_scores, read_metric_scores, tabulate
-from loop.score.metrics.sheet import write_per_case
+from loop.score.metrics.score_sheet import write_per_case
 from loop.stats.correlation import Preference
 from loop.stats.intervals import Estimate
 

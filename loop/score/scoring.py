@@ -20,13 +20,13 @@ from loop.score.bias import SensitivityPanel, panel
 from loop.score.counting import Confused, confusions
 from loop.score.experts.agreement import RaterAgreement, rater_agreement
 from loop.score.experts.ratings import Ratings
-from loop.score.metric import Direction, Metric, MetricOptions
-from loop.score.metrics.run import run_metrics
-from loop.score.metrics.sheet import (
+from loop.score.metrics.base import Direction, Metric, MetricOptions
+from loop.score.metrics.score_sheet import (
     MetricCorrelations,
     MetricResult,
     ScoreSheet,
     correlation_matrix,
+    run_metrics,
 )
 from loop.score.ran import score
 from loop.score.records import (

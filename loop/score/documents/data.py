@@ -11,8 +11,8 @@ import numpy as np
 from loop import __version__
 from loop.score.bias import SensitivityPanel
 from loop.score.documents.words import count_cells
-from loop.score.metric import Metric
-from loop.score.metrics.sheet import MetricCorrelations, MetricResult
+from loop.score.metrics.base import Metric
+from loop.score.metrics.score_sheet import MetricCorrelations, MetricResult
 from loop.score.records import (
     Coverage,
     ExtractorFacts,

@@ -30,7 +30,7 @@ from loop.score.documents.view import (
     figure_files,
     ranking_figure,
 )
-from loop.score.metrics.sheet import format_per_case
+from loop.score.metrics.score_sheet import format_per_case
 from loop.score.scoring import ScoreDocument
 
 

@@ -31,8 +31,8 @@ from loop.score.documents.words import (
     scored_words,
     verdict_words,
 )
-from loop.score.metric import Metric
-from loop.score.metrics.sheet import MetricCorrelations, MetricResult
+from loop.score.metrics.base import Metric
+from loop.score.metrics.score_sheet import MetricCorrelations, MetricResult
 from loop.score.records import CaseScore, LabelScore, SystemScore
 from loop.score.scoring import ScoreDocument, metric_rows, worst_cases
 from loop.stats.confusion import Confusion

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from loop.documents.numbers import count, interval, listed, percent, share
 from loop.run.execute import Problem
-from loop.score.metric import Direction, Metric
+from loop.score.metrics.base import Direction, Metric
 from loop.score.records import (
     Coverage,
     ExtractorFacts,

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.labels.importing.table import SourceTable, open_table
-from loop.score.metric import Direction, Metric
+from loop.score.metrics.base import Direction, Metric
 from loop.score.metrics.registry import METRICS
-from loop.score.metrics.sheet import ScoreSheet
+from loop.score.metrics.score_sheet import ScoreSheet
 
 Key = tuple[str, str]
 """Case id and system."""

@@ -13,7 +13,7 @@ from loop.run.execute import Problem
 from loop.score.documents.files import render_score_html, render_score_markdown
 from loop.score.documents.words import coverage_lines, floor_sentence, problem_line
 from loop.score.experts.ratings import Ratings
-from loop.score.metrics.sheet import ScoreSheet
+from loop.score.metrics.score_sheet import ScoreSheet
 from loop.score.records import Conventions, Coverage, Graded, Joined, PairSide
 from loop.score.scoring import (
     Counting,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, recall_score
 
 from loop.core.records import ValueCode
-from loop.score.metric import MetricOptions
-from loop.score.metrics.chexpert import TOP_FIVE
+from loop.score.metrics.base import MetricOptions
+from loop.score.metrics.clinical import TOP_FIVE
 from loop.score.metrics.registry import METRICS, find
 from loop.score.ran import score
 from loop.score.records import Conventions, ExtractorFacts, Graded, Uncertain

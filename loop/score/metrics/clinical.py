@@ -1,10 +1,11 @@
-"""The entries of the registry that compare labels: Ran Score and clinical rates."""
+"""The metrics that compare labels: Ran Score, clinical rates, CheXpert's F1."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +14,15 @@ from numpy.typing import NDArray
 from loop.labels.taxonomy import NO_FINDING
 from loop.score import signature
 from loop.score.counting import apply, case_errors, case_f1
-from loop.score.metric import (
+from loop.score.metrics.base import (
     Direction,
     Metric,
     MetricInput,
     MetricOptions,
     Scores,
     Unavailable,
+    mean_scores,
 )
-from loop.score.metrics.texts import mean_scores
 from loop.score.records import Conventions, Uncertain
 from loop.stats.confusion import (
     ABSENT,
@@ -252,4 +253,73 @@ LABELS: tuple[Metric, ...] = (
     ),
     *(_rate_entry(*rate, micro=True) for rate in _RATES),
     *(_rate_entry(*rate, micro=False) for rate in _RATES),
+)
+
+
+TOP_FIVE = (
+    "cardiomegaly",
+    "edema",
+    "consolidation",
+    "atelectasis",
+    "pleural_effusion",
+)
+"""Label ids of CheXpert's five competition observations."""
+
+_POLICIES = {
+    Uncertain.PRESENT: "uncertain counts as present",
+    Uncertain.ABSENT: "uncertain counts as absent",
+    Uncertain.EXCLUDED: "uncertain is left out",
+}
+
+
+def _chexpert(
+    side: MetricInput,
+    options: MetricOptions,
+    *,
+    name: str,
+    size: int,
+    micro: bool,
+    uncertain: Uncertain,
+) -> Scores | Unavailable:
+    labels = side.comparable if size > len(TOP_FIVE) else TOP_FIVE
+    lacking = [label for label in labels if label not in side.labels]
+    if lacking or len(labels) != size:
+        return Unavailable(
+            name,
+            f"the taxonomy has {len(labels) - len(lacking)} of the {size} labels. Give "
+            "its labels their CheXpert names in taxonomy.yaml.",
+        )
+    conventions = replace(conventions_of(side, options), uncertain=uncertain)
+    return f1_scores(
+        side, pick(side, labels, uncertain), name, conventions, micro=micro
+    )
+
+
+def _entry(size: int, average: str, uncertain: Uncertain) -> Metric:
+    name = f"chexpert{size}_{average}_{uncertain.value}"
+    which = "14 observations" if size > len(TOP_FIVE) else "5 competition observations"
+    return Metric(
+        name=name,
+        title=f"CheXpert-{size} {average} F1 ({uncertain.value})",
+        direction=Direction.HIGHER,
+        low=0.0,
+        high=1.0,
+        needs="labels, read from the texts or given",
+        about=f"{average.capitalize()} F1 of CheXpert's {which} from our labels; "
+        f"{_POLICIES[uncertain]}, and not mentioned is absent.",
+        reference="Irvin J et al. AAAI 2019;33:590-597",
+        score=partial(
+            _chexpert,
+            name=name,
+            size=size,
+            micro=average == "micro",
+            uncertain=uncertain,
+        ),
+        family="labels",
+    )
+
+
+CHEXPERT: tuple[Metric, ...] = tuple(
+    _entry(size, average, uncertain)
+    for size, average, uncertain in product((14, 5), ("macro", "micro"), _POLICIES)
 )
