@@ -12,7 +12,7 @@ from loop.labels.importing.table import SourceTable, open_table
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files
 from loop.score.reading.options import ReadingOptions
-from loop.score.reading.roles import SideKind, find_side
+from loop.score.reading.sides import SideKind, find_side
 
 SECRET = "Unmistakable wording"
 
