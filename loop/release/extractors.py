@@ -89,7 +89,7 @@ def score_reports(
 ) -> ScoreDocument:
     """Return the scores of generated reports: all that the verb ``score`` computes.
 
-    `loop.score.documents.files.render_files` makes documents of them.
+    `loop.score.documents.score_files.render_files` makes documents of them.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from loop.documents.charts import (
     tint_percent,
 )
 from loop.documents.svg import as_file, fit_axis
-from loop.score.documents.view import (
+from loop.score.documents.figures import (
     differences_figure,
     f1_grid,
     figure_files,

@@ -10,8 +10,8 @@ from loop.core.paths import bundled
 from loop.core.records import ValueCode
 from loop.labels.taxonomy import read_taxonomy
 from loop.run.execute import Problem
-from loop.score.documents.files import render_score_html, render_score_markdown
-from loop.score.documents.words import coverage_lines, floor_sentence, problem_line
+from loop.score.documents.score_files import render_score_html, render_score_markdown
+from loop.score.documents.sentences import coverage_lines, floor_sentence, problem_line
 from loop.score.experts.ratings import Ratings
 from loop.score.metrics.score_sheet import ScoreSheet
 from loop.score.records import Conventions, Coverage, Graded, Joined, PairSide

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from loop.score.documents.files import render_score_html, render_score_markdown
-from loop.score.documents.words import (
+from loop.score.documents.score_files import render_score_html, render_score_markdown
+from loop.score.documents.sentences import (
     Cells,
     convention_sentences,
     count_cells,
