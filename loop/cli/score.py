@@ -64,8 +64,7 @@ from loop.score.documents.sentences import (
     verdict_words,
 )
 from loop.score.experts.radpref import read_radpref
-from loop.score.experts.ratings import Ratings
-from loop.score.experts.reading import read_ratings
+from loop.score.experts.ratings import Ratings, read_ratings
 from loop.score.joining import CandidateFile, join_files, join_pairs, join_texts
 from loop.score.metrics.registry import METRICS, find
 from loop.score.reading.options import ReadingOptions

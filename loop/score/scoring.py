@@ -18,8 +18,7 @@ from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.run.execute import Problem
 from loop.score.bias import SensitivityPanel, panel
 from loop.score.counting import Confused, confusions
-from loop.score.experts.agreement import RaterAgreement, rater_agreement
-from loop.score.experts.ratings import Ratings
+from loop.score.experts.ratings import RaterAgreement, Ratings, rater_agreement
 from loop.score.metrics.base import Direction, Metric, MetricOptions
 from loop.score.metrics.score_sheet import (
     MetricCorrelations,

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from loop.score.experts.agreement import rater_agreement
-from loop.score.experts.counts import Empty, count_agreement, share_matched
+from loop.score.experts.error_counts import Empty, count_agreement, share_matched
 from loop.score.experts.radpref import read_radpref
-from tests.score.experts.test_agreement import ratings_of
+from loop.score.experts.ratings import rater_agreement
+from tests.score.experts.test_ratings import ratings_of
 
 FORMULAS = [
     ((0, 0, 1), None, None, 0),

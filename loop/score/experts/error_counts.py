@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.score.experts.agreement import unit_codes
 from loop.score.experts.ratings import (
     CandidatePairs,
     Ratings,
     candidate_pairs,
     mean_given,
+    unit_codes,
 )
 from loop.stats.confusion import divide
 from loop.stats.correlation import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from loop.core.errors import DataError
-from loop.score.experts.scores import ScoredMetric, ScoreTable, read_scores
+from loop.score.experts.metric_scores import ScoredMetric, ScoreTable, read_scores
 
 
 def write(path, *rows):
