@@ -63,10 +63,10 @@ def check_deltas(table: PublishedTable) -> Iterator[Finding]:
     """
     found = [one for column in table.columns if (one := _resolve(table, column))]
     for difference in found:
-        yield from _rows(table, difference)
+        yield from _check_rows(table, difference)
         for row in table.rows:
             if row.kind == "mean":
-                yield from _average(table, row, difference)
+                yield from _check_average(table, row, difference)
     for first, second in combinations(found, 2):
         if first.to is second.to:
             yield from _implied(table, first, second)
@@ -120,7 +120,7 @@ def _value(row: TableRow, column: TableColumn) -> float:
     return value.value if value is not None else 0.0
 
 
-def _rows(table: PublishedTable, one: DifferenceColumn) -> Iterator[Finding]:
+def _check_rows(table: PublishedTable, one: DifferenceColumn) -> Iterator[Finding]:
     off, checked = _off(table, one)
     if not checked:
         return
@@ -154,7 +154,7 @@ def _copied(off: Off, one: DifferenceColumn) -> TableColumn | None:
     return None
 
 
-def _average(
+def _check_average(
     table: PublishedTable, row: TableRow, one: DifferenceColumn
 ) -> Iterator[Finding]:
     """Check an averaged difference: of the averages, or the mean of differences."""
@@ -299,7 +299,7 @@ def check_significance(
     ----------
     Exact form: Mosteller F. Biometrics 1952;8:220-226.
     """
-    for before, after in _pairs(table):
+    for before, after in _before_and_after(table):
         rows = _attainable(table, before, after)
         if not rows:
             continue
@@ -307,7 +307,7 @@ def check_significance(
         text = (
             f"{len(rows) - len(cannot)} of {len(rows)} rows could have improved with "
             f"p <= {alpha:g}; {len(cannot)} could not, even if no case was lost: "
-            f"{', '.join(_shown(one) for one in cannot)}"
+            f"{', '.join(_show_attainable(one) for one in cannot)}"
         )
         text = (
             text if cannot else f"Each of {len(rows)} rows could reach p <= {alpha:g}"
@@ -326,7 +326,9 @@ def check_significance(
         )  # fmt: skip
 
 
-def _pairs(table: PublishedTable) -> Iterator[tuple[TableColumn, TableColumn]]:
+def _before_and_after(
+    table: PublishedTable,
+) -> Iterator[tuple[TableColumn, TableColumn]]:
     accuracies = [c for c in table.values() if c.measure == "accuracy"]
     for before in accuracies:
         for after in accuracies:
@@ -353,5 +355,5 @@ def _attainable(
     return found
 
 
-def _shown(one: Attainable) -> str:
+def _show_attainable(one: Attainable) -> str:
     return f"{one.row} ({one.gained:+d}, p at best {one.p:.3g})"

@@ -129,7 +129,7 @@ def read_cell(text: str, *, comma: bool = False) -> PrintedCell:
     if len(plain) > _LONGEST or plain.casefold() in _MISSING:
         return PrintedCell(plain)
     numeral = re.sub(r"(?<=\d),(?=\d)", ".", plain) if comma else plain
-    return _read(plain, numeral.lower())
+    return _read_numeral(plain, numeral.lower())
 
 
 def decimal_commas(texts: list[str]) -> bool:
@@ -141,7 +141,7 @@ def decimal_commas(texts: list[str]) -> bool:
     return any(certain.search(text) for text in plain)
 
 
-def _read(text: str, numeral: str) -> PrintedCell:
+def _read_numeral(text: str, numeral: str) -> PrintedCell:
     if _PLAIN.fullmatch(numeral):
         return PrintedCell(text, _number(numeral))
     if found := _WITH_LIMITS.fullmatch(numeral):

@@ -33,12 +33,12 @@ def check_shares(table: PublishedTable) -> Iterator[Finding]:
     """
     for column in table.values():
         if column.measure in ("accuracy", "share"):
-            yield from _whole_cases(table, column)
-        yield from _counted(table, column)
-    yield from _totals(table)
+            yield from _check_whole_cases(table, column)
+        yield from _check_counted(table, column)
+    yield from _check_totals(table)
 
 
-def _whole_cases(table: PublishedTable, column: TableColumn) -> Iterator[Finding]:
+def _check_whole_cases(table: PublishedTable, column: TableColumn) -> Iterator[Finding]:
     sized = [
         (row, value, n)
         for row in table.results
@@ -74,7 +74,7 @@ def _impossible(row: TableRow, value: Number, n: int) -> str:
     return f"{row.name} {value.shown()} of {n} cases{hint}"
 
 
-def _counted(table: PublishedTable, column: TableColumn) -> Iterator[Finding]:
+def _check_counted(table: PublishedTable, column: TableColumn) -> Iterator[Finding]:
     """Check cells such as ``74/150 (49.3%)``, and ``74 (49.3%)`` where n is stated."""
     checked, wrong = 0, []
     for row in table.rows:
@@ -95,7 +95,7 @@ def _counted(table: PublishedTable, column: TableColumn) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _totals(table: PublishedTable) -> Iterator[Finding]:
+def _check_totals(table: PublishedTable) -> Iterator[Finding]:
     """Check a column of totals where the stated cases say what it is the total of."""
     sized = [column for column in table.values() if column.n]
     whole = [column for column in sized if column.system.casefold() in _WHOLE]
@@ -219,10 +219,10 @@ def check_intervals(table: PublishedTable) -> Iterator[Finding]:
     """
     every = list(_printed(table, RATES))
     if every:
-        yield _order(table, every)
+        yield _check_order(table, every)
     cells = [cell for cell in _printed(table, ("accuracy", "share")) if _in_unit(cell)]
     if cells:
-        yield _method(table, cells)
+        yield _find_method(table, cells)
     others = len(every) - len(cells)
     if others:
         text = (
@@ -239,14 +239,14 @@ def _printed(table: PublishedTable, measures: Sequence[str]) -> Iterator[Printed
     for column in table.values():
         if column.measure in measures:
             for row in table.rows:
-                limits = _limits(table, row, column)
+                limits = _printed_limits(table, row, column)
                 value = row.cells[column.index].value
                 if limits and value is not None and (not row.kind or len(measures) > 2):
                     n = table.cases(row, column)
                     yield Printed(row.name, column.header, value, *limits, n)
 
 
-def _limits(
+def _printed_limits(
     table: PublishedTable, row: TableRow, column: TableColumn
 ) -> tuple[Number, Number] | None:
     """Return the interval of a cell: its own, or that of columns of limits beside."""
@@ -271,7 +271,7 @@ def _in_unit(cell: Printed) -> bool:
     )
 
 
-def _order(table: PublishedTable, cells: Sequence[Printed]) -> Finding:
+def _check_order(table: PublishedTable, cells: Sequence[Printed]) -> Finding:
     wrong = [
         f"{cell.row}, {cell.column}"
         for cell in cells
@@ -288,7 +288,7 @@ def _order(table: PublishedTable, cells: Sequence[Printed]) -> Finding:
     )  # fmt: skip
 
 
-def _method(table: PublishedTable, cells: Sequence[Printed]) -> Finding:
+def _find_method(table: PublishedTable, cells: Sequence[Printed]) -> Finding:
     """Find the method at the stated number of cases, else the number that fits."""
     total = len(cells)
     stated = [cell.n for cell in cells]

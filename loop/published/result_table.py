@@ -125,7 +125,7 @@ def read_columns(header: Sequence[str], keys: int) -> tuple[TableColumn, ...]:
     """
     columns: list[TableColumn] = []
     for index in range(keys, len(header)):
-        column = _read(header[index], index)
+        column = _read_header(header[index], index)
         left = next((c for c in reversed(columns) if c.is_value), None)
         if column.part and not column.measure and left is not None:
             bare = not (column.system or column.time)
@@ -152,7 +152,7 @@ def stated_n(text: str) -> int | None:
     return int(found[1].replace(",", "")) or None if found else None
 
 
-def _read(header: str, index: int) -> TableColumn:
+def _read_header(header: str, index: int) -> TableColumn:
     n = stated_n(header)
     rest = re.sub(r"\bn\s*=\s*[\d,]+", " ", header, flags=re.IGNORECASE)
     measure = part = time = average = ""

@@ -215,7 +215,7 @@ def panel(first: RanScore, second: RanScore) -> SensitivityPanel:
     ----------
     Kendall MG. Biometrika 1945;33:239-251 (tau-b).
     """
-    _check(first, second)
+    _check_comparable(first, second)
     others = {score.system: score for score in second.systems}
     pairs = [(score, others[score.system]) for score in first.systems]
     cases = _cases_by_system(first), _cases_by_system(second)
@@ -223,7 +223,7 @@ def panel(first: RanScore, second: RanScore) -> SensitivityPanel:
     return SensitivityPanel(
         first=first.extractor,
         second=second.extractor,
-        systems=tuple(_row(a, b, *cases) for a, b in pairs),
+        systems=tuple(_panel_row(a, b, *cases) for a, b in pairs),
         tau=_tau([(a, b) for a, b in scores if a is not None and b is not None]),
         swapped=tuple(_swapped(pairs)),
     )
@@ -233,7 +233,7 @@ _Cases = Mapping[str, Mapping[str, float]]
 """System to case id to F1, where it is defined."""
 
 
-def _check(first: RanScore, second: RanScore) -> None:
+def _check_comparable(first: RanScore, second: RanScore) -> None:
     named = [sorted(score.system for score in one.systems) for one in (first, second)]
     if named[0] != named[1]:
         raise ValueError(f"need the same systems, got {named[0]} and {named[1]}")
@@ -254,7 +254,9 @@ def _cases_by_system(result: RanScore) -> _Cases:
     return table
 
 
-def _row(a: SystemScore, b: SystemScore, before: _Cases, after: _Cases) -> PanelRow:
+def _panel_row(
+    a: SystemScore, b: SystemScore, before: _Cases, after: _Cases
+) -> PanelRow:
     ours, theirs = before.get(a.system, {}), after.get(a.system, {})
     pairs = [(ours[case], theirs[case]) for case in ours if case in theirs]
     gaps = [abs(one - other) for one, other in pairs]

@@ -371,7 +371,7 @@ def score_data(document: ScoreDocument) -> dict[str, Any]:
             "seed": score.seed,
             "confidence": score.confidence,
         },
-        "systems": [_system(score, one) for one in score.systems],
+        "systems": [_system_data(score, one) for one in score.systems],
         "differences": [_difference(one) for one in document.differences],
         "confusions": [one._asdict() for one in document.confused],
         "metrics": _metrics(document),
@@ -406,7 +406,7 @@ def _estimate(one: Estimate | None) -> dict[str, Any] | None:
     return None if one is None else one._asdict()
 
 
-def _system(score: RanScore, one: SystemScore) -> dict[str, Any]:
+def _system_data(score: RanScore, one: SystemScore) -> dict[str, Any]:
     averages = (
         *("micro_precision", "micro_recall", "micro_accuracy"),
         *("macro_precision", "macro_recall", "macro_accuracy"),

@@ -175,7 +175,7 @@ def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Rat
     cells: dict[tuple[str, str], dict[str, _RatingCell]] = {}
     repeated = 0
     for row in table.read(named.values()):
-        key, rater, cell = _read(row, named, scale)
+        key, rater, cell = _read_rating(row, named, scale)
         before = cells.setdefault(key, {}).get(rater)
         if before is not None and not _same(before.points, cell.points):
             raise DataError(
@@ -203,7 +203,7 @@ def _find_columns(table: SourceTable) -> dict[str, str]:
     return found
 
 
-def _read(
+def _read_rating(
     row: SourceRow,
     named: Mapping[str, str],
     scale: tuple[float, float] | None,
@@ -316,12 +316,12 @@ class RaterAgreement:
     @property
     def tau_b(self) -> float | None:
         """Mean tau-b of the pairs of raters; None where none is defined."""
-        return _mean([pair.correlations.tau_b.value for pair in self.pairs])
+        return _mean_defined([pair.correlations.tau_b.value for pair in self.pairs])
 
     @property
     def tau_b_rest(self) -> float | None:
         """Mean tau-b of one rater with the mean of the others."""
-        return _mean([one.correlations.tau_b.value for one in self.rest])
+        return _mean_defined([one.correlations.tau_b.value for one in self.rest])
 
 
 def rater_agreement(
@@ -363,8 +363,8 @@ def rater_agreement(
     alone = len(ratings.raters) < 2
     nothing = Estimate(None, None, None, "not estimable: one rater")
     return RaterAgreement(
-        pairs=tuple(_pairs(ratings, drawn)),
-        rest=() if alone else tuple(_rest(ratings, drawn)),
+        pairs=tuple(_rater_pairs(ratings, drawn)),
+        rest=() if alone else tuple(_one_against_rest(ratings, drawn)),
         ordinal=nothing if alone else ordinal_alpha(ratings.scores, **drawn),
         interval=nothing if alone else interval_alpha(ratings.scores, **drawn),
         icc=nothing if alone else icc_agreement(ratings.scores, **drawn),
@@ -392,7 +392,7 @@ def unit_codes(
     return np.array([patients[case] for case in ids])
 
 
-def _pairs(ratings: Ratings, drawn: Resampling) -> list[RaterPair]:
+def _rater_pairs(ratings: Ratings, drawn: Resampling) -> list[RaterPair]:
     found = []
     for one, other in combinations(range(len(ratings.raters)), 2):
         first, second = ratings.scores[:, one], ratings.scores[:, other]
@@ -403,7 +403,7 @@ def _pairs(ratings: Ratings, drawn: Resampling) -> list[RaterPair]:
     return found
 
 
-def _rest(ratings: Ratings, drawn: Resampling) -> list[OneAgainstRest]:
+def _one_against_rest(ratings: Ratings, drawn: Resampling) -> list[OneAgainstRest]:
     found = []
     for place, rater in enumerate(ratings.raters):
         others = mean_given(np.delete(ratings.scores, place, axis=1))
@@ -412,6 +412,6 @@ def _rest(ratings: Ratings, drawn: Resampling) -> list[OneAgainstRest]:
     return found
 
 
-def _mean(values: list[float | None]) -> float | None:
+def _mean_defined(values: list[float | None]) -> float | None:
     defined = [value for value in values if value is not None]
     return sum(defined) / len(defined) if defined else None

@@ -295,7 +295,7 @@ def _chexpert(
     )
 
 
-def _entry(size: int, average: str, uncertain: Uncertain) -> Metric:
+def _chexpert_entry(size: int, average: str, uncertain: Uncertain) -> Metric:
     name = f"chexpert{size}_{average}_{uncertain.value}"
     which = "14 observations" if size > len(TOP_FIVE) else "5 competition observations"
     return Metric(
@@ -320,6 +320,6 @@ def _entry(size: int, average: str, uncertain: Uncertain) -> Metric:
 
 
 CHEXPERT: tuple[Metric, ...] = tuple(
-    _entry(size, average, uncertain)
+    _chexpert_entry(size, average, uncertain)
     for size, average, uncertain in product((14, 5), ("macro", "micro"), _POLICIES)
 )
