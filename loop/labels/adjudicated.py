@@ -18,9 +18,8 @@ from loop.core.errors import DataError, LedgerError
 from loop.core.paths import Workspace
 from loop.core.records import Mark, Value, ValueCode
 from loop.labels.ballots import VOTE_CODES, Votes
-from loop.labels.marks import CODES, MARKS, Marks
-from loop.labels.recorded import CohortRecord, read_record
-from loop.labels.reference import read_reference
+from loop.labels.cohort import CohortRecord, read_record
+from loop.labels.reference import CODES, MARKS, Marks, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 
 Decisions = Mapping[tuple[str, str], Mark]

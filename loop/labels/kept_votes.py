@@ -16,8 +16,13 @@ from loop.labels.ballots import (
     parse_turnout,
     parse_votes,
 )
-from loop.labels.cohort import Cohort, CohortRole, cohort_folder
-from loop.labels.recorded import CohortRecord, read_record
+from loop.labels.cohort import (
+    Cohort,
+    CohortRecord,
+    CohortRole,
+    cohort_folder,
+    read_record,
+)
 from loop.labels.reference import Marks, add_version, format_reference
 from loop.labels.sealing import (
     Opening,

@@ -16,10 +16,10 @@ from loop.core.paths import Workspace
 from loop.core.records import Mark, ValueCode
 from loop.core.yaml_files import read_model
 from loop.labels.ballots import VOTE_CODES, Votes
-from loop.labels.cohort import Cohort
-from loop.labels.marks import MARKS, Marks
-from loop.labels.recorded import CohortRecord, read_record
+from loop.labels.cohort import Cohort, CohortRecord, read_record
 from loop.labels.reference import (
+    MARKS,
+    Marks,
     Reference,
     list_references,
     read_reference,

@@ -25,7 +25,7 @@ from loop.labels.adjudicated import (
     keep_decisions,
 )
 from loop.labels.ballots import Votes, format_votes, read_votes
-from loop.labels.cohort import Cohort, CohortRole
+from loop.labels.cohort import Cohort, CohortRole, read_record
 from loop.labels.kept_votes import (
     find_kept,
     not_as_recorded,
@@ -46,7 +46,6 @@ from loop.labels.majority import (
     read_newest,
     recorded_rule,
 )
-from loop.labels.recorded import read_record
 from loop.labels.reference import (
     CODES,
     Marks,

@@ -12,8 +12,7 @@ from loop.core.yaml_files import check_model
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Claim, certify_evaluation
-from loop.labels.cohort import read_cohort
-from loop.labels.recorded import read_record
+from loop.labels.cohort import read_cohort, read_record
 from loop.release.candidate import (
     Candidate,
     FreezeRequest,

@@ -12,9 +12,8 @@ from loop.evaluate.history import score_history
 from loop.evaluate.inputs import read_inputs
 from loop.evaluate.results import CohortFacts, Evaluation
 from loop.evaluate.tried import Selection
-from loop.labels.cohort import read_cohort
+from loop.labels.cohort import CohortRecord, read_cohort, read_record
 from loop.labels.kept_votes import read_cohort_votes
-from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.form import (
     CeilingFacts,

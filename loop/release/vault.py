@@ -19,9 +19,8 @@ from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import find_registration, protocol_digest, read_protocol
-from loop.labels.cohort import CohortRole, read_cohort
+from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.labels.holdout import label_files
-from loop.labels.recorded import read_record
 from loop.labels.reference import reference_path
 from loop.labels.sealing import (
     Opening,

@@ -20,7 +20,7 @@ from loop.core.ledger import (
     format_entry,
     make_entry,
 )
-from loop.labels.recorded import CohortRecord, find_record
+from loop.labels.cohort import CohortRecord, find_record
 
 
 class Trouble(StrEnum):

@@ -18,8 +18,8 @@ from loop.labels.adjudicated import (
     decision_facts,
     recorded_decisions,
 )
+from loop.labels.cohort import CohortRecord, read_record
 from loop.labels.kept_votes import votes_lock
-from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import (
     commit_version,
     format_reference,
