@@ -35,9 +35,8 @@ from loop.labels.agreement import (
     agreement_table,
     measure_agreement,
 )
-from loop.labels.ballots import Votes
+from loop.labels.ballots import Votes, read_cohort_votes
 from loop.labels.cohort import read_cohort
-from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.taxonomy import read_taxonomy
 from loop.stats.intervals import Estimate
 

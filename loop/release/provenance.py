@@ -12,8 +12,8 @@ from loop.evaluate.history import score_history
 from loop.evaluate.inputs import read_inputs
 from loop.evaluate.results import CohortFacts, Evaluation
 from loop.evaluate.tried import Selection
+from loop.labels.ballots import read_cohort_votes
 from loop.labels.cohort import CohortRecord, read_cohort, read_record
-from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.form import (
     CeilingFacts,

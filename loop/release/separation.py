@@ -22,8 +22,8 @@ from loop.labels.cohort import (
     read_cohort,
     read_cohort_file,
 )
+from loop.labels.language import SHINGLE, fold_text, shingles, words
 from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
-from loop.labels.texts import SHINGLE, fold_text, shingles, words
 from loop.prompts.version import PromptVersion
 from loop.release.looks import was_open
 from loop.review.copied import REFUSED_RUN, Copy, NewWording, find_copies, find_windows

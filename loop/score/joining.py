@@ -16,9 +16,8 @@ from loop.core.errors import DataError
 from loop.core.records import ValueCode
 from loop.labels.importing.source import MAX_ID
 from loop.labels.importing.table import SourceTable, open_table
-from loop.labels.language import UNKNOWN, guess_language
+from loop.labels.language import UNKNOWN, guess_language, has_words
 from loop.labels.taxonomy import Taxonomy, fold_name
-from loop.labels.texts import has_words
 from loop.score.reading.entries import Entries, SideRow, read_entries, unite
 from loop.score.reading.options import DEFAULTS, ReadingOptions, read_language
 from loop.score.reading.roles import (

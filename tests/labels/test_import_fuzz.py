@@ -19,7 +19,7 @@ from loop.labels.cohort import iter_items, list_cohorts, read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.sections import split_sections
 from loop.labels.importing.source import ImportOptions
-from loop.labels.texts import fold_text
+from loop.labels.language import fold_text
 
 FEW = settings(
     max_examples=60,

@@ -12,10 +12,10 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, SealedError, WriteError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
+from loop.labels.ballots import read_cohort_votes, read_turnout, votes_path
 from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.labels.dry_run import VotesFile, dry_run_votes
 from loop.labels.holdout import retire_holdout, seal_holdout
-from loop.labels.kept_votes import read_cohort_votes, read_turnout, votes_path
 from loop.labels.reference import (
     correct_reference,
     edited_references,

@@ -19,10 +19,11 @@ from loop.labels.ballots import (
     format_votes,
     parse_turnout,
     parse_votes,
+    read_cohort_votes,
     read_votes,
+    votes_path,
 )
 from loop.labels.cohort import Cohort
-from loop.labels.kept_votes import read_cohort_votes, votes_path
 from loop.labels.majority import (
     MajorityRule,
     Superseded,

@@ -9,7 +9,7 @@ from loop.core.errors import DataError
 from loop.labels.importing.columns import NAMED_BY
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.mimic import open_folder
-from loop.labels.importing.openi import is_openi, open_openi
+from loop.labels.importing.openi import is_openi, open_openi, read_mesh_crosswalk
 from loop.labels.importing.source import ImportOptions, Source
 from loop.labels.importing.table import (
     open_csv,
@@ -18,7 +18,6 @@ from loop.labels.importing.table import (
     open_parquet,
     read_header,
 )
-from loop.labels.openi import read_mesh_crosswalk
 from loop.labels.taxonomy import read_taxonomy
 
 FORMATS = ("csv", "jsonl", "parquet", "excel", "openi", "mimic")
