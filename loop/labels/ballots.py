@@ -29,8 +29,8 @@ from loop.labels.cohort import (
     cohort_folder,
     read_record,
 )
-from loop.labels.importing.columns import read_mark
-from loop.labels.importing.table import open_table
+from loop.labels.importing.source import read_mark
+from loop.labels.importing.table_files import open_table
 from loop.labels.reference import Marks, add_version, format_reference
 from loop.labels.sealing import (
     Opening,

@@ -12,7 +12,6 @@ from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Mark, ValueCode
-from loop.labels.agreement import measure_agreement
 from loop.labels.ballots import (
     VOTE_CODES,
     Votes,
@@ -31,6 +30,7 @@ from loop.labels.majority import (
     read_minimum_readers,
     recorded_rule,
 )
+from loop.labels.reader_agreement import measure_agreement
 from loop.labels.reference import (
     MARKS,
     correct_reference,

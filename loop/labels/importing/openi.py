@@ -18,7 +18,7 @@ from loop.core.records import Mark
 from loop.core.yaml_files import read_model
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.source import Source, SourceCase
-from loop.labels.importing.table import CsvRow, iter_csv, read_header
+from loop.labels.importing.table_files import CsvRow, iter_csv, read_header
 from loop.labels.taxonomy import Taxonomy
 
 NEEDED = ("uid", "MeSH", "findings", "impression")

@@ -20,7 +20,7 @@ from loop.evaluate.failures import ALL_LABELS, Failure, find_failures, open_for_
 from loop.evaluate.protocol import read_protocol
 from loop.labels.ballots import votes_path
 from loop.labels.cohort import Cohort, has_texts, iter_items, read_cohort, read_record
-from loop.labels.importing.sections import split_sections
+from loop.labels.importing.report_sections import split_sections
 from loop.labels.reference import MARKS, Reference, read_reference
 from loop.labels.taxonomy import (
     NO_FINDING,

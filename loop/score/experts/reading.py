@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from loop.core.errors import DataError
-from loop.labels.importing.table import SourceRow, SourceTable, open_table
+from loop.labels.importing.table_files import SourceRow, SourceTable, open_table
 from loop.score.experts.ratings import Ratings
 
 _COLUMNS: Final = ("id", "system", "rater", "score")

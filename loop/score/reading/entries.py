@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
-from loop.labels.importing.columns import cell_text
-from loop.labels.importing.source import MAX_GENERATED, MAX_ID
-from loop.labels.importing.table import SourceRow, SourceTable
+from loop.labels.importing.source import MAX_GENERATED, MAX_ID, cell_text
+from loop.labels.importing.table_files import SourceRow, SourceTable
 from loop.labels.taxonomy import Taxonomy
 from loop.score.reading.options import LabelCells, ReadingOptions, read_language
 from loop.score.reading.roles import SideColumns

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from loop.core.errors import DataError
-from loop.labels.importing.columns import ROLES, label_columns, name_columns
-from loop.labels.importing.table import SourceTable
+from loop.labels.importing.source import ROLES, label_columns, name_columns
+from loop.labels.importing.table_files import SourceTable
 from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.score.reading.options import ReadingOptions
 
