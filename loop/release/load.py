@@ -11,7 +11,7 @@ from loop.core.findings import Finding, broken, join_problems
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.version import PromptVersion
-from loop.release.form import ReleaseFacts
+from loop.release.facts import ReleaseFacts
 from loop.release.keys import keys_when, read_public_keys
 from loop.release.released import (
     Released,

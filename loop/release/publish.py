@@ -25,7 +25,7 @@ from loop.core.files import (
 from loop.core.git import commit_paths, tag
 from loop.core.ledger import Actor, Event, LedgerEntry, append_events, read_ledger
 from loop.core.paths import Workspace
-from loop.release.form import ReleaseFacts
+from loop.release.facts import ReleaseFacts
 from loop.release.keys import read_public_keys
 from loop.release.released import (
     find_in,

@@ -11,7 +11,7 @@ from typing import Any
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.release.form import HeadFacts, ReleaseFacts
+from loop.release.facts import HeadFacts, ReleaseFacts
 
 RELEASE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]{0,8}")
 """What a release is called: its prompt and its version."""

@@ -31,7 +31,7 @@ from loop.labels.sealing import (
     require_opening,
 )
 from loop.prompts.catalog import read_version
-from loop.release.looks import was_open
+from loop.release.separation import was_open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def open_holdout(
     ----------
     seen
         Whether cases that were measured on before may be opened all the same; see
-        `loop.release.looks`.
+        `loop.release.separation`.
 
     Raises
     ------

@@ -37,8 +37,8 @@ from loop.release.consistency import (
     check_prompt,
     check_table,
 )
+from loop.release.facts import FACTS, ProtocolFacts, ReleaseFacts, parse_facts
 from loop.release.folder import TABLE, Contents, read_contents
-from loop.release.form import FACTS, ProtocolFacts, ReleaseFacts, parse_facts
 
 if TYPE_CHECKING:
     from loop.release.keys import PublicKey

@@ -18,7 +18,7 @@ from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.recording import record_evaluation
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.release.form import format_facts
+from loop.release.facts import format_facts
 from loop.release.freeze import freeze
 from loop.release.keys import make_key, read_public_keys, revoke_key
 from loop.release.load import load_release, verify_release

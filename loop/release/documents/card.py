@@ -40,7 +40,7 @@ from loop.release.documents.section import (
     Figure,
     ReleaseDocument,
 )
-from loop.release.form import AverageFacts, EvaluationFacts, ReleaseFacts
+from loop.release.facts import AverageFacts, EvaluationFacts, ReleaseFacts
 from loop.release.statement import Approval
 
 _DEVELOPMENT = "DEVELOPMENT DATA ONLY"

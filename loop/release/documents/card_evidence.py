@@ -13,7 +13,7 @@ from loop.release.documents.phrases import (
     told,
 )
 from loop.release.documents.section import DocumentSection, FactLine, fact, table
-from loop.release.form import ReleaseFacts
+from loop.release.facts import ReleaseFacts
 from loop.release.statement import Approval
 
 

@@ -19,7 +19,7 @@ from loop.release.documents.phrases import (
     uses_a_model,
 )
 from loop.release.documents.section import DocumentSection, FactLine, fact, table
-from loop.release.form import EvaluationFacts, FrozenCohort, ReleaseFacts
+from loop.release.facts import EvaluationFacts, FrozenCohort, ReleaseFacts
 
 
 def release_section(facts: ReleaseFacts) -> DocumentSection:

@@ -21,7 +21,7 @@ from loop.release.documents.section import (
     fact,
     table,
 )
-from loop.release.form import ReleaseFacts
+from loop.release.facts import ReleaseFacts
 from loop.release.statement import Approval
 
 _CLASSES = {

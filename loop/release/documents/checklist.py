@@ -19,7 +19,7 @@ from loop.documents.numbers import NOT_ESTIMABLE
 from loop.release.documents.phrases import AUTHOR, NO_MODEL, told, uses_a_model
 from loop.release.documents.recorded import FILLED, Filled, fill_field
 from loop.release.documents.section import DocumentSection, ReleaseDocument, table
-from loop.release.form import ReleaseFacts
+from loop.release.facts import ReleaseFacts
 
 CHECKLISTS = ("mi_clear_llm", "tripod_llm")
 """Names of the checklists; each is a YAML file in this folder."""

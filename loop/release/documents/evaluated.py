@@ -23,7 +23,7 @@ from loop.release.documents.section import (
     LabelRow,
     fact,
 )
-from loop.release.form import (
+from loop.release.facts import (
     AverageFacts,
     EvaluationFacts,
     LabelFacts,

@@ -14,7 +14,7 @@ from loop.documents.numbers import (
     signed_interval,
 )
 from loop.evaluate.gates import GateVerdict
-from loop.release.form import EvaluationFacts, ReleaseFacts
+from loop.release.facts import EvaluationFacts, ReleaseFacts
 from loop.stats.intervals import Estimate
 
 AUTHOR = "author to complete"

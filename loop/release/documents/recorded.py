@@ -18,7 +18,7 @@ from loop.release.documents.phrases import (
     rate,
     told,
 )
-from loop.release.form import FrozenCohort, ReleaseFacts
+from loop.release.facts import FrozenCohort, ReleaseFacts
 from loop.stats.intervals import Estimate
 
 

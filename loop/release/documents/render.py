@@ -16,7 +16,7 @@ from loop.release.documents.checklist import (
 from loop.release.documents.phrases import AUTHOR
 from loop.release.documents.section import ReleaseDocument
 from loop.release.documents.table import evaluation_table
-from loop.release.form import ReleaseFacts
+from loop.release.facts import ReleaseFacts
 from loop.release.statement import Approval
 
 

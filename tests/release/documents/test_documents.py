@@ -21,7 +21,7 @@ from loop.release.documents.checklist import (
 from loop.release.documents.phrases import AUTHOR
 from loop.release.documents.recorded import FILLED
 from loop.release.documents.render import render_documents
-from loop.release.form import format_facts
+from loop.release.facts import format_facts
 from loop.release.statement import Approval
 from tests.release.documents.example import (
     changed,
