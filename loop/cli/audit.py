@@ -36,7 +36,7 @@ from loop.release.audit.changes import (
     read_changes,
 )
 from loop.release.audit.documents import audit_data, render_audit_csv, render_audit_html
-from loop.release.audit.heads import parse_head
+from loop.release.audit.known_heads import parse_head
 
 _FORMS = (".csv", ".json", ".html")
 

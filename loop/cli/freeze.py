@@ -37,7 +37,7 @@ from loop.release.keys import (
     load_private,
     needs_passphrase,
 )
-from loop.release.withdraw import withdraw_release
+from loop.release.released import withdraw_release
 from loop.run.asking import EngineOptions
 from loop.run.task import Task, Watch
 

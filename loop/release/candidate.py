@@ -56,9 +56,6 @@ from loop.run.task import Task, Watch, prepare_run, run_draws
 Watching = Callable[[Task], Watch | None]
 """A run that is to be made to what shows its progress; None for nothing."""
 
-APPROVERS = frozenset({"approver", "admin"})
-"""Roles whose approval a release needs."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreezeRequest:

@@ -30,8 +30,7 @@ from loop.release.facts import (
     predicate_of,
 )
 from loop.release.folder import SCHEMA, TABLE, shown
-from loop.release.rendering import read_prompt, render_files
-from loop.release.sandbox import render_sandboxed
+from loop.release.rendering import read_prompt, render_files, render_sandboxed
 from loop.release.statement import ENVELOPE, Statement
 from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import average_f1, effective_labels, micro_f1

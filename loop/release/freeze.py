@@ -27,7 +27,6 @@ from loop.labels.cohort import CohortRole, read_cohort
 from loop.prompts.catalog import FILES, find_parent, read_version, version_folder
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import (
-    APPROVERS,
     Candidate,
     FreezeRequest,
     Holdout,
@@ -65,15 +64,19 @@ from loop.release.provenance import (
     reading_facts,
     selection_facts,
 )
-from loop.release.publish import (
+from loop.release.released import (
+    APPROVERS,
+    Released,
     Step,
+    find_release,
     find_unrecorded,
     freezing,
     record_release,
+    release_folder,
+    release_name,
     unwatched,
     write_release,
 )
-from loop.release.released import Released, find_release, release_folder, release_name
 from loop.release.rendering import render_files
 from loop.release.separation import Separation, find_earlier_looks, measure_separation
 from loop.release.statement import ENVELOPE, Approval, sign_release
