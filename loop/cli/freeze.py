@@ -26,7 +26,7 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.documents.templates import template_folder
 from loop.release.candidate import FreezeRequest
-from loop.release.documents.render import render_documents
+from loop.release.documents.documents import render_documents
 from loop.release.facts import ClaimFacts
 from loop.release.freeze import FreezeContext, Frozen, Signing
 from loop.release.freeze import freeze as freeze_release

@@ -18,7 +18,7 @@ from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import digest_counts
 from loop.evaluate.results import claim_level, decide_claim
 from loop.prompts.version import PromptVersion
-from loop.release.documents.table import evaluation_table
+from loop.release.documents.spreadsheet import evaluation_table
 from loop.release.facts import (
     DRAWN_FORMAT,
     ClaimFacts,
