@@ -153,7 +153,7 @@ def read_reference(
     """
     record = read_record(workspace, cohort_name)
     numbers = list_references(workspace, cohort_name)
-    wanted = choose_version(record, numbers, number)
+    wanted = _choose_version(record, numbers, number)
     path = reference_path(workspace, cohort_name, wanted)
     refuse_plain(path, sealed=record.is_holdout)
     if record.is_holdout:
@@ -173,20 +173,14 @@ def read_reference(
     )
     cohort = read_cohort(workspace, cohort_name, record=record)
     _require_cases(reference, cohort, path)
-    require_version(record, wanted, reference.digest, path)
+    _require_version(record, wanted, reference.digest, path)
     return reference
 
 
-def choose_version(
+def _choose_version(
     record: CohortRecord, numbers: Sequence[int], number: int | None
 ) -> int:
-    """Return reference version `number`, or the newest; `numbers` have a file.
-
-    Raises
-    ------
-    DataError
-        There is no such version, or it was recorded and its file is gone.
-    """
+    """Return reference version `number`, or the newest; `numbers` have a file."""
     known = {*numbers, *record.references}
     votes = f"`ranloop cohort votes {record.name} FILE`"
     if not known:
@@ -210,14 +204,10 @@ def choose_version(
     )
 
 
-def require_version(record: CohortRecord, number: int, digest: str, path: Path) -> None:
-    """Refuse a reference file whose sha256 `digest` is not the recorded one.
-
-    Raises
-    ------
-    DataError
-        It was edited, or never recorded.
-    """
+def _require_version(
+    record: CohortRecord, number: int, digest: str, path: Path
+) -> None:
+    """Refuse a reference file whose sha256 `digest` is not the recorded one."""
     votes = f"`ranloop cohort votes {record.name} FILE`"
     recorded = record.references.get(number)
     if recorded is None:

@@ -134,6 +134,24 @@ class FreezeContext:
     watching: Watching = lambda task: None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseEvidence:
+    """What a release rests on."""
+
+    request: FreezeRequest
+    candidate: Candidate
+    compared: Compared
+    """The candidate beside the release in use, or its parent."""
+
+    claim: ClaimFacts
+    holdout: Holdout | None
+    """None for a release on development data only."""
+
+    separation: Separation
+    objections: tuple[str, ...]
+    """What an override answers; empty when nothing stood against it."""
+
+
 def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
     """Freeze a version for release, or say what stands against it.
 
@@ -219,7 +237,7 @@ def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> F
     """Sign and write what was decided, and give the ledger the last word."""
     workspace, version = desk.workspace, evidence.candidate.version
     name = release_name(version.ref)
-    facts = release_facts(workspace, evidence, desk.actor, desk.now())
+    facts = _release_facts(workspace, evidence, desk.actor, desk.now())
     approvals = [
         Approval(
             one.key.keyid, one.key.name, one.key.role, one.meaning, facts.frozen.time
@@ -402,36 +420,10 @@ def _ledger_until(workspace: Workspace, seq: int) -> bytes:
     return b"".join(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseEvidence:
-    """What a release rests on."""
-
-    request: FreezeRequest
-    candidate: Candidate
-    compared: Compared
-    """The candidate beside the release in use, or its parent."""
-
-    claim: ClaimFacts
-    holdout: Holdout | None
-    """None for a release on development data only."""
-
-    separation: Separation
-    objections: tuple[str, ...]
-    """What an override answers; empty when nothing stood against it."""
-
-
-def release_facts(
+def _release_facts(
     workspace: Workspace, evidence: ReleaseEvidence, actor: Actor, time: datetime
 ) -> ReleaseFacts:
-    """Return the content of ``release.json``: numbers, digests and words, no case.
-
-    Raises
-    ------
-    DataError
-        Something the release rests on is no longer as it was measured.
-    LedgerError
-        The ledger is broken.
-    """
+    """Return the content of ``release.json``: numbers, digests, words, no case."""
     try:
         return _gather(workspace, evidence, actor, time)
     except ValidationError as error:

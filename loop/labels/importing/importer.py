@@ -152,7 +152,7 @@ def import_cohort(
     opened = replace(opened, cases=watch(opened.cases))
     pseudonyms = open_pseudonyms(workspace)
     lock = workspace.private / "locks" / f"cohort-{options.name}.lock"
-    with locked(lock), staged(workspace, options) as (folder, texts):
+    with locked(lock), _staged(workspace, options) as (folder, texts):
         screening = Screening(options)
         gathered = _write_texts(texts, opened, screening, pseudonyms)
         screening.require_excluded()
@@ -169,7 +169,7 @@ def import_cohort(
             }
         )
         _write_open_part(folder, about, gathered.cases)
-        with published(workspace, options, (folder, texts), now):
+        with _published(workspace, options, (folder, texts), now):
             number = _record(workspace, opened, gathered, about, actor, options.reason)
     no_cues = _without_cues(workspace, gathered.languages)
     return _report(opened, gathered, screening, about, number, no_cues)
@@ -404,7 +404,9 @@ def _guess(path: Path, options: ImportOptions) -> str:
 
 
 @contextmanager
-def staged(workspace: Workspace, options: ImportOptions) -> Iterator[tuple[Path, Path]]:
+def _staged(
+    workspace: Workspace, options: ImportOptions
+) -> Iterator[tuple[Path, Path]]:
     """Yield a hidden folder and texts file beside their final places."""
     name = options.name
     if cohort_folder(workspace, name).exists() and not options.replace:
@@ -425,7 +427,7 @@ def staged(workspace: Workspace, options: ImportOptions) -> Iterator[tuple[Path,
 
 
 @contextmanager
-def published(
+def _published(
     workspace: Workspace,
     options: ImportOptions,
     staged: tuple[Path, Path],

@@ -85,7 +85,7 @@ def _sections(
 ) -> tuple[DocumentSection, ...]:
     return (
         worse_section(facts),
-        *(evaluation_section(facts, one) for one in _evaluations(facts)),
+        *(_evaluation_section(facts, one) for one in _evaluations(facts)),
         claim_section(facts),
         limits_section(facts),
         use_section(facts),
@@ -234,7 +234,7 @@ _EXCLUDED = (
 )
 
 
-def evaluation_section(
+def _evaluation_section(
     facts: ReleaseFacts, evaluation: EvaluationFacts
 ) -> DocumentSection:
     """Return one evaluation: every label with intervals, verdict and counts."""

@@ -273,10 +273,10 @@ def choice(facts: ReleaseFacts) -> Filled:
 
 def sources(facts: ReleaseFacts) -> Filled:
     """Return where the cohorts are from, their roles, sizes and languages."""
-    return Filled(told_sources(facts.cohorts), "release.json cohorts")
+    return Filled(_told_sources(facts.cohorts), "release.json cohorts")
 
 
-def told_sources(cohorts: Iterable[FrozenCohort]) -> str:
+def _told_sources(cohorts: Iterable[FrozenCohort]) -> str:
     """Return where cohorts are from, their roles, sizes and languages."""
     texts = [
         ", ".join(
@@ -440,7 +440,7 @@ _MADE_ON = ("taxonomy", "dev")
 def development(facts: ReleaseFacts) -> Filled:
     """Return the cohorts that the prompt was made on."""
     cohorts = [one for one in facts.cohorts if one.role in _MADE_ON]
-    return Filled(told_sources(cohorts), "release.json cohorts.role")
+    return Filled(_told_sources(cohorts), "release.json cohorts.role")
 
 
 def licences(facts: ReleaseFacts) -> Filled:
