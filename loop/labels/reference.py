@@ -362,23 +362,22 @@ def correct_reference(
 
 
 def version_event(
-    cohort: tuple[str, str],
+    cohort: str,
+    cohort_digest: str,
     number: int,
     digest: str,
+    *,
     reason: str,
     facts: Mapping[str, Any],
 ) -> Event:
-    """Return what the ledger records of a version.
-
-    `cohort` is its name and digest, `digest` that of the version (`label_digest`).
-    """
+    """Return what the ledger records of a version; for `digest` see `label_digest`."""
     return Event(
         action="reference_revised",
-        subject=f"{cohort[0]}:ref{number}",
+        subject=f"{cohort}:ref{number}",
         reason=reason,
         payload={
-            "cohort": cohort[0],
-            "cohort_digest": cohort[1],
+            "cohort": cohort,
+            "cohort_digest": cohort_digest,
             "number": number,
             "digest": digest,
             **facts,
@@ -416,7 +415,9 @@ def commit_version(
     there, sealed = is_stored(path), cohort.role is CohortRole.HOLDOUT
     write_labels(workspace, path, raw, sealed=sealed)
     digest = label_digest(workspace, raw, sealed=sealed)
-    event = version_event((cohort.name, cohort.digest), number, digest, reason, facts)
+    event = version_event(
+        cohort.name, cohort.digest, number, digest, reason=reason, facts=facts
+    )
     try:
         append_event(workspace.ledger, event, actor)
     except LoopError:

@@ -317,7 +317,9 @@ def unsealed(workspace):
     vault_key(workspace).unlink(missing_ok=True)
     digest = digest_bytes(reference_path(workspace, "held", 1).read_bytes())
     cohort = read_cohort(workspace, "held")
-    made = version_event((cohort.name, cohort.digest), 1, digest, "as it was", {})
+    made = version_event(
+        cohort.name, cohort.digest, 1, digest, reason="as it was", facts={}
+    )
     append_event(workspace.ledger, made, ACTOR)
 
 

@@ -169,7 +169,7 @@ def import_cohort(
             }
         )
         _write_open_part(folder, about, gathered.cases)
-        with _published(workspace, options, (folder, texts), now):
+        with _published(workspace, options.name, folder, texts, now):
             number = _record(workspace, opened, gathered, about, actor, options.reason)
     no_cues = _without_cues(workspace, gathered.languages)
     return _report(opened, gathered, screening, about, number, no_cues)
@@ -295,7 +295,12 @@ def _record(
     write_labels(workspace, path, raw, sealed=sealed)
     digest = label_digest(workspace, raw, sealed=sealed)
     made = version_event(
-        (about.name, about.digest), 1, digest, "label columns of the source", {}
+        about.name,
+        about.digest,
+        1,
+        digest,
+        reason="label columns of the source",
+        facts={},
     )
     append_events(workspace.ledger, (event, made), actor)
     return 1
@@ -428,24 +433,18 @@ def _staged(
 
 @contextmanager
 def _published(
-    workspace: Workspace,
-    options: ImportOptions,
-    staged: tuple[Path, Path],
-    now: Clock,
+    workspace: Workspace, name: str, folder: Path, texts: Path, now: Clock
 ) -> Iterator[None]:
     """Move the staged cohort into place; move everything back if the block fails."""
-    finals = (
-        cohort_folder(workspace, options.name),
-        texts_path(workspace, options.name),
-    )
+    finals = (cohort_folder(workspace, name), texts_path(workspace, name))
     moved: list[tuple[Path, Path]] = []
     try:
         if any(final.exists() for final in finals):
-            attic = _make_attic(workspace, options.name, now())
+            attic = _make_attic(workspace, name, now())
             for final, kept in zip(finals, ("cohort", "texts.jsonl"), strict=True):
                 if final.exists():
                     _move(final, attic / kept, moved)
-        for path, final in zip(staged, finals, strict=True):
+        for path, final in zip((folder, texts), finals, strict=True):
             _move(path, final, moved)
             sync_folder(final.parent)
         yield
@@ -457,7 +456,7 @@ def _published(
 
 
 def _make_attic(workspace: Workspace, name: str, now: datetime) -> Path:
-    """Make a new private folder for what is replaced; two in a second do not meet."""
+    """Make a private folder for what is replaced; its random suffix is no other's."""
     parent = workspace.private / "replaced"
     make_folder(parent, mode=0o700)
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
