@@ -1,6 +1,7 @@
 """From a source to a cohort: texts to the private store, digests into the open.
 
-A cohort is built beside its final place and moved there in one go.
+All or nothing: a cohort is built beside its final place and moved there in one go, and
+until the last rename and the ledger entry it does not exist.
 """
 
 from __future__ import annotations
