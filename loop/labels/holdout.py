@@ -15,9 +15,15 @@ from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.core.yaml_files import dump_yaml
-from loop.labels.cohort import CohortRole, cohort_folder, read_cohort_file
-from loop.labels.kept_votes import votes_lock, votes_path
-from loop.labels.recorded import RETIRED, CohortRecord, read_record
+from loop.labels.ballots import votes_lock, votes_path
+from loop.labels.cohort import (
+    RETIRED,
+    CohortRecord,
+    CohortRole,
+    cohort_folder,
+    read_cohort_file,
+    read_record,
+)
 from loop.labels.reference import list_references, reference_path, version_lock
 from loop.labels.sealing import (
     SUFFIX,

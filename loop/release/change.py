@@ -19,7 +19,7 @@ from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.diff import PromptChange, VersionDiff, diff_data, diff_versions
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import Candidate, Watching, ask_draws
-from loop.release.form import ChangedLabelFacts, ChangeFacts, WorseFacts
+from loop.release.facts import ChangedLabelFacts, ChangeFacts, WorseFacts
 from loop.release.released import Released, current_release
 from loop.review.revise.draws import (
     DrawEvidence,

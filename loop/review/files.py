@@ -52,7 +52,7 @@ from loop.core.records import Value
 from loop.core.safe_text import unshielded
 from loop.core.yaml_files import check_model, parse_yaml
 from loop.labels.importing.encodings import decode_text, find_encoding
-from loop.labels.importing.table import csv_rows
+from loop.labels.importing.table_files import csv_rows
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.review.verdict import (
     RECORDED_ONLY,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.labels.recorded import find_record
+from loop.labels.cohort import find_record
 from loop.labels.reference import MARKS, Reference, read_reference
 from loop.review.submit import VerdictContext, decode
 from loop.review.verdict import Judgement, Verdict

@@ -22,8 +22,8 @@ from loop.core.errors import DataError
 from loop.core.files import write_error
 from loop.core.paths import Workspace, bundled
 from loop.core.records import Item, Status, Value, ValueCode
+from loop.labels.language import has_words
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.labels.texts import has_words
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts

@@ -11,8 +11,8 @@ from loop.core.errors import DataError
 from loop.core.records import ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.ceiling import measure_ceiling
-from loop.labels.agreement import measure_agreement
 from loop.labels.ballots import Votes
+from loop.labels.reader_agreement import measure_agreement
 from tests.evaluate.scenes import TAXONOMY
 
 FEW = {"resamples": 100}

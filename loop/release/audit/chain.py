@@ -20,7 +20,7 @@ from loop.core.ledger import (
     format_entry,
     make_entry,
 )
-from loop.labels.recorded import CohortRecord, find_record
+from loop.labels.cohort import CohortRecord, find_record
 
 
 class Trouble(StrEnum):
@@ -224,7 +224,7 @@ def check_chain(ledger: Ledger) -> list[Finding]:
     """Return every break of the chain in file order, or that it holds.
 
     That the end was cut off, or that everything from some line on was written anew with
-    fitting hashes, a chain cannot show: see `loop.release.audit.heads` and
+    fitting hashes, a chain cannot show: see `loop.release.audit.known_heads` and
     `loop.release.audit.signatures`.
     """
     breaks = list(_breaks(ledger))

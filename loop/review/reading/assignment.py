@@ -13,8 +13,7 @@ from loop.core.digests import framed
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
-from loop.labels.cohort import Cohort, read_cohort
-from loop.labels.recorded import read_record
+from loop.labels.cohort import Cohort, read_cohort, read_record
 from loop.labels.sealing import WordSeal, open_words
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.run.store import Store

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark, Value
-from loop.labels.importing.columns import read_mark
-from loop.labels.importing.table import SourceRow, open_table
+from loop.labels.importing.source import read_mark
+from loop.labels.importing.table_files import SourceRow, open_table
 from loop.review.reading.adjudication import DECIDABLE
 from loop.review.reading.assignment import (
     Assignment,

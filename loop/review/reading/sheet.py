@@ -13,8 +13,8 @@ from loop.core.digests import digest_text
 from loop.core.errors import DataError, SealedError
 from loop.core.paths import Workspace
 from loop.core.records import Value
+from loop.labels.ballots import read_turnout
 from loop.labels.cohort import Cohort, CohortRole, texts_path
-from loop.labels.kept_votes import read_turnout
 from loop.review.reading.answers import read_answers
 from loop.review.reading.assignment import (
     Assignment,

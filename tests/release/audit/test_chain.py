@@ -19,7 +19,7 @@ from loop.release.audit.chain import (
     read_line,
     read_lines,
 )
-from loop.release.audit.heads import KnownHead
+from loop.release.audit.known_heads import KnownHead
 from loop.release.keys import make_key, signer_for
 from loop.run.store import open_store
 from tests.release.audit.scenes import ACTOR, clock, make_history, rehashed

@@ -8,8 +8,8 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Value
 from loop.evaluate.failures import FailureKind
+from loop.labels.ballots import votes_path
 from loop.labels.cohort import read_cohort, texts_path
-from loop.labels.kept_votes import votes_path
 from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.labels.votes import import_votes
 from loop.review.kept import read_kept

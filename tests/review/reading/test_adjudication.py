@@ -7,7 +7,7 @@ import pytest
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Mark
-from loop.labels.kept_votes import read_cohort_votes
+from loop.labels.ballots import read_cohort_votes
 from loop.labels.reference import (
     correct_reference,
     list_references,

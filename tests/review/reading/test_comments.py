@@ -3,7 +3,7 @@
 import pytest
 
 from loop.core.errors import DataError, SealedError, StoreError
-from loop.labels.kept_votes import votes_path
+from loop.labels.ballots import votes_path
 from loop.review.reading.answers import complete_case
 from loop.review.reading.assignment import read_assignment
 from loop.review.reading.comments import (

@@ -4,8 +4,8 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.records import Value
+from loop.labels.ballots import read_turnout
 from loop.labels.cohort import read_cohort
-from loop.labels.kept_votes import read_turnout
 from loop.review.reading.answers import answer
 from loop.review.reading.progress import measure_progress
 from loop.review.reading.publication import dry_run_publication, voted_cases

@@ -9,9 +9,9 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.core.paths import bundled
 from loop.core.records import Mark, Value
+from loop.labels.ballots import read_cohort_votes, votes_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.labels.kept_votes import read_cohort_votes, votes_path
 from loop.labels.reference import (
     correct_reference,
     list_references,

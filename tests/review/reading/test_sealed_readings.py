@@ -7,8 +7,8 @@ import pytest
 
 from loop.core.errors import SealedError, StoreError
 from loop.core.records import Value
+from loop.labels.ballots import read_cohort_votes
 from loop.labels.holdout import retire_holdout
-from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.sealing import WordSeal
 from loop.review.reading.answers import answer, complete_case, read_answers
 from loop.review.reading.assignment import read_assignment

@@ -9,8 +9,7 @@ from loop.core.errors import DataError
 from loop.core.records import Guide, Span
 from loop.evaluate.failures import ALL_LABELS
 from loop.evaluate.protocol import protocol_digest
-from loop.labels.cohort import read_cohort
-from loop.labels.recorded import read_record
+from loop.labels.cohort import read_cohort, read_record
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.review.kept import KeptVerdict, Verdicts, VerdictState

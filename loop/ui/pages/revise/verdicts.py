@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from loop.labels.recorded import read_record
+from loop.labels.cohort import read_record
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
 from loop.review.kept import KeptVerdict
 from loop.review.revise.begin import find_open, group_by_label

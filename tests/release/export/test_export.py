@@ -18,8 +18,8 @@ from loop.core.ledger import read_ledger
 from loop.core.records import Item
 from loop.release.export import load_export
 from loop.release.export import requests as requests_module
+from loop.release.export.export import write_export
 from loop.release.export.records import CaseSource, ExportTarget
-from loop.release.export.write import write_export
 from tests.release.export.scenes import (
     ACT,
     PER_LABEL,
@@ -132,7 +132,7 @@ from dataclasses import replace
 from pathlib import Path
 from loop.core.paths import Workspace
 from loop.release.export.records import CaseSource
-from loop.release.export.write import write_export
+from loop.release.export.export import write_export
 from tests.release.export.scenes import ACT, TEXTS, items, spec
 
 def die():

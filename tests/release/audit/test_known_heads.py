@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from loop.core.errors import DataError
-from loop.release.audit.heads import KnownHead, parse_head
+from loop.release.audit.known_heads import KnownHead, parse_head
 from tests.release.audit.scenes import make_history
 
 

@@ -11,12 +11,12 @@ from loop.core.paths import Workspace
 from loop.core.records import Item
 from loop.engines.names import split_name
 from loop.labels.cohort import CohortRole, iter_items, read_cohort
-from loop.labels.importing.formats import open_source
+from loop.labels.importing.importer import open_source
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import list_prompts, read_version
 from loop.release.export.records import CaseSource, ExportOrigin, RequestParameters
-from loop.release.form import EngineFacts
+from loop.release.facts import EngineFacts
 from loop.release.load import load_release
 from loop.release.released import RELEASE_NAME
 from loop.run.task import check_open

@@ -2,8 +2,8 @@
 
 import pytest
 
+from loop.labels.importing.report_sections import split_sections
 from loop.labels.importing.screening import is_chest
-from loop.labels.importing.sections import split_sections
 
 WRAPPED = """                                 FINAL REPORT
  EXAMINATION:  CHEST (PA AND LAT)

@@ -6,7 +6,7 @@ import pytest
 
 from loop.core.ledger import Actor, Event, append_event
 from loop.release.consistency import check_numbers
-from loop.release.form import format_facts, parse_facts
+from loop.release.facts import format_facts, parse_facts
 from loop.release.verify import verify_folder
 from tests.release.small import (
     APPROVER,

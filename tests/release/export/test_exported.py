@@ -8,8 +8,8 @@ from loop.core.errors import DataError, EditedVersionError
 from loop.core.ledger import Actor
 from loop.prompts.catalog import write_version
 from loop.prompts.history import move_alias
-from loop.release.export.origin import _asking, find_origin
-from loop.release.form import EngineFacts
+from loop.release.export.exported import _asking, find_origin
+from loop.release.facts import EngineFacts
 from tests.release.export.scenes import VERSION
 from tests.release.small import NAME, freeze_small
 from tests.release.small import VERSION as SMALL

@@ -7,16 +7,15 @@ from pathlib import Path
 
 from loop.documents.templates import render_template, shipped_templates
 from loop.release.documents.card import card_figures, card_tally, release_card
-from loop.release.documents.change import change_record
+from loop.release.documents.change_record import change_record
 from loop.release.documents.checklist import (
     CHECKLISTS,
     checklist_document,
     read_checklist,
 )
-from loop.release.documents.phrases import AUTHOR
-from loop.release.documents.section import ReleaseDocument
-from loop.release.documents.table import evaluation_table
-from loop.release.form import ReleaseFacts
+from loop.release.documents.parts import AUTHOR, ReleaseDocument
+from loop.release.documents.spreadsheet import evaluation_table
+from loop.release.facts import ReleaseFacts
 from loop.release.statement import Approval
 
 

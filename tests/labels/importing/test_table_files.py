@@ -11,8 +11,8 @@ from openpyxl import Workbook
 
 from loop.core.errors import DataError
 from loop.labels.cohort import iter_items
-from loop.labels.importing import table
-from loop.labels.importing.table import open_table
+from loop.labels.importing import table_files
+from loop.labels.importing.table_files import open_table
 
 Rows = Sequence[Sequence[object]]
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_one_table_is_refused(tmp_path, rows, sheets, message):
 def test_what_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch):
     """A small file can hold a terabyte of zeros."""
     path = _write(tmp_path / "t.xlsx", REPORTS)
-    monkeypatch.setattr(table, "MAX_UNPACKED", 1_000)
+    monkeypatch.setattr(table_files, "MAX_UNPACKED", 1_000)
     with pytest.raises(DataError, match="at most 1,000 are read"):
         open_table(path)
 

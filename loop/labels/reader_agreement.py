@@ -110,7 +110,8 @@ def measure_agreement(
     def measure(label: str, name: str, units: NDArray[np.intp]) -> LabelAgreement:
         rated = _ratings(votes, label)
         return _measure(
-            (label, name),
+            label,
+            name,
             rated,
             rated if uncertain_is_category else _decided(rated),
             units=units,
@@ -143,18 +144,19 @@ def _decided(rated: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 def _measure(
-    what: tuple[str, str],
+    label: str,
+    name: str,
     rated: NDArray[np.int8],
     entered: NDArray[np.int8],
     *,
     units: NDArray[np.intp],
     resamples: int,
 ) -> LabelAgreement:
-    """Return the agreement on `what`; `entered` goes into Fleiss and Krippendorff."""
+    """Return the agreement on a label; `entered` goes into Fleiss and Krippendorff."""
     decided = _decided(rated)
     return LabelAgreement(
-        label=what[0],
-        name=what[1],
+        label=label,
+        name=name,
         votes=int((rated != UNRATED).sum()),
         present=int((rated == ValueCode.PRESENT).sum()),
         uncertain=int((rated == _UNSURE).sum()),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loop.core.safe_text import format_csv
 from loop.documents.tables import neutralise
-from loop.release.form import (
+from loop.release.facts import (
     FORMAT,
     ClaimedFacts,
     ClaimFacts,

@@ -17,15 +17,16 @@ from typing import NamedTuple
 from loop.core.entries import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
 from loop.core.safe_text import unshielded
-from loop.labels.importing.columns import (
+from loop.labels.importing.encodings import FileEncoding, find_encoding
+from loop.labels.importing.source import (
     Columns,
+    Source,
+    SourceCase,
     cell_text,
     find_columns,
     label_columns,
     refuse_repeats,
 )
-from loop.labels.importing.encodings import FileEncoding, find_encoding
-from loop.labels.importing.source import Source, SourceCase
 from loop.labels.taxonomy import Taxonomy
 
 MAX_CELL = 64_000_000

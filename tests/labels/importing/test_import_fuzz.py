@@ -17,9 +17,9 @@ from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace
 from loop.labels.cohort import iter_items, list_cohorts, read_cohort
 from loop.labels.importing.importer import import_cohort
-from loop.labels.importing.sections import split_sections
+from loop.labels.importing.report_sections import split_sections
 from loop.labels.importing.source import ImportOptions
-from loop.labels.texts import fold_text
+from loop.labels.language import fold_text
 
 FEW = settings(
     max_examples=60,

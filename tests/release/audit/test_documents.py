@@ -7,8 +7,8 @@ from shutil import rmtree
 import pytest
 
 from loop.core.ledger import Actor
-from loop.release.audit.changes import list_audited, read_changes
 from loop.release.audit.documents import audit_data, render_audit_csv, render_audit_html
+from loop.release.audit.prompt_changes import list_audited, read_changes
 from loop.release.keys import make_key, signer_for
 from tests.evaluate.test_evaluation_html import outline
 from tests.release.audit.scenes import ACTOR, clock, make_history

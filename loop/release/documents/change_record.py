@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loop.documents.numbers import share
-from loop.release.documents.card_evidence import label_list, signature_section
-from loop.release.documents.card_sections import labels_changed, worse_section
-from loop.release.documents.phrases import (
-    claimed,
-    is_compared,
-    objections,
-    rate,
-    told,
+from loop.release.documents.card_sections import (
+    label_list,
+    labels_changed,
+    signature_section,
+    worse_section,
 )
-from loop.release.documents.section import (
+from loop.release.documents.parts import (
     DocumentSection,
     FactLine,
     ReleaseDocument,
+    claimed,
     fact,
+    is_compared,
+    objections,
+    rate,
     table,
+    told,
 )
-from loop.release.form import ReleaseFacts
+from loop.release.facts import ReleaseFacts
 from loop.release.statement import Approval
 
 _CLASSES = {
