@@ -12,7 +12,7 @@ from typing import NamedTuple
 from loop.core.config import Config, ModelPrice, read_config
 from loop.core.paths import Workspace
 from loop.core.records import Item, Mark
-from loop.engines.names import split_name
+from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, iter_items, read_cohort, read_cohort_file
 from loop.labels.reference import Reference, list_references, read_reference
 from loop.prompts.catalog import read_version

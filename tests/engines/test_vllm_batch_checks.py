@@ -9,7 +9,7 @@ from loop.core.config import VllmSettings
 from loop.core.errors import EngineError
 from loop.core.records import Completion
 from loop.engines.base import Settings
-from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.client import Endpoint
 from loop.engines.openai.probe import Contradiction
 from loop.engines.vllm.batch import BatchChecks, BatchResponse
 

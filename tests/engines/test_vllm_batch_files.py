@@ -5,7 +5,7 @@ import json
 import pytest
 
 from loop.core.errors import WriteError
-from loop.engines.openai.bodies import TOO_LONG
+from loop.engines.openai.completions import TOO_LONG
 from loop.engines.vllm.batch import (
     check_name,
     count_lines,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from random import Random
 
 from loop.core.clock import utc_now
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
-from loop.engines.base import ignore_progress
-from loop.engines.openai.bodies import (
+from loop.engines.openai.client import Endpoint, EndpointClient, LinkError, Reply
+from loop.engines.openai.completions import (
     TOO_LONG,
     RequestPrefix,
     UnreadableAnswerError,
@@ -19,9 +19,8 @@ from loop.engines.openai.bodies import (
     read_answer,
     read_error,
 )
-from loop.engines.openai.client import EndpointClient, LinkError, Reply
 from loop.engines.openai.concurrency import ConcurrencyLimit
-from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.probe import SameServer
 from loop.engines.openai.retrying import (
     PUSH_BACK,
     OutageLimit,
@@ -29,8 +28,8 @@ from loop.engines.openai.retrying import (
     backoff_s,
     is_transient,
     retry_after_s,
+    send_until_ready,
 )
-from loop.engines.openai.same_server import SameServer
 
 
 class Account:
@@ -73,52 +72,6 @@ class Account:
             "completion_tokens": self._completion_tokens,
             "cached_tokens": self._cached_tokens,
         }
-
-
-_MOST_FAILURES = 3
-"""Connection failures in a row after which there is no server."""
-
-
-async def send_until_ready(
-    request: Callable[[], Awaitable[Reply]],
-    patience_s: float,
-    rng: Random,
-    tell: Callable[[str], None] = ignore_progress,
-) -> Reply:
-    """Return the response to `request`, sent again while the server is busy.
-
-    The last response is returned, busy or not, once `patience_s` seconds are over;
-    `tell` is told once that somebody waits.
-
-    Raises
-    ------
-    LinkError
-        The connection failed three times in a row, or the time was over.
-    """
-    clock = asyncio.get_running_loop().time
-    until = clock() + patience_s
-    attempt = failures = 0
-    told = False
-    while True:
-        attempt += 1
-        wait = backoff_s(attempt, rng, cap_s=5.0)
-        try:
-            reply = await request()
-        except LinkError as error:
-            failures += 1
-            if error.slow or failures >= _MOST_FAILURES or clock() + wait > until:
-                raise
-        else:
-            failures = 0
-            if not is_transient(reply.status):
-                return reply
-            wait += retry_after_s(reply.headers, utc_now()) or 0.0
-            if clock() + wait > until:
-                return reply
-            if not told:
-                tell(f"the server is busy (HTTP {reply.status}): waiting for it")
-                told = True
-        await asyncio.sleep(wait)
 
 
 class FrameChecks:

@@ -20,9 +20,9 @@ from pydantic_core import from_json
 from loop.core.errors import EngineError
 from loop.core.files import write_error
 from loop.core.records import Completion, Prompt, PromptFrame
-from loop.engines.base import Settings
-from loop.engines.names import ModelName
-from loop.engines.openai.bodies import (
+from loop.engines.base import ModelName, Settings
+from loop.engines.openai.client import Endpoint
+from loop.engines.openai.completions import (
     TOO_LONG,
     RequestPrefix,
     ServerError,
@@ -35,7 +35,6 @@ from loop.engines.openai.bodies import (
     request_fields,
     with_limit,
 )
-from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.probe import Contradiction
 from loop.engines.openai.sending import Account
 from loop.engines.vllm.environment import (

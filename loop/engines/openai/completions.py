@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from loop.core.records import Completion, PromptFrame
 from loop.engines.base import Settings
-from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.client import Endpoint
 
 _FINISH: Mapping[str, str] = MappingProxyType(
     {
