@@ -20,7 +20,7 @@ from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange, with_contract
 from loop.run.asking import check_engine
-from loop.run.published import ANSWER, in_published_layout
+from loop.run.reference_implementation import ANSWER, in_published_layout
 from loop.run.task import check_open
 from loop.run.tokens import Count, TokenCounter, find_counter
 
@@ -129,7 +129,7 @@ class PromptLayout(StrEnum):
     JOINT = "joint"
     PER_LABEL = "per_label"
     REFERENCE = "reference"
-    """As the published reference implementation does; see `loop.run.published`."""
+    """As the published reference implementation does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
