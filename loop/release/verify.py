@@ -19,9 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loop.core.entries import signed_bytes
 from loop.core.errors import LedgerError
-from loop.core.ledger import LedgerEntry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger, signed_bytes
 from loop.labels.sealing import list_openings
 from loop.release.folder import LEDGER, PROMPT, unpacked
 
