@@ -219,10 +219,10 @@ class RequestPrefix:
         return self._blank
 
 
-def make_envelope(
+def make_prefix(
     frame: PromptFrame, endpoint: Endpoint, settings: Settings, *, constrained: bool
 ) -> RequestPrefix:
-    """Return the envelope of `frame`.
+    """Return the prefix of `frame`.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt, PromptFrame
 from loop.engines.base import Settings, register, split_name
 from loop.engines.openai.client import Endpoint, EndpointClient, read_key
-from loop.engines.openai.completions import RequestPrefix, make_envelope
+from loop.engines.openai.completions import RequestPrefix, make_prefix
 from loop.engines.openai.concurrency import ConcurrencyLimit
 from loop.engines.openai.probe import Probe, Probed, SameServer
 from loop.engines.openai.sending import Account, PendingPrompt, Sender
@@ -45,12 +45,12 @@ class WorkerPool:
     """
 
     def __init__(
-        self, sender: Sender, pace: ConcurrencyLimit, deadline_s: float | None
+        self, sender: Sender, concurrency: ConcurrencyLimit, deadline_s: float | None
     ) -> None:
         self.jobs: deque[PendingPrompt] = deque()
         self.arrived: SimpleQueue[Arrivals | BaseException] = SimpleQueue()
         self._sender = sender
-        self._pace = pace
+        self._concurrency = concurrency
         self._loop = asyncio.get_running_loop()
         self._workers: set[asyncio.Task[None]] = set()
         self._batch: Arrivals = []
@@ -66,10 +66,10 @@ class WorkerPool:
         return not self._workers
 
     def wake(self) -> None:
-        """Put as many to work as there are jobs and the pace allows."""
+        """Put as many to work as there are jobs and the limit allows."""
         if self._stopped:
             return
-        free = self._pace.limit - len(self._workers)
+        free = self._concurrency.limit - len(self._workers)
         for _ in range(min(free, len(self.jobs))):
             worker = self._loop.create_task(self._work())
             self._workers.add(worker)
@@ -83,20 +83,20 @@ class WorkerPool:
         self._flush()
 
     async def _work(self) -> None:
-        """Take jobs until there are none, or more workers than the pace allows."""
-        pace, jobs, send, clock = (
-            self._pace,
+        """Take jobs until there are none, or more workers than the limit allows."""
+        concurrency, jobs, send, clock = (
+            self._concurrency,
             self.jobs,
             self._sender.send,
             self._loop.time,
         )
-        while len(self._workers) <= pace.limit:
+        while len(self._workers) <= concurrency.limit:
             wait = self._sender.resume_at - clock()
             if wait > 0:
                 await asyncio.sleep(wait)
                 continue
             if not jobs:
-                pace.starved()
+                concurrency.starved()
                 self._flush()
                 return
             job = jobs.popleft()
@@ -105,7 +105,7 @@ class WorkerPool:
                 self._loop.call_later(result, self._put_back, job)
             else:
                 self._deliver(job.index, result)
-            if len(self._workers) < pace.limit and jobs:
+            if len(self._workers) < concurrency.limit and jobs:
                 self.wake()
 
     def _put_back(self, job: PendingPrompt) -> None:
@@ -208,18 +208,18 @@ class LoopThread:
 
 
 class Exchange:
-    """One stream of prompts: drawn and answered here, worked on by a crew there."""
+    """One stream of prompts: drawn and given back here, worked on in the pool."""
 
     def __init__(
         self,
         thread: LoopThread,
-        crew: WorkerPool,
-        pace: ConcurrencyLimit,
+        pool: WorkerPool,
+        concurrency: ConcurrencyLimit,
         settle: Callable[[], None],
     ) -> None:
         self._thread = thread
-        self._crew = crew
-        self._pace = pace
+        self._pool = pool
+        self._concurrency = concurrency
         self._settle = settle
         self._open = 0
         self._stopped = False
@@ -239,10 +239,10 @@ class Exchange:
         jobs = (make_job(index, prompt) for index, prompt in enumerate(prompts))
         more = True
         while more or self._open:
-            room = self._pace.limit + _AHEAD - self._open if more else 0
+            room = self._concurrency.limit + _AHEAD - self._open if more else 0
             if room > 0:
                 more = self._draw(jobs, min(room, _CHUNK))
-            if not more or room <= _CHUNK or not self._crew.arrived.empty():
+            if not more or room <= _CHUNK or not self._pool.arrived.empty():
                 yield from self._take()
         if self._stopped:
             raise _closed()
@@ -252,20 +252,20 @@ class Exchange:
         if self._stopped:
             return
         self._stopped = True
-        self._thread.call(self._crew.stop())
+        self._thread.call(self._pool.stop())
         self._settle()
-        self._crew.arrived.put(_closed())
+        self._pool.arrived.put(_closed())
 
     def _draw(self, jobs: Iterator[PendingPrompt], most: int) -> bool:
         """Hand `most` prompts over; return whether there may be more."""
         if self._stopped:
             return False
-        crew, drawn = self._crew, 0
+        pool, drawn = self._pool, 0
         for job in islice(jobs, most):
-            crew.jobs.append(job)
+            pool.jobs.append(job)
             drawn += 1
             self._open += 1
-            if drawn == 1 and crew.idle:
+            if drawn == 1 and pool.idle:
                 self._wake()
         if drawn:
             self._wake()
@@ -275,14 +275,14 @@ class Exchange:
         """Yield what has arrived; wait if that is nothing."""
         if not self._open:
             return
-        batch = self._crew.arrived.get()
+        batch = self._pool.arrived.get()
         if isinstance(batch, BaseException):
             raise batch
         self._open -= len(batch)
         yield from batch
 
     def _wake(self) -> None:
-        self._thread.loop.call_soon_threadsafe(self._crew.wake)
+        self._thread.loop.call_soon_threadsafe(self._pool.wake)
 
 
 def _closed() -> EngineError:
@@ -328,13 +328,13 @@ class ChatEngine:
         self._served = served
         self._revive = revive
         self._rng = rng or Random()
-        self._pace = ConcurrencyLimit(endpoint.serving)
+        self._concurrency = ConcurrencyLimit(endpoint.serving)
         self._account = Account()
-        self._wire = EndpointClient(endpoint, settings.config.hosts)
+        self._client = EndpointClient(endpoint, settings.config.hosts)
         self._thread: LoopThread | None = None
         self._probed: Probed | None = None
         self._exchange: Exchange | None = None
-        self._envelopes: dict[int, RequestPrefix] = {}
+        self._prefixes: dict[int, RequestPrefix] = {}
 
     def __enter__(self) -> ChatEngine:
         """Connect and probe.
@@ -382,7 +382,7 @@ class ChatEngine:
 
         def make_job(index: int, prompt: Prompt) -> PendingPrompt:
             return PendingPrompt(
-                index, prompt, self._envelope(prompt.frame, probed.constrained)
+                index, prompt, self._prefix(prompt.frame, probed.constrained)
             )
 
         try:
@@ -400,18 +400,23 @@ class ChatEngine:
         other = copy(self)
         seed = self._settings.seed + draw
         other._settings = replace(self._settings, seed=seed)
-        other._envelopes = {}
+        other._prefixes = {}
         other._exchange = None
         return other
 
     def account(self) -> Mapping[str, object]:
         """Return the counts of all requests so far, the probe's not among them."""
-        concurrency = {"now": self._pace.limit, "highest": self._pace.highest}
+        concurrency = {
+            "now": self._concurrency.limit,
+            "highest": self._concurrency.highest,
+        }
         return {**self._account.as_data(), "concurrency": concurrency}
 
     async def _open(self) -> Probed:
-        await self._wire.open()
-        return await Probe(self._wire, self._endpoint, self._settings, self._rng).run()
+        await self._client.open()
+        return await Probe(
+            self._client, self._endpoint, self._settings, self._rng
+        ).run()
 
     def _opened(self) -> Probed:
         if self._probed is None:
@@ -429,29 +434,31 @@ class ChatEngine:
         async def gather() -> WorkerPool:
             # Between two streams nobody looks: another draw may come hours later.
             asked = self._account.requests > 0
-            same = SameServer(self._wire, probed.server, doubtful=asked)
+            same = SameServer(self._client, probed.server, doubtful=asked)
             sender = Sender(
-                self._wire,
+                self._client,
                 account=self._account,
-                pace=self._pace,
+                concurrency=self._concurrency,
                 rng=self._rng,
                 same=same,
                 revive=self._revive,
             )
-            return WorkerPool(sender, self._pace, self._endpoint.serving.deadline_s)
+            return WorkerPool(
+                sender, self._concurrency, self._endpoint.serving.deadline_s
+            )
 
-        crew = thread.call(gather())
-        self._exchange = Exchange(thread, crew, self._pace, self._account.settle)
+        pool = thread.call(gather())
+        self._exchange = Exchange(thread, pool, self._concurrency, self._account.settle)
         return self._exchange
 
-    def _envelope(self, frame: PromptFrame, constrained: bool) -> RequestPrefix:
-        """Return the envelope of a frame, kept as long as the frame is."""
-        known = self._envelopes.get(id(frame))
+    def _prefix(self, frame: PromptFrame, constrained: bool) -> RequestPrefix:
+        """Return the prefix of a frame, kept as long as the frame is."""
+        known = self._prefixes.get(id(frame))
         if known is None or known.frame is not frame:
-            known = make_envelope(
+            known = make_prefix(
                 frame, self._endpoint, self._settings, constrained=constrained
             )
-            self._envelopes[id(frame)] = known
+            self._prefixes[id(frame)] = known
         return known
 
     def _close(self) -> None:
@@ -462,7 +469,7 @@ class ChatEngine:
         try:
             if self._exchange is not None:
                 self._exchange.stop()
-            thread.call(self._wire.close())
+            thread.call(self._client.close())
         finally:
             self._exchange = self._probed = None
             thread.close()

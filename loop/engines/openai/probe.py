@@ -95,9 +95,13 @@ class Probe:
     """Asks one endpoint, before any case is sent."""
 
     def __init__(
-        self, wire: EndpointClient, endpoint: Endpoint, settings: Settings, rng: Random
+        self,
+        client: EndpointClient,
+        endpoint: Endpoint,
+        settings: Settings,
+        rng: Random,
     ) -> None:
-        self._wire = wire
+        self._client = client
         self._endpoint = endpoint
         self._settings = settings
         self._rng = rng
@@ -113,7 +117,7 @@ class Probe:
         """
         listed = find_model(await self._list_models(), self._endpoint)
         self._check_length(listed.max_model_len)
-        server = {**listed.facts, **await read_server(self._wire, self._endpoint)}
+        server = {**listed.facts, **await read_server(self._client, self._endpoint)}
         fingerprint = await self._complete_two_tokens()
         if fingerprint is not None:
             server["system_fingerprint"] = fingerprint
@@ -123,7 +127,7 @@ class Probe:
         url = self._endpoint.url + "/models"
         try:
             reply = await send_until_ready(
-                lambda: self._wire.get(url),
+                lambda: self._client.get(url),
                 self._endpoint.serving.patience_s,
                 self._rng,
                 self._settings.tell,
@@ -212,7 +216,7 @@ class Probe:
     async def _ask(self, body: bytes) -> Reply:
         try:
             return await send_until_ready(
-                lambda: self._wire.ask(body),
+                lambda: self._client.ask(body),
                 self._endpoint.serving.patience_s,
                 self._rng,
                 self._settings.tell,
@@ -300,16 +304,16 @@ def find_model(reply: Reply, endpoint: Endpoint) -> Listed:
     )
 
 
-async def read_server(wire: EndpointClient, endpoint: Endpoint) -> dict[str, object]:
+async def read_server(client: EndpointClient, endpoint: Endpoint) -> dict[str, object]:
     """Return what the server tells of itself: its version, llama.cpp's properties.
 
     A server that offers neither gives an empty answer.
     """
     facts: dict[str, object] = {}
-    version = await _fetch(wire, endpoint.root + "/version")
+    version = await _fetch(client, endpoint.root + "/version")
     if isinstance(found := version.get("version"), str):
         facts["version"] = found
-    props = await _fetch(wire, endpoint.root + "/props")
+    props = await _fetch(client, endpoint.root + "/props")
     for name in ("build_info", "model_path"):
         if isinstance(found := props.get(name), str):
             facts[name] = found
@@ -320,10 +324,10 @@ async def read_server(wire: EndpointClient, endpoint: Endpoint) -> dict[str, obj
     return facts
 
 
-async def _fetch(wire: EndpointClient, url: str) -> Mapping[str, Any]:
+async def _fetch(client: EndpointClient, url: str) -> Mapping[str, Any]:
     """Return a JSON object; empty when there is none."""
     try:
-        data = _json(await wire.get(url))
+        data = _json(await client.get(url))
     except LinkError:
         return {}
     return data if isinstance(data, dict) else {}
@@ -365,10 +369,10 @@ class SameServer:
     """
 
     def __init__(
-        self, wire: EndpointClient, known: Mapping[str, object], *, doubtful: bool
+        self, client: EndpointClient, known: Mapping[str, object], *, doubtful: bool
     ) -> None:
         self.doubtful = doubtful
-        self._wire = wire
+        self._client = client
         self._known = known
         self._lock = asyncio.Lock()
 
@@ -385,12 +389,12 @@ class SameServer:
         async with self._lock:
             if not self.doubtful:
                 return
-            endpoint = self._wire.endpoint
-            reply = await self._wire.get(endpoint.url + "/models")
+            endpoint = self._client.endpoint
+            reply = await self._client.get(endpoint.url + "/models")
             if is_transient(reply.status):
                 raise RefusedError("server not ready")
             listed = find_model(reply, endpoint).facts
-            told = {**listed, **await read_server(self._wire, endpoint)}
+            told = {**listed, **await read_server(self._client, endpoint)}
             # What it does not tell now, as while it loads, says nothing.
             changed = [
                 name
