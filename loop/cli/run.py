@@ -32,7 +32,7 @@ from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, Shape, estimate_run
 from loop.run.execute import Problem, RunSummary
 from loop.run.label_table import check_target, write_labels
-from loop.run.published import FIGURE, SOURCE
+from loop.run.reference_implementation import FIGURE, SOURCE
 from loop.run.task import Task, prepare_run, run_draws
 
 _HEADER = (

@@ -15,8 +15,7 @@ from loop.core.errors import DataError
 from loop.core.records import Outcome, Status, Value, ValueCode
 from loop.labels.reference import Reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
-from loop.run.store import RunRecord, Store
-from loop.run.values import Values, read_values
+from loop.run.store import RunRecord, Store, Values, read_values
 
 Codes = NDArray[np.int8]
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loop.core.digests import digest_bytes
-from loop.core.entries import signed_bytes
 from loop.core.errors import DataError, LedgerError
 from loop.core.findings import Finding, broken, join_problems, ok
-from loop.core.ledger import LedgerEntry, read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger, signed_bytes
 from loop.core.signing import Envelope, is_signed, key_id, parse_envelope
 from loop.labels.sealing import list_openings
 from loop.release.consistency import (

@@ -31,8 +31,7 @@ from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.execute import Problem, RunSummary, Work, execute
 from loop.run.spec import RunSpec
-from loop.run.store import RunRecord, Store
-from loop.run.values import Values, read_values
+from loop.run.store import RunRecord, Store, Values, read_values
 from loop.score.records import Codes, ExtractorFacts
 
 _MATERIAL: Final = ("prompts", "labels")

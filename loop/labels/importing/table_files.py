@@ -14,7 +14,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import NamedTuple
 
-from loop.core.entries import RepeatedKeyError, unique_keys
+from loop.core.digests import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
 from loop.core.safe_text import unshielded
 from loop.labels.importing.encodings import FileEncoding, find_encoding

@@ -8,8 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from loop.core.digests import digest_bytes
-from loop.core.entries import RepeatedKeyError, unique_keys
+from loop.core.digests import RepeatedKeyError, digest_bytes, unique_keys
 from loop.core.errors import DataError
 from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item
-from loop.engines.names import split_name
+from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, iter_items, read_cohort
 from loop.labels.importing.importer import open_source
 from loop.labels.importing.screening import Screening

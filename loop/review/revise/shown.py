@@ -9,7 +9,7 @@ from loop.core.config import read_config
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Item, Message
-from loop.engines.names import split_name
+from loop.engines.base import split_name
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import PromptVersion

@@ -1,14 +1,89 @@
-"""Case text goes to this machine only, unless the owner says otherwise."""
+"""A server is asked as its owner said, and case text goes to this machine only."""
 
 import asyncio
 import socket
 
 import pytest
 
+from loop.core.config import ServingSettings
 from loop.core.errors import EngineError
 from loop.engines.openai import client
-from loop.engines.openai.client import GuardedResolver, check_address, check_literal
+from loop.engines.openai.client import (
+    Endpoint,
+    GuardedResolver,
+    check_address,
+    check_literal,
+    checked_url,
+    read_key,
+)
 from tests.engines.scripted import Scripted, make_engine, serving
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hunter2@127.0.0.1/v1",
+        "http://hunter2@127.0.0.1/v1",
+        "http://127.0.0.1/v1?key=hunter2",
+        "http://127.0.0.1/v1#hunter2",
+        "ftp://hunter2/v1",
+        "hunter2",
+        "http:///hunter2",
+        "http://127.0.0.1:hunter2/v1",
+        "http://127.0.0.1:0/hunter2",
+        "http://[hunter2/v1",
+        "http://127.0.0.1/v1\nhunter2",
+        "http://127.0.0.1/v 1/hunter2",
+    ],
+)
+def test_a_url_that_is_no_plain_base_is_refused_unquoted(url):
+    """What people put into URLs is often a secret."""
+    with pytest.raises(EngineError, match="Give it as http://127") as caught:
+        checked_url(url)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_slashes_at_the_end_do_not_matter():
+    """One server has one spelling, so one cache."""
+    assert checked_url("http://127.0.0.1:8000/v1//") == "http://127.0.0.1:8000/v1"
+
+
+def test_the_key_comes_from_the_named_variable(monkeypatch):
+    """And from nowhere else."""
+    serving = ServingSettings(key_env="MY_KEY")
+    monkeypatch.setenv("MY_KEY", "sk-1")
+    assert read_key(serving) == "sk-1"
+    monkeypatch.setenv("MY_KEY", "")
+    assert read_key(serving) is None
+
+
+@pytest.mark.parametrize("key", ["sk-1\n", "sk 1", "sk-é", "sk\t1"])
+def test_a_key_that_no_header_can_hold_is_refused_unquoted(monkeypatch, key):
+    """A line end from a file would become a second header."""
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(EngineError, match="MY_KEY") as caught:
+        read_key(ServingSettings(key_env="MY_KEY"))
+    assert key.strip() not in str(caught.value)
+
+
+def test_the_key_is_not_in_the_endpoints_repr():
+    """Records end up in messages."""
+    endpoint = Endpoint(
+        url="http://127.0.0.1/v1", model="m", serving=ServingSettings(), key="sk-1"
+    )
+    assert "sk-1" not in repr(endpoint)
+
+
+@pytest.mark.parametrize("field", ["messages", "stream", "n"])
+def test_extra_fields_may_not_replace_what_the_engine_depends_on(field):
+    """A streamed answer could not be read."""
+    with pytest.raises(EngineError, match=field):
+        Endpoint(
+            url="http://127.0.0.1/v1",
+            model="m",
+            serving=ServingSettings(),
+            extra_body={field: True},
+        )
 
 
 class Names:

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from loop.core.records import Completion, PromptFrame
 from loop.engines.base import Settings
-from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.client import Endpoint
 
 _FINISH: Mapping[str, str] = MappingProxyType(
     {
@@ -219,10 +219,10 @@ class RequestPrefix:
         return self._blank
 
 
-def make_envelope(
+def make_prefix(
     frame: PromptFrame, endpoint: Endpoint, settings: Settings, *, constrained: bool
 ) -> RequestPrefix:
-    """Return the envelope of `frame`.
+    """Return the prefix of `frame`.
 
     Parameters
     ----------
