@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
@@ -251,7 +251,7 @@ class KeyMaker:
             "messages": frame.messages,
             "fields": frame.fields,
             "schema": frame.schema,
-            "guides": [asdict(guide) for guide in frame.guides],
+            "guides": [guide.identity for guide in frame.guides],
             "language": language,
         }
         # The frame is kept beside its digest: an id is only unique while it lives.
