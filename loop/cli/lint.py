@@ -45,6 +45,7 @@ def lint(
         version,
         labels=taxonomy.extracted,
         meanings={label.id: label for label in taxonomy.labels},
+        reading=taxonomy.reading,
         parent=_parent(place, version),
     )
     if as_json:

@@ -75,6 +75,9 @@ class Taxonomy:
     digest: str
     """Sha256 over everything in the file."""
 
+    reading: tuple[str, ...] = ()
+    """How a report is read, whichever label is asked about: one rule each."""
+
     _names: Mapping[str, Label] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -191,6 +194,7 @@ def read_taxonomy(labels_folder: Path) -> Taxonomy:
             no_finding_policy=model.no_finding_policy,
             version=model.version,
             digest=digest_json(_identity(model)),
+            reading=model.reading,
         )
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
@@ -241,12 +245,15 @@ class _TaxonomyFile(BaseModel):
 
     version: int
     no_finding_policy: NoFindingPolicy
+    reading: tuple[_Words, ...] = ()
     labels: list[_LabelEntry]
 
 
 def _identity(model: _TaxonomyFile) -> dict[str, Any]:
-    """Return what the digest is made of: of three lists, those that a label has."""
+    """Return what the digest is made of: of the later lists, those that are there."""
     data = model.model_dump(mode="json")
+    if not data["reading"]:
+        del data["reading"]
     for label in data["labels"]:
         for name in ("counts", "does_not_count", "uncertain_when"):
             if not label[name]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from jinja2 import TemplateError, meta
@@ -59,6 +58,7 @@ def lint_version(
     *,
     labels: Collection[str],
     meanings: Mapping[str, LabelMeaning] | None = None,
+    reading: Sequence[str] = (),
     parent: PromptVersion | None = None,
 ) -> list[Finding]:
     """Return the findings on `version`, errors first; empty when it is clean.
@@ -68,7 +68,10 @@ def lint_version(
     labels
         Label ids that may be asked for.
     meanings
-        Label id to what the taxonomy says of it: guides are held against it.
+        Label id to what the taxonomy says of it: guides are held against it, and
+        what a language model is shown of them is looked at as well.
+    reading
+        With `meanings`: the taxonomy's rules of reading, which the prompt should hold.
     parent
         Version it was revised from: its frozen blocks must be unchanged.
     """
@@ -79,14 +82,14 @@ def lint_version(
         *_lint_labels(version, labels),
         *(found for guide in version.guides for found in lint_guide(guide)),
         *_lint_shared_terms(version.guides),
-        *_lint_shown(version),
-        *(
-            found
-            for guide in version.guides
-            if meanings and guide.label in meanings
-            for found in _lint_meaning(guide, meanings[guide.label])
-        ),
     ]
+    if meanings is not None:
+        findings += _lint_shown(version)
+        findings += _lint_exemplars(version.guides)
+        findings += _lint_reading(version, reading)
+        for guide in version.guides:
+            if guide.label in meanings:
+                findings += _lint_meaning(guide, meanings[guide.label])
     return sorted(findings, key=lambda found: found.holds)
 
 
@@ -252,7 +255,7 @@ def _stems(words: str) -> set[str]:
 def _lint_stars(guide: Guide) -> Iterator[Finding]:
     """Yield wordings with a ``*`` where no engine reads it as "any ending"."""
     for phrase in (phrase for one in (guide, *guide.lexicon) for phrase in _all(one)):
-        parts = [part.strip() for part in phrase.replace("…", "...").split("...")]
+        parts = [part.strip() for part in _dots(phrase).split("...")]
         if any("*" in part[:-1] or part == "*" for part in parts):
             yield _error(
                 f"guide {guide.label}",
@@ -286,6 +289,32 @@ def _lint_shown(version: PromptVersion) -> Iterator[Finding]:
             "guides",
             "a language model is shown wordings with * or ..., or of another script, "
             f"in {', '.join(spelled)}: move them to the lexicon, which `rules` reads",
+        )
+
+
+def _lint_exemplars(guides: Iterable[Guide]) -> Iterator[Finding]:
+    """Yield labels without an example of each kind."""
+    kinds = {"present": {Value.PRESENT}, "absent": {Value.ABSENT, Value.UNCERTAIN}}
+    for kind, values in kinds.items():
+        lacking = [
+            guide.label
+            for guide in guides
+            if not any(one.value in values for one in guide.exemplars)
+        ]
+        if lacking:
+            what = "that is present" if kind == "present" else "that only looks like it"
+            yield _warning("guides", f"no exemplar {what}: {', '.join(lacking)}")
+
+
+def _lint_reading(version: PromptVersion, rules: Sequence[str]) -> Iterator[Finding]:
+    """Yield rules of reading that the prompt's own words leave out."""
+    words = " ".join(f"{version.system} {version.user}".split())
+    missing = [rule for rule in rules if " ".join(rule.split()) not in words]
+    if missing:
+        yield _warning(
+            "templates",
+            f"leaves out {len(missing)} of the {len(rules)} rules of reading of the "
+            f"taxonomy: {' / '.join(missing)}",
         )
 
 
@@ -340,11 +369,11 @@ def _guide_wordings(guide: Guide) -> Iterator[_LintWording]:
 
 def _decide(wordings: Iterable[_LintWording], item: str) -> list[_LintWording]:
     """Return the wordings that decide what a guide says of a few words, if any do."""
-    text = fold_phrase(item)
+    words = re.findall(r"\w+", fold_phrase(item))
     hits = [
-        (one, found.span())
+        (one, found)
         for one in wordings
-        if (found := _pattern(one.phrase).search(text))
+        if (found := _find(one.phrase, words)) is not None
     ]
     hits.sort(key=lambda hit: (hit[0].outranks, len(hit[0].phrase)), reverse=True)
     kept: list[tuple[_LintWording, tuple[int, int]]] = []
@@ -359,17 +388,48 @@ def _decide(wordings: Iterable[_LintWording], item: str) -> list[_LintWording]:
     return []
 
 
-@lru_cache(maxsize=4096)
-def _pattern(wording: str) -> re.Pattern[str]:
-    """Return a pattern that finds a wording: any plural, at most five words between."""
-    parts = fold_phrase(wording.replace("…", "...")).split("...")
-    found = (
-        re.escape(part.strip()[:-1]) + r"\w*"
-        if part.strip().endswith("*")
-        else re.escape(part.strip()).removesuffix("y") + r"(?:y|ies|e?s)?"
-        for part in parts
-    )
-    return re.compile(r"\b" + r"\W+(?:\w+\W+){0,5}?".join(found) + r"(?!\w)")
+_GAP = 5
+"""Words that ``...`` may stand for."""
+
+
+def _find(wording: str, words: Sequence[str]) -> tuple[int, int] | None:
+    """Return where a wording is among words, as a half-open range; None if nowhere.
+
+    The last word of a part may be in the plural, or go on where the part ends in a
+    star. Takes time in proportion to parts times words, whatever the wording is.
+    """
+    parts = [part.split() for part in fold_phrase(_dots(wording)).split("...")]
+    parts = [part for part in parts if part]
+    ends: dict[int, int] = {}
+    for number, part in enumerate(parts):
+        found: dict[int, int] = {}
+        for start in range(len(words) - len(part) + 1):
+            if number == 0:
+                first = start
+            else:
+                before = (ends.get(start - gap) for gap in range(_GAP + 1))
+                known = [one for one in before if one is not None]
+                if not known:
+                    continue
+                first = max(known)
+            if _says(part, words[start : start + len(part)]):
+                found.setdefault(start + len(part), first)
+        ends = found
+    return next(((first, end) for end, first in ends.items()), None)
+
+
+def _says(part: Sequence[str], words: Sequence[str]) -> bool:
+    *head, last = part
+    if list(words[:-1]) != head:
+        return False
+    if last.endswith("*"):
+        return words[-1].startswith(last[:-1])
+    stem = last.removesuffix("y")
+    return words[-1] in (last, f"{last}s", f"{last}es", f"{stem}ies")
+
+
+def _dots(wording: str) -> str:
+    return wording.replace("…", "...")
 
 
 def _lint_shared_terms(guides: Iterable[Guide]) -> Iterator[Finding]:
