@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, NamedTuple
@@ -242,7 +242,7 @@ class KeyMaker:
             "messages": frame.messages,
             "fields": frame.fields,
             "schema": frame.schema,
-            "guides": [asdict(guide) for guide in frame.guides],
+            "guides": [guide.identity for guide in frame.guides],
             "language": language,
         }
         # The frame is kept beside its digest: an id is only unique while it lives.
