@@ -202,6 +202,11 @@ class Guide:
     """Wordings for `rules` alone, one part a language."""
 
     @property
+    def parts(self) -> tuple[Guide | Lexicon, ...]:
+        """Where its wordings are kept: itself, then each lexicon."""
+        return (self, *self.lexicon)
+
+    @property
     def identity(self) -> dict[str, object]:
         """What digests are made of: every field, and of the last four the filled ones.
 

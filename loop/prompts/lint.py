@@ -207,7 +207,7 @@ def _lint_labels(version: PromptVersion, labels: Collection[str]) -> Iterator[Fi
 def lint_guide(guide: Guide) -> Iterator[Finding]:
     """Yield what is contradictory or repeated inside one guide."""
     where = f"guide {guide.label}"
-    every = (guide, *guide.lexicon)
+    every = guide.parts
     terms = _folded(term for one in every for term in one.terms)
     exclusions = _folded(phrase for one in every for phrase in one.exclusions)
     for both in sorted(set(terms) & set(exclusions)):
@@ -254,7 +254,7 @@ def _stems(words: str) -> set[str]:
 
 def _lint_stars(guide: Guide) -> Iterator[Finding]:
     """Yield wordings with a ``*`` where no engine reads it as "any ending"."""
-    for phrase in (phrase for one in (guide, *guide.lexicon) for phrase in _all(one)):
+    for phrase in (phrase for one in guide.parts for phrase in _all(one)):
         parts = [part.strip() for part in _dots(phrase).split("...")]
         if any("*" in part[:-1] or part == "*" for part in parts):
             yield _error(
@@ -358,7 +358,7 @@ class _LintWording(NamedTuple):
 
 
 def _guide_wordings(guide: Guide) -> Iterator[_LintWording]:
-    for one in (guide, *guide.lexicon):
+    for one in guide.parts:
         for term in one.terms:
             yield _LintWording("term", term, Value.PRESENT, False)
         for phrase in one.exclusions:

@@ -80,7 +80,7 @@ def build_guideline(
         sources=tuple(sources),
         reading=taxonomy.reading,
         entries=tuple(
-            _entry(label, version and version.guide(label.id))
+            _entry(label, version.guide(label.id) if version else None)
             for label in taxonomy.labels
         ),
     )
@@ -183,7 +183,7 @@ def _docx(guideline: Guideline, _templates: Path) -> bytes:
     _add_list(document, "Values", values, level=1)
     _add_list(document, "Rules of reading", guideline.reading, level=1)
     for entry in guideline.entries:
-        document.add_page_break()
+        document.add_page_break()  # type: ignore[no-untyped-call]
         _add_entry(document, entry)
     file = BytesIO()
     document.save(file)

@@ -144,7 +144,7 @@ def guide_wordings(guide: Guide) -> Iterator[tuple[str, Value | None, bool]]:
     clarification with the exemplar's value.
     """
     yield _PARENTHESES.sub("", guide.name), Value.PRESENT, False
-    for wordings in (guide, *guide.lexicon):
+    for wordings in guide.parts:
         for term in wordings.terms:
             yield term, Value.PRESENT, False
         for exclusion in wordings.exclusions:
