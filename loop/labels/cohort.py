@@ -25,7 +25,7 @@ from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Item
-from loop.core.yaml_files import read_model
+from loop.core.yaml_files import dump_yaml, read_model
 
 CASE_COLUMNS = ("case_id", "patient", "sha256")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -83,6 +83,7 @@ class CohortFile(BaseModel):
     cases: int
     digest: str
     not_coded: bool = False
+    not_comparable: dict[str, str] = {}
     pseudonym_key: str = ""
     imported: str = ""
     format: str = ""
@@ -109,6 +110,9 @@ class Cohort:
 
     not_coded: bool
     """The reference comes from coding: nothing coded is weaker than absent."""
+
+    not_comparable: Mapping[str, str]
+    """Label id to why the reference cannot judge it; no claim is made of these."""
 
     pseudonym_key: str
     """Fingerprint of the key the patients were pseudonymised with; may be empty."""
@@ -225,21 +229,31 @@ def read_cohort(
         citation=about.citation,
         language=about.language,
         not_coded=about.not_coded,
+        not_comparable=about.not_comparable,
         pseudonym_key=about.pseudonym_key,
         cases=cases,
         digest=digest,
     )
 
 
+def format_cohort_file(about: CohortFile) -> str:
+    """Return ``cohort.yaml`` as text; without `not_comparable` where that is empty."""
+    empty = set() if about.not_comparable else {"not_comparable"}
+    return dump_yaml(about.model_dump(mode="json", exclude=empty))
+
+
 def recorded_fields(about: CohortFile) -> dict[str, object]:
     """Return what the ledger records of ``cohort.yaml``: what changes a claim."""
-    return {
+    recorded: dict[str, object] = {
         "role": about.role.value,
         "not_coded": about.not_coded,
         "pseudonym_key": about.pseudonym_key,
         "cases": about.cases,
         "cohort_digest": about.digest,
     }
+    if about.not_comparable:
+        recorded["not_comparable"] = " ".join(sorted(about.not_comparable))
+    return recorded
 
 
 def as_recorded(about: CohortFile, record: CohortRecord | None) -> bool:

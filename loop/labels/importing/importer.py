@@ -35,7 +35,6 @@ from loop.core.ledger import Actor, Event, append_events
 from loop.core.paths import Workspace
 from loop.core.records import Item, Mark, ValueCode
 from loop.core.safe_text import format_csv
-from loop.core.yaml_files import dump_yaml
 from loop.labels.cohort import (
     CASE_COLUMNS,
     CohortCase,
@@ -47,6 +46,7 @@ from loop.labels.cohort import (
     check_name,
     cohort_folder,
     digest_cases_file,
+    format_cohort_file,
     recorded_fields,
     texts_path,
 )
@@ -246,6 +246,7 @@ def _about(
         cases=len(gathered.cases),
         digest=cases_digest(gathered.cases),
         not_coded=source.not_coded or ValueCode.NOT_CODED in gathered.marks,
+        not_comparable=dict(source.not_comparable),
         format=source.format,
         files=[SourceFile(name=name, sha256=digest) for name, digest in source.files],
         excluded=dict(sorted(screening.excluded.items())),
@@ -255,7 +256,7 @@ def _about(
 
 def _write_open_part(folder: Path, about: CohortFile, cases: list[CohortCase]) -> None:
     write_atomic(folder / "cases.csv", format_csv(CASE_COLUMNS, cases, end="\n"))
-    write_atomic(folder / "cohort.yaml", dump_yaml(about.model_dump(mode="json")))
+    write_atomic(folder / "cohort.yaml", format_cohort_file(about))
 
 
 def _record(

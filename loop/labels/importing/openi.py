@@ -8,7 +8,7 @@ what evaluates them. The loader brings no text: the user supplies the file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -62,6 +62,7 @@ def open_openi(
         cases=_cases(path, found.name, crosswalk),
         labels=taxonomy.ids,
         not_coded=True,
+        not_comparable=crosswalk.not_comparable,
         files=((path.name, found.sha256),),
         unused=tuple(name for name in header if name not in NEEDED),
         source=ORIGIN,
@@ -127,6 +128,7 @@ class _CrosswalkFile(BaseModel):
 
     version: int
     sites: dict[str, tuple[str, ...]]
+    not_comparable: dict[str, str] = {}
     rules: tuple[MeshRule, ...]
 
 
@@ -142,6 +144,9 @@ class MeshCrosswalk:
 
     rules: Mapping[str, tuple[MeshRule, ...]]
     """Heading to the rules that look at it."""
+
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
+    """Label id to why its codes say nothing of a prompt."""
 
     def marks(self, mesh: str) -> Mapping[str, Mark]:
         """Return the mark of every label for one report's MeSH cell.
@@ -195,6 +200,12 @@ def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswal
     """
     path = labels_folder / "crosswalks" / "openi_mesh.yaml"
     model = read_model(path, _CrosswalkFile)
+    unknown = sorted(set(model.not_comparable) - set(taxonomy.ids))
+    if unknown:
+        raise DataError(
+            f"{path}, not_comparable: no label {unknown[0]!r} in the taxonomy. Correct "
+            "the label id."
+        )
     by_heading: dict[str, list[MeshRule]] = {}
     for rule in model.rules:
         _check_rule(rule, taxonomy, path)
@@ -204,6 +215,7 @@ def read_mesh_crosswalk(labels_folder: Path, taxonomy: Taxonomy) -> MeshCrosswal
         labels=taxonomy.ids,
         sites=model.sites,
         rules={heading: tuple(rules) for heading, rules in by_heading.items()},
+        not_comparable=model.not_comparable,
     )
 
 

@@ -60,6 +60,9 @@ class Source:
     not_coded: bool = False
     """Its labels come from coding: nothing coded is weaker than absent."""
 
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
+    """Label id to why its marks say nothing of a prompt."""
+
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of the files read."""
 
