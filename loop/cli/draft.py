@@ -46,7 +46,6 @@ from loop.core.files import read_text
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.lint import lint_data
-from loop.review.files import read_verdicts
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.changed import CaseChange, Changes
 from loop.review.revise.checked import Checked, recall_check
@@ -62,6 +61,7 @@ from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
 from loop.review.revise.shown import Shown, find_engine_counter, render_shown
+from loop.review.verdict_files import read_verdicts
 from loop.run.asking import EngineOptions
 from loop.run.store import open_store
 from loop.run.task import Watch

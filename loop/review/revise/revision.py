@@ -15,11 +15,9 @@ from loop.labels.cohort import CohortRole
 from loop.prompts.diff import VersionDiff, diff_versions
 from loop.prompts.version import PromptVersion
 from loop.review.copied import Copy
-from loop.review.files import VerdictFile, read_verdicts
 from loop.review.revise.begin import (
     DraftRequest,
     Outline,
-    find_kept,
     find_start,
     outline_draft,
     tell_about,
@@ -37,8 +35,10 @@ from loop.review.revise.decide import (
 from loop.review.revise.draft import Authorship
 from loop.review.revise.draft_files import write_draft
 from loop.review.revise.ready import require_corrigible, require_measurable
+from loop.review.status import find_kept
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Verdict
+from loop.review.verdict_files import VerdictFile, read_verdicts
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.store import Store, open_store
 from loop.run.task import Watch

@@ -9,13 +9,8 @@ from loop.core.ledger import read_ledger
 from loop.core.records import Guide, Mark
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import list_drafts, read_version
-from loop.review.revise.begin import (
-    DraftRequest,
-    begin_draft,
-    correct_reference_from,
-    find_open,
-    group_by_label,
-)
+from loop.review.revise.begin import DraftRequest, begin_draft, correct_reference_from
+from loop.review.status import find_open, group_by_label
 from tests.review.revise.stepping import FLUID, WRONG, begin, overtake
 
 

@@ -6,8 +6,7 @@ from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Exemplar, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.copied import warn_of_copy
-from loop.review.entry import build_from_form
-from loop.review.verdict import Context, Judgement, Severity
+from loop.review.verdict import Context, Judgement, Severity, build_from_form
 
 FORM = {"cases": ["a"], "label": "edema", "judgement": "model_wrong"}
 EXAMPLE = {"text": "The lungs are wet.", "value": "present", "evidence": "Lungs"}
