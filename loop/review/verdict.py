@@ -210,7 +210,6 @@ _SINGULAR = {
 }
 """Other spellings of a key; both at once are refused."""
 
-
 _ADDS = {
     Action.ADD_TERM: "terms",
     Action.ADD_EXCLUSION: "exclusions",
@@ -219,7 +218,6 @@ _ADDS = {
     Action.ADD_IMPLICATION: "implies",
 }
 
-
 _REMOVES = {
     Action.REMOVE_TERM: "terms",
     Action.REMOVE_EXCLUSION: "exclusions",
@@ -227,7 +225,6 @@ _REMOVES = {
     Action.REMOVE_EXEMPLAR: "exemplars",
     Action.REMOVE_IMPLICATION: "implies",
 }
-
 
 _CONTENT = frozenset(_ADDS.values()) | {f"remove_{key}" for key in _REMOVES.values()}
 
@@ -249,9 +246,7 @@ def _case_ids(value: object) -> object:
 
 Phrases = Annotated[tuple[Phrase, ...], BeforeValidator(_listed)]
 
-
 Named = TypeVar("Named")
-
 
 Said = Annotated[Named | None, BeforeValidator(lambda value: value or None)]
 """What may be left out or left empty: then nobody chose it."""

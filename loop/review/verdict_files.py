@@ -77,19 +77,15 @@ from loop.run.store import Store, open_store
 _DEFAULTS = ("reviewer", "judgement", "severity", "context")
 """Header keys that hold for every verdict that does not say otherwise."""
 
-
 _LISTED = frozenset(
     {"cases", "case_id", "case", "terms", "term", "exclusions", "exclusion", "implies"}
 )
 """CSV columns with several entries in one cell, separated by ``|``."""
 
-
 _YES = frozenset({"true", "yes", "y", "1", "x"})
-
 
 _NO = frozenset({"false", "no", "n", "0", "-"})
 """What may stand in the CSV column ``anchor``; an empty cell is a no."""
-
 
 _SHOWN = frozenset(
     {"kind", "predicted", "reference", "spans", "evidence", "text", "problem"}
@@ -98,20 +94,15 @@ _SHOWN = frozenset(
 )
 """Columns of ``ranloop failures`` and ``ranloop verdict export`` that say nothing."""
 
-
 SEPARATOR = "|"
 """Stands between the entries of a CSV cell."""
 
-
 _BAR = re.compile(r"(?<!\\)\|")
-
 
 _RULE = ("phrase", "value", "note")
 
-
 _NUMBERED = re.compile(rf"({'|'.join(_RULE)}|exemplar_[a-z]+)_([2-9]|[1-9][0-9])")
 """Columns of a second clarification or exemplar, and of more."""
-
 
 _EXEMPLAR = {
     "exemplar_text": "text",

@@ -12,7 +12,6 @@ from tests.review.scenes import add_cohort, add_prompt
 
 ROWS = [("a", "Small effusion.", 1, 0), ("b", "Clear lungs.", 0, 0)]
 
-
 ONE = "verdicts:\n- {case: a, label: pleural effusion, judgement: model_wrong}\n"
 
 

@@ -204,7 +204,6 @@ def test_eight_reviewers_at_once_lose_nothing(workspace):
 
 SAVED = datetime(2026, 1, 5, tzinfo=UTC)
 
-
 FROM_FILE = VerdictContext(cohort="dev", prompt="extractor@v1", source="round1.yaml")
 
 

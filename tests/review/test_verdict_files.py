@@ -418,7 +418,6 @@ def spoken(characters):
 
 ANYTHING = st.characters(codec="utf-8")
 
-
 SHOWN = st.characters(codec="utf-8", exclude_categories=["Cc", "Cf"])
 """Without control characters, which a table spells out."""
 

@@ -144,10 +144,8 @@ def _line_starts(path: Path, changed: int, size: int) -> array[int]:
 Answers = Mapping[str, Value | None]
 """Label name or id to its value; None takes an earlier answer back."""
 
-
 DEFERRED = "deferred"
 """Value of a row without a label: the reader put the case off."""
-
 
 LATEST = (
     "SELECT reader, case_id, label, value, created, max(number) AS number "
@@ -155,7 +153,6 @@ LATEST = (
 )
 """The rows that count; ``{where}`` narrows them. SQLite takes the other columns from
 the row with the highest number."""
-
 
 _INSERT = (
     "INSERT INTO readings (cohort, reader, case_id, label, value, created) "
@@ -373,7 +370,6 @@ def _open(assignment: Assignment, pair: tuple[str, str, str], kept: str) -> str:
 
 LONGEST = 1000
 """Characters of a comment."""
-
 
 _BLOCK = 256
 """Sealed comments are filled up to a multiple of this, in bytes: nothing is told by
