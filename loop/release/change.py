@@ -21,13 +21,13 @@ from loop.prompts.version import PromptVersion
 from loop.release.candidate import Candidate, Watching, ask_draws
 from loop.release.form import ChangedLabelFacts, ChangeFacts, WorseFacts
 from loop.release.released import Released, current_release
+from loop.review.revise.changes import NonInferiorityRule
 from loop.review.revise.draws import (
     DrawEvidence,
     DrawnAnswers,
     DrawnVerdict,
     weigh_draws,
 )
-from loop.review.revise.shares import NonInferiorityRule
 from loop.run.asking import HeldEngine, has_chance
 
 _CLASSES: Mapping[str, str] = {

@@ -5,10 +5,10 @@ import pytest
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Exemplar, Value
 from loop.labels.taxonomy import read_taxonomy
-from loop.review.copied import warn_of_copy
 from loop.review.verdict import Context, Judgement, Severity, build_from_form
 
 FORM = {"cases": ["a"], "label": "edema", "judgement": "model_wrong"}
+
 EXAMPLE = {"text": "The lungs are wet.", "value": "present", "evidence": "Lungs"}
 
 
@@ -101,12 +101,3 @@ def test_markup_is_kept_as_text(build):
     hostile = "<script>alert(1)</script> =1+1 \u202e\x1b[31m"
     assert build(comment=hostile).comment == hostile
     assert build().judgement is Judgement.MODEL_WRONG
-
-
-def test_a_copy_is_warned_of_from_eight_words_on():
-    """Case and punctuation do not hide it; seven words are common speech."""
-    text = "There is a small left apical pneumothorax today, unchanged."
-    copied = "there is a SMALL left: apical pneumothorax today"
-    assert "own words" in warn_of_copy(copied, text)
-    assert warn_of_copy("is a small left apical pneumothorax today", text) == ""
-    assert warn_of_copy("", text) == ""

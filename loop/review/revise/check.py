@@ -20,27 +20,27 @@ from numpy.typing import NDArray
 
 from loop.core.records import Value, ValueCode
 from loop.evaluate.align import AlignedPairs
-from loop.review.revise.changed import WORDS
-from loop.review.revise.draws import (
-    DrawEvidence,
-    DrawnAnswers,
-    Pair,
-    ShareName,
-    take_majority,
-    weigh_draws,
-)
-from loop.review.revise.shares import (
+from loop.review.revise.changes import (
+    WORDS,
     LabelCheck,
     NonInferiorityRule,
     PairedAnswers,
     ShareCriterion,
     check_labels,
 )
+from loop.review.revise.draws import (
+    DrawEvidence,
+    DrawnAnswers,
+    Pair,
+    take_majority,
+    weigh_draws,
+)
 from loop.review.submit import Anchor
 from loop.review.verdict import Verdict
 
 # Steps from right: uncertain lies between present and absent, no answer beyond both.
 _RANK = {ValueCode.ABSENT: 0, ValueCode.UNCERTAIN: 1, ValueCode.PRESENT: 2}
+
 _NO_ANSWER = 3
 
 
@@ -458,74 +458,3 @@ def check_draws(
         unanswered=Unanswered(before, after, rule.max_unanswered),
         over_draws=weigh_draws(measured, expected, rule, look),
     )
-
-
-def summarise(check: Check) -> dict[str, object]:
-    """Return the counts of a check for the ledger: no case ids, no text."""
-    if check.over_draws is not None:
-        return _summarise_draws(check, check.over_draws)
-    return {
-        "cases": check.cases,
-        "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
-        "anchors_broken": len(check.broken_anchors),
-        "anchors_unanswered": len(check.unanswered_anchors),
-        "anchors_missing": len(check.missing_anchors),
-        "lost": check.lost,
-        "gained": check.gained,
-        "labels_worse": [one.label for one in check.labels if not one.passed],
-        "judged_by_counts": check.judged_by(ShareCriterion.COUNTS),
-        "not_judged": check.judged_by(ShareCriterion.NOTHING),
-        "unanswered": _shares(check.unanswered),
-    }
-
-
-def _summarise_draws(check: Check, evidence: DrawEvidence) -> dict[str, object]:
-    """Return the second form of a check in the ledger, which names its procedure."""
-    surplus = evidence.surplus
-    margins = [(one.label, test) for one in evidence.labels for test in one.margins]
-    return {
-        "form": 2,
-        "procedure": (
-            "harm: sign-flip test, Tarone, Holm; surplus: Miettinen-Nurminen by case; "
-            "margins: Tango"
-        ),
-        "draws": evidence.draws,
-        "look": evidence.look,
-        "cases": check.cases,
-        "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
-        "surplus": None
-        if surplus is None
-        else {
-            "before": surplus.before,
-            "after": surplus.after,
-            "readings": surplus.readings,
-            "interval": [f"{limit:.4f}" for limit in surplus.interval],
-        },
-        "anchors_broken": len(check.broken_anchors),
-        "anchors_unanswered": len(check.unanswered_anchors),
-        "anchors_missing": len(check.missing_anchors),
-        "tests": evidence.tests,
-        "tested": evidence.tested,
-        "alpha": str(evidence.alpha),
-        "harmed": [
-            f"{one.label or 'rare labels'} {test.share.value}"
-            for one in evidence.every()
-            for test in one.harmed
-        ],
-        "not_shown": {
-            share.value: [
-                label
-                for label, test in margins
-                if test.share is share and not test.shown
-            ]
-            for share in (ShareName.ACCURACY, ShareName.SENSITIVITY)
-        },
-        "unanswered": _shares(check.unanswered),
-    }
-
-
-def _shares(unanswered: Unanswered) -> dict[str, str]:
-    return {
-        "before": f"{unanswered.before:.4f}",
-        "after": f"{unanswered.after:.4f}",
-    }

@@ -22,7 +22,7 @@ from loop.core.records import ValueCode
 from loop.documents.numbers import p_value
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.flips import Flips, count_flips
-from loop.review.revise.shares import NonInferiorityRule, PairedAnswers, answered
+from loop.review.revise.changes import NonInferiorityRule, PairedAnswers, answered
 from loop.stats.intervals import Interval
 from loop.stats.paired import (
     find_attainable,

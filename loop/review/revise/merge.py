@@ -24,15 +24,17 @@ from loop.core.records import Clarification, Exemplar, Guide
 from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.lint import fold_phrase
 from loop.prompts.version import PromptVersion
-from loop.review.revise.decide import record_attempt
-from loop.review.revise.draft import Drafted, draft_id, show_draft
+from loop.review.revise.begin import draft_id
+from loop.review.revise.commit import record_attempt
+from loop.review.revise.draft import Drafted, show_draft
 from loop.review.revise.draft_files import (
+    DraftLineage,
     drafts_locked,
     read_about,
+    read_line,
     remove_draft,
     write_draft,
 )
-from loop.review.revise.inputs import DraftLineage, read_line
 
 Row = TypeVar("Row")
 

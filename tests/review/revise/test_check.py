@@ -7,13 +7,9 @@ import pytest
 
 from loop.core.records import Status, Value, ValueCode
 from loop.evaluate.align import AlignedPairs
-from loop.review.revise.check import (
-    TargetOutcome,
-    check_draft,
-    judge_progress,
-    summarise,
-)
-from loop.review.revise.shares import NonInferiorityRule, PairedAnswers, ShareCriterion
+from loop.review.revise.changes import NonInferiorityRule, PairedAnswers, ShareCriterion
+from loop.review.revise.check import TargetOutcome, check_draft, judge_progress
+from loop.review.revise.check_record import summarise
 from loop.review.submit import Anchor
 from loop.review.verdict import Judgement, Verdict
 

@@ -9,7 +9,9 @@ from scipy.stats import binom
 
 from loop.core.records import Status, Value, ValueCode
 from loop.evaluate.align import AlignedPairs
-from loop.review.revise.check import TargetOutcome, check_draws, summarise
+from loop.review.revise.changes import NonInferiorityRule
+from loop.review.revise.check import TargetOutcome, check_draws
+from loop.review.revise.check_record import summarise
 from loop.review.revise.draws import (
     DrawnAnswers,
     DrawnVerdict,
@@ -17,7 +19,6 @@ from loop.review.revise.draws import (
     take_majority,
     weigh_draws,
 )
-from loop.review.revise.shares import NonInferiorityRule
 from loop.review.submit import Anchor
 from loop.review.verdict import Judgement, Verdict
 

@@ -4,8 +4,7 @@ import pytest
 
 from loop.core.records import Status
 from loop.evaluate.align import align
-from loop.review.revise.changed import list_changes
-from loop.review.revise.shares import PairedAnswers
+from loop.review.revise.changes import PairedAnswers, list_changes
 from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
 
 P, A, U = 1, 0, -1
