@@ -21,7 +21,6 @@ from loop.prompts.version import PromptVersion
 from loop.release.candidate import Candidate, Watching, ask_draws
 from loop.release.form import ChangedLabelFacts, ChangeFacts, WorseFacts
 from loop.release.released import Released, current_release
-from loop.review.revise.changes import NonInferiorityRule
 from loop.review.revise.draws import (
     DrawEvidence,
     DrawnAnswers,
@@ -156,7 +155,7 @@ def _weigh(
         for runs in (before, after)
     ]
     drawn = DrawnAnswers(*(tuple(one.pairs for one in side) for side in sides))
-    return weigh_draws(drawn, {}, NonInferiorityRule.of(sides[0][0].protocol))
+    return weigh_draws(drawn, {}, sides[0][0].protocol)
 
 
 def change_facts(version: PromptVersion, compared: Compared) -> ChangeFacts:

@@ -8,47 +8,17 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loop.core.records import ValueCode
-from loop.evaluate.align import AlignedPairs
-from loop.evaluate.compare import ShareDifference, judge_regression
+from loop.evaluate.compare import (
+    Mask,
+    PairedAnswers,
+    Regression,
+    ShareDifference,
+    measure_losses,
+    sort_answers,
+)
 from loop.evaluate.protocol import Protocol
-
-
-class NonInferiorityRule(NamedTuple):
-    """What the protocol says of a new version against its parent."""
-
-    accuracy: float
-    """Accuracy a label may lose at most."""
-
-    sensitivity: float
-    """Sensitivity a label may lose at most."""
-
-    confidence: float
-    max_unanswered: float
-    """Largest share of cases without a readable answer, in either run."""
-
-    alpha: float = 0.05
-    """Family-wise level of the tests for harm, over several draws."""
-
-    @classmethod
-    def of(cls, protocol: Protocol) -> NonInferiorityRule:
-        """Return the rule of a protocol."""
-        return cls(
-            accuracy=protocol.margins.accuracy,
-            sensitivity=protocol.margins.sensitivity,
-            confidence=protocol.confidence,
-            max_unanswered=protocol.max_unanswered,
-            alpha=protocol.alpha,
-        )
-
-
-class PairedAnswers(NamedTuple):
-    """Both versions on the same cases in the same order."""
-
-    before: AlignedPairs
-    after: AlignedPairs
 
 
 class ShareCriterion(StrEnum):
@@ -107,81 +77,39 @@ class LabelCheck:
         yield "sensitivity", self.sensitivity
 
 
-def check_labels(
-    measured: PairedAnswers, rule: NonInferiorityRule
-) -> tuple[LabelCheck, ...]:
+def check_labels(answers: PairedAnswers, protocol: Protocol) -> tuple[LabelCheck, ...]:
     """Return the check of every label.
 
     A pair that the engine failed on before or after is left out: it says nothing of
     the wording. Any other answer that is not the reference is wrong.
     """
-    before, after = measured
-    truth = before.binary_reference
-    usable = (truth >= 0) & answered(measured)
-    was = usable & (before.predicted == truth)
-    now = usable & (after.predicted == truth)
+    losses = measure_losses(answers, answers.judged, protocol)
     return tuple(
         LabelCheck(
             label=label,
-            accuracy=judge_share(
-                _difference(usable[:, column], was[:, column], now[:, column]),
-                rule.accuracy,
-                rule.confidence,
-            ),
-            sensitivity=judge_share(
-                _difference(
-                    usable[:, column] & (truth[:, column] == 1),
-                    was[:, column],
-                    now[:, column],
-                ),
-                rule.sensitivity,
-                rule.confidence,
-            ),
+            accuracy=judge_share(measured.accuracy),
+            sensitivity=judge_share(measured.sensitivity),
         )
-        for column, label in enumerate(before.labels)
+        for label, measured in zip(answers.labels, losses, strict=True)
     )
 
 
-def answered(measured: PairedAnswers) -> NDArray[np.bool_]:
-    """Where the engine did not fail in either run, shape (cases, labels)."""
-    before, after = measured
-    failed = (before.predicted == ValueCode.FAILED) | (
-        after.predicted == ValueCode.FAILED
-    )
-    return np.asarray(~failed)
-
-
-def _difference(
-    cases: NDArray[np.bool_], was: NDArray[np.bool_], now: NDArray[np.bool_]
-) -> ShareDifference:
-    return ShareDifference(
-        lost=int((cases & was & ~now).sum()),
-        gained=int((cases & now & ~was).sum()),
-        n=int(cases.sum()),
-    )
-
-
-def judge_share(
-    difference: ShareDifference, margin: float, confidence: float
-) -> ShareCheck:
+def judge_share(measured: Regression) -> ShareCheck:
     """Judge a share by its margin, or by counts where no limit could ever pass.
 
     Examples
     --------
-    >>> judge_share(ShareDifference(lost=0, gained=0, n=30), 0.05, 0.95).basis.value
+    >>> from loop.evaluate.compare import judge_regression
+    >>> few = ShareDifference(lost=0, gained=0, n=30)
+    >>> judge_share(judge_regression(few, 0.05)).basis.value
     'counts'
-
-    References
-    ----------
-    Tango T. Stat Med 1998;17:891-908.
     """
-    judged = judge_regression(difference, margin, confidence)
-    basis = ShareCriterion.MARGIN if judged.reachable else ShareCriterion.COUNTS
+    basis = ShareCriterion.MARGIN if measured.reachable else ShareCriterion.COUNTS
     return ShareCheck(
-        difference=difference,
-        bound=judged.bound,
-        margin=margin,
-        basis=basis if difference.n else ShareCriterion.NOTHING,
+        difference=measured.difference,
+        bound=measured.bound,
+        margin=measured.margin,
+        basis=basis if measured.difference.n else ShareCriterion.NOTHING,
     )
 
 
@@ -231,36 +159,31 @@ class Changes:
     """Pairs the engine failed on before or after: nothing can be said of them."""
 
 
-def list_changes(measured: PairedAnswers) -> Changes:
+def list_changes(answers: PairedAnswers) -> Changes:
     """Return what became of every answer.
 
     Uncertain and unreadable answers are not right, as in the check itself.
     """
-    before, after = measured
-    truth = before.binary_reference
-    there = answered(measured)
-    judged = there & (truth >= 0)
-    was, now = before.predicted == truth, after.predicted == truth
-    moved = before.predicted != after.predicted
+    found = sort_answers(answers, answers.judged)
+    moved = answers.before != answers.after
+    open_ones = answers.answered & (answers.reference < 0)
     return Changes(
-        fixed=tuple(_rows(measured, judged & ~was & now)),
-        broken=tuple(_rows(measured, judged & was & ~now)),
-        unchanged=tuple(_rows(measured, judged & ~was & ~now)),
-        unjudged=tuple(_rows(measured, there & (truth < 0) & moved)),
-        kept=int((judged & was & now).sum()),
-        unanswered=int((~there).sum()),
+        fixed=tuple(_rows(answers, found.fixed)),
+        broken=tuple(_rows(answers, found.broken)),
+        unchanged=tuple(_rows(answers, found.still_wrong)),
+        unjudged=tuple(_rows(answers, open_ones & moved)),
+        kept=int(found.still_right.sum()),
+        unanswered=int((~answers.answered).sum()),
     )
 
 
-def _rows(measured: PairedAnswers, where: NDArray[np.bool_]) -> Iterator[CaseChange]:
-    before, after = measured
-    truth = before.binary_reference
+def _rows(answers: PairedAnswers, where: Mask) -> Iterator[CaseChange]:
     for row, column in np.argwhere(where):
-        code = int(truth[row, column])
+        code = int(answers.reference[row, column])
         yield CaseChange(
-            case_id=before.case_ids[row],
-            label=before.labels[column],
+            case_id=answers.case_ids[row],
+            label=answers.labels[column],
             expected=WORDS[ValueCode(code)] if code >= 0 else "",
-            before=WORDS[ValueCode(int(before.predicted[row, column]))],
-            after=WORDS[ValueCode(int(after.predicted[row, column]))],
+            before=WORDS[ValueCode(int(answers.before[row, column]))],
+            after=WORDS[ValueCode(int(answers.after[row, column]))],
         )

@@ -16,15 +16,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loop.core.records import Value, ValueCode
 from loop.evaluate.align import AlignedPairs
+from loop.evaluate.compare import PairedAnswers, pair_answers
+from loop.evaluate.protocol import Protocol
 from loop.review.revise.changes import (
     WORDS,
     LabelCheck,
-    NonInferiorityRule,
-    PairedAnswers,
     ShareCriterion,
     check_labels,
 )
@@ -268,10 +267,12 @@ def _listing(what: str, found: Iterable[str]) -> str:
 
 
 def check_draft(
-    measured: PairedAnswers,
+    before: AlignedPairs,
+    after: AlignedPairs,
     verdicts: Sequence[Verdict],
     anchors: Sequence[Anchor],
-    rule: NonInferiorityRule,
+    *,
+    protocol: Protocol,
 ) -> Check:
     """Return how the draft did against its parent.
 
@@ -283,12 +284,12 @@ def check_draft(
     ValueError
         They do not.
     """
-    before, after = measured
     if before.case_ids != after.case_ids or before.labels != after.labels:
         raise ValueError("the two runs do not hold the same cases and labels")
     if not np.array_equal(before.reference, after.reference):
         raise ValueError("the two runs are not scored against the same reference")
-    table = _AnswerTable(measured)
+    answers = pair_answers(before, after)
+    table = _AnswerTable(answers)
     fates = [(one, table.judge_anchor(one)) for one in anchors]
     return Check(
         cases=len(before.case_ids),
@@ -296,9 +297,9 @@ def check_draft(
         broken_anchors=_with_fate(fates, TargetOutcome.WORSE),
         unanswered_anchors=_with_fate(fates, TargetOutcome.UNANSWERED),
         missing_anchors=_with_fate(fates, TargetOutcome.GONE),
-        labels=check_labels(measured, rule),
+        labels=check_labels(answers, protocol),
         unanswered=Unanswered(
-            _unanswered(before), _unanswered(after), rule.max_unanswered
+            _unanswered(before), _unanswered(after), protocol.max_unanswered
         ),
     )
 
@@ -320,16 +321,15 @@ def _unanswered(pairs: AlignedPairs) -> float:
 class _AnswerTable:
     """Answers and reference of both runs, looked up by case and label."""
 
-    def __init__(self, measured: PairedAnswers) -> None:
-        self._before, self._after = measured
-        self._rows = {case: row for row, case in enumerate(self._before.case_ids)}
-        self._columns = {label: c for c, label in enumerate(self._before.labels)}
-        self._truth: NDArray[np.int8] = self._before.binary_reference
+    def __init__(self, answers: PairedAnswers) -> None:
+        self._answers = answers
+        self._rows = {case: row for row, case in enumerate(answers.case_ids)}
+        self._columns = {label: c for c, label in enumerate(answers.labels)}
 
     def answers(self, case_id: str, label: str) -> tuple[ValueCode, ValueCode]:
         """Return the answers before and after."""
         at = self._rows[case_id], self._columns[label]
-        before, after = self._before.predicted[at], self._after.predicted[at]
+        before, after = self._answers.before[at], self._answers.after[at]
         return ValueCode(int(before)), ValueCode(int(after))
 
     def expected(
@@ -338,7 +338,8 @@ class _AnswerTable:
         """Return what is right: the clinician's value, else the reference."""
         if value is not None:
             return ValueCode[value.name]
-        code = int(self._truth[self._rows[case_id], self._columns[label]])
+        at = self._rows[case_id], self._columns[label]
+        code = int(self._answers.reference[at])
         return ValueCode(code) if code >= 0 else None
 
     def holds(self, case_id: str, label: str) -> bool:
@@ -428,7 +429,7 @@ def check_draws(
     measured: DrawnAnswers,
     verdicts: Sequence[Verdict],
     anchors: Sequence[Anchor],
-    rule: NonInferiorityRule,
+    protocol: Protocol,
     look: int = 1,
 ) -> Check:
     """Return how the draft did against its parent over several draws of both.
@@ -443,9 +444,9 @@ def check_draws(
     ValueError
         The runs do not hold the same cases, labels and reference.
     """
-    majority = PairedAnswers(*map(take_majority, measured))
-    check = check_draft(majority, verdicts, anchors, rule)
-    table = _AnswerTable(majority)
+    parent, draft = map(take_majority, measured)
+    check = check_draft(parent, draft, verdicts, anchors, protocol=protocol)
+    table = _AnswerTable(pair_answers(parent, draft))
     expected = {
         pair: right
         for pair, value in _wanted(verdicts).items()
@@ -455,6 +456,6 @@ def check_draws(
     return replace(
         check,
         labels=(),
-        unanswered=Unanswered(before, after, rule.max_unanswered),
-        over_draws=weigh_draws(measured, expected, rule, look),
+        unanswered=Unanswered(before, after, protocol.max_unanswered),
+        over_draws=weigh_draws(measured, expected, protocol, look),
     )

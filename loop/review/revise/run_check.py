@@ -17,6 +17,7 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
+from loop.evaluate.compare import pair_answers
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.protocol import Protocol, read_protocol
 from loop.labels.cohort import Cohort, iter_items
@@ -27,8 +28,6 @@ from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
 from loop.review.revise.changes import (
     Changes,
-    NonInferiorityRule,
-    PairedAnswers,
     list_changes,
 )
 from loop.review.revise.check import Check, check_draft, check_draws
@@ -313,7 +312,7 @@ def _measure(
         checked,
         ground=ground,
         check=check,
-        changes=list_changes(PairedAnswers(*majority)),
+        changes=list_changes(pair_answers(*majority)),
         runs=(*runs.before, *runs.after),
         objections=check.reasons,
     )
@@ -364,16 +363,15 @@ def measure_draft(
         The pinned cases cannot be read.
     """
     protocol = before[0].protocol
-    rule = NonInferiorityRule.of(protocol)
     anchors = read_anchors(store, before[0].cohort.name)
     drawn = DrawnAnswers(
         tuple(one.pairs for one in before), tuple(one.pairs for one in after)
     )
     if look is not None:
-        check = check_draws(drawn, verdicts, anchors, rule, look)
+        check = check_draws(drawn, verdicts, anchors, protocol, look)
         return replace(check, every_target=protocol.every_target)
-    (pair,) = drawn.pairs()
-    return check_draft(pair, verdicts, anchors, rule)
+    (parent,), (draft,) = drawn
+    return check_draft(parent, draft, verdicts, anchors, protocol=protocol)
 
 
 def require_measurable(
