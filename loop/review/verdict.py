@@ -7,10 +7,10 @@ It has three shapes: what people write, in a file or in the form on a page
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
@@ -19,7 +19,9 @@ from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Clarification, Exemplar, Value
 from loop.core.yaml_files import check_model
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
+from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.guides import ClarificationModel, ExemplarModel, Phrase
+from loop.prompts.lint import fold_phrase
 
 
 class Judgement(StrEnum):
@@ -192,6 +194,46 @@ def _contradiction(verdict: Verdict) -> str:
     return ""
 
 
+class GuideList(NamedTuple):
+    """One of the lists that a guide is made of, and a verdict may edit."""
+
+    kind: str
+    """As a change of it is called: ``"term"``."""
+
+    name: str
+    """Of `Guide` and `Edits`: ``"terms"``."""
+
+    key: Callable[[Any], str] = fold_phrase
+    """What tells its rows apart."""
+
+    show: Callable[[Any], str] = str
+    """A row as one line."""
+
+    @property
+    def removals(self) -> str:
+        """Its counterpart among the `Edits`: ``"remove_terms"``."""
+        return f"remove_{self.name}"
+
+
+GUIDE_LISTS = (
+    GuideList("term", "terms"),
+    GuideList("exclusion", "exclusions"),
+    GuideList(
+        "clarification",
+        "clarifications",
+        lambda one: fold_phrase(one.phrase),
+        show_clarification,
+    ),
+    GuideList(
+        "exemplar",
+        "exemplars",
+        lambda example: fold_phrase(example.text),
+        show_exemplar,
+    ),
+    GuideList("implies", "implies", str),
+)
+"""All of them, in reading order."""
+
 _SINGULAR = {
     "case": "cases",
     "case_id": "cases",
@@ -226,7 +268,7 @@ _REMOVES = {
     Action.REMOVE_IMPLICATION: "implies",
 }
 
-_CONTENT = frozenset(_ADDS.values()) | {f"remove_{key}" for key in _REMOVES.values()}
+_CONTENT = frozenset(one.name for one in fields(Edits))
 
 
 def _listed(value: object) -> object:
@@ -296,22 +338,21 @@ class VerdictForm(BaseModel):
             context=self.context,
             case_ids=self.cases,
             edits=Edits(
-                terms=self.terms,
-                exclusions=self.exclusions,
-                clarifications=tuple(rule.record() for rule in self.clarifications),
-                exemplars=tuple(one.record() for one in self.exemplars),
-                implies=self.implies,
-                remove_terms=self.remove_terms,
-                remove_exclusions=self.remove_exclusions,
-                remove_clarifications=self.remove_clarifications,
-                remove_exemplars=self.remove_exemplars,
-                remove_implies=self.remove_implies,
+                **{one.name: _records(getattr(self, one.name)) for one in fields(Edits)}
             ),
             correct_value=self.correct_value,
             reviewer=self.reviewer or reviewer,
             comment=self.comment,
             anchor=self.anchor,
         )
+
+
+def _records(rows: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the rows of one list, rules and examples as records."""
+    return tuple(
+        row.record() if isinstance(row, ClarificationModel | ExemplarModel) else row
+        for row in rows
+    )
 
 
 def _plural(data: dict[Any, Any]) -> dict[Any, Any]:

@@ -42,7 +42,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +66,7 @@ from loop.review.submit import (
     submit_verdicts,
 )
 from loop.review.verdict import (
+    Edits,
     Verdict,
     VerdictForm,
     build_verdict,
@@ -440,15 +441,8 @@ def verdicts_table(kept: Sequence[KeptVerdict], *, notes: bool = False) -> str:
     return format_csv(names, cells)
 
 
-_WRITTEN_LISTS = (
-    "terms",
-    "exclusions",
-    "implies",
-    "remove_terms",
-    "remove_exclusions",
-    "remove_clarifications",
-    "remove_exemplars",
-    "remove_implies",
+_WRITTEN_LISTS = tuple(
+    one.name for one in fields(Edits) if one.name not in ("clarifications", "exemplars")
 )
 """What a verdict lists as plain text, in the order of the columns."""
 

@@ -1,11 +1,20 @@
 """A form on a screen says the same as a verdict file, and is checked as strictly."""
 
+from dataclasses import fields
+
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.records import Exemplar, Value
+from loop.core.records import Exemplar, Guide, Value
 from loop.labels.taxonomy import read_taxonomy
-from loop.review.verdict import Context, Judgement, Severity, build_from_form
+from loop.review.verdict import (
+    GUIDE_LISTS,
+    Context,
+    Edits,
+    Judgement,
+    Severity,
+    build_from_form,
+)
 
 FORM = {"cases": ["a"], "label": "edema", "judgement": "model_wrong"}
 
@@ -101,3 +110,14 @@ def test_markup_is_kept_as_text(build):
     hostile = "<script>alert(1)</script> =1+1 \u202e\x1b[31m"
     assert build(comment=hostile).comment == hostile
     assert build().judgement is Judgement.MODEL_WRONG
+
+
+def test_one_list_names_everything_a_verdict_edits_in_a_guide():
+    """A list that a guide gains cannot be forgotten by an edit or a merge."""
+    named = [one.name for one in GUIDE_LISTS]
+    assert [field.name for field in fields(Edits)] == [
+        *named,
+        *(one.removals for one in GUIDE_LISTS),
+    ]
+    rest = {"label", "name", "definition"}
+    assert {field.name for field in fields(Guide)} == rest | set(named)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
@@ -37,7 +37,14 @@ from loop.review.revise.draft_files import (
 )
 from loop.review.status import find_kept
 from loop.review.submit import VerdictContext, load_verdicts, save_verdicts
-from loop.review.verdict import Judgement, Verdict, check_verdicts
+from loop.review.verdict import (
+    GUIDE_LISTS,
+    Edits,
+    GuideList,
+    Judgement,
+    Verdict,
+    check_verdicts,
+)
 from loop.run.store import Store
 
 
@@ -358,7 +365,7 @@ def build_draft(
                     f"{verdict.label}. Judge one of {', '.join(base.labels)}."
                 )
             wording.where = f"verdict {number}"
-            _apply(wording, verdict)
+            wording.apply(verdict.edits)
     draft = replace(
         base,
         number=0,
@@ -385,9 +392,6 @@ def draft_id(when: datetime) -> str:
     return f"d{when:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
-Row = TypeVar("Row")
-
-
 @dataclass(slots=True)
 class _Wording:
     """One label's guide while edits are applied to it."""
@@ -396,59 +400,46 @@ class _Wording:
     notes: list[str]
     where: str = ""
 
-    def add(self, kind: str, rows: Iterable[Row], key: Callable[[Row], str]) -> None:
-        """Append rows of `kind`; one with a known key replaces the old row."""
-        current: list[Row] = list(getattr(self.guide, kind))
-        for row in rows:
-            known = [key(one) for one in current]
-            if key(row) not in known:
-                current.append(row)
-            elif row in current or isinstance(row, str):
-                self.notes.append(f"{self.where}: {kind} {key(row)!r} is there already")
-            else:
-                current[known.index(key(row))] = row
-        self._set(kind, current)
+    def apply(self, edits: Edits) -> None:
+        """Take out everything that goes, then add everything that comes."""
+        for one in GUIDE_LISTS:
+            self._remove(one, getattr(edits, one.removals))
+        for one in GUIDE_LISTS:
+            self._add(one, getattr(edits, one.name))
 
-    def remove(
-        self, kind: str, names: Iterable[str], key: Callable[[Row], str]
-    ) -> None:
-        """Take out the rows of `kind` with these names."""
-        current: list[Row] = list(getattr(self.guide, kind))
+    def _remove(self, of: GuideList, names: Iterable[str]) -> None:
+        """Take out the rows with these names."""
+        current: list[Any] = list(getattr(self.guide, of.name))
         for name in names:
-            kept = [row for row in current if key(row) != fold_phrase(name)]
+            kept = [row for row in current if _folded(of, row) != fold_phrase(name)]
             if len(kept) == len(current):
                 raise DataError(
-                    f"{self.where}: {self.guide.label} has no such entry in {kind} to "
-                    f"remove: {name!r}. See `ranloop diff` for what it has."
+                    f"{self.where}: {self.guide.label} has no such entry in {of.name} "
+                    f"to remove: {name!r}. See `ranloop diff` for what it has."
                 )
             current = kept
-        self._set(kind, current)
+        self._set(of, current)
 
-    def _set(self, kind: str, rows: list[Row]) -> None:
-        changes: dict[str, object] = {kind: tuple(rows)}
-        self.guide = replace(self.guide, **changes)  # type: ignore[arg-type]
+    def _add(self, of: GuideList, rows: Iterable[Any]) -> None:
+        """Append rows; one with a known key replaces the old row."""
+        current: list[Any] = list(getattr(self.guide, of.name))
+        for row in rows:
+            key, known = _folded(of, row), [_folded(of, one) for one in current]
+            if key not in known:
+                current.append(row)
+            elif row in current or isinstance(row, str):
+                self.notes.append(f"{self.where}: {of.name} {key!r} is there already")
+            else:
+                current[known.index(key)] = row
+        self._set(of, current)
 
-
-def _apply(wording: _Wording, verdict: Verdict) -> None:
-    edits = verdict.edits
-    wording.remove("terms", edits.remove_terms, fold_phrase)
-    wording.remove("exclusions", edits.remove_exclusions, fold_phrase)
-    wording.remove("clarifications", edits.remove_clarifications, _phrase_key)
-    wording.remove("exemplars", edits.remove_exemplars, _text_key)
-    wording.remove("implies", edits.remove_implies, fold_phrase)
-    wording.add("terms", edits.terms, fold_phrase)
-    wording.add("exclusions", edits.exclusions, fold_phrase)
-    wording.add("clarifications", edits.clarifications, _phrase_key)
-    wording.add("exemplars", edits.exemplars, _text_key)
-    wording.add("implies", edits.implies, fold_phrase)
-
-
-def _phrase_key(rule: object) -> str:
-    return fold_phrase(str(getattr(rule, "phrase", "")))
+    def _set(self, of: GuideList, rows: list[Any]) -> None:
+        changes: dict[str, Any] = {of.name: tuple(rows)}
+        self.guide = replace(self.guide, **changes)
 
 
-def _text_key(example: object) -> str:
-    return fold_phrase(str(getattr(example, "text", "")))
+def _folded(of: GuideList, row: Any) -> str:
+    return fold_phrase(of.key(row))
 
 
 def _refuse_contradictions(verdicts: Sequence[Verdict]) -> None:
@@ -472,7 +463,10 @@ def _claims(verdict: Verdict) -> list[tuple[str, str, str]]:
     claims = [("owner", fold_phrase(t), "a term") for t in edits.terms]
     claims += [("owner", fold_phrase(t), "an exclusion") for t in edits.exclusions]
     claims += [
-        ("rule", _phrase_key(rule), rule.value.value) for rule in edits.clarifications
+        ("rule", fold_phrase(rule.phrase), rule.value.value)
+        for rule in edits.clarifications
     ]
-    claims += [("example", _text_key(one), one.value.value) for one in edits.exemplars]
+    claims += [
+        ("example", fold_phrase(one.text), one.value.value) for one in edits.exemplars
+    ]
     return claims
