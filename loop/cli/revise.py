@@ -8,13 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from loop.cli.check import (
-    check_data,
-    show_check,
-    show_copies,
-    show_forecast,
-    show_lint,
-)
+from loop.cli.check import check_data, show_check, show_copies, show_forecast, show_lint
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,

@@ -60,11 +60,7 @@ from loop.labels.importing.encodings import decode_text, find_encoding
 from loop.labels.importing.table import csv_rows
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.status import KeptVerdict
-from loop.review.submit import (
-    VerdictContext,
-    load_verdicts,
-    submit_verdicts,
-)
+from loop.review.submit import VerdictContext, load_verdicts, submit_verdicts
 from loop.review.verdict import (
     Edits,
     Verdict,

@@ -18,17 +18,8 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import latest_version, read_version
 from loop.prompts.lint import fold_phrase
 from loop.prompts.version import PromptVersion
-from loop.review.revise.copies import (
-    Copy,
-    check_copies,
-    name_unseen,
-    new_wording,
-)
-from loop.review.revise.draft import (
-    Drafted,
-    answered_in,
-    describe,
-)
+from loop.review.revise.copies import Copy, check_copies, name_unseen, new_wording
+from loop.review.revise.draft import Drafted, answered_in, describe
 from loop.review.revise.draft_files import (
     DraftMetadata,
     DraftOrigin,

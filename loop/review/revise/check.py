@@ -21,12 +21,7 @@ from loop.core.records import Value, ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.compare import PairedAnswers, pair_answers
 from loop.evaluate.protocol import Protocol
-from loop.review.revise.changes import (
-    WORDS,
-    LabelCheck,
-    ShareCriterion,
-    check_labels,
-)
+from loop.review.revise.changes import WORDS, LabelCheck, ShareCriterion, check_labels
 from loop.review.revise.draws import (
     DrawEvidence,
     DrawnAnswers,

@@ -18,24 +18,10 @@ from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import read_version
 from loop.prompts.version import PromptVersion
-from loop.review.revise.changes import (
-    Changes,
-    ShareCriterion,
-)
-from loop.review.revise.check import (
-    Check,
-    TargetOutcome,
-    Unanswered,
-)
-from loop.review.revise.draft_files import (
-    DraftLineage,
-    beside,
-    read_line,
-)
-from loop.review.revise.draws import (
-    DrawEvidence,
-    ShareName,
-)
+from loop.review.revise.changes import Changes, ShareCriterion
+from loop.review.revise.check import Check, TargetOutcome, Unanswered
+from loop.review.revise.draft_files import DraftLineage, beside, read_line
+from loop.review.revise.draws import DrawEvidence, ShareName
 from loop.review.submit import Anchor, read_anchors
 from loop.run.asking import EngineOptions
 from loop.run.store import Store

@@ -1,4 +1,8 @@
-"""The last step of a revision: a checked draft is committed, kept, or given up."""
+"""The last step of a revision: a checked draft is committed, kept, or given up.
+
+One at a time, and recorded: what was measured stands in the ledger whatever becomes of
+it.
+"""
 
 from __future__ import annotations
 
@@ -193,6 +197,22 @@ def _commit(
     return version
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commitment:
+    """Who decides on a draft, on what evidence, and with which objections."""
+
+    actor: Actor
+    reason: str
+    evidence: Mapping[str, Any]
+    """Counts and run ids for the ledger; never case text."""
+
+    objections: Sequence[str] = ()
+    """What stands against a commit; empty when the check passed."""
+
+    override_reason: str = ""
+    """Why it is committed all the same."""
+
+
 def weigh(
     checked: Checked | None, actor: Actor, why: str, *, override: str = ""
 ) -> Commitment:
@@ -204,6 +224,125 @@ def weigh(
         objections=checked.objections if checked else (),
         override_reason=override,
     )
+
+
+def commit_draft(
+    workspace: Workspace,
+    draft: PromptVersion,
+    commitment: Commitment,
+    *,
+    now: Clock = utc_now,
+) -> PromptVersion:
+    """Return `draft` committed as the version after its parent.
+
+    The number is taken under a lock, and only if the parent is still the newest
+    version: of two people who revise the same version at once, the first commits and
+    the second keeps a draft. The draft folder is removed after the ledger entry is
+    written; before that, in a git repository, version, ledger and references corrected
+    on the way are committed. A commit of this draft that was killed half-way is
+    finished.
+
+    Raises
+    ------
+    ConflictError
+        Another version was committed since the draft was begun.
+    LedgerError
+        The ledger is broken; no version was made.
+    WriteError
+        The workspace cannot be written; no version was made.
+    """
+    lock = workspace.open_private() / "locks" / f"prompt-{draft.name}.lock"
+    with locked(lock):
+        version = find_commit(workspace, draft) or _make(workspace, draft)
+        if not is_recorded(workspace, version):
+            _record(workspace, version, draft, commitment, now)
+        _commit_to_git(workspace, version, commitment)
+    shutil.rmtree(version_folder(workspace, draft), ignore_errors=True)
+    return version
+
+
+def _make(workspace: Workspace, draft: PromptVersion) -> PromptVersion:
+    """Write `draft` as the version after its parent; refuse where there is one."""
+    latest = latest_version(workspace, draft.name)
+    if latest.digest != draft.parent:
+        raise overtaken(draft, latest)
+    return write_version(workspace, renumbered(draft, latest.number + 1))
+
+
+def _record(
+    workspace: Workspace,
+    version: PromptVersion,
+    draft: PromptVersion,
+    commitment: Commitment,
+    now: Clock,
+) -> None:
+    """Write the ledger entries; if that fails, take the version back."""
+    folder = version_folder(workspace, version)
+    payload: dict[str, Any] = {
+        "digest": version.digest,
+        "parent": version.parent,
+        "draft": draft.ref,
+        "verdicts": list(version.verdicts),
+        "files": file_digests(folder),
+        "check": dict(commitment.evidence),
+    }
+    if commitment.objections:
+        payload["override"] = {
+            "reason": commitment.override_reason,
+            "overridden": list(commitment.objections),
+        }
+    committed = Event(
+        action="draft_committed",
+        subject=version.ref,
+        reason=commitment.reason,
+        payload=payload,
+    )
+    # The commit comes first and names the override: none can stand without it.
+    events = [committed]
+    if commitment.objections:
+        events.append(_override(version, commitment))
+    try:
+        append_events(workspace.ledger, events, commitment.actor, now=now)
+    except LoopError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _override(version: PromptVersion, commitment: Commitment) -> Event:
+    return Event(
+        action="override",
+        subject=version.ref,
+        reason=commitment.override_reason,
+        payload={
+            "digest": version.digest,
+            "overridden": list(commitment.objections),
+        },
+    )
+
+
+def _commit_to_git(
+    workspace: Workspace, version: PromptVersion, commitment: Commitment
+) -> None:
+    """Make one git commit of what belongs to `version`, where there is git."""
+    paths = [version_folder(workspace, version), workspace.ledger]
+    paths += _corrected_references(workspace, version)
+    message = f"{version.ref}\n\n{commitment.reason}\n\nDigest: {version.digest}"
+    commit_paths(workspace.root, paths, message, commitment.actor.name)
+
+
+def _corrected_references(workspace: Workspace, version: PromptVersion) -> list[Path]:
+    """Return the references corrected since the version before `version`."""
+    found: dict[Path, None] = {}
+    for entry in read_ledger(workspace.ledger):
+        prompt, _, number = entry.subject.partition("@v")
+        if entry.action == "draft_committed" and prompt == version.name:
+            if int(number) == version.number:
+                break
+            found.clear()
+        elif entry.action == "reference_revised" and "corrects" in entry.payload:
+            name, _, number = entry.subject.rpartition(":ref")
+            found[reference_path(workspace, name, int(number))] = None
+    return [path for path in found if path.is_file()]
 
 
 def keep_draft(
@@ -304,141 +443,6 @@ def _own_check(workspace: Workspace, draft: PromptVersion) -> Checked | None:
     if checked is None or checked.ground.draft_digest != draft.digest:
         return None
     return checked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commitment:
-    """Who decides on a draft, on what evidence, and with which objections."""
-
-    actor: Actor
-    reason: str
-    evidence: Mapping[str, Any]
-    """Counts and run ids for the ledger; never case text."""
-
-    objections: Sequence[str] = ()
-    """What stands against a commit; empty when the check passed."""
-
-    override_reason: str = ""
-    """Why it is committed all the same."""
-
-
-def commit_draft(
-    workspace: Workspace,
-    draft: PromptVersion,
-    commitment: Commitment,
-    *,
-    now: Clock = utc_now,
-) -> PromptVersion:
-    """Return `draft` committed as the version after its parent.
-
-    The number is taken under a lock, and only if the parent is still the newest
-    version: of two people who revise the same version at once, the first commits and
-    the second keeps a draft. The draft folder is removed after the ledger entry is
-    written; before that, in a git repository, version, ledger and references corrected
-    on the way are committed. A commit of this draft that was killed half-way is
-    finished.
-
-    Raises
-    ------
-    ConflictError
-        Another version was committed since the draft was begun.
-    LedgerError
-        The ledger is broken; no version was made.
-    WriteError
-        The workspace cannot be written; no version was made.
-    """
-    lock = workspace.open_private() / "locks" / f"prompt-{draft.name}.lock"
-    with locked(lock):
-        version = find_commit(workspace, draft) or _make(workspace, draft)
-        if not is_recorded(workspace, version):
-            _record(workspace, version, draft, commitment, now)
-        _commit_to_git(workspace, version, commitment)
-    shutil.rmtree(version_folder(workspace, draft), ignore_errors=True)
-    return version
-
-
-def _make(workspace: Workspace, draft: PromptVersion) -> PromptVersion:
-    """Write `draft` as the version after its parent; refuse where there is one."""
-    latest = latest_version(workspace, draft.name)
-    if latest.digest != draft.parent:
-        raise overtaken(draft, latest)
-    return write_version(workspace, renumbered(draft, latest.number + 1))
-
-
-def _record(
-    workspace: Workspace,
-    version: PromptVersion,
-    draft: PromptVersion,
-    commitment: Commitment,
-    now: Clock,
-) -> None:
-    """Write the ledger entries; if that fails, take the version back."""
-    folder = version_folder(workspace, version)
-    payload: dict[str, Any] = {
-        "digest": version.digest,
-        "parent": version.parent,
-        "draft": draft.ref,
-        "verdicts": list(version.verdicts),
-        "files": file_digests(folder),
-        "check": dict(commitment.evidence),
-    }
-    if commitment.objections:
-        payload["override"] = {
-            "reason": commitment.override_reason,
-            "overridden": list(commitment.objections),
-        }
-    committed = Event(
-        action="draft_committed",
-        subject=version.ref,
-        reason=commitment.reason,
-        payload=payload,
-    )
-    # The commit comes first and names the override: none can stand without it.
-    events = [committed]
-    if commitment.objections:
-        events.append(_override(version, commitment))
-    try:
-        append_events(workspace.ledger, events, commitment.actor, now=now)
-    except LoopError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _commit_to_git(
-    workspace: Workspace, version: PromptVersion, commitment: Commitment
-) -> None:
-    """Make one git commit of what belongs to `version`, where there is git."""
-    paths = [version_folder(workspace, version), workspace.ledger]
-    paths += _corrected_references(workspace, version)
-    message = f"{version.ref}\n\n{commitment.reason}\n\nDigest: {version.digest}"
-    commit_paths(workspace.root, paths, message, commitment.actor.name)
-
-
-def _corrected_references(workspace: Workspace, version: PromptVersion) -> list[Path]:
-    """Return the references corrected since the version before `version`."""
-    found: dict[Path, None] = {}
-    for entry in read_ledger(workspace.ledger):
-        prompt, _, number = entry.subject.partition("@v")
-        if entry.action == "draft_committed" and prompt == version.name:
-            if int(number) == version.number:
-                break
-            found.clear()
-        elif entry.action == "reference_revised" and "corrects" in entry.payload:
-            name, _, number = entry.subject.rpartition(":ref")
-            found[reference_path(workspace, name, int(number))] = None
-    return [path for path in found if path.is_file()]
-
-
-def _override(version: PromptVersion, commitment: Commitment) -> Event:
-    return Event(
-        action="override",
-        subject=version.ref,
-        reason=commitment.override_reason,
-        payload={
-            "digest": version.digest,
-            "overridden": list(commitment.objections),
-        },
-    )
 
 
 def reject_draft(

@@ -16,9 +16,7 @@ from loop.labels.reference import (
     read_reference,
 )
 from loop.labels.taxonomy import read_taxonomy
-from loop.review.revise.begin import (
-    require_dev,
-)
+from loop.review.revise.begin import require_dev
 from loop.review.status import find_kept
 from loop.review.verdict import Judgement, Verdict, check_verdicts
 from loop.run.store import Store

@@ -19,10 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked, read_text, write_atomic
-from loop.core.ledger import (
-    LedgerEntry,
-    read_ledger,
-)
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.catalog import (
     drafts_folder,

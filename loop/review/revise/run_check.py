@@ -26,10 +26,7 @@ from loop.prompts.catalog import read_version
 from loop.prompts.lint import has_errors
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
-from loop.review.revise.changes import (
-    Changes,
-    list_changes,
-)
+from loop.review.revise.changes import Changes, list_changes
 from loop.review.revise.check import Check, check_draft, check_draws
 from loop.review.revise.check_record import (
     Checked,
@@ -38,11 +35,7 @@ from loop.review.revise.check_record import (
     keep_check,
     read_ground,
 )
-from loop.review.revise.copies import (
-    check_copies,
-    new_wording,
-    object_to_unseen,
-)
+from loop.review.revise.copies import check_copies, new_wording, object_to_unseen
 from loop.review.revise.draft import lint_draft
 from loop.review.revise.draft_files import (
     DraftLineage,

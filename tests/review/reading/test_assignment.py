@@ -20,16 +20,10 @@ from loop.review.reading.assignment import (
     read_plans,
     reading_order,
 )
-from loop.review.reading.progress import (
-    find_way,
-    measure_progress,
-    next_case,
-)
+from loop.review.reading.progress import find_way, measure_progress, next_case
 from loop.review.reading.publication import dry_run_publication
 from tests.review.reading.conftest import CASES, EDITOR
-from tests.review.reading.test_progress import (
-    many,
-)
+from tests.review.reading.test_progress import many
 
 
 def test_the_order_is_a_permutation_and_stays(assignment):

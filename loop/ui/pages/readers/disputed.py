@@ -17,11 +17,7 @@ from loop.review.reading.adjudication import (
 from loop.review.reading.answers import open_sheet, read_comments
 from loop.review.reading.assignment import Assignment, read_basis, voting_names
 from loop.review.reading.disputes import Dispute, Disputes, reader_letters
-from loop.ui.pages.readers.at_hand import (
-    open_assignment,
-    open_disputes,
-    open_turnout,
-)
+from loop.ui.pages.readers.at_hand import open_assignment, open_disputes, open_turnout
 from loop.ui.show import show
 from loop.ui.wiring import Visit
 
