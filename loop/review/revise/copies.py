@@ -24,6 +24,31 @@ from loop.labels.cohort import (
 )
 from loop.prompts.version import PromptVersion
 
+REFUSED_RUN = 6
+"""Consecutive equal words that count as copied from a case of another role."""
+
+LONG_RUN = 8
+"""Consecutive equal words that are warned about for a case of the same role."""
+
+
+class NewWording(NamedTuple):
+    """New wording and where it stands."""
+
+    where: str
+    """For example ``"edema, exemplar"``."""
+
+    text: str
+
+
+class Copy(NamedTuple):
+    """Wording that runs equal with a case text; the text itself is not kept."""
+
+    where: str
+    cohort: str
+    case_id: str
+    words: int
+    """Length of the run that was looked for."""
+
 
 class CopyCheck(NamedTuple):
     """What looking for copied wording found, and where it could not look."""
@@ -145,36 +170,6 @@ def object_to_unseen(skipped: Sequence[tuple[str, CohortRole]]) -> tuple[str, ..
     )
 
 
-REFUSED_RUN = 6
-"""Consecutive equal words that count as copied from a case of another role."""
-
-LONG_RUN = 8
-"""Consecutive equal words that are warned about for a case of the same role."""
-
-_TOKEN = re.compile(r"[^\W\d_\u3400-\u9fff]+|\d+|[\u3400-\u9fff]")
-
-_CJK = re.compile(r"[\u3400-\u9fff]")
-
-
-class NewWording(NamedTuple):
-    """New wording and where it stands."""
-
-    where: str
-    """For example ``"edema, exemplar"``."""
-
-    text: str
-
-
-class Copy(NamedTuple):
-    """Wording that runs equal with a case text; the text itself is not kept."""
-
-    where: str
-    cohort: str
-    case_id: str
-    words: int
-    """Length of the run that was looked for."""
-
-
 def find_copies(
     wording: Iterable[NewWording],
     texts: Iterable[tuple[str, str]],
@@ -230,6 +225,11 @@ def warn_of_copy(wording: str, text: str) -> str:
     return (
         f"{LONG_RUN} words in a row are copied from the case. Say it in your own words."
     )
+
+
+_TOKEN = re.compile(r"[^\W\d_\u3400-\u9fff]+|\d+|[\u3400-\u9fff]")
+
+_CJK = re.compile(r"[\u3400-\u9fff]")
 
 
 def find_windows(text: str, run: int) -> list[str]:

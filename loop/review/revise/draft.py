@@ -214,19 +214,34 @@ def list_open_drafts(
 
 
 def _look(workspace: Workspace, store: Store, ref: str) -> DraftInfo | None:
+    """Return how the draft `ref` stands; None where its commit is recorded."""
     try:
         line = read_line(workspace, ref)
         made = find_commit(workspace, line.draft)
         if made is not None and is_recorded(workspace, made):
             return None
-        return _tell(workspace, line, _standing(workspace, store, line))
+        checked = _find_status(workspace, store, line)
+        about = read_about(workspace, line.draft)
     except LedgerError:
         raise
     except DataError as error:
         return _broken(ref, str(error))
+    return DraftInfo(
+        ref=line.draft.ref,
+        author=line.draft.author,
+        when=line.draft.time,
+        why=line.draft.why,
+        begun_by=about.begun_by,
+        verdicts=line.draft.verdicts,
+        cohort=about.cohort,
+        parent_ref=line.parent.ref,
+        behind=line.behind,
+        checked=checked,
+        origin=about.origin,
+    )
 
 
-def _standing(
+def _find_status(
     workspace: Workspace, store: Store, line: DraftLineage
 ) -> DraftCheckStatus:
     checked = find_check(workspace, line.draft)
@@ -235,26 +250,6 @@ def _standing(
     if line.behind or name_stale(workspace, store, line, checked):
         return DraftCheckStatus.STALE
     return DraftCheckStatus.PASSED if checked.passed else DraftCheckStatus.OBJECTIONS
-
-
-def _tell(
-    workspace: Workspace, line: DraftLineage, standing: DraftCheckStatus
-) -> DraftInfo:
-    draft: PromptVersion = line.draft
-    about = read_about(workspace, draft)
-    return DraftInfo(
-        ref=draft.ref,
-        author=draft.author,
-        when=draft.time,
-        why=draft.why,
-        begun_by=about.begun_by,
-        verdicts=draft.verdicts,
-        cohort=about.cohort,
-        parent_ref=line.parent.ref,
-        behind=line.behind,
-        checked=standing,
-        origin=about.origin,
-    )
 
 
 def _broken(ref: str, problem: str) -> DraftInfo:
