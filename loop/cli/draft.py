@@ -10,13 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from loop.cli.check import (
-    check_data,
-    show_check,
-    show_copies,
-    show_forecast,
-    show_lint,
-)
+from loop.cli.check import check_data, show_check, show_copies, show_forecast, show_lint
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
@@ -46,22 +40,29 @@ from loop.core.files import read_text
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.lint import lint_data
-from loop.review.files import read_verdicts
 from loop.review.revise.begin import DraftRequest, begin_draft
-from loop.review.revise.changed import CaseChange, Changes
-from loop.review.revise.checked import Checked, recall_check
-from loop.review.revise.checking import CheckStep, Examination, check_draft_ref
-from loop.review.revise.decide import (
+from loop.review.revise.changes import CaseChange, Changes
+from loop.review.revise.check_record import Checked, recall_check
+from loop.review.revise.commit import (
     CommitDecision,
     commit_checked,
     discard_draft,
     keep_draft,
 )
-from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
+from loop.review.revise.draft import (
+    Drafted,
+    DraftInfo,
+    Shown,
+    find_engine_counter,
+    list_open_drafts,
+    render_shown,
+    show_draft,
+)
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
-from loop.review.revise.shown import Shown, find_engine_counter, render_shown
+from loop.review.revise.run_check import CheckStep, Examination, check_draft_ref
+from loop.review.verdict_files import read_verdicts
 from loop.run.asking import EngineOptions
 from loop.run.store import open_store
 from loop.run.task import Watch

@@ -19,7 +19,7 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.lint import has_errors, lint_data, lint_version
 from loop.prompts.version import PromptVersion
-from loop.review.revise.answers import comparable_parent
+from loop.review.revise.draft import comparable_parent
 
 
 def register(app: typer.Typer) -> None:

@@ -26,7 +26,13 @@ from loop.labels.cohort import (
 from loop.labels.language import SHINGLE, fold_text, shingles, words
 from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
 from loop.prompts.version import PromptVersion
-from loop.review.copied import REFUSED_RUN, Copy, NewWording, find_copies, find_windows
+from loop.review.revise.copies import (
+    REFUSED_RUN,
+    Copy,
+    NewWording,
+    find_copies,
+    find_windows,
+)
 
 _PATIENTS = "patients:"
 """How `check_cohorts` begins what it says of patients that are not known."""

@@ -17,8 +17,8 @@ from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import list_references, read_reference
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
+from loop.review.reading.answers import keep_comment
 from loop.review.reading.assignment import read_assignment
-from loop.review.reading.comments import keep_comment
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 

@@ -26,9 +26,8 @@ from loop.labels.reference import (
     read_reference,
     version_lock,
 )
-from loop.review.reading.assignment import Assignment
+from loop.review.reading.assignment import PSEUDONYM, Assignment, pseudonym_of
 from loop.review.reading.disputes import Dispute, Disputes, read_disputes
-from loop.review.reading.publication import PSEUDONYM, pseudonym_of
 from loop.review.working import drop_working, keep_working, read_working
 from loop.run.store import Store
 

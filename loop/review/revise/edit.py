@@ -24,12 +24,15 @@ from loop.prompts.catalog import Header, version_folder
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev, with_guides
-from loop.review.revise.copies import check_copies, new_wording
-from loop.review.revise.decide import record_attempt
+from loop.review.revise.commit import record_attempt
+from loop.review.revise.copies import check_copies, name_unseen, new_wording
 from loop.review.revise.draft import Drafted, describe
-from loop.review.revise.draft_files import drafts_locked, read_about
-from loop.review.revise.inputs import DraftLineage, read_line
-from loop.review.revise.ready import name_unseen
+from loop.review.revise.draft_files import (
+    DraftLineage,
+    drafts_locked,
+    read_about,
+    read_line,
+)
 
 _SOURCE = "the guide"
 

@@ -10,7 +10,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
 from loop.prompts.catalog import latest_version, list_drafts
-from loop.review.revise.checked import recall_check
+from loop.review.revise.check_record import recall_check
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
 from loop.run.task import run_prompt

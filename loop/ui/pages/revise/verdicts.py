@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from loop.labels.cohort import read_record
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
-from loop.review.kept import KeptVerdict
-from loop.review.revise.begin import find_open, group_by_label
+from loop.review.status import KeptVerdict, find_open, group_by_label
 from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
 from loop.ui.pages.revise.kept import find_ticked
 from loop.ui.pages.revise.state import ReviseState, is_dev

@@ -4,8 +4,8 @@ import pytest
 
 from loop.core.records import Status
 from loop.evaluate.align import align
-from loop.review.revise.changed import list_changes
-from loop.review.revise.shares import PairedAnswers
+from loop.evaluate.compare import pair_answers
+from loop.review.revise.changes import list_changes
 from tests.evaluate.scenes import TAXONOMY, outcome, reference, silent
 
 P, A, U = 1, 0, -1
@@ -25,7 +25,7 @@ def changes(truth, before, after):
         )
         for answer in (before, after)
     ]
-    return list_changes(PairedAnswers(*pairs))
+    return list_changes(pair_answers(*pairs))
 
 
 @pytest.mark.parametrize(

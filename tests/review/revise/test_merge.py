@@ -10,7 +10,7 @@ from loop.core.errors import ConflictError
 from loop.core.ledger import read_ledger
 from loop.core.records import Clarification, Exemplar, Value
 from loop.prompts.catalog import list_drafts, read_version
-from loop.review.revise.decide import CommitDecision, commit_checked
+from loop.review.revise.commit import CommitDecision, commit_checked
 from loop.review.revise.draft import DraftCheckStatus, list_open_drafts
 from loop.review.revise.draft_files import read_about
 from loop.review.revise.merge import ConflictChoice, merge_versions, rebase_draft

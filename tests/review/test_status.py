@@ -8,7 +8,7 @@ from loop.core.ledger import Actor
 from loop.core.records import Mark, Value
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
-from loop.review.kept import Verdicts, VerdictState, judged_cohorts, read_kept
+from loop.review.status import Verdicts, VerdictState, judged_cohorts, read_kept
 from loop.review.submit import submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
 from loop.run.store import open_store

@@ -17,38 +17,39 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
+from loop.evaluate.compare import pair_answers
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.protocol import Protocol, read_protocol
+from loop.labels.cohort import Cohort, iter_items
+from loop.labels.reference import read_reference
 from loop.prompts.catalog import read_version
 from loop.prompts.lint import has_errors
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import require_dev
-from loop.review.revise.changed import Changes, list_changes
+from loop.review.revise.changes import Changes, list_changes
 from loop.review.revise.check import Check, check_draft, check_draws
-from loop.review.revise.checked import (
+from loop.review.revise.check_record import (
     Checked,
     asking_data,
     find_check,
     keep_check,
-)
-from loop.review.revise.copies import check_copies, new_wording
-from loop.review.revise.draft import lint_draft
-from loop.review.revise.draft_files import read_about
-from loop.review.revise.draws import DrawnAnswers, take_majority
-from loop.review.revise.inputs import (
-    DraftLineage,
     read_ground,
+)
+from loop.review.revise.copies import check_copies, new_wording, object_to_unseen
+from loop.review.revise.draft import lint_draft
+from loop.review.revise.draft_files import (
+    DraftLineage,
+    read_about,
     read_line,
     require_current,
 )
-from loop.review.revise.ready import object_to_unseen, require_measurable
-from loop.review.revise.shares import NonInferiorityRule, PairedAnswers
+from loop.review.revise.draws import DrawnAnswers, take_majority
 from loop.review.submit import load_verdicts, read_anchors
 from loop.review.verdict import Verdict
 from loop.run.asking import EngineOptions, HeldEngine, has_chance, hold_engine
 from loop.run.canary import require_same_model
 from loop.run.store import Store
-from loop.run.task import Watch, run_prompt
+from loop.run.task import Watch, prepare_run, run_prompt
 
 
 class CheckSide(StrEnum):
@@ -304,7 +305,7 @@ def _measure(
         checked,
         ground=ground,
         check=check,
-        changes=list_changes(PairedAnswers(*majority)),
+        changes=list_changes(pair_answers(*majority)),
         runs=(*runs.before, *runs.after),
         objections=check.reasons,
     )
@@ -355,13 +356,22 @@ def measure_draft(
         The pinned cases cannot be read.
     """
     protocol = before[0].protocol
-    rule = NonInferiorityRule.of(protocol)
     anchors = read_anchors(store, before[0].cohort.name)
     drawn = DrawnAnswers(
         tuple(one.pairs for one in before), tuple(one.pairs for one in after)
     )
     if look is not None:
-        check = check_draws(drawn, verdicts, anchors, rule, look)
+        check = check_draws(drawn, verdicts, anchors, protocol, look)
         return replace(check, every_target=protocol.every_target)
-    (pair,) = drawn.pairs()
-    return check_draft(pair, verdicts, anchors, rule)
+    (parent,), (draft,) = drawn
+    return check_draft(parent, draft, verdicts, anchors, protocol=protocol)
+
+
+def require_measurable(
+    workspace: Workspace, cohort: Cohort, parent: PromptVersion, engine: str
+) -> None:
+    """Refuse what could not be measured: engine, texts, reference or protocol."""
+    prepare_run(workspace, parent.ref, cohort.name, engine=engine)
+    next(iter_items(workspace, cohort), None)
+    read_reference(workspace, cohort.name)
+    read_protocol(workspace)

@@ -1,12 +1,10 @@
 """What a check rests on: each part that changed is named, and only that."""
 
 from dataclasses import fields, replace
-from types import SimpleNamespace
 
 import pytest
 
-from loop.review.revise.inputs import CheckInputs, name_changes
-from loop.review.revise.ready import read_earlier
+from loop.review.revise.check_record import CheckInputs, name_changes
 
 INPUTS = CheckInputs(
     draft_digest="a",
@@ -19,6 +17,7 @@ INPUTS = CheckInputs(
     verdicts=("v1",),
     anchors_digest="f",
 )
+
 NAMES = {"cohort", "reference"}
 """What only says which: their digests decide."""
 
@@ -40,10 +39,3 @@ def test_each_part_that_changed_is_named_alone(name):
     )
     assert line in name_changes(INPUTS, everything)
     assert len({*name_changes(INPUTS, everything)}) >= 6
-
-
-def test_a_version_names_no_verdicts_that_a_draft_of_it_still_rests_on():
-    """They were answered when it was committed; only a draft's cases count still."""
-    version = SimpleNamespace(draft="", verdicts=("a1",))
-    draft = SimpleNamespace(draft="d1", verdicts=())
-    assert read_earlier(None, version, None) == read_earlier(None, draft, None) == ()

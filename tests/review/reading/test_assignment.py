@@ -1,12 +1,16 @@
-"""Reading plans: exactly these cases in this order, and no answer is ever lost."""
+"""Whose cases and in which order: exactly these, and no answer is ever lost."""
+
+import dataclasses
+import subprocess
+import sys
+from collections import Counter
 
 import pytest
 
 from loop.core.errors import DataError, StoreError
 from loop.core.records import Value
 from loop.review.reading.answers import answer, complete_case, read_answers
-from loop.review.reading.assignment import reading_order
-from loop.review.reading.plans import (
+from loop.review.reading.assignment import (
     CaseOrder,
     PlanRequest,
     assign_cases,
@@ -14,10 +18,45 @@ from loop.review.reading.plans import (
     clear_plans,
     plan_cases,
     read_plans,
+    reading_order,
 )
 from loop.review.reading.progress import find_way, measure_progress, next_case
 from loop.review.reading.publication import dry_run_publication
 from tests.review.reading.conftest import CASES, EDITOR
+from tests.review.reading.test_progress import many
+
+
+def test_the_order_is_a_permutation_and_stays(assignment):
+    """The same reader gets the same order in another process."""
+    order = reading_order(many(assignment, 200), "Dr. A")
+    assert sorted(order) == sorted(f"case {n}" for n in range(200))
+    code = (
+        "import hashlib\nfrom loop.core.digests import framed\n"
+        f"start = framed([{assignment.cohort.digest!r}, 'Dr. A'])\n"
+        "names = [f'case {n}' for n in range(200)]\n"
+        "key = lambda name: hashlib.sha256(start + name.encode()).digest()\n"
+        "print(','.join(sorted(names, key=key)))"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert made.stdout.strip() == ",".join(order)
+
+
+def test_every_reader_has_an_order_of_their_own(assignment):
+    """Over 600 readers each of six orders of three cases comes about equally often."""
+    cohort = many(assignment, 3)
+    orders = Counter(reading_order(cohort, f"reader {n}") for n in range(600))
+    assert len(orders) == 6
+    # Chi-squared with 5 degrees of freedom exceeds 20.5 once in a thousand.
+    assert sum((n - 100) ** 2 / 100 for n in orders.values()) < 20.5
+
+
+def test_another_cohort_has_another_order(assignment):
+    """The digest of the cohort is part of the draw."""
+    one = many(assignment, 50)
+    other = dataclasses.replace(one, digest="f" * 64)
+    assert reading_order(one, "Dr. A") != reading_order(other, "Dr. A")
 
 
 @pytest.fixture

@@ -6,23 +6,16 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError, EngineError
 from loop.prompts.catalog import write_version
-from loop.review.revise.begin import correct_reference_from
 from loop.review.revise.check import TargetOutcome
-from loop.review.revise.checked import evidence, recall_check
-from loop.review.revise.checking import CheckSide, CheckStep, Examination
+from loop.review.revise.check_record import evidence, recall_check
+from loop.review.revise.corrections import correct_reference_from
 from loop.review.revise.draft_files import beside
 from loop.review.revise.draws import Surplus
 from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from loop.review.revise.run_check import CheckSide, CheckStep, Examination
 from loop.review.verdict import Edits
 from loop.stats.paired import spend_alpha
-from tests.review.revise.stepping import (
-    FLUID,
-    USELESS,
-    WRONG,
-    begin,
-    check,
-    overtake,
-)
+from tests.review.revise.stepping import FLUID, USELESS, WRONG, begin, check, overtake
 
 
 @pytest.fixture

@@ -1,15 +1,23 @@
 """A form on a screen says the same as a verdict file, and is checked as strictly."""
 
+from dataclasses import fields
+
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.records import Exemplar, Value
+from loop.core.records import Exemplar, Guide, Value
 from loop.labels.taxonomy import read_taxonomy
-from loop.review.copied import warn_of_copy
-from loop.review.entry import build_from_form
-from loop.review.verdict import Context, Judgement, Severity
+from loop.review.verdict import (
+    GUIDE_LISTS,
+    Context,
+    Edits,
+    Judgement,
+    Severity,
+    build_from_form,
+)
 
 FORM = {"cases": ["a"], "label": "edema", "judgement": "model_wrong"}
+
 EXAMPLE = {"text": "The lungs are wet.", "value": "present", "evidence": "Lungs"}
 
 
@@ -104,10 +112,12 @@ def test_markup_is_kept_as_text(build):
     assert build().judgement is Judgement.MODEL_WRONG
 
 
-def test_a_copy_is_warned_of_from_eight_words_on():
-    """Case and punctuation do not hide it; seven words are common speech."""
-    text = "There is a small left apical pneumothorax today, unchanged."
-    copied = "there is a SMALL left: apical pneumothorax today"
-    assert "own words" in warn_of_copy(copied, text)
-    assert warn_of_copy("is a small left apical pneumothorax today", text) == ""
-    assert warn_of_copy("", text) == ""
+def test_one_list_names_everything_a_verdict_edits_in_a_guide():
+    """A list that a guide gains cannot be forgotten by an edit or a merge."""
+    named = [one.name for one in GUIDE_LISTS]
+    assert [field.name for field in fields(Edits)] == [
+        *named,
+        *(one.removals for one in GUIDE_LISTS),
+    ]
+    rest = {"label", "name", "definition"}
+    assert {field.name for field in fields(Guide)} == rest | set(named)

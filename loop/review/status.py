@@ -9,112 +9,17 @@ from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
 
+from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import find_record
 from loop.labels.reference import MARKS, Reference, read_reference
-from loop.review.submit import VerdictContext, decode
+from loop.review.submit import VerdictContext, decode, load_verdicts
 from loop.review.verdict import Judgement, Verdict
 from loop.run.store import Store
 
 Pair = tuple[str, str]
 """Case id and label."""
-
-
-class SubmittedVerdict(NamedTuple):
-    """One verdict as it was given."""
-
-    id: str
-    created: str
-    """UTC, ISO 8601."""
-
-    verdict: Verdict
-    circumstances: VerdictContext
-
-    @property
-    def pairs(self) -> tuple[Pair, ...]:
-        """What it judges; empty for a verdict on the guide as such."""
-        return tuple((case_id, self.verdict.label) for case_id in self.verdict.case_ids)
-
-    @property
-    def batch(self) -> tuple[str, str]:
-        """What it was handed in with: verdicts of one file stand beside each other."""
-        return self.created, self.circumstances.source
-
-
-class RemainingPairs(NamedTuple):
-    """What is left of a verdict after the later ones of the same reviewer."""
-
-    pairs: tuple[Pair, ...]
-    """What it still speaks for."""
-
-    superseded_by: str
-    """Id of the verdict that took its last pair; empty while it stands."""
-
-
-def find_standing(
-    given: Sequence[SubmittedVerdict], withdrawn: Collection[str]
-) -> Mapping[str, RemainingPairs]:
-    """Return what each verdict still speaks for, by id.
-
-    A later verdict of the same reviewer on a pair takes it over, unless both came in
-    one batch: a file may correct the reference and the wording of one case. A
-    withdrawn verdict takes nothing over, so withdrawing gives back what it had taken.
-    A verdict without cases is never superseded.
-
-    Parameters
-    ----------
-    given
-        Verdicts of one cohort, oldest first.
-    withdrawn
-        Ids of those that were withdrawn.
-    """
-    latest: dict[tuple[str, Pair], SubmittedVerdict] = {}
-    found: dict[str, RemainingPairs] = {}
-    for one in reversed(given):
-        reviewer, left, by = one.verdict.reviewer, [], ""
-        for pair in one.pairs:
-            later = latest.get((reviewer, pair))
-            if later is None or later.batch == one.batch:
-                left.append(pair)
-            else:
-                by = later.id
-        found[one.id] = RemainingPairs(tuple(left), "" if left else by)
-        if one.id not in withdrawn:
-            for pair in left:
-                latest.setdefault((reviewer, pair), one)
-    return found
-
-
-def find_conflicts(
-    open_: Sequence[tuple[SubmittedVerdict, RemainingPairs]],
-) -> Mapping[str, tuple[str, ...]]:
-    """Return the ids of verdicts of other reviewers that disagree with each, by id.
-
-    Two verdicts on one pair disagree when their judgements differ, or both name a
-    correct value and the values differ.
-    """
-    by_pair: dict[Pair, list[SubmittedVerdict]] = defaultdict(list)
-    for one, standing in open_:
-        for pair in standing.pairs:
-            by_pair[pair].append(one)
-    against: dict[str, dict[str, None]] = defaultdict(dict)
-    for together in by_pair.values():
-        for one in together if len(together) > 1 else ():
-            others = (o.id for o in together if _disagree(one.verdict, o.verdict))
-            against[one.id].update(dict.fromkeys(others))
-    return {key: tuple(others) for key, others in against.items() if others}
-
-
-def _disagree(one: Verdict, other: Verdict) -> bool:
-    if one.reviewer == other.reviewer:
-        return False
-    values = {one.correct_value, other.correct_value} - {None}
-    return one.judgement is not other.judgement or len(values) > 1
-
-
-_LOOKUP = 500
-"""Rows in one SELECT."""
 
 
 class VerdictState(StrEnum):
@@ -168,14 +73,6 @@ class KeptVerdict:
     def cohort(self) -> str:
         """Cohort of its cases."""
         return self.circumstances.cohort
-
-
-class Answered(NamedTuple):
-    """A committed version that names a verdict."""
-
-    ref: str
-    time: str
-    """When it was committed, UTC, ISO 8601 with seconds."""
 
 
 class Verdicts:
@@ -236,6 +133,73 @@ def judged_cohorts(store: Store) -> tuple[str, ...]:
         "SELECT DISTINCT substr(id, 1, instr(id, ':') - 1) FROM verdicts ORDER BY 1"
     )
     return tuple(name for (name,) in rows)
+
+
+def find_kept(store: Store, cohort: str, ids: Sequence[str]) -> tuple[Verdict, ...]:
+    """Return the kept verdicts on `cohort` with these ids, oldest first.
+
+    Raises
+    ------
+    DataError
+        The store does not have one of them for this cohort.
+    StoreError
+        The store cannot be read.
+    """
+    bare = dict.fromkeys(one.removeprefix(f"{cohort}:") for one in ids)
+    if not bare:
+        return ()
+    found = load_verdicts(store, cohort, tuple(bare))
+    known = {verdict.id for verdict in found}
+    # A verdict that was given again has its own id, counted on from the first one's.
+    lost = [one for one in bare if one.partition("-")[0] not in known]
+    if lost:
+        raise DataError(
+            f"no verdict {', '.join(name[:40] for name in lost)} is kept for cohort "
+            f"{cohort or '(none named)'}. See `ranloop verdict list`, or name the "
+            "cohort with --cohort."
+        )
+    return found
+
+
+def find_open(
+    workspace: Workspace, store: Store, prompt: str, cohort: str
+) -> tuple[KeptVerdict, ...]:
+    """Return the open verdicts on a prompt and cohort, oldest first.
+
+    Parameters
+    ----------
+    prompt
+        Name of the prompt, or a reference to any of its versions.
+
+    Raises
+    ------
+    StoreError
+        A verdict cannot be read.
+    LedgerError
+        The ledger is broken.
+    """
+    names = ("", prompt.partition("@")[0])
+    return tuple(
+        one
+        for one in read_kept(store, workspace, cohort)
+        if one.state is VerdictState.OPEN
+        and one.circumstances.prompt.partition("@")[0] in names
+    )
+
+
+def group_by_label(
+    verdicts: Iterable[KeptVerdict],
+) -> dict[str, tuple[KeptVerdict, ...]]:
+    """Return the verdicts of each label, the label with most of them first."""
+    groups: dict[str, list[KeptVerdict]] = {}
+    for one in verdicts:
+        groups.setdefault(one.verdict.label, []).append(one)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return {label: tuple(group) for label, group in ordered}
+
+
+_LOOKUP = 500
+"""Rows in one SELECT."""
 
 
 class _CohortVerdicts:
@@ -390,6 +354,14 @@ class _CohortVerdicts:
         return ""
 
 
+class Answered(NamedTuple):
+    """A committed version that names a verdict."""
+
+    ref: str
+    time: str
+    """When it was committed, UTC, ISO 8601 with seconds."""
+
+
 class _Marks:
     """A reference, made to be asked often."""
 
@@ -462,3 +434,95 @@ def _find_answers(entries: Iterable[LedgerEntry]) -> Mapping[str, list[Answered]
             for key in entry.payload.get("verdicts", ()):
                 found.setdefault(key, []).append(Answered(entry.subject, entry.time))
     return found
+
+
+class SubmittedVerdict(NamedTuple):
+    """One verdict as it was given."""
+
+    id: str
+    created: str
+    """UTC, ISO 8601."""
+
+    verdict: Verdict
+    circumstances: VerdictContext
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """What it judges; empty for a verdict on the guide as such."""
+        return tuple((case_id, self.verdict.label) for case_id in self.verdict.case_ids)
+
+    @property
+    def batch(self) -> tuple[str, str]:
+        """What it was handed in with: verdicts of one file stand beside each other."""
+        return self.created, self.circumstances.source
+
+
+class RemainingPairs(NamedTuple):
+    """What is left of a verdict after the later ones of the same reviewer."""
+
+    pairs: tuple[Pair, ...]
+    """What it still speaks for."""
+
+    superseded_by: str
+    """Id of the verdict that took its last pair; empty while it stands."""
+
+
+def find_standing(
+    given: Sequence[SubmittedVerdict], withdrawn: Collection[str]
+) -> Mapping[str, RemainingPairs]:
+    """Return what each verdict still speaks for, by id.
+
+    A later verdict of the same reviewer on a pair takes it over, unless both came in
+    one batch: a file may correct the reference and the wording of one case. A
+    withdrawn verdict takes nothing over, so withdrawing gives back what it had taken.
+    A verdict without cases is never superseded.
+
+    Parameters
+    ----------
+    given
+        Verdicts of one cohort, oldest first.
+    withdrawn
+        Ids of those that were withdrawn.
+    """
+    latest: dict[tuple[str, Pair], SubmittedVerdict] = {}
+    found: dict[str, RemainingPairs] = {}
+    for one in reversed(given):
+        reviewer, left, by = one.verdict.reviewer, [], ""
+        for pair in one.pairs:
+            later = latest.get((reviewer, pair))
+            if later is None or later.batch == one.batch:
+                left.append(pair)
+            else:
+                by = later.id
+        found[one.id] = RemainingPairs(tuple(left), "" if left else by)
+        if one.id not in withdrawn:
+            for pair in left:
+                latest.setdefault((reviewer, pair), one)
+    return found
+
+
+def find_conflicts(
+    open_: Sequence[tuple[SubmittedVerdict, RemainingPairs]],
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the ids of verdicts of other reviewers that disagree with each, by id.
+
+    Two verdicts on one pair disagree when their judgements differ, or both name a
+    correct value and the values differ.
+    """
+    by_pair: dict[Pair, list[SubmittedVerdict]] = defaultdict(list)
+    for one, standing in open_:
+        for pair in standing.pairs:
+            by_pair[pair].append(one)
+    against: dict[str, dict[str, None]] = defaultdict(dict)
+    for together in by_pair.values():
+        for one in together if len(together) > 1 else ():
+            others = (o.id for o in together if _disagree(one.verdict, o.verdict))
+            against[one.id].update(dict.fromkeys(others))
+    return {key: tuple(others) for key, others in against.items() if others}
+
+
+def _disagree(one: Verdict, other: Verdict) -> bool:
+    if one.reviewer == other.reviewer:
+        return False
+    values = {one.correct_value, other.correct_value} - {None}
+    return one.judgement is not other.judgement or len(values) > 1
