@@ -276,7 +276,7 @@ def _lint_shown(version: PromptVersion) -> Iterator[Finding]:
         if len(guide.terms) > MOST_WORDINGS:
             many.append(f"{guide.label} ({len(guide.terms)})")
         shown = _all(guide)
-        if any("*" in one or "..." in one or not one.isascii() for one in shown):
+        if not all(is_shown(wording, guide) for wording in shown):
             spelled.append(guide.label)
     if many:
         yield _warning(
@@ -316,6 +316,23 @@ def _lint_reading(version: PromptVersion, rules: Sequence[str]) -> Iterator[Find
             f"leaves out {len(missing)} of the {len(rules)} rules of reading of the "
             f"taxonomy: {' / '.join(missing)}",
         )
+
+
+def is_pattern(wording: str) -> bool:
+    """Whether a wording is a pattern that only `rules` reads, not words."""
+    return "*" in wording or "..." in _dots(wording)
+
+
+def is_shown(wording: str, guide: Guide) -> bool:
+    """Whether a language model is to be shown a wording of a guide.
+
+    Not a pattern, nor words in another script than the guide's definition.
+    """
+    return not is_pattern(wording) and _is_latin(wording) >= _is_latin(guide.definition)
+
+
+def _is_latin(text: str) -> bool:
+    return all(char < "\u0250" for char in text if char.isalpha())
 
 
 def _lint_meaning(guide: Guide, meaning: LabelMeaning) -> Iterator[Finding]:

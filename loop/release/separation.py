@@ -113,12 +113,16 @@ def _describe(
 def _wording(version: PromptVersion) -> Iterator[NewWording]:
     """Yield whatever of a version may have been copied from a case."""
     for guide in version.guides:
+        rules = [rule for one in guide.parts for rule in one.clarifications]
         for where, texts in (
             ("definition", (guide.definition,)),
-            ("term", guide.terms),
-            ("exclusion", guide.exclusions),
-            ("clarification", [rule.phrase for rule in guide.clarifications]),
-            ("clarification", [rule.note for rule in guide.clarifications]),
+            ("counts", guide.counts),
+            ("does not count", guide.does_not_count),
+            ("uncertain when", guide.uncertain_when),
+            ("term", [term for one in guide.parts for term in one.terms]),
+            ("exclusion", [each for one in guide.parts for each in one.exclusions]),
+            ("clarification", [rule.phrase for rule in rules]),
+            ("clarification", [rule.note for rule in rules]),
             ("exemplar", [one.text for one in guide.exemplars]),
             ("exemplar", [one.evidence for one in guide.exemplars]),
             ("exemplar", [one.why for one in guide.exemplars]),

@@ -19,7 +19,7 @@ from loop.core.safe_text import printable
 from loop.documents.templates import render_template, template_folder
 from loop.labels.taxonomy import Label, Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_version
-from loop.prompts.lint import fold_phrase
+from loop.prompts.lint import fold_phrase, is_pattern
 from loop.prompts.version import PromptVersion
 
 
@@ -94,7 +94,9 @@ def _entry(label: Label, guide: Guide | None) -> GuidelineEntry:
     ]
     if guide is None:
         return GuidelineEntry(label.name, label.definition, _filled(lists), (), (), "")
-    lists.append(("Also called", tuple(one for one in guide.terms if _plain(one))))
+    lists.append(
+        ("Also called", tuple(one for one in guide.terms if not is_pattern(one)))
+    )
     own = fold_phrase(guide.definition) != fold_phrase(label.definition)
     return GuidelineEntry(
         name=label.name,
@@ -103,7 +105,7 @@ def _entry(label: Label, guide: Guide | None) -> GuidelineEntry:
         rulings=tuple(
             (rule.phrase, rule.value.value, rule.note)
             for rule in guide.clarifications
-            if _plain(rule.phrase)
+            if not is_pattern(rule.phrase)
         ),
         examples=guide.exemplars,
         in_prompt=guide.definition if own else "",
@@ -114,11 +116,6 @@ def _filled(
     lists: list[tuple[str, tuple[str, ...]]],
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((heading, items) for heading, items in lists if items)
-
-
-def _plain(wording: str) -> bool:
-    """Whether a wording is words, not a pattern for `rules`."""
-    return "*" not in wording and "..." not in wording and "…" not in wording
 
 
 def write_guideline(

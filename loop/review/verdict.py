@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.records import Clarification, Exemplar, Value
+from loop.core.records import Clarification, Exemplar, Lexicon, Value
 from loop.core.yaml_files import check_model
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.prompts.diff import show_clarification, show_exemplar
@@ -232,7 +232,17 @@ GUIDE_LISTS = (
     ),
     GuideList("implies", "implies", str),
 )
-"""All of them, in reading order."""
+"""All of them that a verdict changes, in reading order."""
+
+LEXICON_LISTS = tuple(one for one in GUIDE_LISTS if hasattr(Lexicon, one.name))
+"""Those that a lexicon has as well."""
+
+GUIDANCE_LISTS = (
+    GuideList("counts", "counts"),
+    GuideList("does not count", "does_not_count"),
+    GuideList("uncertain when", "uncertain_when"),
+)
+"""The lists of a guide that only an editor changes."""
 
 _SINGULAR = {
     "case": "cases",

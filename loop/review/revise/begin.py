@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,11 +12,12 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
-from loop.core.records import Guide
+from loop.core.records import Guide, Lexicon
+from loop.engines.rules.vocabulary import has_cjk
 from loop.labels.cohort import Cohort, CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import latest_version, read_version
-from loop.prompts.lint import fold_phrase
+from loop.prompts.lint import MOST_WORDINGS, fold_phrase, is_shown
 from loop.prompts.version import PromptVersion
 from loop.review.revise.copies import Copy, check_copies, name_unseen, new_wording
 from loop.review.revise.draft import Drafted, answered_in, describe
@@ -30,6 +31,7 @@ from loop.review.status import find_kept
 from loop.review.submit import VerdictContext, load_verdicts, save_verdicts
 from loop.review.verdict import (
     GUIDE_LISTS,
+    LEXICON_LISTS,
     Edits,
     GuideList,
     Judgement,
@@ -399,11 +401,11 @@ class _Wording:
             self._add(one, getattr(edits, one.name))
 
     def _remove(self, of: GuideList, names: Iterable[str]) -> None:
-        """Take out the rows with these names."""
+        """Take out the rows with these names, from the lexicon too."""
         current: list[Any] = list(getattr(self.guide, of.name))
         for name in names:
             kept = [row for row in current if _folded(of, row) != fold_phrase(name)]
-            if len(kept) == len(current):
+            if not self._forget(of, name) and len(kept) == len(current):
                 raise DataError(
                     f"{self.where}: {self.guide.label} has no such entry in {of.name} "
                     f"to remove: {name!r}. See `ranloop diff` for what it has."
@@ -412,17 +414,64 @@ class _Wording:
         self._set(of, current)
 
     def _add(self, of: GuideList, rows: Iterable[Any]) -> None:
-        """Append rows; one with a known key replaces the old row."""
+        """Append rows; one with a known key replaces the old row.
+
+        What a language model has no use for goes to the lexicon, where a guide has one.
+        """
         current: list[Any] = list(getattr(self.guide, of.name))
         for row in rows:
             key, known = _folded(of, row), [_folded(of, one) for one in current]
             if key not in known:
-                current.append(row)
+                self._forget(of, key)
+                if self._for_lexicon(of, row, len(current)):
+                    self._remember(of, row)
+                else:
+                    current.append(row)
             elif row in current or isinstance(row, str):
                 self.notes.append(f"{self.where}: {of.name} {key!r} is there already")
             else:
                 current[known.index(key)] = row
         self._set(of, current)
+
+    def _for_lexicon(self, of: GuideList, row: Any, shown: int) -> bool:
+        """Whether a row is for `rules` alone: a pattern, or one term too many."""
+        if not self.guide.lexicon or of not in LEXICON_LISTS:
+            return False
+        phrase = getattr(row, "phrase", row)
+        full = of.name == "terms" and shown >= MOST_WORDINGS
+        return full or not is_shown(phrase, self.guide)
+
+    def _remember(self, of: GuideList, row: Any) -> None:
+        """Append a row to the lexicon of its language."""
+        cjk = has_cjk(getattr(row, "phrase", row))
+        languages = [one.language for one in self.guide.lexicon]
+        own = next((one for one in languages if one != "zh"), "en")
+        language = "zh" if cjk else own
+        if language not in languages:
+            added = (*self.guide.lexicon, Lexicon(language=language))
+            self.guide = replace(self.guide, lexicon=added)
+        self._change(of, lambda one, rows: [*rows, row] if one == language else rows)
+
+    def _forget(self, of: GuideList, name: str) -> bool:
+        """Take rows out of every lexicon; return whether there were any."""
+        if of not in LEXICON_LISTS:
+            return False
+        before, key = self.guide, fold_phrase(name)
+        self._change(
+            of, lambda _, rows: [row for row in rows if _folded(of, row) != key]
+        )
+        return self.guide != before
+
+    def _change(
+        self, of: GuideList, rows_of: Callable[[str, list[Any]], list[Any]]
+    ) -> None:
+        """Replace one list of every lexicon."""
+        parts = []
+        for one in self.guide.lexicon:
+            rows = rows_of(one.language, list(getattr(one, of.name)))
+            changes: dict[str, Any] = {of.name: tuple(rows)}
+            parts.append(replace(one, **changes))
+        self.guide = replace(self.guide, lexicon=tuple(parts))
 
     def _set(self, of: GuideList, rows: list[Any]) -> None:
         changes: dict[str, Any] = {of.name: tuple(rows)}

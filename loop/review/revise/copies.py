@@ -83,13 +83,16 @@ def _passages(guide: Guide) -> Iterator[tuple[str, str]]:
     """Yield all wording of a guide as (kind, text)."""
     yield "name", guide.name
     yield "definition", guide.definition
-    for term in guide.terms:
-        yield "term", term
-    for exclusion in guide.exclusions:
-        yield "exclusion", exclusion
-    for rule in guide.clarifications:
-        yield "clarification", rule.phrase
-        yield "clarification", rule.note
+    for words in (*guide.counts, *guide.does_not_count, *guide.uncertain_when):
+        yield "guidance", words
+    for part in guide.parts:
+        for term in part.terms:
+            yield "term", term
+        for exclusion in part.exclusions:
+            yield "exclusion", exclusion
+        for rule in part.clarifications:
+            yield "clarification", rule.phrase
+            yield "clarification", rule.note
     for example in guide.exemplars:
         yield "exemplar", example.text
         yield "exemplar", example.evidence

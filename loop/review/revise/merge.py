@@ -20,7 +20,7 @@ from loop.core.digests import digest_json
 from loop.core.errors import ConflictError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.core.records import Guide
+from loop.core.records import Guide, Lexicon
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import draft_id
 from loop.review.revise.commit import record_attempt
@@ -33,7 +33,12 @@ from loop.review.revise.draft_files import (
     remove_draft,
     write_draft,
 )
-from loop.review.verdict import GUIDE_LISTS, GuideList
+from loop.review.verdict import (
+    GUIDANCE_LISTS,
+    GUIDE_LISTS,
+    LEXICON_LISTS,
+    GuideList,
+)
 
 Row = TypeVar("Row")
 
@@ -179,10 +184,28 @@ class _Merge:
             )
             for name in ("name", "definition")
         }
-        for rows in GUIDE_LISTS:
+        for rows in (*GUIDANCE_LISTS, *GUIDE_LISTS):
             lists = (getattr(side, rows.name) for side in (base, ours, theirs))
             changes[rows.name] = tuple(self.rows(label, rows, *lists))
-        return replace(theirs, **changes)
+        merged = self.lexicons(label, base, ours, theirs)
+        return replace(theirs, **changes, lexicon=tuple(merged))
+
+    def lexicons(
+        self, label: str, base: Guide, ours: Guide, theirs: Guide
+    ) -> Iterator[Lexicon]:
+        """Yield the lexicons after both changes, those without a row left out."""
+        tables = [
+            {one.language: one for one in side.lexicon} for side in (base, ours, theirs)
+        ]
+        for language in dict.fromkeys((*tables[2], *tables[1], *tables[0])):
+            sides = [table.get(language, _empty(language)) for table in tables]
+            changes: dict[str, Any] = {}
+            for rows in LEXICON_LISTS:
+                named = rows._replace(kind=f"lexicon {language} {rows.kind}")
+                lists = (getattr(side, rows.name) for side in sides)
+                changes[rows.name] = tuple(self.rows(label, named, *lists))
+            if any(changes.values()):
+                yield Lexicon(language=language, **changes)
 
     def rows(
         self,
@@ -223,6 +246,10 @@ class _Merge:
         return tuple(dict.fromkeys((*merged, *theirs, *ours)))
 
 
+def _empty(language: str) -> Lexicon:
+    return Lexicon(language=language)
+
+
 def _conflict(place: _Place, ours: str, theirs: str) -> Conflict:
     label, kind, what = place
     mark = digest_json([*place, ours, theirs])[:8]
@@ -237,7 +264,11 @@ def _show(side: Row, show: Callable[[Row], str]) -> str:
 def _show_guide(guide: Guide | None) -> str:
     if guide is None:
         return ""
-    rows = sum(len(getattr(guide, one.name)) for one in GUIDE_LISTS)
+    every = (*GUIDANCE_LISTS, *GUIDE_LISTS)
+    rows = sum(len(getattr(guide, one.name)) for one in every)
+    rows += sum(
+        len(getattr(part, one.name)) for part in guide.lexicon for one in LEXICON_LISTS
+    )
     return f"{guide.definition} ({rows} rows)"
 
 
