@@ -40,6 +40,7 @@ from loop.core.files import read_text
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.lint import lint_data
+from loop.prompts.version import CallPlan
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.changes import CaseChange, Changes
 from loop.review.revise.check_record import Checked, recall_check
@@ -58,7 +59,13 @@ from loop.review.revise.draft import (
     render_shown,
     show_draft,
 )
-from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from loop.review.revise.edit import (
+    GuideEdit,
+    SettingsEdit,
+    edit_draft,
+    guide_text,
+    instructions_text,
+)
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
 from loop.review.revise.run_check import CheckStep, Examination, check_draft_ref
@@ -160,6 +167,10 @@ def show(
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Print the messages a model receives.")
     ] = False,
+    instructions: Annotated[
+        bool,
+        typer.Option("--instructions", help="Print both templates, to be edited."),
+    ] = False,
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="Engine whose tokens are counted.")
     ] = "rules",
@@ -171,6 +182,8 @@ def show(
     made = show_draft(place, ref, engine)
     if label:
         _show_guide(made, label, as_json=as_json)
+    elif instructions:
+        _show_instructions(made, as_json=as_json)
     elif prompt:
         _show_prompt(place, made, engine, as_json=as_json)
     else:
@@ -180,25 +193,53 @@ def show(
 @draft.command("edit")
 def edit(
     ref: DraftArgument,
-    label: Annotated[str, typer.Argument(help="Label id, e.g. edema.")],
+    label: Annotated[str, typer.Argument(help="Label id, e.g. edema.")] = "",
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(help="YAML as `draft show --label` prints it; - for stdin."),
-    ],
+    ] = None,
+    instructions: Annotated[
+        Path | None,
+        typer.Option(
+            "--instructions",
+            help="Templates as `draft show --instructions` prints them; - for stdin.",
+        ),
+    ] = None,
+    plan: Annotated[
+        CallPlan | None, typer.Option("--plan", help="How many calls a case takes.")
+    ] = None,
+    contract: ContractOption = "",
     actor: ActorOption = None,
     role: RoleOption = "editor",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replace one guide of a draft by a YAML text."""
-    text = sys.stdin.read() if str(file) == "-" else read_text(file)
+    """Replace a guide of a draft, its instructions, its call plan or its contract.
+
+    Blocks that are marked as frozen stay as they are.
+    """
+    if bool(label) != (file is not None):
+        raise typer.BadParameter("a guide takes a label and a file")
+    if not (file or instructions or plan or contract):
+        raise typer.BadParameter(
+            "name a label and a file, --instructions, --plan or --contract"
+        )
     made = edit_draft(
         open_workspace(workspace),
         ref,
-        (GuideEdit(label=label, text=text),),
+        (GuideEdit(label=label, text=_read(file)),) if file else (),
         acting(actor, role),
+        settings=SettingsEdit(
+            instructions=_read(instructions) if instructions else "",
+            plan=plan,
+            contract=contract,
+        ),
     )
     print_drafted(made, as_json=as_json)
+
+
+def _read(file: Path) -> str:
+    return sys.stdin.read() if str(file) == "-" else read_text(file)
 
 
 @draft.command("check")
@@ -333,6 +374,14 @@ def discard(
         print_json({"draft": ref, "entry": entry.seq if entry else None})
     else:
         say(f"discarded {ref}" + (f", ledger entry {entry.seq}" if entry else ""))
+
+
+def _show_instructions(made: Drafted, *, as_json: bool) -> None:
+    text = instructions_text(made.draft)
+    if as_json:
+        print_json({"draft": made.draft.ref, "instructions": text})
+    else:
+        say(text.removesuffix("\n"))
 
 
 def print_drafted(made: Drafted, *, as_json: bool) -> None:

@@ -422,16 +422,30 @@ class _Wording:
         for row in rows:
             key, known = _folded(of, row), [_folded(of, one) for one in current]
             if key not in known:
+                hidden = self._for_lexicon(of, row, len(current))
+                if hidden and self._is_hidden(of, row):
+                    self._note_known(of, key)
+                    continue
                 self._forget(of, key)
-                if self._for_lexicon(of, row, len(current)):
+                if hidden:
                     self._remember(of, row)
                 else:
                     current.append(row)
             elif row in current or isinstance(row, str):
-                self.notes.append(f"{self.where}: {of.name} {key!r} is there already")
+                self._note_known(of, key)
             else:
                 current[known.index(key)] = row
         self._set(of, current)
+
+    def _is_hidden(self, of: GuideList, row: Any) -> bool:
+        """Whether a lexicon holds the row, in any spelling of a wording."""
+        rows = [one for part in self.guide.lexicon for one in getattr(part, of.name)]
+        if isinstance(row, str):
+            return _folded(of, row) in {_folded(of, one) for one in rows}
+        return row in rows
+
+    def _note_known(self, of: GuideList, key: str) -> None:
+        self.notes.append(f"{self.where}: {of.name} {key!r} is there already")
 
     def _for_lexicon(self, of: GuideList, row: Any, shown: int) -> bool:
         """Whether a row is for `rules` alone: a pattern, or one term too many."""

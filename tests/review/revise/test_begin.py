@@ -8,9 +8,10 @@ import pytest
 
 from loop.core.errors import ConflictError, DataError, OverlapError, StoreError
 from loop.core.ledger import read_ledger
-from loop.core.records import Clarification, Exemplar, Guide, Mark, Value
+from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Mark, Value
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import list_drafts, read_version
+from loop.prompts.lint import MOST_WORDINGS
 from loop.review.revise.begin import (
     Authorship,
     DraftRequest,
@@ -185,6 +186,78 @@ def test_every_kind_of_edit_lands_in_its_list(setting):
     assert guide.clarifications == (rule,)
     assert guide.exemplars == (example,)
     assert guide.implies == ("cardiomegaly",)
+
+
+def with_lexicon(setting, *lexicons, **changes):
+    """Return a setting whose effusion guide has lexicons, and changes."""
+    guide = replace(setting.tiny.guides[0], lexicon=lexicons, **changes)
+    tiny = replace(setting.tiny, guides=(guide, *setting.tiny.guides[1:]))
+    return replace(setting, tiny=tiny)
+
+
+ENGLISH = Lexicon(language="en", terms=("fluid ... base",), exclusions=("ascit*",))
+
+
+def test_what_a_model_has_no_use_for_goes_to_the_lexicon(setting):
+    """Patterns and words of another script are for `rules`; words are for both."""
+    rule = Clarification(phrase="blunt* ... angle", value=Value.UNCERTAIN)
+    guide = build(
+        with_lexicon(setting, ENGLISH),
+        judge(
+            terms=("layering fluid", "menisc*", "\u80f8\u6c34"), clarifications=(rule,)
+        ),
+    )
+    english, chinese = guide.lexicon
+    assert guide.terms == ("pleural effusion", "layering fluid")
+    assert english.terms == ("fluid ... base", "menisc*")
+    assert (english.clarifications, guide.clarifications) == ((rule,), ())
+    assert chinese == Lexicon(language="zh", terms=("\u80f8\u6c34",))
+
+
+def test_a_guide_without_a_lexicon_keeps_everything_itself(setting):
+    """Versions written before there were lexicons go on as they were."""
+    guide = build(setting, judge(terms=("menisc*",)))
+    assert guide.terms == ("pleural effusion", "menisc*")
+    assert guide.lexicon == ()
+
+
+def test_a_term_too_many_for_a_model_goes_to_the_lexicon(setting):
+    """A dozen wordings are shown; `rules` reads them all."""
+    terms = tuple(f"fluid {chr(97 + number)}" for number in range(MOST_WORDINGS - 1))
+    full = with_lexicon(setting, ENGLISH, terms=terms)
+    guide = build(full, judge(terms=("layering fluid", "hydrothorax")))
+    assert guide.terms == (*terms, "layering fluid")
+    assert guide.lexicon[0].terms == ("fluid ... base", "hydrothorax")
+
+
+def test_a_wording_is_taken_out_of_the_lexicon(setting):
+    """Whoever removes a wording need not know where it is kept."""
+    guide = build(
+        with_lexicon(setting, ENGLISH),
+        judge(remove_terms=("Fluid ... base",), remove_exclusions=("ascit*",)),
+    )
+    assert guide.lexicon == (Lexicon(language="en"),)
+    with pytest.raises(DataError, match="no such entry in terms"):
+        build(with_lexicon(setting, ENGLISH), judge(remove_terms=("menisc*",)))
+
+
+def test_a_wording_of_the_lexicon_is_there_already(setting):
+    """Adding it again changes nothing, and says so."""
+    known = with_lexicon(setting, ENGLISH)
+    built = build_draft(known.tiny, [judge(terms=("Fluid ... base",))], BY)
+    assert "is there already" in built.notes[0]
+    assert built.draft.guide("pleural_effusion").terms == ("pleural effusion",)
+
+
+def test_a_word_of_the_lexicon_can_be_shown_to_a_model(setting):
+    """It moves, and is in one place only."""
+    words = Lexicon(language="en", terms=("hydrothorax",))
+    guide = build(
+        with_lexicon(setting, words),
+        judge(remove_terms=("hydrothorax",), terms=("hydrothorax",)),
+    )
+    assert guide.terms == ("pleural effusion", "hydrothorax")
+    assert guide.lexicon == (Lexicon(language="en"),)
 
 
 def test_templates_and_other_labels_stay_as_they_are(setting):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from loop.core.errors import ConflictError
 from loop.core.ledger import read_ledger
-from loop.core.records import Clarification, Exemplar, Value
+from loop.core.records import Clarification, Exemplar, Lexicon, Value
 from loop.prompts.catalog import list_drafts, read_version
 from loop.review.revise.commit import CommitDecision, commit_checked
 from loop.review.revise.draft import DraftCheckStatus, list_open_drafts
@@ -45,6 +45,41 @@ def test_rows_that_only_one_side_changed_are_taken():
     assert done.conflicts == ()
     assert guide.terms == ("hydrothorax", "pleural effusion", "fluid")
     assert (guide.exclusions, guide.definition) == (("pericardial",), "Any fluid.")
+
+
+def test_lexicons_and_guidance_merge_row_by_row():
+    """Two people add wordings for rules, each in a language, and what counts."""
+    old = Lexicon(language="en", terms=("fluid",), exclusions=("ascites",))
+    base = replace(TINY, guides=as_guide(lexicon=(old,), counts=("trace",)))
+    ours = as_guide(
+        lexicon=(replace(old, terms=("fluid", "meniscus")),), counts=("trace", "large")
+    )
+    theirs = as_guide(
+        lexicon=(
+            replace(old, exclusions=()),
+            Lexicon(language="zh", terms=("\u80f8\u6c34",)),
+        ),
+        counts=("tiny", "trace"),
+    )
+    done = merge_versions(
+        base, replace(base, guides=ours), replace(base, guides=theirs), {}
+    )
+    guide = done.version.guides[0]
+    assert done.conflicts == ()
+    assert guide.counts == ("tiny", "trace", "large")
+    assert guide.lexicon == (
+        Lexicon(language="en", terms=("fluid", "meniscus")),
+        Lexicon(language="zh", terms=("\u80f8\u6c34",)),
+    )
+
+
+def test_a_lexicon_without_a_row_left_is_gone():
+    """No empty part stays behind."""
+    old = Lexicon(language="en", terms=("fluid",))
+    base = replace(TINY, guides=as_guide(lexicon=(old,)))
+    ours = replace(base, guides=as_guide(lexicon=()))
+    done = merge_versions(base, ours, base, {})
+    assert done.version.guides[0].lexicon == ()
 
 
 def test_a_row_that_one_side_took_out_is_out():
