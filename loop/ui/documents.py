@@ -28,7 +28,7 @@ from loop.review.export import verdicts_file, verdicts_table
 from loop.review.kept import KeptVerdict, read_kept
 from loop.run.label_table import write_labels
 from loop.run.store import RunRecord
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 """Without it Excel reads UTF-8 as the code page of the machine; our readers skip it."""
@@ -37,7 +37,7 @@ _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 class ExportRequest(NamedTuple):
     """On what a document is asked for."""
 
-    desk: Desk
+    context: AppContext
     prompt: str
     cohort: str
 
@@ -57,28 +57,30 @@ class ExportKind(NamedTuple):
 
 
 def _run(asked: ExportRequest) -> RunRecord:
-    return asked.desk.latest_run(asked.prompt, asked.cohort)
+    return asked.context.latest_run(asked.prompt, asked.cohort)
 
 
 def _gates(asked: ExportRequest) -> str:
-    return render_csv(asked.desk.evaluation(_run(asked)))
+    return render_csv(asked.context.evaluation(_run(asked)))
 
 
 def _evaluation(asked: ExportRequest, render: Callable[..., str]) -> str:
     """Return the newest run's document, with parent and correction as in the CLI."""
-    desk, run = asked.desk, _run(asked)
+    context, run = asked.context, _run(asked)
 
     def make() -> str:
-        result = desk.evaluation(run)
-        before = find_parent_run(desk.workspace, run.id)
-        change = compare_runs(desk.workspace, before, run.id) if before else None
+        result = context.evaluation(run)
+        before = find_parent_run(context.workspace, run.id)
+        change = compare_runs(context.workspace, before, run.id) if before else None
         number = result.cohort.reference
-        chosen = correct_optimism(desk.workspace, desk.store, run.id, reference=number)
-        folder = template_folder(desk.workspace)
+        chosen = correct_optimism(
+            context.workspace, context.store, run.id, reference=number
+        )
+        folder = template_folder(context.workspace)
         return render(result, change, selection=chosen, templates=folder)
 
-    head = len(read_ledger(desk.workspace.ledger))
-    return desk.memo.get((render.__name__, head, *desk.standing(run)), make)
+    head = len(read_ledger(context.workspace.ledger))
+    return context.cache.get((render.__name__, head, *context.standing(run)), make)
 
 
 def _html(asked: ExportRequest) -> str:
@@ -91,14 +93,14 @@ def _markdown(asked: ExportRequest) -> str:
 
 def _failures(asked: ExportRequest) -> str:
     run = _run(asked).id
-    return failures_table(failing_cases(asked.desk.workspace, run))
+    return failures_table(failing_cases(asked.context.workspace, run))
 
 
 def _labels(asked: ExportRequest, suffix: str) -> bytes:
     run = _run(asked).id
     with tempfile.TemporaryDirectory(prefix="ranloop-") as folder:
         out = Path(folder) / f"labels{suffix}"
-        write_labels(asked.desk.workspace, out, run)
+        write_labels(asked.context.workspace, out, run)
         return out.read_bytes()
 
 
@@ -107,7 +109,7 @@ def _label_table(asked: ExportRequest) -> str:
 
 
 def _agreement(asked: ExportRequest) -> str:
-    workspace, name = asked.desk.workspace, asked.cohort
+    workspace, name = asked.context.workspace, asked.cohort
     recorded = read_record(workspace, name).votes
 
     def make() -> str:
@@ -115,11 +117,11 @@ def _agreement(asked: ExportRequest) -> str:
         votes = read_cohort_votes(workspace, read_cohort(workspace, name), taxonomy)
         return agreement_table(measure_agreement(votes, taxonomy, cohort=name))
 
-    return asked.desk.memo.get(("agreement.csv", name, recorded), make)
+    return asked.context.cache.get(("agreement.csv", name, recorded), make)
 
 
 def _kept(asked: ExportRequest) -> tuple[KeptVerdict, ...]:
-    kept = read_kept(asked.desk.store, asked.desk.workspace, asked.cohort)
+    kept = read_kept(asked.context.store, asked.context.workspace, asked.cohort)
     if not kept:
         raise DataError(
             f"there is no verdict on {asked.cohort} yet. Give some under Review first."
@@ -136,11 +138,11 @@ def _verdict_table(asked: ExportRequest, *, notes: bool = False) -> str:
 
 
 def _history(asked: ExportRequest) -> str:
-    return history_table(read_scores(asked.desk.workspace, asked.prompt))
+    return history_table(read_scores(asked.context.workspace, asked.prompt))
 
 
 def _ledger(asked: ExportRequest) -> str:
-    return read_text(asked.desk.workspace.ledger)
+    return read_text(asked.context.workspace.ledger)
 
 
 DOCUMENTS: Mapping[str, ExportKind] = MappingProxyType(

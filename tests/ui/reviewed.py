@@ -12,7 +12,7 @@ from loop.ui.pages.review.form import ReviewForm
 from loop.ui.pages.review.layout import Panels
 from loop.ui.pages.review.place import Filters, Place
 from loop.ui.pages.review.showing import FILTERS
-from loop.ui.serve import opened_desk
+from loop.ui.serve import opened_context
 from loop.ui.wiring import Visit
 from tests.review.scenes import ANN, add_cohort, add_prompt
 
@@ -45,23 +45,23 @@ def run_next(workspace, parent):
 
 
 @contextmanager
-def desk_of(workspace):
-    """Give the desk of a workspace in which one person works alone."""
+def context_of(workspace):
+    """Give the context of a workspace in which one person works alone."""
     access = Access.open(workspace, host="127.0.0.1", local=ANN)
-    with opened_desk(workspace, access) as desk:
-        yield desk
+    with opened_context(workspace, access) as context:
+        yield context
 
 
 class Seat(NamedTuple):
     """One person at one browser tab."""
 
-    desk: object
+    context: object
     user: User
 
     def visit(self, right=Right.SEE, **data):
         """Return a visit as the browser's event makes it."""
         actor = self.user.actor(right)
-        return Visit(desk=self.desk, user=self.user, actor=actor, data=data)
+        return Visit(context=self.context, user=self.user, actor=actor, data=data)
 
     def open(self, place=None, filters=None):
         """Return what opening the page shows, by name."""
@@ -101,6 +101,6 @@ class Seat(NamedTuple):
         return dict(zip(SHOWN, values, strict=True))
 
 
-def seat(desk, name=ANN, *roles):
+def seat(context, name=ANN, *roles):
     """Return a person at a tab; a reviewer where no role is given."""
-    return Seat(desk, User(name=name, roles=roles or (UserRole.REVIEWER,)))
+    return Seat(context, User(name=name, roles=roles or (UserRole.REVIEWER,)))

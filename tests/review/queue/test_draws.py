@@ -19,7 +19,7 @@ from loop.ui.pages.review.form import ReviewForm
 from loop.ui.pages.review.place import Filters
 from tests.review.revise.conftest import wavering as wavering
 from tests.review.scenes import ANN
-from tests.ui.reviewed import desk_of, make_reviewed, seat
+from tests.ui.reviewed import context_of, make_reviewed, seat
 
 WRONG = ReviewForm(judgement="guideline_ambiguous", action="term", phrase="fluid")
 
@@ -101,8 +101,8 @@ def test_the_command_line_lists_them(drawn):
 
 def test_a_verdict_on_a_pair_that_flips_says_so(drawn, tmp_path):
     """On the page, where it is kept, and in an export; one that lasts says nothing."""
-    with desk_of(drawn) as desk:
-        ann = seat(desk)
+    with context_of(drawn) as context:
+        ann = seat(context)
         place = ann.open()["place"]
         shown = ann.act(moves.narrow, place, Filters(status="flips"))
         place = shown["place"]
@@ -113,7 +113,7 @@ def test_a_verdict_on_a_pair_that_flips_says_so(drawn, tmp_path):
         lasting = ann.act(moves.narrow, place, Filters(status="every draw"))["place"]
         ann.submit(lasting, WRONG)
         flipping, steady = sorted(
-            read_kept(desk.store, drawn, "dev"),
+            read_kept(context.store, drawn, "dev"),
             key=lambda one: not one.circumstances.flips,
         )
         assert re.fullmatch("[12] of 3", flipping.circumstances.flips)

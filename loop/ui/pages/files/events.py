@@ -13,7 +13,7 @@ from loop.labels.cohort import list_cohorts
 from loop.labels.dry_run import VotesFile
 from loop.labels.importing.source import ImportOptions
 from loop.review.submit import ImportDefaults
-from loop.ui.chrome import visible_cohorts
+from loop.ui.header import visible_cohorts
 from loop.ui.pages.files.steps import (
     Done,
     How,
@@ -73,7 +73,7 @@ class VerdictUpload(NamedTuple):
 def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
     """Return what can be exported, and how far one's uploads are."""
     may = visit.user.may(Right.IMPORT)
-    names = list(list_cohorts(visit.desk.workspace)) if may else []
+    names = list(list_cohorts(visit.context.workspace)) if may else []
     chosen = cohort if cohort in names else None
     steps: list[Any] = []
     for kind in ImportKind:
@@ -113,7 +113,7 @@ def _is_done(progress: Any) -> bool:
 def note_upload(visit: Visit) -> str:
     """Return the id of the file that the browser has uploaded, if this session did."""
     upload = str(visit.data.get("id", ""))
-    find_upload(visit.desk.workspace, visit.session, upload)
+    find_upload(visit.context.workspace, visit.session, upload)
     return upload
 
 
@@ -169,7 +169,7 @@ def check_verdicts(visit: Visit, *typed: Any) -> list[Any]:
 def _check(visit: Visit, kind: ImportKind, file: str | None, how: Any) -> list[Any]:
     if not file:
         raise DataError("no file is chosen. Choose one, and wait until it is uploaded.")
-    path = find_upload(visit.desk.workspace, visit.session, file)
+    path = find_upload(visit.context.workspace, visit.session, file)
     offer(_visitor(visit), kind, path, how)
     return ["", *show_step(visit, kind)]
 
@@ -203,4 +203,4 @@ def _text(value: Any) -> Any:
 
 
 def _visitor(visit: Visit) -> Visitor:
-    return Visitor(visit.desk, visit.actor)
+    return Visitor(visit.context, visit.actor)

@@ -10,13 +10,13 @@ import gradio as gr
 
 from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole
-from loop.ui.chrome import Chrome
+from loop.ui.header import PageHeader
 from loop.ui.look import panel
 from loop.ui.pages.files import events
 from loop.ui.pages.files.steps import ImportKind
 from loop.ui.pages.page import Page
 from loop.ui.show import show
-from loop.ui.wiring import Handler, Wire
+from loop.ui.wiring import EventRegistry, Handler
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx")
 
@@ -76,7 +76,7 @@ class UploadForm(NamedTuple):
     step: UploadStep
 
 
-def build(wire: Wire, chrome: Chrome) -> Page:
+def build(registry: EventRegistry, header: PageHeader) -> Page:
     """Add the page and connect it."""
     with gr.Tab("Files", id="files", elem_id="tab-files") as tab:
         out = panel(elem_id="files-out")
@@ -90,7 +90,7 @@ def build(wire: Wire, chrome: Chrome) -> Page:
         (ImportKind.VERDICTS, verdicts, events.check_verdicts),
     )
     for kind, form, check in checks:
-        _connect(wire, chrome, form, kind, check)
+        _connect(registry, header, form, kind, check)
     steps = [one for form in (cohort, votes, verdicts) for one in form.step.shown]
     return Page(
         name="files",
@@ -223,17 +223,21 @@ def _step(kind: ImportKind) -> UploadStep:
 
 
 def _connect(
-    wire: Wire, chrome: Chrome, form: UploadForm, kind: ImportKind, check: Handler
+    registry: EventRegistry,
+    header: PageHeader,
+    form: UploadForm,
+    kind: ImportKind,
+    check: Handler,
 ) -> None:
     step, file = form.step, form.file
-    wire.on(
+    registry.on(
         file.control.uploaded,
         events.note_upload,
         right=Right.IMPORT,
         name=f"upload_{kind}",
         outputs=[file.chosen],
     )
-    checked = wire.on(
+    checked = registry.on(
         step.check.click,
         check,
         right=Right.IMPORT,
@@ -243,18 +247,18 @@ def _connect(
     )
     empty = f"() => window.ranloopUploads.clear({file.control.elem_id!r})"
     checked.success(None, js=empty, queue=False)
-    wire.on(
+    registry.on(
         step.timer.tick,
         partial(events.poll, kind=kind),
         right=Right.IMPORT,
         name=f"poll_{kind}",
-        outputs=(*step.shown, chrome.cohort),
+        outputs=(*step.shown, header.cohort),
     )
     for button, does, name in (
         (step.take, events.import_it, "import"),
         (step.drop, events.discard_it, "discard"),
     ):
-        wire.on(
+        registry.on(
             button.click,
             partial(does, kind=kind),
             right=Right.IMPORT,

@@ -20,7 +20,7 @@ from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.votes import VotesReport
 from loop.review.submit import ImportDefaults, VerdictsDryRun, dry_run_file, take_file
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.jobs import Job, JobProgress
 from loop.ui.uploads import discard, named_shortly
 
@@ -63,15 +63,15 @@ class Done(NamedTuple):
 
 
 class Visitor(NamedTuple):
-    """On whose desk, and for whom."""
+    """On whose context, and for whom."""
 
-    desk: Desk
+    context: AppContext
     actor: Actor
 
 
 def look(visitor: Visitor, kind: ImportKind) -> JobProgress | None:
     """Return how far the visitor's upload of a kind is; None when there is none."""
-    return visitor.desk.jobs.look(_key(visitor, kind))
+    return visitor.context.jobs.look(_key(visitor, kind))
 
 
 def offer(
@@ -94,7 +94,7 @@ def offer(
     wanted = how(path)
     drop(visitor, kind)
     try:
-        visitor.desk.jobs.start(
+        visitor.context.jobs.start(
             _key(visitor, kind),
             visitor.actor.name,
             lambda job: _try_out(job, visitor, Offer(kind, path, wanted)),
@@ -119,7 +119,7 @@ def take(visitor: Visitor, kind: ImportKind) -> None:
         raise DataError(
             "the checked file is not there any more. Upload it again and check it."
         )
-    visitor.desk.jobs.start(
+    visitor.context.jobs.start(
         _key(visitor, kind),
         visitor.actor.name,
         lambda job: _do(job, visitor, offered),
@@ -140,7 +140,7 @@ def drop(visitor: Visitor, kind: ImportKind) -> None:
     offered = _offered(visitor, kind)
     if offered is not None:
         discard(offered.path)
-    visitor.desk.jobs.forget(_key(visitor, kind))
+    visitor.context.jobs.forget(_key(visitor, kind))
 
 
 def _offered(visitor: Visitor, kind: ImportKind) -> Offer | None:
@@ -165,14 +165,14 @@ def _try_out(job: Job, visitor: Visitor, what: Offer) -> Offer:
 
 
 def _dry_run(job: Job, visitor: Visitor, what: Offer) -> Found:
-    desk, how = visitor.desk, what.how
+    context, how = visitor.context, what.how
     if isinstance(how, ImportOptions):
         return dry_run_import(
-            desk.workspace, what.path, how, actor=visitor.actor, watch=job.watch
+            context.workspace, what.path, how, actor=visitor.actor, watch=job.watch
         )
     if isinstance(how, VotesFile):
-        return dry_run_votes(desk.workspace, how, actor=visitor.actor)
-    return dry_run_file(desk.workspace, desk.store, what.path, how, desk.now)
+        return dry_run_votes(context.workspace, how, actor=visitor.actor)
+    return dry_run_file(context.workspace, context.store, what.path, how, context.now)
 
 
 def _do(job: Job, visitor: Visitor, what: Offer) -> Done:
@@ -185,12 +185,12 @@ def _do(job: Job, visitor: Visitor, what: Offer) -> Done:
 
 
 def _taken(job: Job, visitor: Visitor, what: Offer) -> Found:
-    desk, how = visitor.desk, what.how
+    context, how = visitor.context, what.how
     if isinstance(how, ImportOptions):
         return import_cohort(
-            desk.workspace, what.path, how, actor=visitor.actor, watch=job.watch
+            context.workspace, what.path, how, actor=visitor.actor, watch=job.watch
         )
     if isinstance(how, VotesFile):
-        return take_votes_file(desk.workspace, how, actor=visitor.actor)
-    take_file(desk.workspace, desk.store, what.path, how, desk.now)
+        return take_votes_file(context.workspace, how, actor=visitor.actor)
+    take_file(context.workspace, context.store, what.path, how, context.now)
     return what.found

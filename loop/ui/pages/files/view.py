@@ -8,7 +8,7 @@ from loop.core.errors import DataError, LedgerError
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.recorded import read_record
 from loop.review.kept import judged_cohorts
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.downloads import link_to
 from loop.ui.jobs import JobProgress
 from loop.ui.pages.files.steps import Done, ImportKind
@@ -40,18 +40,18 @@ def render_out(visit: Visit, prompt: str | None, cohort: str | None) -> str:
             "Import one below, or with `ranloop cohort import`.",
             title="No cohort yet",
         )
-    shelves = _shelves(visit.desk, prompt, cohort)
+    shelves = _shelves(visit.context, prompt, cohort)
     return show("files_out.html.jinja", shelves=shelves, prompt=prompt, cohort=cohort)
 
 
-def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
+def _shelves(context: AppContext, prompt: str, cohort: str) -> list[Shelf]:
     def links(*names: str) -> tuple[DownloadLink, ...]:
         return tuple(
             DownloadLink(_format_of(name), link_to(name, prompt, cohort))
             for name in names
         )
 
-    no_run = _no_run(desk, prompt, cohort)
+    no_run = _no_run(context, prompt, cohort)
     return [
         Shelf(
             "Evaluation",
@@ -70,13 +70,13 @@ def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
             "Failing cases",
             "case ids, labels, values and where the evidence stands; no text",
             links("failures.csv"),
-            no_run or _closed(desk, cohort),
+            no_run or _closed(context, cohort),
         ),
         Shelf(
             "Agreement",
             "how far readers agree, label by label",
             links("agreement.csv"),
-            _no_votes(desk, cohort),
+            _no_votes(context, cohort),
         ),
         Shelf(
             "Verdicts",
@@ -88,7 +88,7 @@ def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
                 "verdicts-with-notes.yaml",
                 "verdicts-with-notes.csv",
             ),
-            "" if cohort in judged_cohorts(desk.store) else "no verdict yet",
+            "" if cohort in judged_cohorts(context.store) else "no verdict yet",
         ),
         Shelf(
             "History",
@@ -105,25 +105,25 @@ def _format_of(name: str) -> str:
     return ending.upper() + (" with notes" if stem.endswith("with-notes") else "")
 
 
-def _no_run(desk: Desk, prompt: str, cohort: str) -> str:
+def _no_run(context: AppContext, prompt: str, cohort: str) -> str:
     try:
-        desk.latest_run(prompt, cohort)
+        context.latest_run(prompt, cohort)
     except DataError:
         return "no finished run yet"
     return ""
 
 
-def _closed(desk: Desk, cohort: str) -> str:
+def _closed(context: AppContext, cohort: str) -> str:
     try:
-        holdout = read_cohort(desk.workspace, cohort).role is CohortRole.HOLDOUT
+        holdout = read_cohort(context.workspace, cohort).role is CohortRole.HOLDOUT
     except DataError:
         return "the cohort is not as recorded"
     return "never: a holdout's cases stay unseen" if holdout else ""
 
 
-def _no_votes(desk: Desk, cohort: str) -> str:
+def _no_votes(context: AppContext, cohort: str) -> str:
     try:
-        record = read_record(desk.workspace, cohort)
+        record = read_record(context.workspace, cohort)
     except LedgerError:
         return "the ledger is broken"
     except DataError:

@@ -18,7 +18,7 @@ from loop.review.reading.adjudication import (
     keep_reason,
     require_current,
 )
-from loop.ui.chrome import Chrome
+from loop.ui.header import PageHeader
 from loop.ui.look import typing_in
 from loop.ui.pages.readers.at_hand import open_assignment
 from loop.ui.pages.readers.disputed import (
@@ -35,12 +35,12 @@ from loop.ui.pages.readers.disputed import (
 )
 from loop.ui.pages.readers.section import ReadersSection, on_act, ordered_panel
 from loop.ui.show import notice
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "adjudicate", "Adjudicate"
 
 
-def build(wire: Wire, chrome: Chrome) -> ReadersSection:
+def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
     """Add the section and connect it."""
     with gr.Column(visible=False, elem_id="part-adjudicate") as box:
         with gr.Row(elem_id="disputes-filter"):
@@ -62,11 +62,11 @@ def build(wire: Wire, chrome: Chrome) -> ReadersSection:
             save = gr.Button("Save decisions", elem_id="adjudicate-save")
         typed = typing_in("#adjudicate-why", elem_id="adjudicate-why-typed")
     filters = [label, state, names]
-    inputs = [*chrome.context, *filters]
+    inputs = [*header.selection, *filters]
     outputs = [disputes, label, names, why, save]
-    _wire_filters(wire, filters, inputs, outputs)
+    _connect_filters(registry, filters, inputs, outputs)
     on_act(
-        wire,
+        registry,
         disputes,
         act,
         right=Right.ADJUDICATE,
@@ -74,15 +74,15 @@ def build(wire: Wire, chrome: Chrome) -> ReadersSection:
         inputs=inputs,
         outputs=outputs,
     )
-    wire.on(
+    registry.on(
         typed.typed,
         keep_why,
         right=Right.ADJUDICATE,
         name="adjudicate_why",
-        inputs=[*chrome.context, why],
+        inputs=[*header.selection, why],
         trigger_mode="always_last",
     )
-    wire.on(
+    registry.on(
         save.click,
         save_all,
         right=Right.ADJUDICATE,
@@ -101,11 +101,11 @@ def build(wire: Wire, chrome: Chrome) -> ReadersSection:
     )
 
 
-def _wire_filters(
-    wire: Wire, filters: list[Any], inputs: list[Any], outputs: list[Any]
+def _connect_filters(
+    registry: EventRegistry, filters: list[Any], inputs: list[Any], outputs: list[Any]
 ) -> None:
     for component in filters:
-        wire.on(
+        registry.on(
             component.input,
             open_,
             right=Right.ADJUDICATE,
@@ -155,8 +155,8 @@ def keep_why(
     visit: Visit, _prompt: str | None, cohort: str | None, why: str | None
 ) -> None:
     """Keep the reason as far as it is written."""
-    desk, assignment = visit.desk, open_assignment(visit, cohort)
-    keep_reason(desk.store, visit.actor, assignment, str(why or ""), desk.now)
+    context, assignment = visit.context, open_assignment(visit, cohort)
+    keep_reason(context.store, visit.actor, assignment, str(why or ""), context.now)
 
 
 def save_all(
@@ -182,13 +182,13 @@ def save_all(
         )
     require_current(scene.pending, scene.disputes)
     made = adjudicate(
-        visit.desk.workspace,
+        visit.context.workspace,
         scene.assignment,
         scene.pending.decisions,
         actor=visit.actor,
         why=str(why),
     )
-    drop_pending(visit.desk.store, visit.actor, scene.assignment)
+    drop_pending(visit.context.store, visit.actor, scene.assignment)
     return show_scene(
         visit, find_scene(visit, cohort, DisputeFilter(*chosen)), made, why=""
     )
@@ -204,8 +204,8 @@ def _decide(visit: Visit, scene: DisputesView) -> DisputesView:
     mark = marks.get(str(visit.data.get("mark")), Mark.MISSING)
     again = scene.pending.of(row) is mark and not scene.pending.overtaken(row)
     pending = decide(scene.pending, row, None if again else mark)
-    desk = visit.desk
-    keep_pending(desk.store, visit.actor, scene.assignment, pending, desk.now)
+    context = visit.context
+    keep_pending(context.store, visit.actor, scene.assignment, pending, context.now)
     return scene._replace(pending=pending)
 
 

@@ -22,15 +22,15 @@ from loop.labels.agreement import (
 from loop.labels.ballots import Votes
 from loop.review.reading.assignment import Assignment, read_basis
 from loop.run.store import RunRecord
-from loop.ui.chrome import Chrome
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
+from loop.ui.header import PageHeader
 from loop.ui.jobs import Job
 from loop.ui.look import panel
 from loop.ui.pages.readers import assigning, publishing
 from loop.ui.pages.readers.at_hand import open_assignment, open_votes
 from loop.ui.pages.readers.section import ReadersSection
 from loop.ui.show import notice, show
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "agreement", "Agreement"
 
@@ -64,7 +64,7 @@ class AgreementRow(NamedTuple):
     beside: CeilingRow | None
 
 
-def build(wire: Wire, chrome: Chrome) -> ReadersSection:
+def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
     """Add the section and connect it."""
     with gr.Column(visible=False, elem_id="part-agreement") as box:
         label = gr.Dropdown(
@@ -77,14 +77,14 @@ def build(wire: Wire, chrome: Chrome) -> ReadersSection:
         timer = gr.Timer(1, active=False)
         publish = publishing.build()
         assign = assigning.build()
-    inputs = [*chrome.context, label]
+    inputs = [*header.selection, label]
     outputs = [report, label, timer]
     for listener, name in (
         (label.input, "agreement_by_label"),
         (timer.tick, "agreement_wait"),
         (report.act, "agreement_again"),
     ):
-        wire.on(
+        registry.on(
             listener,
             look_again if name == "agreement_again" else look,
             right=Right.SEE,
@@ -101,9 +101,11 @@ def build(wire: Wire, chrome: Chrome) -> ReadersSection:
         inputs=[label],
         outputs=[*outputs, *publish.outputs, *assign.outputs],
     )
-    publishing.connect(wire, chrome, publish, label, look, [*outputs, *publish.outputs])
+    publishing.connect(
+        registry, header, publish, label, look, [*outputs, *publish.outputs]
+    )
     assigning.connect(
-        wire, chrome, assign, publish.outputs, publishing.show_publishable
+        registry, header, assign, publish.outputs, publishing.show_publishable
     )
     return section
 
@@ -128,12 +130,12 @@ def look(
     except DataError as error:
         empty = notice(str(error), title="No agreement to show")
         return [empty, gr.Dropdown(visible=False), gr.Timer(active=False)]
-    jobs = visit.desk.jobs
+    jobs = visit.context.jobs
     progress = jobs.look(wanted.key)
     if progress is None:
         # Somebody else may have started it in between: then it is theirs.
         with suppress(ConflictError):
-            work = partial(_measure, visit.desk, wanted)
+            work = partial(_measure, visit.context, wanted)
             jobs.start(wanted.key, visit.user.name, work)
         progress = jobs.look(wanted.key)
     if progress is None or not progress.finished:
@@ -150,15 +152,15 @@ def look_again(
     visit: Visit, prompt: str | None, cohort: str | None, label: str | None
 ) -> list[Any]:
     """Work the numbers out once more, after an error."""
-    visit.desk.jobs.forget(_wanted(visit, prompt, cohort).key)
+    visit.context.jobs.forget(_wanted(visit, prompt, cohort).key)
     return look(visit, prompt, cohort, label)
 
 
 def _wanted(visit: Visit, prompt: str | None, cohort: str | None) -> AgreementRequest:
     """Return what is to be worked out for what is chosen at the top."""
-    desk, assignment = visit.desk, open_assignment(visit, cohort)
-    basis = read_basis(desk.workspace, assignment)
-    votes = open_votes(desk, assignment, basis)
+    context, assignment = visit.context, open_assignment(visit, cohort)
+    basis = read_basis(context.workspace, assignment)
+    votes = open_votes(context, assignment, basis)
     if votes is None:
         raise DataError(
             f"nobody has voted on cohort {assignment.cohort.name!r}. Readings become "
@@ -170,18 +172,18 @@ def _wanted(visit: Visit, prompt: str | None, cohort: str | None) -> AgreementRe
             "there are votes of one reader only. Agreement needs two: let another "
             "read, and publish the readings."
         )
-    run, why = _run(desk, assignment, prompt)
+    run, why = _run(context, assignment, prompt)
     key = "agreement " + " ".join(map(str, (*basis, run.id if run else why)))
     return AgreementRequest(key, assignment, votes, run, why)
 
 
 def _run(
-    desk: Desk, assignment: Assignment, prompt: str | None
+    context: AppContext, assignment: Assignment, prompt: str | None
 ) -> tuple[RunRecord | None, str]:
     """Return the run to hold against the readers, or why there is none."""
     cohort = assignment.cohort
     try:
-        run = desk.latest_run(prompt or "", cohort.name)
+        run = context.latest_run(prompt or "", cohort.name)
     except DataError:
         return None, f"no finished run of {prompt or 'a prompt'} on this cohort"
     if run.spec.cohort_digest != cohort.digest:
@@ -189,7 +191,9 @@ def _run(
     return run, ""
 
 
-def _measure(desk: Desk, wanted: AgreementRequest, job: Job) -> MeasuredAgreement:
+def _measure(
+    context: AppContext, wanted: AgreementRequest, job: Job
+) -> MeasuredAgreement:
     assignment = wanted.assignment
     job.step("agreement of the readers, with 2,000 bootstrap resamples a label")
     report = measure_agreement(
@@ -198,7 +202,7 @@ def _measure(desk: Desk, wanted: AgreementRequest, job: Job) -> MeasuredAgreemen
     if wanted.run is None:
         return MeasuredAgreement(report, None, wanted.why)
     job.step("the model beside the readers, with 1,000 bootstrap resamples")
-    inputs = read_inputs(desk.workspace, wanted.run.id)
+    inputs = read_inputs(context.workspace, wanted.run.id)
     ceiling = measure_ceiling(
         inputs.pairs, wanted.votes, inputs.taxonomy, patients=inputs.patients
     )

@@ -22,9 +22,9 @@ from loop.review.reading.plans import (
     read_plans,
 )
 from loop.review.reading.progress import measure_progress
-from loop.ui.chrome import Chrome
+from loop.ui.header import PageHeader
 from loop.ui.pages.readers.at_hand import open_assignment
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import EventRegistry, Visit
 
 
 class PlanForm(NamedTuple):
@@ -123,8 +123,8 @@ def _text(label: str, name: str, example: str) -> gr.Textbox:
 
 
 def connect(
-    wire: Wire,
-    chrome: Chrome,
+    registry: EventRegistry,
+    header: PageHeader,
     form: Assigning,
     outputs: list[Any],
     show_again: Callable[[Visit, str | None], list[Any]],
@@ -145,12 +145,12 @@ def connect(
             act(visit, cohort, PlanForm(*values))
             return [*show_assigning(visit, cohort), *show_again(visit, cohort)]
 
-        wire.on(
+        registry.on(
             button.click,
             handle,
             right=Right.IMPORT,
             name=name,
-            inputs=[*chrome.context, *form.inputs],
+            inputs=[*header.selection, *form.inputs],
             outputs=[*form.outputs, *outputs],
         )
 
@@ -179,8 +179,8 @@ def give(visit: Visit, cohort: str | None, form: PlanForm) -> None:
         was changed.
     """
     assignment = _require_known(visit, cohort, form)
-    desk = visit.desk
-    assign_cases(desk.store, assignment, form.wanted, visit.actor, desk.now)
+    context = visit.context
+    assign_cases(context.store, assignment, form.wanted, visit.actor, context.now)
 
 
 def clear(visit: Visit, cohort: str | None, form: PlanForm) -> None:
@@ -192,8 +192,8 @@ def clear(visit: Visit, cohort: str | None, form: PlanForm) -> None:
         No reader is chosen, or one is unknown; nothing was changed.
     """
     assignment = _require_known(visit, cohort, form)
-    desk = visit.desk
-    clear_plans(desk.store, assignment, form.readers or (), visit.actor, desk.now)
+    context = visit.context
+    clear_plans(context.store, assignment, form.readers or (), visit.actor, context.now)
 
 
 def _require_known(visit: Visit, cohort: str | None, form: PlanForm) -> Assignment:
@@ -212,14 +212,14 @@ def _require_known(visit: Visit, cohort: str | None, form: PlanForm) -> Assignme
 
 def _known(visit: Visit, assignment: Assignment) -> list[str]:
     """Return everybody who may read, has read, or was given cases."""
-    desk = visit.desk
-    users = [u for u in read_users(desk.workspace) if not u.disabled]
+    context = visit.context
+    users = [u for u in read_users(context.workspace) if not u.disabled]
     names = {user.name for user in users if user.may(Right.READ)}
     if visit.user.may(Right.READ):
         names.add(visit.user.name)
-    progress = measure_progress(desk.store, assignment)
+    progress = measure_progress(context.store, assignment)
     names |= {one.reader for one in progress.readers}
-    return sorted(names | set(read_plans(desk.store, assignment)))
+    return sorted(names | set(read_plans(context.store, assignment)))
 
 
 def _whole(typed: str | None, what: str) -> int | None:

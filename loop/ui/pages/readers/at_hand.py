@@ -16,7 +16,7 @@ from loop.review.reading.assignment import (
     read_basis,
 )
 from loop.review.reading.disputes import Disputes, read_disputes
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.wiring import Visit
 
 
@@ -33,13 +33,13 @@ def open_assignment(visit: Visit, cohort: str | None) -> Assignment:
             "no cohort is chosen. Choose one at the top; without any, add one under "
             "Files."
         )
-    desk = visit.desk
-    record = read_record(desk.workspace, check_name(cohort))
-    path = desk.workspace.labels / "taxonomy.yaml"
+    context = visit.context
+    record = read_record(context.workspace, check_name(cohort))
+    path = context.workspace.labels / "taxonomy.yaml"
     taxonomy = digest_bytes(path.read_bytes()) if path.is_file() else ""
     key = ("assignment", cohort, record.added.get("cohort_digest"), taxonomy)
-    assignment: Assignment = desk.memo.get(
-        key, lambda: read_assignment(desk.workspace, cohort)
+    assignment: Assignment = context.cache.get(
+        key, lambda: read_assignment(context.workspace, cohort)
     )
     if assignment.cohort.role is CohortRole.HOLDOUT and not visit.user.may(Right.READ):
         raise DataError(
@@ -49,7 +49,9 @@ def open_assignment(visit: Visit, cohort: str | None) -> Assignment:
     return assignment
 
 
-def open_disputes(desk: Desk, assignment: Assignment, *, anonymous: bool) -> Disputes:
+def open_disputes(
+    context: AppContext, assignment: Assignment, *, anonymous: bool
+) -> Disputes:
     """Return what the readers of a cohort do not agree on.
 
     Raises
@@ -57,16 +59,16 @@ def open_disputes(desk: Desk, assignment: Assignment, *, anonymous: bool) -> Dis
     DataError
         There are no votes, or they are not those recorded.
     """
-    basis = read_basis(desk.workspace, assignment)
-    disputes: Disputes = desk.memo.get(
+    basis = read_basis(context.workspace, assignment)
+    disputes: Disputes = context.cache.get(
         ("disputes", basis, anonymous),
-        lambda: read_disputes(desk.workspace, assignment, anonymous=anonymous),
+        lambda: read_disputes(context.workspace, assignment, anonymous=anonymous),
     )
     return disputes
 
 
 def open_turnout(
-    desk: Desk, assignment: Assignment, basis: ReadingCacheKey
+    context: AppContext, assignment: Assignment, basis: ReadingCacheKey
 ) -> Turnout | None:
     """Return who voted on which case of a cohort, also of a holdout; None: nobody has.
 
@@ -75,15 +77,15 @@ def open_turnout(
     DataError
         The votes are not those recorded.
     """
-    turnout: Turnout | None = desk.memo.get(
+    turnout: Turnout | None = context.cache.get(
         ("turnout", basis.cohort, basis.taxonomy, basis.recorded),
-        lambda: read_turnout(desk.workspace, assignment.cohort),
+        lambda: read_turnout(context.workspace, assignment.cohort),
     )
     return turnout
 
 
 def open_votes(
-    desk: Desk, assignment: Assignment, basis: ReadingCacheKey
+    context: AppContext, assignment: Assignment, basis: ReadingCacheKey
 ) -> Votes | None:
     """Return the votes of a cohort's readers; None when nobody has voted.
 
@@ -92,12 +94,12 @@ def open_votes(
     DataError
         They are not those recorded, or are of a holdout, and sealed.
     """
-    if read_record(desk.workspace, assignment.cohort.name).votes is None:
+    if read_record(context.workspace, assignment.cohort.name).votes is None:
         return None
-    votes: Votes = desk.memo.get(
+    votes: Votes = context.cache.get(
         ("votes", basis.cohort, basis.taxonomy, basis.recorded),
         lambda: read_cohort_votes(
-            desk.workspace, assignment.cohort, assignment.taxonomy
+            context.workspace, assignment.cohort, assignment.taxonomy
         ),
     )
     return votes

@@ -68,8 +68,8 @@ def find_scene(visit: Visit, cohort: str | None, chosen: DisputeFilter) -> Dispu
     """
     assignment = open_assignment(visit, cohort)
     named = bool(chosen.names) and visit.user.may(Right.MANAGE)
-    disputes = open_disputes(visit.desk, assignment, anonymous=not named)
-    pending = read_pending(visit.desk.store, visit.actor, assignment, disputes)
+    disputes = open_disputes(visit.context, assignment, anonymous=not named)
+    pending = read_pending(visit.context.store, visit.actor, assignment, disputes)
     rows = [row for row in disputes.rows if _listed(row, chosen, pending)]
     pair = visit.data.get("case"), visit.data.get("label")
     found = (n for n, row in enumerate(rows) if (row.case_id, row.label) == pair)
@@ -118,15 +118,15 @@ def save_button(waiting: int) -> Any:
 
 def _comments(visit: Visit, scene: DisputesView, case_id: str) -> list[tuple[str, str]]:
     """Return what readers who voted noted on a case, named as their votes are."""
-    desk, assignment = visit.desk, scene.assignment
-    basis = read_basis(desk.workspace, assignment)
-    turnout = open_turnout(desk, assignment, basis)
+    context, assignment = visit.context, scene.assignment
+    basis = read_basis(context.workspace, assignment)
+    turnout = open_turnout(context, assignment, basis)
     if turnout is None:
         return []
     letters = reader_letters(assignment.cohort, turnout.readers, case_id)
     found = []
-    for one in read_comments(desk.store, assignment, case_id):
-        for name in voting_names(desk.workspace, turnout.readers, one.reader):
+    for one in read_comments(context.store, assignment, case_id):
+        for name in voting_names(context.workspace, turnout.readers, one.reader):
             found.append((name if scene.named else letters[name], one.comment))
     return sorted(found)
 
@@ -134,8 +134,8 @@ def _comments(visit: Visit, scene: DisputesView, case_id: str) -> list[tuple[str
 def _panel(visit: Visit, scene: DisputesView, made: Adjudicated | None) -> str:
     row = scene.rows[scene.at] if scene.rows else None
     first = scene.at - scene.at % PER_PAGE
-    assignment, desk = scene.assignment, visit.desk
-    store, reader = desk.store, visit.user.name
+    assignment, context = scene.assignment, visit.context
+    store, reader = context.store, visit.user.name
     return show(
         "readers_disputes.html.jinja",
         disputes=scene.disputes,
@@ -146,7 +146,7 @@ def _panel(visit: Visit, scene: DisputesView, made: Adjudicated | None) -> str:
         pages=-(-len(scene.rows) // PER_PAGE),
         at=scene.at,
         row=row,
-        text=open_sheet(desk.workspace, store, assignment, reader, row.case_id).text
+        text=open_sheet(context.workspace, store, assignment, reader, row.case_id).text
         if row
         else "",
         comments=_comments(visit, scene, row.case_id) if row else (),

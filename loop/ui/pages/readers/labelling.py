@@ -24,12 +24,12 @@ from loop.review.reading.plans import cases_to_read
 from loop.review.reading.progress import ReaderPosition, find_way
 from loop.review.reading.publication import voted_cases
 from loop.review.reading.sheet import ReadingSheet, open_sheet
-from loop.ui.chrome import Chrome
+from loop.ui.header import PageHeader
 from loop.ui.look import panel
 from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
 from loop.ui.pages.readers.section import ReadersSection, on_act, ordered_panel
 from loop.ui.show import notice, show
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "label", "Label"
 
@@ -49,7 +49,7 @@ class LabelGroup(NamedTuple):
     rows: tuple[SheetRow, ...]
 
 
-def build(wire: Wire, chrome: Chrome) -> ReadersSection:
+def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
     """Add the section and connect it."""
     with gr.Column(visible=False, elem_id="part-label") as box:
         with gr.Row(elem_id="reading-head", equal_height=True):
@@ -58,12 +58,12 @@ def build(wire: Wire, chrome: Chrome) -> ReadersSection:
         sheet = ordered_panel("reading-sheet")
     outputs = [progress, sheet, status]
     on_act(
-        wire,
+        registry,
         sheet,
         act,
         right=Right.READ,
         name="label_act",
-        inputs=chrome.context,
+        inputs=header.selection,
         outputs=outputs,
     )
     return ReadersSection(
@@ -126,7 +126,7 @@ def _answer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
         raise DataError("the page sent no answer. Load it again.")
     values = {str(label): _value(word) for label, word in said.items()}
     store, _, reader = _who(visit, assignment)
-    answer(store, assignment, reader, case_id, values, visit.desk.now)
+    answer(store, assignment, reader, case_id, values, visit.context.now)
     way = find_way(store, assignment, reader, case_id)
     return [_progress(visit, assignment, way), gr.skip(), _kept(visit, assignment, way)]
 
@@ -136,13 +136,13 @@ def _comment(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
     if not isinstance(said, str):
         raise DataError("the page sent no comment. Load it again.")
     store, _, reader = _who(visit, assignment)
-    keep_comment(store, assignment, reader, case_id, said, visit.desk.now)
-    return [gr.skip(), gr.skip(), _say("comment kept", at=visit.desk.now())]
+    keep_comment(store, assignment, reader, case_id, said, visit.context.now)
+    return [gr.skip(), gr.skip(), _say("comment kept", at=visit.context.now())]
 
 
 def _rest(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
     store, _, reader = _who(visit, assignment)
-    complete_case(store, assignment, reader, case_id, now=visit.desk.now)
+    complete_case(store, assignment, reader, case_id, now=visit.context.now)
     way = find_way(store, assignment, reader, case_id)
     return _at(visit, assignment, way, _kept(visit, assignment, way))
 
@@ -165,7 +165,7 @@ def _previous(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
 
 def _defer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
     store, _, reader = _who(visit, assignment)
-    defer_case(store, assignment, reader, case_id, visit.desk.now)
+    defer_case(store, assignment, reader, case_id, visit.context.now)
     way = find_way(store, assignment, reader)
     alone = way.here == case_id
     skipped = f"{case_id} is skipped: it comes back after all others"
@@ -184,7 +184,7 @@ _ACTS: dict[str, Callable[[Visit, Assignment, str], list[Any]]] = {
 
 
 def _who(visit: Visit, assignment: Assignment) -> tuple[Any, Assignment, str]:
-    return visit.desk.store, assignment, visit.user.name
+    return visit.context.store, assignment, visit.user.name
 
 
 def _at(
@@ -211,22 +211,22 @@ def _is_published(visit: Visit, assignment: Assignment, way: ReaderPosition) -> 
     """Return whether the reader's answers are votes already. Nothing else is told."""
     if not way.complete:
         return False
-    desk = visit.desk
-    basis = read_basis(desk.workspace, assignment)
+    context = visit.context
+    basis = read_basis(context.workspace, assignment)
     key = ("published", basis, visit.user.name)
 
     def look() -> bool:
-        turnout = open_turnout(desk, assignment, basis)
-        return bool(voted_cases(desk.workspace, turnout, visit.user.name))
+        turnout = open_turnout(context, assignment, basis)
+        return bool(voted_cases(context.workspace, turnout, visit.user.name))
 
-    return bool(desk.memo.get(key, look))
+    return bool(context.cache.get(key, look))
 
 
 def _sheet(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
     if way.here is None:
         return show("readers_done.html.jinja", way=way, key=assignment.key)
     store, _, reader = _who(visit, assignment)
-    sheet = open_sheet(visit.desk.workspace, store, assignment, reader, way.here)
+    sheet = open_sheet(visit.context.workspace, store, assignment, reader, way.here)
     return show(
         "readers_sheet.html.jinja",
         sheet=sheet,
@@ -257,7 +257,7 @@ def _kept(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
     """Return the line that says that an answer is in the store."""
     left = _count_open(visit, assignment, way.here or "")
     done = f"{left} of {len(assignment.labels)} labels open" if left else "complete"
-    return _say(f"kept, {done}", complete=not left, at=visit.desk.now())
+    return _say(f"kept, {done}", complete=not left, at=visit.context.now())
 
 
 def _say(

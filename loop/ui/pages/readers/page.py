@@ -9,35 +9,35 @@ import gradio as gr
 
 from loop.core.errors import DataError
 from loop.review.working import keep_working, read_working
-from loop.ui.chrome import Chrome
+from loop.ui.header import PageHeader
 from loop.ui.pages.page import Page
 from loop.ui.pages.readers import adjudicating, agreeing, labelling
 from loop.ui.pages.readers.section import ReadersSection
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import EventRegistry, Visit
 
 SUBJECT = "readers"
 """Subject under which a person's part of the page is kept."""
 
 
-def build(wire: Wire, chrome: Chrome) -> Page:
+def build(registry: EventRegistry, header: PageHeader) -> Page:
     """Add the page and connect it."""
     with gr.Tab("Readers", id="readers", elem_id="tab-readers") as tab:
         # Gradio never opens a tab in which nothing is visible at first.
         part = gr.Radio([], label="Part of this page", elem_id="readers-part")
         builders = (labelling.build, adjudicating.build, agreeing.build)
-        sections = [build_section(wire, chrome) for build_section in builders]
+        sections = [build_section(registry, header) for build_section in builders]
     inputs = [one for section in sections for one in section.inputs]
     outputs = [
         part,
         *(section.box for section in sections),
         *(one for section in sections for one in section.outputs),
     ]
-    wire.on(
+    registry.on(
         part.input,
         _choose(sections),
         right=None,
         name="readers_part",
-        inputs=[*chrome.context, part, *inputs],
+        inputs=[*header.selection, part, *inputs],
         outputs=outputs,
     )
     return Page(
@@ -62,7 +62,7 @@ def _choose(sections: Sequence[ReadersSection]) -> Callable[..., list[Any]]:
             raise DataError("the page has no such part. Load it again.")
         visit.user.actor(chosen.right)
         kept = {"part": chosen.name}
-        keep_working(visit.desk.store, visit.actor, SUBJECT, kept, visit.desk.now)
+        keep_working(visit.context.store, visit.actor, SUBJECT, kept, visit.context.now)
         return _open(visit, (prompt, cohort), sections, chosen, left)
 
     return choose
@@ -75,7 +75,7 @@ def _refresh(sections: Sequence[ReadersSection]) -> Callable[..., list[Any]]:
         visit: Visit, prompt: str | None, cohort: str | None, *values: Any
     ) -> list[Any]:
         may = [section for section in sections if visit.user.may(section.right)]
-        kept = read_working(visit.desk.store, visit.actor, SUBJECT)
+        kept = read_working(visit.context.store, visit.actor, SUBJECT)
         name = kept.payload.get("part") if kept else None
         chosen = next((one for one in may if one.name == name), next(iter(may), None))
         return _open(visit, (prompt, cohort), sections, chosen, values)

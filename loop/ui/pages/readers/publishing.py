@@ -20,11 +20,11 @@ from loop.review.reading.publication import (
     preview_publication,
     publish_readings,
 )
-from loop.ui.chrome import Chrome
+from loop.ui.header import PageHeader
 from loop.ui.look import panel
 from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
 from loop.ui.show import show
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import EventRegistry, Visit
 
 RECORDED = "as recorded"
 MOST_NEEDED = 15
@@ -152,8 +152,8 @@ def build() -> Publishing:
 
 
 def connect(
-    wire: Wire,
-    chrome: Chrome,
+    registry: EventRegistry,
+    header: PageHeader,
     form: Publishing,
     label: gr.Dropdown,
     look: Callable[..., list[Any]],
@@ -174,20 +174,20 @@ def connect(
         shown = look(visit, prompt, cohort, chosen)
         return [*shown, *show_publishable(visit, cohort, made)]
 
-    wire.on(
+    registry.on(
         form.look.click,
         preview_it,
         right=Right.IMPORT,
         name="publish_preview",
-        inputs=[*chrome.context, *form.inputs],
+        inputs=[*header.selection, *form.inputs],
         outputs=form.previewed,
     )
-    wire.on(
+    registry.on(
         form.publish.click,
         publish_it,
         right=Right.IMPORT,
         name="publish_readings",
-        inputs=[*chrome.context, label, *form.inputs, form.why, form.digest],
+        inputs=[*header.selection, label, *form.inputs, form.why, form.digest],
         outputs=outputs,
     )
 
@@ -225,17 +225,17 @@ def _no_preview() -> list[Any]:
 
 
 def _dry_run(visit: Visit, assignment: Assignment) -> tuple[PublicationDryRun, ...]:
-    desk = visit.desk
-    basis = read_basis(desk.workspace, assignment, desk.store)
+    context = visit.context
+    basis = read_basis(context.workspace, assignment, context.store)
 
     def look() -> tuple[PublicationDryRun, ...]:
-        turnout = open_turnout(desk, assignment, basis)
-        progress = measure_progress(desk.store, assignment)
+        turnout = open_turnout(context, assignment, basis)
+        progress = measure_progress(context.store, assignment)
         return dry_run_publication(
-            desk.workspace, desk.store, assignment, progress, turnout
+            context.workspace, context.store, assignment, progress, turnout
         )
 
-    found: tuple[PublicationDryRun, ...] = desk.memo.get(
+    found: tuple[PublicationDryRun, ...] = context.cache.get(
         ("publication dry run", basis), look
     )
     return found
@@ -250,9 +250,9 @@ def show_preview(visit: Visit, cohort: str | None, asked: PublicationForm) -> li
         No reader is chosen, there is nothing to publish, or votes would be lost that
         may not be.
     """
-    desk, assignment = visit.desk, open_assignment(visit, cohort)
+    context, assignment = visit.context, open_assignment(visit, cohort)
     seen = preview_publication(
-        desk.workspace, desk.store, assignment, asked.publication, visit.actor
+        context.workspace, context.store, assignment, asked.publication, visit.actor
     )
     votes = seen.votes
     shown = show(
@@ -295,6 +295,8 @@ def publish(
             "nobody looked at the marks that would change. Press `Show which marks "
             "would change` first; nothing was published."
         )
-    desk, assignment = visit.desk, open_assignment(visit, cohort)
+    context, assignment = visit.context, open_assignment(visit, cohort)
     wanted = replace(asked.publication, reason=str(why or ""), expected=str(digest))
-    return publish_readings(desk.workspace, desk.store, assignment, wanted, visit.actor)
+    return publish_readings(
+        context.workspace, context.store, assignment, wanted, visit.actor
+    )

@@ -10,7 +10,7 @@ import gradio as gr
 
 from loop.core.people.users import Right
 from loop.ui.show import notice
-from loop.ui.wiring import Wire
+from loop.ui.wiring import EventRegistry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,19 @@ def ordered_panel(elem_id: str) -> gr.HTML:
 
 
 def on_act(
-    wire: Wire, panel: gr.HTML, handler: Callable[..., Any], **connection: Any
+    registry: EventRegistry,
+    panel: gr.HTML,
+    handler: Callable[..., Any],
+    **connection: Any,
 ) -> None:
     """Call `handler` on each act of an `ordered_panel`; tell it what became of it.
 
     Parameters
     ----------
     connection
-        As for `Wire.on`.
+        As for `EventRegistry.on`.
     """
-    done = wire.on(panel.act, handler, trigger_mode="multiple", **connection)
+    done = registry.on(panel.act, handler, trigger_mode="multiple", **connection)
     for listener, kept in ((done.success, "true"), (done.failure, "false")):
         told = f"() => {{ window.ranloopSettled?.[{panel.elem_id!r}]?.({kept}); }}"
         listener(None, js=told, queue=False, api_visibility="private")

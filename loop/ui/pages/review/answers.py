@@ -100,12 +100,12 @@ def _form(values: Sequence[Any]) -> ReviewForm:
 
 def _keep(visit: Visit, place: Place, form: ReviewForm) -> FormStatus:
     """Keep an unfinished form; an empty one is forgotten."""
-    desk = visit.desk
+    context = visit.context
     if form == ReviewForm():
-        drop_working(desk.store, visit.actor, place.subject)
+        drop_working(context.store, visit.actor, place.subject)
         return FormStatus()
-    keep_working(desk.store, visit.actor, place.subject, form._asdict(), desk.now)
-    status = FormStatus(kept=stamp(desk.now()))
+    keep_working(context.store, visit.actor, place.subject, form._asdict(), context.now)
+    status = FormStatus(kept=stamp(context.now()))
     if not form.worded:
         return status._replace(lacks=missing(form))
     return note_form(status, form, look(visit, place, Filters()))
@@ -199,22 +199,22 @@ def _submit(
     visit: Visit, place: Place, sight: Sight, form: ReviewForm, more: Sequence[str]
 ) -> str:
     """Keep the verdict, drop the unfinished form, and return the verdict's id."""
-    desk, line = visit.desk, sight.queue.line
+    context, line = visit.context, sight.queue.line
     verdict = build_from_form(
         fields_of(form, [place.case, *more], place.label),
         reviewer=visit.actor.name,
-        taxonomy=taxonomy_of(desk, place),
-        case_ids=cohort_facts(desk, place).case_ids,
+        taxonomy=taxonomy_of(context, place),
+        case_ids=cohort_facts(context, place).case_ids,
     )
     flips, item = "", sight.item
     if item is not None and item.reasons.persistence is Persistence.FLIPS:
         flips = f"{item.reasons.fails} of {item.reasons.draws}"
     made_on = VerdictContext(line.cohort, line.prompt, "", line.run_id, flips)
     key = submit_verdict(
-        desk.store, verdict, made_on, desk.now, finishing=place.subject
+        context.store, verdict, made_on, context.now, finishing=place.subject
     )
     if sight.item and sight.item.reserved_by == visit.user.name:
-        release(desk.store, place.cohort, place.case, visit.actor)
+        release(context.store, place.cohort, place.case, visit.actor)
     return key
 
 
@@ -222,7 +222,7 @@ def _go_on(
     visit: Visit, place: Place, filters: Filters, item: QueueItem, more: int
 ) -> list[Any]:
     """Return the page with the next pair that waits, and that the last was saved."""
-    name = label_name(taxonomy_of(visit.desk, place), item.label)
+    name = label_name(taxonomy_of(visit.context, place), item.label)
     also = f" and {more} more case{'' if more == 1 else 's'}" if more else ""
     saved = f"Saved {name}, {item.case_id}{also}."
     if item.reserved_by not in ("", visit.user.name):
@@ -252,8 +252,8 @@ def undo(visit: Visit, place: Place, *values: Any) -> Any:
         trouble = f"Not undone: the verdict on {last.case} is {became} by now."
         place = place._replace(last=None)
         return show_again(visit, place, filters, FormStatus(trouble=trouble))
-    desk, ref = visit.desk, f"{place.cohort}:{kept.id}"
-    withdraw_verdict(desk.store, ref, visit.actor, UNDONE, desk.now)
+    context, ref = visit.context, f"{place.cohort}:{kept.id}"
+    withdraw_verdict(context.store, ref, visit.actor, UNDONE, context.now)
     item = sight.queue.find(last.case, last.label)
     cases = len(kept.verdict.case_ids)
     said = f"Undone on {cases} cases." if cases > 1 else "Undone."
@@ -265,7 +265,9 @@ def undo(visit: Visit, place: Place, *values: Any) -> Any:
     place = place._replace(last=None).at(item)
     form = form_of(kept.verdict)
     if form:
-        keep_working(desk.store, visit.actor, place.subject, form._asdict(), desk.now)
+        keep_working(
+            context.store, visit.actor, place.subject, form._asdict(), context.now
+        )
     return show_pair(visit, place, filters, f"{said} The form is as you filled it.")
 
 
@@ -300,15 +302,17 @@ def list_alike(visit: Visit, place: Place) -> Any:
 def toggle_reserve(visit: Visit, place: Place, *values: Any) -> Any:
     """Reserve the open case for twenty minutes, or give it back."""
     filters = Filters.of(values)
-    desk = visit.desk
+    context = visit.context
     sight = look(visit, place, filters)
     if sight.item is None:
         raise DataError("no pair is open. Choose one of the list.")
     if sight.item.reserved_by == visit.user.name:
-        release(desk.store, place.cohort, place.case, visit.actor)
+        release(context.store, place.cohort, place.case, visit.actor)
         done = FormStatus(done="Given back.")
     else:
-        held = reserve(desk.store, place.cohort, place.case, visit.actor, desk.now)
+        held = reserve(
+            context.store, place.cohort, place.case, visit.actor, context.now
+        )
         who = "you" if held.actor == visit.actor.name else held.actor
         done = FormStatus(done=f"Reserved by {who} until", until=held.until)
     sight = look(visit, place, filters)
@@ -339,7 +343,9 @@ def take_back(visit: Visit, place: Place, reason: Any, *values: Any) -> Any:
         if one.verdict.reviewer == visit.actor.name:
             cases += len(one.verdict.case_ids)
             ref = f"{place.cohort}:{one.id}"
-            withdraw_verdict(visit.desk.store, ref, visit.actor, why, visit.desk.now)
+            withdraw_verdict(
+                visit.context.store, ref, visit.actor, why, visit.context.now
+            )
     on = f" on all {cases} cases it was given for" if cases > 1 else ""
     done = FormStatus(done=f"Withdrawn{on}; it stays in the record with your reason.")
     sight = look(visit, place, filters)

@@ -49,7 +49,7 @@ def refresh(
     wanted, said = Filters.of(filters), ""
     try:
         if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
-            newest = newest_place(visit.desk, prompt, cohort)
+            newest = newest_place(visit.context, prompt, cohort)
             place, wanted, said = _resume(visit, newest)
         return show_all(visit, place, wanted, said)
     except DataError as error:
@@ -69,9 +69,9 @@ def open_on_label(
         There is no run, or the cohort is a holdout.
     """
     if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
-        place = newest_place(visit.desk, prompt, cohort)
+        place = newest_place(visit.context, prompt, cohort)
         place = place._replace(blind=blind_kept(visit))
-    known = taxonomy_of(visit.desk, place)
+    known = taxonomy_of(visit.context, place)
     wanted = Filters(label=label if label in known.ids else "")
     sight = look(visit, place, wanted)
     meant = (one for one in sight.items if case and one.case_id == case)
@@ -96,9 +96,9 @@ def _resume(visit: Visit, newest: Place) -> Resumed:
     kept = place_kept(visit, newest)
     before = newest
     if kept.run not in ("", newest.run):
-        older = place_on(visit.desk, newest.prompt, newest.cohort, kept.run)
+        older = place_on(visit.context, newest.prompt, newest.cohort, kept.run)
         form = older and _replaced(older, kept.case, kept.label)
-        begun = form and read_working(visit.desk.store, visit.actor, form.subject)
+        begun = form and read_working(visit.context.store, visit.actor, form.subject)
         before = older if older and begun else newest
         before = before._replace(blind=newest.blind)
     sight = look(visit, before, kept.filters)
@@ -169,7 +169,7 @@ def narrow(visit: Visit, place: Place, *values: Any) -> Any:
 def renew(visit: Visit, place: Place, *values: Any) -> Any:
     """Open the newest run and reference, on the same pair if it still fails there."""
     filters = Filters.of(values)
-    newest = newest_place(visit.desk, place.prompt, place.cohort)
+    newest = newest_place(visit.context, place.prompt, place.cohort)
     newest = newest._replace(
         serial=place.serial, wide=place.wide, blind=place.blind, last=place.last
     )

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 import gradio as gr
 
 from loop.core.people.users import Right
-from loop.ui.chrome import (
-    Chrome,
+from loop.ui.header import (
+    PageHeader,
     choose_context,
     context_kept,
     keep_page,
@@ -22,7 +22,7 @@ from loop.ui.pages.page import Page
 from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.layout import ReviewComponents, build_parts
 from loop.ui.pages.review.place import follow_link
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import EventRegistry, Visit
 
 LONGEST_LINK = 600
 """Characters of an address that are looked at."""
@@ -77,12 +77,12 @@ class ReviewPage(Page):
     """Where the visitor is, as `open_on_label` takes it."""
 
 
-def build(wire: Wire, chrome: Chrome) -> ReviewPage:
+def build(registry: EventRegistry, header: PageHeader) -> ReviewPage:
     """Add the page and connect it."""
     parts = build_parts()
-    _wire_moves(wire, parts)
-    _wire_form(wire, parts)
-    _wire_own(wire, parts)
+    _connect_moves(registry, parts)
+    _connect_form(registry, parts)
+    _connect_own(registry, parts)
     return ReviewPage(
         name="review",
         right=Right.SEE,
@@ -112,7 +112,7 @@ def follow(visit: Visit, asked: object) -> None:
         follow_link(visit, prompt, cohort, pair)
 
 
-def _wire_moves(wire: Wire, parts: ReviewComponents) -> None:
+def _connect_moves(registry: EventRegistry, parts: ReviewComponents) -> None:
     """Connect what goes through the queue; looking needs no more than that."""
     for menu in parts.menus:
         menu.input(None, parts.menus, parts.count, js=COUNT, queue=False)
@@ -124,7 +124,7 @@ def _wire_moves(wire: Wire, parts: ReviewComponents) -> None:
         ("review_renew", parts.remark.act, moves.renew),
     )
     for name, listener, handler in events:
-        moved = wire.on(
+        moved = registry.on(
             listener,
             handler,
             right=Right.SEE,
@@ -138,7 +138,7 @@ def _wire_moves(wire: Wire, parts: ReviewComponents) -> None:
         moved.then(None, js=SETTLE, queue=False)
 
 
-def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
+def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
     """Connect the form: every change is kept at once."""
     own = (parts.place, parts.token)
     chosen = [one.input for one in parts.fields if not isinstance(one, gr.Textbox)]
@@ -146,7 +146,7 @@ def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
         (partial(gr.on, chosen), "review_keep"),
         (parts.typed.typed, "review_typed"),
     ):
-        wire.on(
+        registry.on(
             listener,
             answers.keep_form,
             right=Right.JUDGE,
@@ -156,7 +156,7 @@ def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
             trigger_mode="always_last",
             **PLAIN,
         )
-    wire.on(
+    registry.on(
         parts.take.click,
         answers.take_text,
         right=Right.JUDGE,
@@ -172,7 +172,7 @@ def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
         ("review_offer", parts.offer.act, answers.take_offer, Right.SEE),
     )
     for name, listener, handler, right in events:
-        wire.on(
+        registry.on(
             listener,
             handler,
             right=right,
@@ -182,7 +182,7 @@ def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
             js=LEAVE,
             **PLAIN,
         ).then(None, js=SETTLE, queue=False)
-    wire.on(
+    registry.on(
         parts.alike.act,
         answers.list_alike,
         right=Right.JUDGE,
@@ -194,10 +194,10 @@ def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
     parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
 
 
-def _wire_own(wire: Wire, parts: ReviewComponents) -> None:
+def _connect_own(registry: EventRegistry, parts: ReviewComponents) -> None:
     """Connect reserving a case, and changing what one has said."""
     inputs = (parts.place, *parts.filters)
-    wire.on(
+    registry.on(
         parts.reserve.click,
         answers.toggle_reserve,
         right=Right.JUDGE,
@@ -206,7 +206,7 @@ def _wire_own(wire: Wire, parts: ReviewComponents) -> None:
         outputs=parts.panels,
         **PLAIN,
     )
-    wire.on(
+    registry.on(
         parts.status.act,
         answers.undo,
         right=Right.JUDGE,
@@ -216,7 +216,7 @@ def _wire_own(wire: Wire, parts: ReviewComponents) -> None:
         js=LEAVE,
         **PLAIN,
     ).then(None, js=SETTLE, queue=False)
-    wire.on(
+    registry.on(
         parts.said.act,
         answers.change,
         right=Right.JUDGE,
@@ -225,7 +225,7 @@ def _wire_own(wire: Wire, parts: ReviewComponents) -> None:
         outputs=[parts.status, *parts.fields],
         **PLAIN,
     ).then(None, js=SETTLE, queue=False)
-    wire.on(
+    registry.on(
         parts.withdraw.click,
         answers.take_back,
         right=Right.JUDGE,

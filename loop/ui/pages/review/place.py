@@ -214,12 +214,12 @@ def keep_blind(visit: Visit, blind: bool) -> None:
 
 def blind_kept(visit: Visit) -> bool:
     """Return what `keep_blind` remembered; False at first."""
-    kept = read_working(visit.desk.store, visit.actor, _BLIND)
+    kept = read_working(visit.context.store, visit.actor, _BLIND)
     return bool(kept and kept.payload.get("blind") is True)
 
 
 def _keep(visit: Visit, subject: str, payload: Mapping[str, Any]) -> None:
-    keep_working(visit.desk.store, visit.actor, subject, payload, visit.desk.now)
+    keep_working(visit.context.store, visit.actor, subject, payload, visit.context.now)
 
 
 class ResumePoint(NamedTuple):
@@ -236,7 +236,7 @@ class ResumePoint(NamedTuple):
 def place_kept(visit: Visit, place: Place) -> ResumePoint:
     """Return what was open last on this prompt and cohort; empty for a first visit."""
     subject = _subject(place.prompt, place.cohort)
-    kept = read_working(visit.desk.store, visit.actor, subject)
+    kept = read_working(visit.context.store, visit.actor, subject)
     data: Mapping[str, Any] = kept.payload if kept else {}
     chosen = data.get("filters")
     known = chosen if isinstance(chosen, dict) else {}

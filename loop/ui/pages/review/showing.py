@@ -64,7 +64,7 @@ def show_all(visit: Visit, place: Place, filters: Filters, said: str = "") -> li
 
 
 def _menus(visit: Visit, place: Place, queue: Queue, filters: Filters) -> list[Any]:
-    taxonomy = taxonomy_of(visit.desk, place)
+    taxonomy = taxonomy_of(visit.context, place)
     failing = [item.label for item in queue.failing]
     labels = [
         ALL,
@@ -104,7 +104,7 @@ def show_pair(
     """Return what a move through the queue sets, with the form of the open pair."""
     sight = look(visit, place, filters)
     keep_place(visit, place, filters)
-    kept = read_working(visit.desk.store, visit.actor, place.subject)
+    kept = read_working(visit.context.store, visit.actor, place.subject)
     form = ReviewForm.of(kept.payload) if kept else ReviewForm()
     status = FormStatus(done=said, trouble=trouble, kept=kept.saved if kept else "")
     if kept:

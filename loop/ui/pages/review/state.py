@@ -21,7 +21,7 @@ from loop.review.queue.value import RIGHT_EVERY
 from loop.review.reservations import Reservation, list_reservations
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.pages.review.place import Filters, Place
 from loop.ui.wiring import Visit
 
@@ -78,7 +78,7 @@ class ReviewCohort(NamedTuple):
     synthetic: bool
 
 
-def newest_place(desk: Desk, prompt: str, cohort: str) -> Place:
+def newest_place(context: AppContext, prompt: str, cohort: str) -> Place:
     """Return the place on the newest run and reference, with nothing open yet.
 
     Raises
@@ -86,26 +86,26 @@ def newest_place(desk: Desk, prompt: str, cohort: str) -> Place:
     DataError
         There is no finished run, or the cohort is not as recorded.
     """
-    return _place(desk, prompt, cohort, desk.latest_run(prompt, cohort))
+    return _place(context, prompt, cohort, context.latest_run(prompt, cohort))
 
 
-def place_on(desk: Desk, prompt: str, cohort: str, run: str) -> Place | None:
+def place_on(context: AppContext, prompt: str, cohort: str, run: str) -> Place | None:
     """Return the place on a run that was open before; None when it is of no use."""
     try:
-        record = find_run(desk.workspace, run)
+        record = find_run(context.workspace, run)
     except DataError:
         return None
     fits = record.spec.cohort == cohort
     of = record.spec.prompt.partition("@")[0] == prompt
-    return _place(desk, prompt, cohort, record) if fits and of else None
+    return _place(context, prompt, cohort, record) if fits and of else None
 
 
-def _place(desk: Desk, prompt: str, cohort: str, run: RunRecord) -> Place:
-    record = read_record(desk.workspace, cohort)
-    ((runs,),) = desk.store.read(_FINISHED)
+def _place(context: AppContext, prompt: str, cohort: str, run: RunRecord) -> Place:
+    record = read_record(context.workspace, cohort)
+    ((runs,),) = context.store.read(_FINISHED)
     stamp = (
-        protocol_digest(desk.workspace),
-        read_taxonomy(desk.workspace.labels).digest,
+        protocol_digest(context.workspace),
+        read_taxonomy(context.workspace.labels).digest,
         record.votes or "",
         str(runs),
     )
@@ -125,12 +125,12 @@ def look(visit: Visit, place: Place, filters: Filters) -> Sight:
     """
     if not place.run:
         raise DataError("nothing is open in this tab. Open the page Review again.")
-    desk = visit.desk
-    kept = desk.memo.get(
-        ("verdicts",), lambda: Verdicts(desk.store, desk.workspace)
+    context = visit.context
+    kept = context.cache.get(
+        ("verdicts",), lambda: Verdicts(context.store, context.workspace)
     ).read(place.cohort)
-    reserved = list_reservations(desk.store, place.cohort, desk.now)
-    marks = desk.memo.get(_key("queue", place), lambda: _marks(desk, place))
+    reserved = list_reservations(context.store, place.cohort, context.now)
+    marks = context.cache.get(_key("queue", place), lambda: _marks(context, place))
     queue = marks.mark(kept, reserved)
     if place.blind:
         queue = hide_others(queue, visit.user.name)
@@ -145,11 +145,11 @@ def _key(what: str, place: Place) -> tuple[object, ...]:
     return what, place.run, place.reference, place.stamp
 
 
-def _marks(desk: Desk, place: Place) -> MarkedQueue:
+def _marks(context: AppContext, place: Place) -> MarkedQueue:
     return MarkedQueue(
         build_queue(
-            desk.workspace,
-            desk.store,
+            context.workspace,
+            context.store,
             place.run,
             reference=place.reference,
             right_every=RIGHT_EVERY,
@@ -157,10 +157,10 @@ def _marks(desk: Desk, place: Place) -> MarkedQueue:
     )
 
 
-def taxonomy_of(desk: Desk, place: Place) -> Taxonomy:
+def taxonomy_of(context: AppContext, place: Place) -> Taxonomy:
     """Return the taxonomy as it was when the page was opened."""
     key = ("taxonomy", place.stamp)
-    return desk.memo.get(key, lambda: read_taxonomy(desk.workspace.labels))
+    return context.cache.get(key, lambda: read_taxonomy(context.workspace.labels))
 
 
 def label_name(taxonomy: Taxonomy, label: str) -> str:
@@ -168,32 +168,32 @@ def label_name(taxonomy: Taxonomy, label: str) -> str:
     return "All labels" if label == ALL_LABELS else taxonomy.find(label).name
 
 
-def guides_of(desk: Desk, prompt_ref: str) -> Mapping[str, Guide]:
+def guides_of(context: AppContext, prompt_ref: str) -> Mapping[str, Guide]:
     """Return the guides of a committed version by label, or none if it is gone."""
 
     def make() -> Mapping[str, Guide]:
         try:
-            version = read_version(desk.workspace, prompt_ref)
+            version = read_version(context.workspace, prompt_ref)
         except DataError:
             return {}
         return {guide.label: guide for guide in version.guides}
 
-    return desk.memo.get(("guides", prompt_ref), make)
+    return context.cache.get(("guides", prompt_ref), make)
 
 
-def cohort_facts(desk: Desk, place: Place) -> ReviewCohort:
+def cohort_facts(context: AppContext, place: Place) -> ReviewCohort:
     """Return language and case ids of the cohort of the run."""
 
     def make() -> ReviewCohort:
-        cohort = read_cohort(desk.workspace, place.cohort)
+        cohort = read_cohort(context.workspace, place.cohort)
         return ReviewCohort(
             cohort.language, frozenset(cohort.case_ids), cohort.synthetic
         )
 
-    return desk.memo.get(("cohort", place.run), make)
+    return context.cache.get(("cohort", place.run), make)
 
 
-def evidence_of(desk: Desk, sight: Sight) -> Mapping[str, Sequence[Span]]:
+def evidence_of(context: AppContext, sight: Sight) -> Mapping[str, Sequence[Span]]:
     """Return the evidence of every label that the model gave for the open case."""
     if sight.item is None:
         return {}
@@ -203,11 +203,11 @@ def evidence_of(desk: Desk, sight: Sight) -> Mapping[str, Sequence[Span]]:
         wanted = frozenset(item.case_id for item in sight.queue.items)
         return {
             outcome.item_id: {k: f.spans for k, f in outcome.fields.items() if f.spans}
-            for outcome in desk.store.read_outcomes(run)
+            for outcome in context.store.read_outcomes(run)
             if outcome.item_id in wanted
         }
 
-    found = desk.memo.get(("evidence", run), make)
+    found = context.cache.get(("evidence", run), make)
     return found.get(sight.item.case_id, {})
 
 
@@ -238,7 +238,7 @@ def find_alike(visit: Visit, place: Place, sight: Sight) -> tuple[QueueItem, ...
                 groups.setdefault(_group(sight, one), []).append(at)
         return groups
 
-    groups = visit.desk.memo.get(_key("alike", place), make)
+    groups = visit.context.cache.get(_key("alike", place), make)
     found = (sight.queue.items[at] for at in groups.get(_group(sight, item), ()))
     return tuple(
         one
@@ -262,17 +262,17 @@ def said_by(visit: Visit, sight: Sight) -> list[KeptVerdict]:
     ]
 
 
-def name_run(desk: Desk, run: str) -> RunName:
+def name_run(context: AppContext, run: str) -> RunName:
     """Return how people know a run."""
 
     def make() -> RunName:
         try:
-            record = find_run(desk.workspace, run)
+            record = find_run(context.workspace, run)
         except DataError:
             return RunName("", "")
         return RunName(record.spec.prompt, record.finished or record.created)
 
-    return desk.memo.get(("run", run), make)
+    return context.cache.get(("run", run), make)
 
 
 def verdicts_on(sight: Sight) -> list[KeptVerdict]:
@@ -283,15 +283,15 @@ def verdicts_on(sight: Sight) -> list[KeptVerdict]:
     return [one for one in sight.kept if one.state in _STANDS and pair in one.pairs]
 
 
-def find_newer(desk: Desk, place: Place) -> Newer | None:
+def find_newer(context: AppContext, place: Place) -> Newer | None:
     """Return what is newer than what the page was opened on, or None."""
-    ((runs,),) = desk.store.read(_FINISHED)
-    newest = desk.memo.get(
+    ((runs,),) = context.store.read(_FINISHED)
+    newest = context.cache.get(
         ("newest run", place.prompt, place.cohort, runs),
-        lambda: desk.latest_run(place.prompt, place.cohort),
+        lambda: context.latest_run(place.prompt, place.cohort),
     )
     if newest.id != place.run:
-        shown = name_run(desk, place.run)
-        return Newer(shown, name_run(desk, newest.id), 0)
-    number = read_record(desk.workspace, place.cohort).newest
+        shown = name_run(context, place.run)
+        return Newer(shown, name_run(context, newest.id), 0)
+    number = read_record(context.workspace, place.cohort).newest
     return Newer(None, None, number) if number != place.reference else None

@@ -99,24 +99,24 @@ def render_remark(visit: Visit, place: Place) -> str:
     """Return what is newer than the page, or whose texts these are."""
     return show(
         "review_remark.html.jinja",
-        newer=find_newer(visit.desk, place),
+        newer=find_newer(visit.context, place),
         reference=place.reference,
-        synthetic=cohort_facts(visit.desk, place).synthetic,
+        synthetic=cohort_facts(visit.context, place).synthetic,
     )
 
 
 def render_queue(visit: Visit, place: Place, sight: Sight, filters: Filters) -> str:
     """Return one page of the list."""
     start = _start(place, sight)
-    taxonomy = taxonomy_of(visit.desk, place)
+    taxonomy = taxonomy_of(visit.context, place)
     shown = sight.items[start : start + PAGE_SIZE]
-    made: dict[object, Markup] = visit.desk.memo.get(
+    made: dict[object, Markup] = visit.context.cache.get(
         ("lines", place.run, place.reference, place.stamp), dict
     )
     lines = [_line(made, item, taxonomy, place) for item in shown]
     times = [one.created for one in said_by(visit, sight)]
     may = visit.user.may(Right.JUDGE)
-    total = visit.desk.memo.get(
+    total = visit.context.cache.get(
         ("failing", place.run, place.reference, place.stamp),
         lambda: len(sight.queue.failing),
     )
@@ -204,8 +204,8 @@ def render_case(visit: Visit, place: Place, sight: Sight, search: str) -> str:
     item = sight.item
     if item is None:
         return _nothing_open(sight)
-    desk = visit.desk
-    taxonomy = taxonomy_of(desk, place)
+    context = visit.context
+    taxonomy = taxonomy_of(context, place)
     text = sight.queue.texts.read(item.case_id) if sight.queue.texts.here else None
     glyph, kind = KIND_MARKS[item.failure.kind]
     return show(
@@ -251,7 +251,7 @@ def _position(sight: Sight, item: QueueItem) -> str:
 
 
 def _language(visit: Visit, place: Place, text: str) -> str:
-    said = cohort_facts(visit.desk, place).language
+    said = cohort_facts(visit.context, place).language
     return guess_language(text) if said == "mixed" else said
 
 
@@ -277,8 +277,8 @@ def _segments(
     own = sight.item.label
     evidence: dict[str, Sequence[Span]] = {own: sight.item.failure.spans}
     if place.wide or own == ALL_LABELS:
-        evidence = {**evidence_of(visit.desk, sight), **evidence}
-    taxonomy, hits = taxonomy_of(visit.desk, place), find_hits(text, search.strip())
+        evidence = {**evidence_of(visit.context, sight), **evidence}
+    taxonomy, hits = taxonomy_of(visit.context, place), find_hits(text, search.strip())
     return [_piece(one, own, taxonomy) for one in cut_text(text, evidence, hits)]
 
 
@@ -300,7 +300,7 @@ def _run_name(one: OtherAnswer) -> str:
 
 def _guide(visit: Visit, sight: Sight) -> Guide | None:
     item, line = sight.item, sight.queue.line
-    guides = guides_of(visit.desk, line.prompt)
+    guides = guides_of(visit.context, line.prompt)
     return guides.get(item.label) if item else None
 
 
@@ -313,7 +313,7 @@ def render_offer(visit: Visit, place: Place, sight: Sight) -> str:
     item = sight.item
     judged = item is not None and visit.user.name in item.reviewers
     likely = None if judged else suggest_for(visit, sight)
-    taxonomy = taxonomy_of(visit.desk, place)
+    taxonomy = taxonomy_of(visit.context, place)
     return show(
         "review_offer.html.jinja",
         may=visit.user.may(Right.JUDGE),
@@ -362,9 +362,9 @@ def render_together(visit: Visit, place: Place, sight: Sight) -> str:
     rows = [_occurrence(sight, one) for one in found[:_TOGETHER]]
     return show(
         "review_together.html.jinja",
-        name=label_name(taxonomy_of(visit.desk, place), item.label),
+        name=label_name(taxonomy_of(visit.context, place), item.label),
         phrases=phrases_of(sight, item),
-        language=cohort_facts(visit.desk, place).language,
+        language=cohort_facts(visit.context, place).language,
         rows=rows,
         more=len(found) - len(rows),
         cases=json.dumps([row.case for row in rows]),
@@ -402,7 +402,7 @@ def _said(visit: Visit, kept: KeptVerdict) -> Said:
         words[verdict.judgement.value],
         _asks(verdict.edits),
         form_of(verdict) is not None,
-        name_run(visit.desk, kept.circumstances.run),
+        name_run(visit.context, kept.circumstances.run),
     )
 
 

@@ -97,20 +97,20 @@ def show_checked(scene: ReviseState) -> str:
             "them label by label. Nothing can be committed without it.",
             title="Not checked yet",
         )
-    desk = scene.desk
+    context = scene.context
     key = (
         "revise check",
         scene.info.ref,
         *(recalled.checked.time, recalled.checked.ground.draft_digest, recalled.stale),
-        protocol_digest(desk.workspace),
+        protocol_digest(context.workspace),
     )
-    return str(desk.memo.get(key, lambda: _render(scene, recalled)))
+    return str(context.cache.get(key, lambda: _render(scene, recalled)))
 
 
 def _render(scene: ReviseState, recalled: Recalled) -> str:
     checked = recalled.checked
     check = checked.check
-    confidence = read_protocol(scene.desk.workspace).confidence
+    confidence = read_protocol(scene.context.workspace).confidence
     changes = checked.changes
     return show(
         "revise_checked.html.jinja",

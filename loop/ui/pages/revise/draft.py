@@ -73,7 +73,7 @@ def _behind(scene: ReviseState) -> Behind | None:
     """Return what the draft has to be brought to; None while its parent is newest."""
     if scene.info is None or not scene.info.behind:
         return None
-    line = read_line(scene.desk.workspace, scene.info.ref)
+    line = read_line(scene.context.workspace, scene.info.ref)
     merged = merge_versions(line.parent, line.draft, line.newest, {})
     return Behind(line.newest, merged.conflicts)
 
@@ -82,7 +82,7 @@ def _rendered(scene: ReviseState) -> Shown | None:
     """Return the messages a model receives; None where they cannot be rendered."""
     if scene.drafted is None:
         return None
-    counter = find_engine_counter(scene.desk.workspace, scene.engines[0])
+    counter = find_engine_counter(scene.context.workspace, scene.engines[0])
     try:
         return render_shown(scene.drafted.draft, counter)
     except DataError:

@@ -102,14 +102,16 @@ def _tell_gone(visit: Visit, prompt: str, cohort: str, count: int) -> ReviseOutp
 def _begin(
     visit: Visit, prompt: str, cohort: str, ids: tuple[str, ...]
 ) -> ReviseOutputs:
-    desk = visit.desk
+    context = visit.context
     request = DraftRequest(
         prompt=prompt,
         cohort=cohort,
         verdicts=ids,
-        engine=known_engines(desk, prompt, cohort)[0],
+        engine=known_engines(context, prompt, cohort)[0],
     )
-    made = begin_draft(desk.workspace, desk.store, request, visit.actor, now=desk.now)
+    made = begin_draft(
+        context.workspace, context.store, request, visit.actor, now=context.now
+    )
     keep_ticked(visit, cohort, ())
     keep_draft_open(visit, prompt, cohort, made.draft.ref)
     return show_sheet(
@@ -125,8 +127,10 @@ def _correct(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
         return _tell_gone(visit, prompt, cohort, len(gone))
     if not ids:
         raise DataError("no verdict on the reference is ticked. Tick at least one.")
-    desk = visit.desk
-    done = correct_reference_from(desk.workspace, desk.store, cohort, ids, visit.actor)
+    context = visit.context
+    done = correct_reference_from(
+        context.workspace, context.store, cohort, ids, visit.actor
+    )
     new = f"{cohort}:ref{done.reference}" if done.reference else "The newest reference"
     plural = "" if done.corrections == 1 else "s"
     said = praise(
@@ -161,8 +165,8 @@ def rebase(
         for name, side in (chosen.items() if isinstance(chosen, Mapping) else ())
         if side in tuple(ConflictChoice)
     }
-    desk = visit.desk
-    done = rebase_draft(desk.workspace, ref, visit.actor, resolve, now=desk.now)
+    context = visit.context
+    done = rebase_draft(context.workspace, ref, visit.actor, resolve, now=context.now)
     if done.draft is None:
         count = len(done.conflicts)
         raise ConflictError(
@@ -211,10 +215,10 @@ def save_guide(
     known = guide_mark(scene.guide) == opened.guide
     seen = scene.guide if known else opened.guide
     edit = GuideEdit(label=opened.label, text=text, seen=seen)
-    desk = visit.desk
+    context = visit.context
     try:
         made = edit_draft(
-            desk.workspace, opened.draft, (edit,), visit.actor, now=desk.now
+            context.workspace, opened.draft, (edit,), visit.actor, now=context.now
         )
     except LoopError as error:
         note = show_note(scene, typed_now(text, opened), str(error))
@@ -223,7 +227,7 @@ def save_guide(
         keep_typed(visit, now_seen, text)
         return ReviseOutputs(opened=now_seen, note=note)
     drop_typed(visit, opened.draft, opened.label)
-    desk.jobs.forget(work.check_key(opened.draft))
+    context.jobs.forget(work.check_key(opened.draft))
     told = Told(notes=(f"saved the guide of {opened.label}", *made.notes))
     return show_sheet(visit, (prompt, cohort), opened.draft, opened.label, told)
 
@@ -254,10 +258,10 @@ def poll(
     """Show how far the work on the open draft is, or what it came to."""
     if not opened or not opened.draft:
         return ReviseOutputs(timer=gr.Timer(active=False))
-    desk, ref = visit.desk, opened.draft
-    if running := work.find_running(desk, work.check_key(ref)):
+    context, ref = visit.context, opened.draft
+    if running := work.find_running(context, work.check_key(ref)):
         return ReviseOutputs(check=show_progress(running, "Checking"))
-    if running := work.find_running(desk, work.commit_key(ref)):
+    if running := work.find_running(context, work.commit_key(ref)):
         return ReviseOutputs(decision=show_progress(running, "Committing"))
     if not opened.running:
         # The end was shown: a late answer must not stop the clock of what began since.
@@ -295,7 +299,7 @@ def commit(
     scene = look(visit, prompt, cohort, opened.draft, opened.label)
     if scene.info is not None:
         _require_shown(scene.opened, opened)
-        if work.is_running(visit.desk, opened.draft):
+        if work.is_running(visit.context, opened.draft):
             raise ConflictError(
                 f"{opened.draft} is being checked or committed. Wait for it to finish."
             )
@@ -307,7 +311,7 @@ def commit(
 
 def _while_committing(visit: Visit, opened: Opened) -> ReviseOutputs:
     """Show that the draft is being committed; it is being moved, so it is not read."""
-    progress = visit.desk.jobs.look(work.commit_key(opened.draft))
+    progress = visit.context.jobs.look(work.commit_key(opened.draft))
     return ReviseOutputs(
         opened=opened._replace(running=True),
         timer=gr.Timer(active=True),
@@ -332,8 +336,10 @@ def keep(
     opened, why = _require_open(opened), _require_why(why)
     if _is_gone(visit, prompt, opened):
         return show_sheet(visit, (prompt, cohort), opened.draft)
-    desk = visit.desk
-    entry = keep_draft(desk.workspace, opened.draft, visit.actor, why, now=desk.now)
+    context = visit.context
+    entry = keep_draft(
+        context.workspace, opened.draft, visit.actor, why, now=context.now
+    )
     said = f"{opened.draft} stays a draft, and the ledger says why (entry {entry.seq})."
     return _beside_editor(visit, prompt, cohort, opened, Told(praise(said)))
 
@@ -345,8 +351,10 @@ def discard(
     opened, why = _require_open(opened), _require_why(why)
     if _is_gone(visit, prompt, opened):
         return show_sheet(visit, (prompt, cohort), opened.draft)
-    desk = visit.desk
-    entry = discard_draft(desk.workspace, opened.draft, visit.actor, why, now=desk.now)
+    context = visit.context
+    entry = discard_draft(
+        context.workspace, opened.draft, visit.actor, why, now=context.now
+    )
     left = f"Ledger entry {entry.seq} says why." if entry else "It left no trace."
     drop_why(visit, opened.draft)
     keep_draft_open(visit, prompt, cohort, "")
@@ -382,7 +390,7 @@ def _require_open(opened: Opened | None) -> Opened:
 def _is_gone(visit: Visit, prompt: str, opened: Opened) -> bool:
     """Return whether somebody committed or discarded the draft meanwhile."""
     name, _, draft = opened.draft.partition("@draft:")
-    return name != prompt or draft not in list_drafts(visit.desk.workspace, name)
+    return name != prompt or draft not in list_drafts(visit.context.workspace, name)
 
 
 def _require_why(why: str | None) -> str:

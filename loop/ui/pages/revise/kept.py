@@ -83,7 +83,7 @@ def keep_typed(visit: Visit, opened: Opened, text: str) -> None:
 
 def find_typed(visit: Visit, ref: str, label: str) -> Typed | None:
     """Return the guide that was being written, if it was not saved."""
-    found = read_working(visit.desk.store, visit.actor, _guide(ref, label))
+    found = read_working(visit.context.store, visit.actor, _guide(ref, label))
     if found is None:
         return None
     text, guide = found.payload.get("text"), found.payload.get("guide")
@@ -92,12 +92,12 @@ def find_typed(visit: Visit, ref: str, label: str) -> Typed | None:
 
 def drop_typed(visit: Visit, ref: str, label: str) -> None:
     """Forget the guide that was being written."""
-    drop_working(visit.desk.store, visit.actor, _guide(ref, label))
+    drop_working(visit.context.store, visit.actor, _guide(ref, label))
 
 
 def drop_why(visit: Visit, ref: str) -> None:
     """Forget the reason typed for a decision that is made."""
-    drop_working(visit.desk.store, visit.actor, f"revise:why:{ref}")
+    drop_working(visit.context.store, visit.actor, f"revise:why:{ref}")
 
 
 def _guide(ref: str, label: str) -> str:
@@ -105,9 +105,9 @@ def _guide(ref: str, label: str) -> str:
 
 
 def _keep(visit: Visit, subject: str, **payload: object) -> None:
-    keep_working(visit.desk.store, visit.actor, subject, payload, visit.desk.now)
+    keep_working(visit.context.store, visit.actor, subject, payload, visit.context.now)
 
 
 def _read(visit: Visit, subject: str) -> dict[str, object]:
-    found = read_working(visit.desk.store, visit.actor, subject)
+    found = read_working(visit.context.store, visit.actor, subject)
     return dict(found.payload) if found else {}

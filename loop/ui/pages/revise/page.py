@@ -7,12 +7,12 @@ from typing import Any
 import gradio as gr
 
 from loop.core.people.users import Right
-from loop.ui.chrome import Chrome
+from loop.ui.header import PageHeader
 from loop.ui.pages.page import Page
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.layout import Buttons, ReviseComponents, lay_out
 from loop.ui.pages.revise.sheet import ReviseOutputs
-from loop.ui.wiring import Wire
+from loop.ui.wiring import EventRegistry
 
 SEE_DRAFT = """() => requestAnimationFrame(() => {
   const heading = document.querySelector('#revise-draft h3');
@@ -21,13 +21,13 @@ SEE_DRAFT = """() => requestAnimationFrame(() => {
 """Brings the draft into view that a button has made, and takes the keyboard there."""
 
 
-def build(wire: Wire, chrome: Chrome) -> Page:
+def build(registry: EventRegistry, header: PageHeader) -> Page:
     """Add the page and connect it."""
     with gr.Tab("Revise", id="revise", elem_id="tab-revise") as tab:
         parts, buttons = lay_out()
-    _wire_steps(wire, chrome, parts)
-    _wire_editor(wire, chrome, parts, buttons)
-    _wire_decision(wire, chrome, parts, buttons)
+    _connect_steps(registry, header, parts)
+    _connect_editor(registry, header, parts, buttons)
+    _connect_decision(registry, header, parts, buttons)
     return Page(
         name="revise",
         right=Right.SEE,
@@ -38,10 +38,12 @@ def build(wire: Wire, chrome: Chrome) -> Page:
     )
 
 
-def _wire_steps(wire: Wire, chrome: Chrome, parts: ReviseComponents) -> None:
-    place, every = chrome.context, parts.outputs
+def _connect_steps(
+    registry: EventRegistry, header: PageHeader, parts: ReviseComponents
+) -> None:
+    place, every = header.selection, parts.outputs
     here = (*place, parts.opened)
-    wire.on(
+    registry.on(
         parts.verdicts.tick,
         events.tick,
         right=Right.REVISE,
@@ -49,7 +51,7 @@ def _wire_steps(wire: Wire, chrome: Chrome, parts: ReviseComponents) -> None:
         inputs=place,
         trigger_mode="always_last",
     )
-    made = wire.on(
+    made = registry.on(
         parts.verdicts.do,
         events.act_on_verdicts,
         right=Right.REVISE,
@@ -57,7 +59,7 @@ def _wire_steps(wire: Wire, chrome: Chrome, parts: ReviseComponents) -> None:
         inputs=place,
         outputs=every,
     )
-    opened = wire.on(
+    opened = registry.on(
         parts.drafts.act,
         events.open_draft,
         right=Right.SEE,
@@ -65,7 +67,7 @@ def _wire_steps(wire: Wire, chrome: Chrome, parts: ReviseComponents) -> None:
         inputs=place,
         outputs=every,
     )
-    rebased = wire.on(
+    rebased = registry.on(
         parts.draft.do,
         events.rebase,
         right=Right.REVISE,
@@ -75,7 +77,7 @@ def _wire_steps(wire: Wire, chrome: Chrome, parts: ReviseComponents) -> None:
     )
     for done in (made, opened, rebased):
         done.success(None, js=SEE_DRAFT, queue=False)
-    wire.on(
+    registry.on(
         parts.run.click,
         events.run_check,
         right=Right.REVISE,
@@ -83,7 +85,7 @@ def _wire_steps(wire: Wire, chrome: Chrome, parts: ReviseComponents) -> None:
         inputs=(*here, parts.engine),
         outputs=every,
     )
-    wire.on(
+    registry.on(
         parts.timer.tick,
         events.poll,
         right=Right.SEE,
@@ -92,25 +94,28 @@ def _wire_steps(wire: Wire, chrome: Chrome, parts: ReviseComponents) -> None:
         outputs=every,
     )
     for where in (parts.said, parts.verdicts, parts.check):
-        wire.on(
+        registry.on(
             where.act,
             events.follow,
             right=Right.SEE,
             name=f"follow_{where.elem_id}".replace("-", "_"),
-            outputs=[chrome.tabs],
+            outputs=[header.tabs],
         )
 
 
-def _wire_editor(
-    wire: Wire, chrome: Chrome, parts: ReviseComponents, buttons: Buttons
+def _connect_editor(
+    registry: EventRegistry,
+    header: PageHeader,
+    parts: ReviseComponents,
+    buttons: Buttons,
 ) -> None:
-    here = (*chrome.context, parts.opened)
+    here = (*header.selection, parts.opened)
     editor = [parts.opened, parts.guide, parts.note]
 
     def in_editor(sheet: ReviseOutputs) -> tuple[Any, ...]:
         return sheet.opened, sheet.guide, sheet.note
 
-    wire.on(
+    registry.on(
         parts.label.input,
         lambda *given: in_editor(events.choose_label(*given)),
         right=Right.REVISE,
@@ -118,7 +123,7 @@ def _wire_editor(
         inputs=(*here, parts.label),
         outputs=editor,
     )
-    wire.on(
+    registry.on(
         buttons.guide_typed.typed,
         events.type_guide,
         right=Right.REVISE,
@@ -126,7 +131,7 @@ def _wire_editor(
         inputs=(parts.opened, parts.guide),
         trigger_mode="always_last",
     )
-    wire.on(
+    registry.on(
         buttons.undo.click,
         lambda *given: in_editor(events.undo_guide(*given)),
         right=Right.REVISE,
@@ -134,7 +139,7 @@ def _wire_editor(
         inputs=here,
         outputs=editor,
     )
-    wire.on(
+    registry.on(
         buttons.save.click,
         events.save_guide,
         right=Right.REVISE,
@@ -144,11 +149,14 @@ def _wire_editor(
     )
 
 
-def _wire_decision(
-    wire: Wire, chrome: Chrome, parts: ReviseComponents, buttons: Buttons
+def _connect_decision(
+    registry: EventRegistry,
+    header: PageHeader,
+    parts: ReviseComponents,
+    buttons: Buttons,
 ) -> None:
-    deciding = (*chrome.context, parts.opened, parts.why)
-    wire.on(
+    deciding = (*header.selection, parts.opened, parts.why)
+    registry.on(
         buttons.why_typed.typed,
         events.type_why,
         right=Right.REVISE,
@@ -161,7 +169,7 @@ def _wire_decision(
         (buttons.keep, events.keep, "revise_keep", ()),
         (buttons.really, events.discard, "revise_discard", ()),
     ):
-        wire.on(
+        registry.on(
             button.click,
             handler,
             right=Right.REVISE,
@@ -170,7 +178,7 @@ def _wire_decision(
             outputs=parts.outputs,
         )
     for button, shown in ((buttons.discard, True), (buttons.spare, False)):
-        wire.on(
+        registry.on(
             button.click,
             _shower(shown),
             right=Right.REVISE,

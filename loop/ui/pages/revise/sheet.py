@@ -84,10 +84,10 @@ def show_sheet(
         Something cannot be read; the page stays as it was.
     """
     prompt, cohort = place
-    if not prompt or not cohort or prompt not in list_prompts(visit.desk.workspace):
+    if not prompt or not cohort or prompt not in list_prompts(visit.context.workspace):
         return _nothing()
     # Asked first: what ends while the rest is read is shown at the next look.
-    running = bool(ref) and work.is_running(visit.desk, ref)
+    running = bool(ref) and work.is_running(visit.context, ref)
     scene = replace(look(visit, prompt, cohort, ref, label), running=running)
     said = told.said
     if ref and scene.info is None:
@@ -177,10 +177,10 @@ def show_check_panel(scene: ReviseState) -> str:
     if scene.info is None:
         return ""
     key = work.check_key(scene.info.ref)
-    running = work.find_running(scene.desk, key)
+    running = work.find_running(scene.context, key)
     if running:
         return show_progress(running, "Checking")
-    failed = work.find_failed(scene.desk, key)
+    failed = work.find_failed(scene.context, key)
     said = show_failed(failed, "The check was not finished") if failed else ""
     return said + show_checked(scene)
 
@@ -216,10 +216,10 @@ def show_decision(scene: ReviseState) -> str:
     if scene.info is None:
         return ""
     key = work.commit_key(scene.info.ref)
-    running = work.find_running(scene.desk, key)
+    running = work.find_running(scene.context, key)
     if running:
         return show_progress(running, f"Committing {next_version(scene)}")
-    failed = work.find_failed(scene.desk, key)
+    failed = work.find_failed(scene.context, key)
     said = show_failed(failed, "Not committed") if failed else ""
     return said + show(
         "revise_decision.html.jinja",
@@ -235,7 +235,7 @@ def show_decision(scene: ReviseState) -> str:
 
 def show_fate(visit: Visit, ref: str, kept: str = "") -> str:
     """Return what became of a draft that is not there any more, as HTML."""
-    fate = find_fate(visit.desk.workspace, ref)
+    fate = find_fate(visit.context.workspace, ref)
     return show("revise_fate.html.jinja", ref=ref, fate=fate, kept=kept)
 
 

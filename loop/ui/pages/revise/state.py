@@ -14,7 +14,7 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.review.revise.checked import Checked, Recalled, recall_check
 from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
 from loop.review.revise.edit import guide_text
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.pages.revise.kept import Opened
 from loop.ui.wiring import Visit
 
@@ -51,9 +51,9 @@ class ReviseState:
     """Whether the draft was being checked or committed when this was read."""
 
     @property
-    def desk(self) -> Desk:
+    def context(self) -> AppContext:
         """Where everything is."""
-        return self.visit.desk
+        return self.visit.context
 
     @property
     def may(self) -> bool:
@@ -118,32 +118,38 @@ def look(
     LoopError
         The ledger, the store or the settings cannot be read.
     """
-    desk = visit.desk
-    infos = list_open_drafts(desk.workspace, desk.store, prompt)
+    context = visit.context
+    infos = list_open_drafts(context.workspace, context.store, prompt)
     info = next((one for one in infos if one.ref == ref), None)
-    engines = known_engines(desk, prompt, cohort)
-    drafted = _describe(desk, info, engines[0])
+    engines = known_engines(context, prompt, cohort)
+    drafted = _describe(context, info, engines[0])
     return ReviseState(
         visit=visit,
         prompt=prompt,
         cohort=cohort,
-        names={one.id: one.name for one in read_taxonomy(desk.workspace.labels).labels},
+        names={
+            one.id: one.name for one in read_taxonomy(context.workspace.labels).labels
+        },
         engines=engines,
         infos=infos,
         info=info,
         drafted=drafted,
         recalled=(
-            recall_check(desk.workspace, desk.store, ref) if info and drafted else None
+            recall_check(context.workspace, context.store, ref)
+            if info and drafted
+            else None
         ),
         label=_label(drafted, label),
     )
 
 
-def _describe(desk: Desk, info: DraftInfo | None, engine: str) -> Drafted | None:
+def _describe(
+    context: AppContext, info: DraftInfo | None, engine: str
+) -> Drafted | None:
     if info is None or info.problem:
         return None
     try:
-        return show_draft(desk.workspace, info.ref, engine)
+        return show_draft(context.workspace, info.ref, engine)
     except DataError:
         # Removed or damaged since it was listed; the list says so next time.
         return None
@@ -157,12 +163,12 @@ def _label(drafted: Drafted | None, wanted: str) -> str:
     return next(known, next(iter(drafted.draft.labels), ""))
 
 
-def known_engines(desk: Desk, prompt: str, cohort: str) -> tuple[str, ...]:
+def known_engines(context: AppContext, prompt: str, cohort: str) -> tuple[str, ...]:
     """Return the engines that finished a run here; those of this cohort come first.
 
     Only these: a name typed into a browser could send case texts to any address.
     """
-    runs = desk.store.find_runs(finished=True)
+    runs = context.store.find_runs(finished=True)
     own = f"{prompt}@"
     runs.sort(key=lambda r: not (r.spec.cohort == cohort and own in r.spec.prompt))
     names = dict.fromkeys(run.spec.engine for run in runs)
@@ -170,9 +176,9 @@ def known_engines(desk: Desk, prompt: str, cohort: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*usable, DEFAULT_ENGINE)))
 
 
-def is_dev(desk: Desk, cohort: str) -> bool:
+def is_dev(context: AppContext, cohort: str) -> bool:
     """Return whether prompts may be revised on `cohort`."""
     try:
-        return read_cohort(desk.workspace, cohort).role is CohortRole.DEV
+        return read_cohort(context.workspace, cohort).role is CohortRole.DEV
     except DataError:
         return False

@@ -88,10 +88,10 @@ class Sorted(NamedTuple):
 
 def sort_open(scene: ReviseState) -> Sorted:
     """Return the open verdicts on the prompt and cohort; none where not revised."""
-    if not is_dev(scene.desk, scene.cohort):
+    if not is_dev(scene.context, scene.cohort):
         return Sorted((), ())
     found = find_open(
-        scene.desk.workspace, scene.desk.store, scene.prompt, scene.cohort
+        scene.context.workspace, scene.context.store, scene.prompt, scene.cohort
     )
     wrong = [v for v in found if v.verdict.judgement is Judgement.REFERENCE_WRONG]
     return Sorted(tuple(v for v in found if v not in wrong), tuple(wrong))
@@ -122,7 +122,7 @@ def show_verdicts(scene: ReviseState) -> str:
         "revise_verdicts.html.jinja",
         prompt=scene.prompt,
         cohort=scene.cohort,
-        dev=is_dev(scene.desk, scene.cohort),
+        dev=is_dev(scene.context, scene.cohort),
         may=scene.may,
         folded=scene.info is not None,
         groups=[
@@ -161,7 +161,7 @@ def _drafts_by_verdict(scene: ReviseState) -> Mapping[str, tuple[str, ...]]:
 
 
 def _next_reference(scene: ReviseState) -> int:
-    return read_record(scene.desk.workspace, scene.cohort).newest + 1
+    return read_record(scene.context.workspace, scene.cohort).newest + 1
 
 
 def pick(verdicts: Sequence[KeptVerdict], ids: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from loop.review.revise.inputs import read_line
 from loop.run.asking import EngineOptions
 from loop.run.manifest import read_manifest
 from loop.run.task import Watch
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.jobs import Job, JobProgress
 from loop.ui.pages.revise.state import DEFAULT_ENGINE
 from loop.ui.wiring import Visit
@@ -52,35 +52,37 @@ def start_check(visit: Visit, wanted: CheckRequest) -> None:
     ConflictError
         It is being checked already; says by whom.
     """
-    desk, actor = visit.desk, visit.actor
+    context, actor = visit.context, visit.actor
 
     def work(job: Job) -> str:
         how = Examination(
             engine=wanted.engine,
             asking=EngineOptions(
-                allow_unconstrained=_answered_freely(desk, wanted),
+                allow_unconstrained=_answered_freely(context, wanted),
                 tell=lambda text: _tell(job, text),
             ),
-            watch=_watch(desk, wanted, job),
+            watch=_watch(context, wanted, job),
             cohort=wanted.cohort,
         )
         check_draft_ref(
-            desk.workspace, desk.store, wanted.draft, actor, how, now=desk.now
+            context.workspace, context.store, wanted.draft, actor, how, now=context.now
         )
         return wanted.draft
 
-    desk.jobs.forget(commit_key(wanted.draft))
-    desk.jobs.start(check_key(wanted.draft), actor.name, work)
+    context.jobs.forget(commit_key(wanted.draft))
+    context.jobs.start(check_key(wanted.draft), actor.name, work)
 
 
-def _answered_freely(desk: Desk, wanted: CheckRequest) -> bool:
+def _answered_freely(context: AppContext, wanted: CheckRequest) -> bool:
     """Whether the engine's last run on the cohort was let answer without a schema.
 
     Who started that run, on the command line, has accepted it; the page cannot ask.
     """
-    for run in desk.store.find_runs(finished=True):
+    for run in context.store.find_runs(finished=True):
         if (run.spec.engine, run.spec.cohort) == (wanted.engine, wanted.cohort):
-            identity = read_manifest(desk.workspace, run.id).get("engine_identity", {})
+            identity = read_manifest(context.workspace, run.id).get(
+                "engine_identity", {}
+            )
             return identity.get("constrained") is False
     return False
 
@@ -91,10 +93,12 @@ def _tell(job: Job, text: str) -> None:
         job.step(text)
 
 
-def _watch(desk: Desk, wanted: CheckRequest, job: Job) -> Callable[[CheckStep], Watch]:
+def _watch(
+    context: AppContext, wanted: CheckRequest, job: Job
+) -> Callable[[CheckStep], Watch]:
     """Return what names each run and counts its cases."""
-    total = len(read_cohort(desk.workspace, wanted.cohort).cases)
-    line = read_line(desk.workspace, wanted.draft)
+    total = len(read_cohort(context.workspace, wanted.cohort).cases)
+    line = read_line(context.workspace, wanted.draft)
     names = {
         CheckSide.PARENT: f"parent {line.parent.ref}",
         CheckSide.DRAFT: "the draft",
@@ -116,31 +120,31 @@ def start_commit(visit: Visit, draft: str, decision: CommitDecision) -> None:
     ConflictError
         It is being committed already; says by whom.
     """
-    desk, actor = visit.desk, visit.actor
+    context, actor = visit.context, visit.actor
 
     def work(job: Job) -> str:
         job.step("committing, then running the new version")
         committed = commit_checked(
-            desk.workspace, desk.store, draft, actor, decision, now=desk.now
+            context.workspace, context.store, draft, actor, decision, now=context.now
         )
         return committed.version.ref
 
-    desk.jobs.start(commit_key(draft), actor.name, work)
+    context.jobs.start(commit_key(draft), actor.name, work)
 
 
-def is_running(desk: Desk, draft: str) -> bool:
+def is_running(context: AppContext, draft: str) -> bool:
     """Return whether a draft is being checked or committed."""
-    looked = (desk.jobs.look(key(draft)) for key in (check_key, commit_key))
+    looked = (context.jobs.look(key(draft)) for key in (check_key, commit_key))
     return any(one is not None and not one.finished for one in looked)
 
 
-def find_failed(desk: Desk, key: str) -> JobProgress | None:
+def find_failed(context: AppContext, key: str) -> JobProgress | None:
     """Return the work with this key if it came to nothing."""
-    progress = desk.jobs.look(key)
+    progress = context.jobs.look(key)
     return progress if progress and progress.finished and progress.error else None
 
 
-def find_running(desk: Desk, key: str) -> JobProgress | None:
+def find_running(context: AppContext, key: str) -> JobProgress | None:
     """Return the work with this key while it goes on."""
-    progress = desk.jobs.look(key)
+    progress = context.jobs.look(key)
     return progress if progress and not progress.finished else None

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import gradio as gr
 
 from loop.core.people.users import Right
-from loop.ui.chrome import Chrome
+from loop.ui.header import PageHeader
 from loop.ui.look import panel
 from loop.ui.pages.page import Page
 from loop.ui.pages.versions import events
 from loop.ui.show import notice
-from loop.ui.wiring import Wire
+from loop.ui.wiring import EventRegistry
 
 
 class VersionsComponents(NamedTuple):
@@ -44,11 +44,11 @@ class AliasForm(NamedTuple):
     said: gr.HTML
 
 
-def build(wire: Wire, chrome: Chrome) -> Page:
+def build(registry: EventRegistry, header: PageHeader) -> Page:
     """Add the page and connect it."""
     with gr.Tab("Versions", id="versions", elem_id="tab-versions") as tab:
         parts, form = _lay_out()
-    _connect(wire, chrome, parts, form)
+    _connect(registry, header, parts, form)
     return Page(
         name="versions",
         right=Right.SEE,
@@ -123,40 +123,45 @@ def _lay_out_ledger() -> tuple[gr.Dropdown, gr.Textbox, gr.HTML]:
 
 
 def _connect(
-    wire: Wire, chrome: Chrome, parts: VersionsComponents, form: AliasForm
+    registry: EventRegistry,
+    header: PageHeader,
+    parts: VersionsComponents,
+    form: AliasForm,
 ) -> None:
-    _connect_comparison(wire, chrome, parts)
-    _connect_ledger(wire, parts)
-    wire.on(
+    _connect_comparison(registry, header, parts)
+    _connect_ledger(registry, parts)
+    registry.on(
         form.move.click,
         events.point,
         right=Right.APPROVE,
         name="versions_alias",
-        inputs=(*chrome.context, parts.version, form.name, form.why, parts.seen),
+        inputs=(*header.selection, parts.version, form.name, form.why, parts.seen),
         outputs=[*parts, form.name, form.why, form.said],
     )
-    wire.on(
+    registry.on(
         parts.unscored.act,
         events.evaluate,
         right=Right.REVISE,
         name="versions_evaluate",
-        inputs=chrome.context,
+        inputs=header.selection,
         outputs=[*parts],
         show_progress="minimal",
     )
-    wire.on(
+    registry.on(
         parts.stale.act,
         events.refresh,
         right=Right.SEE,
         name="versions_fresh",
-        inputs=chrome.context,
+        inputs=header.selection,
         outputs=[*parts],
     )
 
 
-def _connect_comparison(wire: Wire, chrome: Chrome, parts: VersionsComponents) -> None:
+def _connect_comparison(
+    registry: EventRegistry, header: PageHeader, parts: VersionsComponents
+) -> None:
     for place, choice in (("earlier", parts.before), ("later", parts.after)):
-        wire.on(
+        registry.on(
             choice.input,
             events.compare,
             right=Right.SEE,
@@ -164,25 +169,25 @@ def _connect_comparison(wire: Wire, chrome: Chrome, parts: VersionsComponents) -
             inputs=(parts.before, parts.after, parts.seen),
             outputs=(parts.difference, parts.stale),
         )
-    shown = wire.on(
+    shown = registry.on(
         parts.tables.act,
         events.act,
         right=Right.SEE,
         name="versions_act",
-        inputs=chrome.context,
+        inputs=header.selection,
         outputs=(parts.before, parts.after, parts.difference),
     )
     to_it = "() => document.getElementById('compare-title').scrollIntoView()"
     shown.success(None, js=to_it, queue=False)
 
 
-def _connect_ledger(wire: Wire, parts: VersionsComponents) -> None:
+def _connect_ledger(registry: EventRegistry, parts: VersionsComponents) -> None:
     for name, listener in (
         ("ledger_action", parts.action.input),
         ("ledger_subject", parts.subject.submit),
         ("ledger_turn", parts.ledger.act),
     ):
-        wire.on(
+        registry.on(
             listener,
             events.read_ledger_page,
             right=Right.SEE,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from loop.core.ledger import LedgerEntry
 from loop.evaluate.history import LedgerState, ledger_state
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.show import show
 
 ON_A_PAGE = 50
@@ -38,12 +38,12 @@ class LedgerPage(NamedTuple):
     pages: int
 
 
-def render_ledger(desk: Desk, look: Look) -> str:
+def render_ledger(context: AppContext, look: Look) -> str:
     """Return the state of the chain and a page of entries, newest first.
 
     A broken ledger is shown as far as its chain holds.
     """
-    state = ledger_state(desk.workspace)
+    state = ledger_state(context.workspace)
     return show("ledger.html.jinja", state=state, page=turn_to(state.entries, look))
 
 

@@ -13,7 +13,7 @@ from loop.evaluate.results import Evaluation
 from loop.labels.cohort import read_cohort
 from loop.labels.recorded import read_record
 from loop.run.store import RunRecord
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.show import show
 from loop.ui.wiring import Visit
 
@@ -29,15 +29,15 @@ class Unscored(NamedTuple):
     """What an evaluation would change."""
 
 
-def newest_runs(desk: Desk, cohort: str) -> dict[str, RunRecord]:
+def newest_runs(context: AppContext, cohort: str) -> dict[str, RunRecord]:
     """Return digest of a prompt version to its newest whole run on `cohort`.
 
     A run over the first cases only, a repeat, and a run over other cases than the
     cohort holds now are none.
     """
-    digest = read_cohort(desk.workspace, cohort).digest
+    digest = read_cohort(context.workspace, cohort).digest
     found: dict[str, RunRecord] = {}
-    for run in desk.store.find_runs(finished=True):
+    for run in context.store.find_runs(finished=True):
         spec = run.spec
         whole = spec.limit is None and spec.draw == 0
         if whole and (spec.cohort, spec.cohort_digest) == (cohort, digest):
@@ -46,14 +46,14 @@ def newest_runs(desk: Desk, cohort: str) -> dict[str, RunRecord]:
 
 
 def find_unscored(
-    desk: Desk, scores: Iterable[VersionScore], cohort: str
+    context: AppContext, scores: Iterable[VersionScore], cohort: str
 ) -> tuple[Unscored, ...]:
     """Return the committed versions that an evaluation would give a newer score.
 
     Of a holdout none: who may read it blind must not see how a model does on it.
     """
-    record = read_record(desk.workspace, cohort)
-    runs, newest = newest_runs(desk, cohort), record.newest
+    record = read_record(context.workspace, cohort)
+    runs, newest = newest_runs(context, cohort), record.newest
     if record.is_holdout or not newest:
         return ()
     found = []
@@ -77,10 +77,10 @@ def render_unscored(
     """Return which versions wait for an evaluation, each with its button."""
     if not prompt or not cohort:
         return ""
-    desk = visit.desk
+    context = visit.context
     try:
         waiting = find_unscored(
-            desk, score_history(desk.workspace, prompt, cohort), cohort
+            context, score_history(context.workspace, prompt, cohort), cohort
         )
     except DataError:
         waiting = ()
@@ -103,12 +103,12 @@ def evaluate_version(
     DataError
         Nothing of that version waits for an evaluation, or it cannot be evaluated.
     """
-    desk, wanted = visit.desk, str(visit.data.get("number", ""))
-    scores = score_history(desk.workspace, prompt or "", cohort or "")
-    for one in find_unscored(desk, scores, cohort or ""):
+    context, wanted = visit.context, str(visit.data.get("number", ""))
+    scores = score_history(context.workspace, prompt or "", cohort or "")
+    for one in find_unscored(context, scores, cohort or ""):
         if str(one.score.number) == wanted:
-            evaluation = desk.evaluation(one.run)
-            return record_evaluation(desk.workspace, evaluation, visit.actor)
+            evaluation = context.evaluation(one.run)
+            return record_evaluation(context.workspace, evaluation, visit.actor)
     raise DataError(
         "that version has no run here that waits for an evaluation: somebody may have "
         "evaluated it meanwhile. Open the page again."

@@ -14,7 +14,7 @@ from loop.evaluate.recording import with_intervals
 from loop.evaluate.tried import WordingStatus
 from loop.prompts.history import VersionHistory, read_history
 from loop.review.revise.draft import DraftCheckStatus, DraftInfo, list_open_drafts
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.pages.versions.scoring import find_unscored
 from loop.ui.show import show
 
@@ -56,7 +56,7 @@ class DraftRow(NamedTuple):
     problem: str
 
 
-def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
+def render_versions(context: AppContext, prompt: str, cohort: str) -> str:
     """Return lineage, chart and tables of a prompt, with scores on a cohort.
 
     Raises
@@ -66,34 +66,36 @@ def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
     LedgerError
         The ledger is broken.
     """
-    scores = score_history(desk.workspace, prompt, cohort)
-    scored = desk.memo.get(
-        ("intervals", scores, protocol_digest(desk.workspace)),
-        lambda: with_intervals(desk.workspace, desk.store, scores),
+    scores = score_history(context.workspace, prompt, cohort)
+    scored = context.cache.get(
+        ("intervals", scores, protocol_digest(context.workspace)),
+        lambda: with_intervals(context.workspace, context.store, scores),
     )
     by_number = {one.number: one for one in scored if one.number}
     rows = [
         _row(one, by_number.get(one.number))
-        for one in reversed(read_history(desk.workspace, prompt))
+        for one in reversed(read_history(context.workspace, prompt))
     ]
-    waiting = list_open_drafts(desk.workspace, desk.store, prompt)
+    waiting = list_open_drafts(context.workspace, context.store, prompt)
     return show(
         "versions.html.jinja",
         prompt=prompt,
         cohort=cohort,
-        lineage=lineage_svg(lineage_graph(desk.workspace, prompt)),
+        lineage=lineage_svg(lineage_graph(context.workspace, prompt)),
         chart=version_chart(scored),
         score_count=sum(bool(one.run) for one in scored),
-        ran=_waiting(desk, scores, cohort),
+        ran=_waiting(context, scores, cohort),
         rows=rows,
         drafts=_draft_rows(scored, waiting),
     )
 
 
-def _waiting(desk: Desk, scores: Sequence[VersionScore], cohort: str) -> set[str]:
+def _waiting(
+    context: AppContext, scores: Sequence[VersionScore], cohort: str
+) -> set[str]:
     """Return the digests of the versions whose run waits for an evaluation."""
     try:
-        found = find_unscored(desk, scores, cohort) if cohort else ()
+        found = find_unscored(context, scores, cohort) if cohort else ()
     except DataError:
         # The cohort is not as recorded; the versions and the ledger are shown still.
         return set()

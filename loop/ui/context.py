@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, TypeVar
 
 from loop.core.clock import Clock
 from loop.core.errors import DataError
@@ -18,18 +22,60 @@ from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store
 from loop.ui.access.access import Access
 from loop.ui.jobs import Jobs
-from loop.ui.memo import Memo
+
+Made = TypeVar("Made")
+
+
+class ResultCache:
+    """A thread-safe LRU cache that computes each key once.
+
+    Threads that want the same result wait for it. A key must name everything that the
+    result depends on: nothing is ever made stale.
+    """
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._lock = Lock()
+        self._slots: OrderedDict[Hashable, _CacheSlot] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what `make` returned for `key`, calling it at most once.
+
+        An error of `make` is passed on and not kept.
+        """
+        with self._lock:
+            slot = self._slots.setdefault(key, _CacheSlot())
+            self._slots.move_to_end(key)
+            while len(self._slots) > self._most:
+                self._slots.popitem(last=False)
+        with slot.lock:
+            if not slot.made:
+                slot.result = make()
+                slot.made = True
+        result: Made = slot.result
+        return result
+
+
+class _CacheSlot:
+    """Room for one result."""
+
+    __slots__ = ("lock", "made", "result")
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.made = False
+        self.result: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class AppContext:
     """One workspace as the workbench serves it; used from many threads at once."""
 
     workspace: Workspace
     store: Store
     access: Access
     now: Clock
-    memo: Memo = field(default_factory=Memo)
+    cache: ResultCache = field(default_factory=ResultCache)
     jobs: Jobs = field(default_factory=Jobs)
 
     def without_root(self, text: str) -> str:
@@ -65,7 +111,7 @@ class Desk:
             The reference or the protocol is missing or unfit.
         """
         key = ("evaluation", *self.standing(run))
-        return self.memo.get(key, lambda: evaluate_run(self.workspace, run.id))
+        return self.cache.get(key, lambda: evaluate_run(self.workspace, run.id))
 
     def selection(self, run: RunRecord) -> Selection:
         """Return the score of `run` corrected for the versions tried on its cohort.
@@ -76,7 +122,7 @@ class Desk:
             The cohort is not as it was asked, or has no reference.
         """
         key = ("selection", self.tried_mark(), *self.standing(run))
-        return self.memo.get(
+        return self.cache.get(
             key, lambda: correct_optimism(self.workspace, self.store, run.id)
         )
 

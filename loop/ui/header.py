@@ -14,10 +14,10 @@ from loop.labels.cohort import CohortRole, list_cohorts, read_cohort
 from loop.prompts.catalog import list_prompts
 from loop.review.working import keep_working, read_working
 from loop.run.store import RunRecord
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.look import panel
 from loop.ui.show import show
-from loop.ui.wiring import Visit, Wire
+from loop.ui.wiring import EventRegistry, Visit
 
 PLACE = "place"
 """Subject under which a person's prompt, cohort and page are kept."""
@@ -34,7 +34,7 @@ _RELOAD = """() => {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chrome:
+class PageHeader:
     """The components that every page may read or set."""
 
     prompt: gr.Dropdown
@@ -48,7 +48,7 @@ class Chrome:
         return self.prompt, self.cohort, self.who
 
     @property
-    def context(self) -> tuple[gr.Dropdown, gr.Dropdown]:
+    def selection(self) -> tuple[gr.Dropdown, gr.Dropdown]:
         """Inputs of whatever depends on what is looked at."""
         return self.prompt, self.cohort
 
@@ -69,7 +69,7 @@ def build_header() -> tuple[gr.Dropdown, gr.Dropdown, gr.HTML]:
 
 def open_header(visit: Visit) -> list[Any]:
     """Return what the header shows at first: choices, selection, who is signed in."""
-    prompts = list_prompts(visit.desk.workspace)
+    prompts = list_prompts(visit.context.workspace)
     cohorts = visible_cohorts(visit)
     prompt, cohort = choose_context(visit, _kept(visit))
     return [
@@ -81,11 +81,11 @@ def open_header(visit: Visit) -> list[Any]:
 
 def show_who(visit: Visit) -> str:
     """Return who is signed in, and whether letters are keys for them, as HTML."""
-    kept = read_working(visit.desk.store, visit.actor, _KEYS)
+    kept = read_working(visit.context.store, visit.actor, _KEYS)
     return show(
         "who.html.jinja",
         user=visit.user,
-        signed=visit.desk.access.sign_in,
+        signed=visit.context.access.sign_in,
         keys=kept is None or bool(kept.payload.get("on")),
     )
 
@@ -93,7 +93,7 @@ def show_who(visit: Visit) -> str:
 def switch_keys(visit: Visit) -> str:
     """Switch the keys of one letter on or off, for this person (WCAG 2.1.4)."""
     payload = {"on": visit.data.get("on") == "on"}
-    keep_working(visit.desk.store, visit.actor, _KEYS, payload, visit.desk.now)
+    keep_working(visit.context.store, visit.actor, _KEYS, payload, visit.context.now)
     return show_who(visit)
 
 
@@ -101,33 +101,33 @@ def choose_context(
     visit: Visit, wanted: Mapping[str, Any]
 ) -> tuple[str | None, str | None]:
     """Return the prompt and the cohort to look at: those wanted, if they may be."""
-    prompts = list_prompts(visit.desk.workspace)
-    return _chosen(visit.desk, wanted, prompts, visible_cohorts(visit))
+    prompts = list_prompts(visit.context.workspace)
+    return _chosen(visit.context, wanted, prompts, visible_cohorts(visit))
 
 
 def visible_cohorts(visit: Visit) -> tuple[str, ...]:
     """Return the cohorts a visitor may choose: a holdout only to read it blind."""
-    names = list_cohorts(visit.desk.workspace)
+    names = list_cohorts(visit.context.workspace)
     if visit.user.may(Right.READ):
         return names
-    return tuple(name for name in names if not _is_holdout(visit.desk, name))
+    return tuple(name for name in names if not _is_holdout(visit.context, name))
 
 
-def _is_holdout(desk: Desk, name: str) -> bool:
+def _is_holdout(context: AppContext, name: str) -> bool:
     try:
-        return read_cohort(desk.workspace, name).role is CohortRole.HOLDOUT
+        return read_cohort(context.workspace, name).role is CohortRole.HOLDOUT
     except DataError:
         return False
 
 
 def _chosen(
-    desk: Desk,
+    context: AppContext,
     place: Mapping[str, Any],
     prompts: tuple[str, ...],
     cohorts: tuple[str, ...],
 ) -> tuple[str | None, str | None]:
     """Return what was looked at last, else where the newest run is, else the first."""
-    newest = _newest(desk)
+    newest = _newest(context)
     ran = newest.spec if newest else None
     wanted = (place.get("prompt"), ran.prompt.partition("@")[0] if ran else None)
     prompt = next((one for one in wanted if one in prompts), next(iter(prompts), None))
@@ -136,8 +136,8 @@ def _chosen(
     return prompt, cohort
 
 
-def _newest(desk: Desk) -> RunRecord | None:
-    runs = desk.store.find_runs(finished=True)
+def _newest(context: AppContext) -> RunRecord | None:
+    runs = context.store.find_runs(finished=True)
     return runs[0] if runs else None
 
 
@@ -158,31 +158,31 @@ def page_kept(visit: Visit) -> str:
 
 
 def _kept(visit: Visit) -> Mapping[str, Any]:
-    kept = read_working(visit.desk.store, visit.actor, PLACE)
+    kept = read_working(visit.context.store, visit.actor, PLACE)
     return kept.payload if kept else {}
 
 
 def _keep(visit: Visit, **changes: str | None) -> None:
     payload = {**_kept(visit), **changes}
-    keep_working(visit.desk.store, visit.actor, PLACE, payload, visit.desk.now)
+    keep_working(visit.context.store, visit.actor, PLACE, payload, visit.context.now)
 
 
-def wire_header(wire: Wire, chrome: Chrome) -> None:
+def connect_header(registry: EventRegistry, header: PageHeader) -> None:
     """Keep a changed selection, and load the page again with it."""
-    for component in chrome.context:
-        wire.on(
+    for component in header.selection:
+        registry.on(
             component.input,
             keep_place,
             right=None,
             name=f"keep_{component.elem_id}",
-            inputs=chrome.context,
+            inputs=header.selection,
         ).then(None, js=_RELOAD, queue=False)
-    wire.on(
-        chrome.who.act,
+    registry.on(
+        header.who.act,
         switch_keys,
         right=None,
         name="switch_keys",
-        outputs=[chrome.who],
+        outputs=[header.who],
     )
 
 
