@@ -18,9 +18,13 @@ from loop.ui.header import (
     page_kept,
 )
 from loop.ui.loading import SlimBlocks
-from loop.ui.pages import files, overview, readers, revise, versions
-from loop.ui.pages.page import Page
+from loop.ui.pages import overview
+from loop.ui.pages.base import Page
+from loop.ui.pages.files import page as files
+from loop.ui.pages.readers import page as readers
 from loop.ui.pages.review import page as review
+from loop.ui.pages.revise import page as revise
+from loop.ui.pages.versions import page as versions
 from loop.ui.wiring import EventRegistry, Visit
 
 BUILDERS: tuple[Callable[[EventRegistry, PageHeader], Page], ...] = (

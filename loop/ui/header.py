@@ -15,8 +15,7 @@ from loop.prompts.catalog import list_prompts
 from loop.review.working import keep_working, read_working
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
-from loop.ui.look import panel
-from loop.ui.show import show
+from loop.ui.html import panel, show
 from loop.ui.wiring import EventRegistry, Visit
 
 PLACE = "place"

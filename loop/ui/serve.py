@@ -28,7 +28,6 @@ from loop.ui.app import build_workbench
 from loop.ui.context import AppContext
 from loop.ui.downloads import add_downloads
 from loop.ui.loading import add_program_files, head, program_files
-from loop.ui.look import theme
 from loop.ui.pages import overview
 from loop.ui.uploads import add_uploads, keep_swept, open_inbox
 
@@ -95,7 +94,10 @@ def build_app(context: AppContext) -> ASGIApp:
         footer_links=[],
         show_error=False,
         ssr_mode=False,
-        theme=theme(),
+        # The system's own fonts: none is fetched.
+        theme=gr.themes.Base(
+            font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]
+        ),
         head=head(files),
     )
     context.access.tabs.on_forget = blocks.forget

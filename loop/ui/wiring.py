@@ -19,8 +19,8 @@ from loop.core.ledger import Actor
 from loop.core.people.users import Right, User
 from loop.release.keys import signer_for
 from loop.ui.context import AppContext
-from loop.ui.faults import place_of
-from loop.ui.show import plain
+from loop.ui.error_log import log_bug
+from loop.ui.html import plain
 
 _LOG = logging.getLogger("loop.ui")
 
@@ -314,7 +314,7 @@ def refused(text: str, *, title: str = "Not done") -> gr.Error:
 
 def _report(error: Exception) -> str:
     """Log where a bug is, and return what the visitor is told."""
-    _LOG.error("%s at %s", type(error).__name__, place_of(error))
+    log_bug(_LOG, error)
     last = traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"{type(error).__name__} in {last.name}, line {last.lineno}. What was saved "

@@ -17,8 +17,7 @@ from loop.review.files import read_verdicts
 from loop.review.submit import ImportDefaults, take_file
 from loop.run.store import open_store
 from loop.ui.access.rules import find_rule
-from loop.ui.documents import DOCUMENTS
-from loop.ui.downloads import PATH, add_downloads
+from loop.ui.downloads import DOCUMENTS, PATH, add_downloads
 from loop.ui.pages import overview
 from tests.ui.conftest import PASSWORD
 from tests.ui.visits import enter, opened, visit

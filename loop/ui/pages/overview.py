@@ -18,9 +18,8 @@ from loop.evaluate.tried_text import selection_note, selection_remarks
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
 from loop.ui.header import PageHeader
-from loop.ui.look import panel
-from loop.ui.pages.page import Page
-from loop.ui.show import notice, show
+from loop.ui.html import notice, panel, show
+from loop.ui.pages.base import Page
 from loop.ui.wiring import EventRegistry, Visit
 
 

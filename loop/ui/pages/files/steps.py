@@ -71,7 +71,7 @@ class Visitor(NamedTuple):
 
 def look(visitor: Visitor, kind: ImportKind) -> JobProgress | None:
     """Return how far the visitor's upload of a kind is; None when there is none."""
-    return visitor.context.jobs.look(_key(visitor, kind))
+    return visitor.context.jobs.progress_of(_key(visitor, kind))
 
 
 def offer(

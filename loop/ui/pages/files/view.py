@@ -10,9 +10,9 @@ from loop.labels.recorded import read_record
 from loop.review.kept import judged_cohorts
 from loop.ui.context import AppContext
 from loop.ui.downloads import link_to
+from loop.ui.html import notice, show
 from loop.ui.jobs import JobProgress
 from loop.ui.pages.files.steps import Done, ImportKind
-from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
 

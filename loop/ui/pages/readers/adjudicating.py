@@ -19,7 +19,7 @@ from loop.review.reading.adjudication import (
     require_current,
 )
 from loop.ui.header import PageHeader
-from loop.ui.look import typing_in
+from loop.ui.html import notice, typing_in
 from loop.ui.pages.readers.at_hand import open_assignment
 from loop.ui.pages.readers.disputed import (
     ALL,
@@ -34,7 +34,6 @@ from loop.ui.pages.readers.disputed import (
     show_scene,
 )
 from loop.ui.pages.readers.section import ReadersSection, on_act, ordered_panel
-from loop.ui.show import notice
 from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "adjudicate", "Adjudicate"

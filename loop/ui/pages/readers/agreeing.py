@@ -24,12 +24,11 @@ from loop.review.reading.assignment import Assignment, read_basis
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
 from loop.ui.header import PageHeader
+from loop.ui.html import notice, panel, show
 from loop.ui.jobs import Job
-from loop.ui.look import panel
 from loop.ui.pages.readers import assigning, publishing
 from loop.ui.pages.readers.at_hand import open_assignment, open_votes
 from loop.ui.pages.readers.section import ReadersSection
-from loop.ui.show import notice, show
 from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "agreement", "Agreement"
@@ -131,13 +130,13 @@ def look(
         empty = notice(str(error), title="No agreement to show")
         return [empty, gr.Dropdown(visible=False), gr.Timer(active=False)]
     jobs = visit.context.jobs
-    progress = jobs.look(wanted.key)
+    progress = jobs.progress_of(wanted.key)
     if progress is None:
         # Somebody else may have started it in between: then it is theirs.
         with suppress(ConflictError):
             work = partial(_measure, visit.context, wanted)
             jobs.start(wanted.key, visit.user.name, work)
-        progress = jobs.look(wanted.key)
+        progress = jobs.progress_of(wanted.key)
     if progress is None or not progress.finished:
         what = progress.what if progress else "starting"
         wait = notice(f"{what.capitalize()}.", kind="wait", title="Working it out")

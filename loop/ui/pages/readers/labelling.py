@@ -25,10 +25,9 @@ from loop.review.reading.progress import ReaderPosition, find_way
 from loop.review.reading.publication import voted_cases
 from loop.review.reading.sheet import ReadingSheet, open_sheet
 from loop.ui.header import PageHeader
-from loop.ui.look import panel
+from loop.ui.html import notice, panel, show
 from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
 from loop.ui.pages.readers.section import ReadersSection, on_act, ordered_panel
-from loop.ui.show import notice, show
 from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "label", "Label"

@@ -10,7 +10,7 @@ import gradio as gr
 from loop.core.errors import DataError
 from loop.review.working import keep_working, read_working
 from loop.ui.header import PageHeader
-from loop.ui.pages.page import Page
+from loop.ui.pages.base import Page
 from loop.ui.pages.readers import adjudicating, agreeing, labelling
 from loop.ui.pages.readers.section import ReadersSection
 from loop.ui.wiring import EventRegistry, Visit

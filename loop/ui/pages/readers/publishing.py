@@ -21,9 +21,8 @@ from loop.review.reading.publication import (
     publish_readings,
 )
 from loop.ui.header import PageHeader
-from loop.ui.look import panel
+from loop.ui.html import panel, show
 from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
-from loop.ui.show import show
 from loop.ui.wiring import EventRegistry, Visit
 
 RECORDED = "as recorded"

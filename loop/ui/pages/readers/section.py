@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from loop.core.people.users import Right
-from loop.ui.show import notice
+from loop.ui.html import notice
 from loop.ui.wiring import EventRegistry
 
 

@@ -15,11 +15,10 @@ from loop.review.queue.records import (
     RightKind,
     TextSection,
 )
-from loop.ui.look import panel, typing_in
+from loop.ui.html import notice, panel, show, typing_in
 from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
 from loop.ui.pages.review.place import RESERVED, Place
 from loop.ui.pages.review.views import KIND_MARKS
-from loop.ui.show import notice, show
 
 ALL = ("All", "")
 KINDS = (

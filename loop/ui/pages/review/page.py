@@ -18,7 +18,7 @@ from loop.ui.header import (
     keep_page,
     keep_place,
 )
-from loop.ui.pages.page import Page
+from loop.ui.pages.base import Page
 from loop.ui.pages.review import answers, moves
 from loop.ui.pages.review.layout import ReviewComponents, build_parts
 from loop.ui.pages.review.place import follow_link

@@ -9,6 +9,7 @@ import gradio as gr
 from loop.core.people.users import Right
 from loop.review.queue.build import Queue
 from loop.review.working import read_working
+from loop.ui.html import notice, show
 from loop.ui.pages.review.form import (
     ReviewForm,
     missing,
@@ -34,7 +35,6 @@ from loop.ui.pages.review.views import (
     render_remark,
     render_said,
 )
-from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
 FILTERS = len(Filters._fields)

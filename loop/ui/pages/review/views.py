@@ -25,6 +25,7 @@ from loop.review.queue.records import (
 )
 from loop.review.queue.value import AUDIT_EVERY, RIGHT_EVERY
 from loop.review.verdict import Edits
+from loop.ui.html import notice, show
 from loop.ui.pages.review.form import JUDGEMENTS, ReviewForm, describe, form_of, suggest
 from loop.ui.pages.review.place import (
     FOLLOW,
@@ -50,7 +51,6 @@ from loop.ui.pages.review.state import (
     taxonomy_of,
     verdicts_on,
 )
-from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
 KIND_MARKS: Mapping[FailureKind | RightKind, tuple[str, str]] = {

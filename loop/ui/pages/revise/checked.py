@@ -13,9 +13,9 @@ from loop.review.revise.checked import Recalled
 from loop.review.revise.draws import POWER
 from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 from loop.stats.intervals import Interval
+from loop.ui.html import notice, show
 from loop.ui.jobs import JobProgress
 from loop.ui.pages.revise.state import ReviseState
-from loop.ui.show import notice, show
 
 CASES_SHOWN = 60
 """Cases of one kind and label that are listed; the others are counted."""

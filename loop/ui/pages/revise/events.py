@@ -311,7 +311,7 @@ def commit(
 
 def _while_committing(visit: Visit, opened: Opened) -> ReviseOutputs:
     """Show that the draft is being committed; it is being moved, so it is not read."""
-    progress = visit.context.jobs.look(work.commit_key(opened.draft))
+    progress = visit.context.jobs.progress_of(work.commit_key(opened.draft))
     return ReviseOutputs(
         opened=opened._replace(running=True),
         timer=gr.Timer(active=True),

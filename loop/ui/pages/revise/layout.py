@@ -7,9 +7,8 @@ from typing import Any
 
 import gradio as gr
 
-from loop.ui.look import panel, typing_in
+from loop.ui.html import notice, panel, show, typing_in
 from loop.ui.pages.revise.kept import Opened
-from loop.ui.show import notice, show
 
 _FORM = """// 'act', 'do', 'tick'
 window.ranloopForm(element, trigger, watch);

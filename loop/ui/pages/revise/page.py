@@ -8,7 +8,7 @@ import gradio as gr
 
 from loop.core.people.users import Right
 from loop.ui.header import PageHeader
-from loop.ui.pages.page import Page
+from loop.ui.pages.base import Page
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.layout import Buttons, ReviseComponents, lay_out
 from loop.ui.pages.revise.sheet import ReviseOutputs

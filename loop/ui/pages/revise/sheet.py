@@ -9,6 +9,7 @@ import gradio as gr
 
 from loop.prompts.catalog import list_prompts
 from loop.review.revise.draft import find_fate
+from loop.ui.html import notice, show
 from loop.ui.pages.revise import work
 from loop.ui.pages.revise.checked import show_checked, show_failed, show_progress
 from loop.ui.pages.revise.draft import show_draft_panel, show_drafts, show_note
@@ -21,7 +22,6 @@ from loop.ui.pages.revise.kept import (
 )
 from loop.ui.pages.revise.state import ReviseState, look
 from loop.ui.pages.revise.verdicts import show_verdicts
-from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
 SAME: Any = gr.skip()

@@ -10,9 +10,9 @@ from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
 from loop.review.kept import KeptVerdict
 from loop.review.revise.begin import find_open, group_by_label
 from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
+from loop.ui.html import show
 from loop.ui.pages.revise.kept import find_ticked
 from loop.ui.pages.revise.state import ReviseState, is_dev
-from loop.ui.show import show
 
 CASES_SHOWN = 8
 """Case ids of one verdict that are listed."""

@@ -134,17 +134,17 @@ def start_commit(visit: Visit, draft: str, decision: CommitDecision) -> None:
 
 def is_running(context: AppContext, draft: str) -> bool:
     """Return whether a draft is being checked or committed."""
-    looked = (context.jobs.look(key(draft)) for key in (check_key, commit_key))
+    looked = (context.jobs.progress_of(key(draft)) for key in (check_key, commit_key))
     return any(one is not None and not one.finished for one in looked)
 
 
 def find_failed(context: AppContext, key: str) -> JobProgress | None:
     """Return the work with this key if it came to nothing."""
-    progress = context.jobs.look(key)
+    progress = context.jobs.progress_of(key)
     return progress if progress and progress.finished and progress.error else None
 
 
 def find_running(context: AppContext, key: str) -> JobProgress | None:
     """Return the work with this key while it goes on."""
-    progress = context.jobs.look(key)
+    progress = context.jobs.progress_of(key)
     return progress if progress and not progress.finished else None

@@ -17,10 +17,10 @@ from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.prompts.diff import diff_versions
 from loop.prompts.history import move_alias
 from loop.ui.context import AppContext
+from loop.ui.html import notice, show
 from loop.ui.pages.versions.ledger import Look, action_choices, render_ledger
 from loop.ui.pages.versions.scoring import evaluate_version, render_unscored
 from loop.ui.pages.versions.view import render_versions
-from loop.ui.show import notice, show
 from loop.ui.wiring import Visit
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from loop.core.ledger import LedgerEntry
 from loop.evaluate.history import LedgerState, ledger_state
 from loop.ui.context import AppContext
-from loop.ui.show import show
+from loop.ui.html import show
 
 ON_A_PAGE = 50
 EVERY = ""

@@ -14,7 +14,7 @@ from loop.labels.cohort import read_cohort
 from loop.labels.recorded import read_record
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
-from loop.ui.show import show
+from loop.ui.html import show
 from loop.ui.wiring import Visit
 
 

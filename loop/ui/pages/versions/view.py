@@ -15,8 +15,8 @@ from loop.evaluate.tried import WordingStatus
 from loop.prompts.history import VersionHistory, read_history
 from loop.review.revise.draft import DraftCheckStatus, DraftInfo, list_open_drafts
 from loop.ui.context import AppContext
+from loop.ui.html import show
 from loop.ui.pages.versions.scoring import find_unscored
-from loop.ui.show import show
 
 _PLURAL = {"term", "exclusion", "clarification", "exemplar"}
 _CHECKED = {

@@ -1,10 +1,12 @@
-"""Page fragments from templates: every text is escaped, whatever it holds."""
+"""HTML from the server: fragments whose every text is escaped, and their panels."""
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from pathlib import Path
 
+import gradio as gr
 from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
@@ -13,6 +15,17 @@ from loop.core.safe_text import printable
 from loop.documents import numbers
 
 _FOLDER = Path(__file__).parent / "templates"
+
+_PANEL_JS = """
+element.addEventListener('click', (event) => {
+  const act = event.target.closest('[data-act]');
+  if (act && element.contains(act)) {
+    event.preventDefault();
+    trigger('act', {...act.dataset});
+  }
+});
+"""
+"""Makes every ``data-act`` inside a panel an event with its data attributes."""
 
 
 def show(template: str, **variables: object) -> str:
@@ -38,6 +51,48 @@ def notice(text: str, *, kind: str = "empty", title: str = "") -> str:
 def plain(text: str) -> str:
     """Return `text` as HTML that shows exactly it, for messages."""
     return str(escape(printable(text)))
+
+
+def panel(
+    value: str = "", *, elem_id: str, visible: bool = True, focused: bool = False
+) -> gr.HTML:
+    """Return an area of server-made HTML whose ``data-act`` elements are events.
+
+    Parameters
+    ----------
+    focused
+        Whether a notice in it, or trouble, takes the focus and is brought into view.
+    """
+    script = "window.ranloopSaid(element, watch);" if focused else ""
+    return gr.HTML(
+        value,
+        js_on_load=_PANEL_JS + script,
+        elem_id=elem_id,
+        visible=visible,
+        apply_default_css=False,
+    )
+
+
+def typing_in(selector: str, *, elem_id: str) -> gr.HTML:
+    """Return an unseen panel whose event ``typed`` says that a text box has changed.
+
+    Gradio's own event `input` comes when letters are typed and not when a text is
+    pasted, dropped, dictated or filled in by the browser.
+
+    Parameters
+    ----------
+    selector
+        CSS selector of what surrounds the text boxes.
+    """
+    script = f"window.ranloopTyping(element, trigger, {json.dumps(selector)});"
+    return gr.HTML(
+        "",
+        # Gradio looks for the names of events in the script.
+        js_on_load=f"// 'typed'\n{script}",
+        elem_id=elem_id,
+        visible="hidden",
+        apply_default_css=False,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""How the page Versions is laid out, and what its components are connected with."""
+"""The page Versions: its components, and which event does what."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import gradio as gr
 
 from loop.core.people.users import Right
 from loop.ui.header import PageHeader
-from loop.ui.look import panel
-from loop.ui.pages.page import Page
+from loop.ui.html import notice, panel
+from loop.ui.pages.base import Page
 from loop.ui.pages.versions import events
-from loop.ui.show import notice
 from loop.ui.wiring import EventRegistry
 
 

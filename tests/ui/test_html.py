@@ -2,7 +2,7 @@
 
 import pytest
 
-from loop.ui.show import notice, plain, show
+from loop.ui.html import notice, plain, show
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",

@@ -1,4 +1,4 @@
-"""How the page Files is laid out, and what its components are connected with."""
+"""The page Files: its components, and which event does what."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import gradio as gr
 from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole
 from loop.ui.header import PageHeader
-from loop.ui.look import panel
+from loop.ui.html import panel, show
+from loop.ui.pages.base import Page
 from loop.ui.pages.files import events
 from loop.ui.pages.files.steps import ImportKind
-from loop.ui.pages.page import Page
-from loop.ui.show import show
 from loop.ui.wiring import EventRegistry, Handler
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx")
