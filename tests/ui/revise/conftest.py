@@ -11,7 +11,7 @@ from loop.core.records import Value
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.ui.access.access import Access
 from loop.ui.context import AppContext
-from loop.ui.pages.revise.kept import Opened
+from loop.ui.pages.revise.state import OpenedDraft
 from loop.ui.wiring import Visit
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
@@ -48,7 +48,7 @@ class Visitor:
     def __init__(self, context, name="Dr A. Example", role=UserRole.EDITOR):
         self.context = context
         self.user = User(name=name, roles=(role,))
-        self.opened = Opened()
+        self.opened = OpenedDraft()
         self.seen = {}
 
     def visit(self, right=Right.REVISE, **data):
@@ -59,8 +59,8 @@ class Visitor:
     def does(self, handler, *values, right=Right.REVISE, here=False, **data):
         """Let them do something, and keep what their tab shows then."""
         inputs = (*PLACE, self.opened, *values) if here else (*PLACE, *values)
-        sheet = handler(self.visit(right, **data), *inputs)
-        for name, value in sheet._asdict().items():
+        outputs = handler(self.visit(right, **data), *inputs)
+        for name, value in outputs._asdict().items():
             if not (isinstance(value, dict) and set(value) == {"__type__"}):
                 self.seen[name] = value
         self.opened = self.seen.get("opened", self.opened)

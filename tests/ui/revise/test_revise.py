@@ -15,9 +15,8 @@ from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
 from loop.run.task import run_prompt
 from loop.ui.pages.revise import events
-from loop.ui.pages.revise.kept import Opened, keep_draft_open
-from loop.ui.pages.revise.sheet import SAME, ReviseOutputs
-from loop.ui.pages.revise.work import check_key
+from loop.ui.pages.revise.state import OpenedDraft, check_key, keep_draft_open
+from loop.ui.pages.revise.view import SAME, ReviseOutputs
 from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
 from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
 
@@ -118,8 +117,8 @@ def test_a_cohort_that_is_not_for_development_shows_no_verdicts(editor, setting)
     """Prompts are not revised on what they are measured by."""
     setting.add_cohort("ext", "external", [("x1", "Lungs are clear today.", 0, 0)])
     visit = editor.visit()
-    sheet = events.refresh(visit, "tiny", "ext")
-    assert "ext is not a dev cohort" in sheet.verdicts
+    outputs = events.refresh(visit, "tiny", "ext")
+    assert "ext is not a dev cohort" in outputs.verdicts
 
 
 def test_a_guide_is_edited_by_hand(editor, given):
@@ -387,8 +386,8 @@ def test_a_call_without_a_page_is_refused(editor, given, handler):
 
 def test_a_page_without_a_cohort_says_where_to_get_one(editor):
     """The first thing anybody sees of a new workspace."""
-    sheet = events.refresh(editor.visit(), "tiny", None)
-    assert "No cohort yet" in sheet.said
+    outputs = events.refresh(editor.visit(), "tiny", None)
+    assert "No cohort yet" in outputs.said
 
 
 def test_work_under_way_is_seen_by_whoever_looks(editor, colleague, given, context):
@@ -425,9 +424,9 @@ def test_a_finished_check_leaves_alone_what_is_being_typed(editor, given):
     before = editor.opened.guide
     editor.does(events.run_check, "rules", here=True)
     finish_jobs()
-    sheet = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
-    assert sheet.guide == sheet.label == sheet.why == SAME
-    assert sheet.opened.guide == before
+    outputs = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
+    assert outputs.guide == outputs.label == outputs.why == SAME
+    assert outputs.opened.guide == before
 
 
 def test_a_draft_that_is_being_committed_is_not_read(editor, given):
@@ -435,11 +434,11 @@ def test_a_draft_that_is_being_committed_is_not_read(editor, given):
     begin(editor, FLUID)
     check(editor)
     visit = editor.visit(Right.REVISE)
-    sheet = events.commit(visit, "tiny", "dev", editor.opened, "needed", False)
-    assert sheet.timer.active is True
-    assert sheet.opened.running is True
-    assert sheet.draft is sheet.drafts is sheet.check is SAME
-    editor.opened = sheet.opened
+    outputs = events.commit(visit, "tiny", "dev", editor.opened, "needed", False)
+    assert outputs.timer.active is True
+    assert outputs.opened.running is True
+    assert outputs.draft is outputs.drafts is outputs.check is SAME
+    editor.opened = outputs.opened
     finish_jobs()
     editor.does(events.poll, here=True, right=Right.SEE)
     assert "is tiny@v2 now" in editor["said"]
@@ -457,9 +456,9 @@ def test_a_late_answer_does_not_stop_the_clock_of_what_began_since(editor, given
     assert "is tiny@v2 now" in editor["said"]
 
 
-@pytest.mark.parametrize("opened", [None, Opened()])
+@pytest.mark.parametrize("opened", [None, OpenedDraft()])
 def test_without_an_open_draft_the_clock_stops(editor, opened):
     """A tab whose state is lost would ask every few seconds, for nothing."""
-    sheet = events.poll(editor.visit(Right.SEE), "tiny", "dev", opened)
-    assert sheet.timer.active is False
-    assert sheet.draft is sheet.check is SAME
+    outputs = events.poll(editor.visit(Right.SEE), "tiny", "dev", opened)
+    assert outputs.timer.active is False
+    assert outputs.draft is outputs.check is SAME
