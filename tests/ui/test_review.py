@@ -12,12 +12,11 @@ from loop.labels.taxonomy import NO_FINDING
 from loop.review.kept import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
 from loop.run.task import run_prompt
-from loop.ui.pages.review import answers, moves, state
-from loop.ui.pages.review.form import ReviewForm
-from loop.ui.pages.review.layout import Panels
+from loop.ui.pages.review import events, state
 from loop.ui.pages.review.page import follow
-from loop.ui.pages.review.place import Filters, Place
-from loop.ui.pages.review.showing import FILTERS
+from loop.ui.pages.review.state import Filters, Place
+from loop.ui.pages.review.verdict_form import ReviewForm
+from loop.ui.pages.review.view import FILTERS, Panels
 from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
 from tests.ui.reviewed import SHOWN, context_of, make_reviewed, run_next, seat
 
@@ -47,13 +46,13 @@ def ann(context):
 def on(ann, case, label="pleural_effusion"):
     """Return the place with one pair open."""
     place = ann.open()["place"]
-    return ann.act(moves.choose, place, act="open", case=case, label=label)["place"]
+    return ann.act(events.choose, place, act="open", case=case, label=label)["place"]
 
 
 def on_right(ann):
     """Return the place with the drawn right answer open."""
     place = ann.open()["place"]
-    return ann.act(moves.narrow, place, Filters(kind="right"))["place"]
+    return ann.act(events.narrow, place, Filters(kind="right"))["place"]
 
 
 def kept(context):
@@ -165,7 +164,7 @@ def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, contex
     after = ann.submit(place, TERM)["place"]
     late = ann.keep(after, TERM, token=place.token)
     assert late == gr.skip()
-    twice = answers.hand_in(
+    twice = events.hand_in(
         ann.visit(Right.JUDGE), after, place.token, *Filters(), *TERM
     )
     assert twice == gr.skip()
@@ -173,7 +172,7 @@ def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, contex
     assert ann.open(after)["phrase"] == ""
 
 
-@pytest.mark.parametrize("hand_in", [answers.hand_in, answers.hand_in_together])
+@pytest.mark.parametrize("hand_in", [events.hand_in, events.hand_in_together])
 def test_a_form_of_a_pair_that_is_not_open_is_refused_in_words(ann, context, hand_in):
     """Never taken for the open pair, and never dropped without a word."""
     shown_to_ann = on(ann, "f1")
@@ -216,7 +215,7 @@ def test_an_own_verdict_is_changed_by_a_second_one(ann, context):
     (first,) = kept(context)
     place = on(ann, "f1")
     visit = ann.visit(Right.JUDGE, act="change", id=first.id)
-    status, judgement, *_ = answers.change(visit, place, *Filters())
+    status, judgement, *_ = events.change(visit, place, *Filters())
     assert judgement == "model_wrong" and "takes the place" in status
     ann.submit(place, TERM._replace(action="exclusion"))
     old, new = kept(context)
@@ -231,7 +230,7 @@ def test_nobody_changes_what_another_said(ann, context):
     ben = seat(context, BEN)
     visit = ben.visit(Right.JUDGE, act="change", id=one.id)
     with pytest.raises(DataError, match="not yours"):
-        answers.change(visit, on(ben, "f1"), *Filters())
+        events.change(visit, on(ben, "f1"), *Filters())
 
 
 def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, context):
@@ -241,8 +240,8 @@ def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, context):
     ann.submit(on(ann, "f1"), TERM)
     place = on(ann, "f1")
     with pytest.raises(DataError, match="needs a reason"):
-        answers.take_back(ann.visit(Right.JUDGE), place, " ", *Filters())
-    answers.take_back(ann.visit(Right.JUDGE), place, "wrong case", *Filters())
+        events.take_back(ann.visit(Right.JUDGE), place, " ", *Filters())
+    events.take_back(ann.visit(Right.JUDGE), place, "wrong case", *Filters())
     states = {one.verdict.reviewer: one.state for one in kept(context)}
     assert states == {ANN: VerdictState.WITHDRAWN, BEN: VerdictState.OPEN}
 
@@ -250,13 +249,13 @@ def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, context):
 def test_a_reserved_case_is_shown_to_others_and_hinders_nobody(ann, context):
     """Two people see who is at it; a verdict is kept all the same."""
     place = on(ann, "f1")
-    mine = ann.act(answers.toggle_reserve, place, right=Right.JUDGE)
+    mine = ann.act(events.toggle_reserve, place, right=Right.JUDGE)
     assert "Reserved by you until" in mine["status"]
     assert mine["reserve"] == "Give back"
     ben = seat(context, BEN)
     there = on(ben, "f1")
     assert f"reserved by {ANN} until" in ben.open(there)["case"]
-    refused = ben.act(answers.toggle_reserve, there, right=Right.JUDGE)
+    refused = ben.act(events.toggle_reserve, there, right=Right.JUDGE)
     assert f"Reserved by {ANN}" in refused["status"]
     after = ben.submit(there, TERM)
     assert "both answers are kept" in after["status"]
@@ -265,7 +264,7 @@ def test_a_reserved_case_is_shown_to_others_and_hinders_nobody(ann, context):
 def test_submitting_goes_round_what_others_reserved_and_have_done(ann, context):
     """The next pair is one that waits."""
     ben = seat(context, BEN)
-    ben.act(answers.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
+    ben.act(events.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
     ben.submit(on(ben, "c1", "cardiomegaly"), ReviewForm(judgement="model_wrong"))
     ben.submit(on_right(ben), NOTHING_WRONG)
     shown = ann.submit(on(ann, "f1"), TERM)
@@ -277,7 +276,7 @@ def test_filters_narrow_the_list_and_open_their_first_pair(ann):
     """Choosing a label is meant to be worked on at once."""
     place = on(ann, "f1")
     only = Filters(label="cardiomegaly", kind="false_positive")
-    shown = ann.act(moves.narrow, place, only)
+    shown = ann.act(events.narrow, place, only)
     assert shown["place"].pair == ("c1", "cardiomegaly")
     assert "1</b> of 3 pairs" in shown["queue"]
     for filters in (
@@ -288,17 +287,17 @@ def test_filters_narrow_the_list_and_open_their_first_pair(ann):
         Filters(reviewer="nobody"),
     ):
         count = 1 if filters.status != "reserved" and not filters.reviewer else 0
-        found = ann.act(moves.narrow, place, filters)["queue"]
+        found = ann.act(events.narrow, place, filters)["queue"]
         assert f"<b>{count}</b> of 3 pairs" in found
 
 
 def test_what_was_searched_for_is_not_stored(ann, context):
     """Search words may be clinical text; the other filters come back."""
     place = on(ann, "f1")
-    ann.act(moves.narrow, place, Filters(search="fluid", label="pleural_effusion"))
+    ann.act(events.narrow, place, Filters(search="fluid", label="pleural_effusion"))
     rows = context.store.read("SELECT payload FROM working")
     assert all("fluid" not in payload for (payload,) in rows)
-    values = moves.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    values = events.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
     assert values[0] == "" and values[1].value == "pleural_effusion"
 
 
@@ -307,11 +306,11 @@ def test_next_and_previous_stop_at_the_ends(ann):
     place, seen = ann.open()["place"], []
     for _ in range(4):
         seen.append(place.pair)
-        shown = ann.act(moves.turn, place, act="next")
+        shown = ann.act(events.turn, place, act="next")
         place = shown["place"]
     assert len(set(seen)) == 4
     assert "last pair of the list" in shown["status"]
-    assert ann.act(moves.turn, place, act="previous")["place"].pair == seen[2]
+    assert ann.act(events.turn, place, act="previous")["place"].pair == seen[2]
 
 
 def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, context, version):
@@ -323,7 +322,7 @@ def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, context, versio
     assert stayed["place"].run == place.run
     ann.submit(place, TERM)
     assert kept(context)[0].circumstances.prompt == "tiny@v1"
-    newest = ann.act(moves.renew, stayed["place"], act="newest")
+    newest = ann.act(events.renew, stayed["place"], act="newest")
     assert newest["place"].run != place.run
     assert "newer" not in newest["remark"]
 
@@ -343,12 +342,12 @@ def test_what_the_browser_says_is_looked_up(ann):
     """Ids, pages and acts from outside are untrusted."""
     place = ann.open()["place"]
     with pytest.raises(DataError, match="not in the queue"):
-        ann.act(moves.choose, place, act="open", case="../x", label="<b>")
-    page = ann.act(moves.choose, place, act="page", start="99999999")
+        ann.act(events.choose, place, act="open", case="../x", label="<b>")
+    page = ann.act(events.choose, place, act="page", start="99999999")
     assert "1</b>" not in page["queue"] or page["place"].pair == place.pair
-    assert moves.turn(ann.visit(act="drop table"), place, *Filters()) == gr.skip()
+    assert events.turn(ann.visit(act="drop table"), place, *Filters()) == gr.skip()
     with pytest.raises(DataError, match="nothing is open"):
-        ann.act(moves.turn, Place(), act="next")
+        ann.act(events.turn, Place(), act="next")
 
 
 def test_who_may_only_look_gets_no_form(context):
@@ -365,10 +364,10 @@ def test_taking_text_keeps_the_form_with_it(ann):
     visit = ann.visit(Right.JUDGE)
     form = ReviewForm(judgement="model_wrong", action="term")
     token = place.token
-    words, line = answers.take_text(visit, place, token, *form, "Fluid  at\nthe base")
+    words, line = events.take_text(visit, place, token, *form, "Fluid  at\nthe base")
     assert words == "Fluid at the base" and "Kept" in line
     assert ann.open(place)["phrase"] == "Fluid at the base"
-    skipped, line = answers.take_text(visit, place, token, *form, "")
+    skipped, line = events.take_text(visit, place, token, *form, "")
     assert skipped == gr.skip() and "Mark some words" in line
 
 
@@ -382,7 +381,7 @@ def test_words_copied_from_the_case_are_warned_about(ann):
 
 def test_opening_on_a_label_shows_its_first_pair(ann):
     """The overview's rows lead here."""
-    values = moves.open_on_label(ann.visit(), "tiny", "dev", "cardiomegaly", Place())
+    values = events.open_on_label(ann.visit(), "tiny", "dev", "cardiomegaly", Place())
     assert values[1].value == "cardiomegaly"
     assert values[FILTERS].pair == ("c1", "cardiomegaly")
 
@@ -390,7 +389,7 @@ def test_opening_on_a_label_shows_its_first_pair(ann):
 def test_a_holdout_stays_closed(context, workspace, tmp_path, ann):
     """The page says why there is nothing to see, and shows no text."""
     add_cohort(workspace, tmp_path, [("h1", "Secret.", 1, 0)], name="h", role="holdout")
-    values = moves.refresh(ann.visit(), "tiny", "h", Place(), *Filters())
+    values = events.refresh(ann.visit(), "tiny", "h", Place(), *Filters())
     html = "".join(one for one in values if isinstance(one, str))
     assert "Nothing to review here" in html and "Secret" not in html
 
@@ -409,7 +408,7 @@ def test_the_last_verdict_is_undone_with_its_form(ann, context):
     filled = TERM._replace(severity="minor", comment="why")
     after = ann.submit(on(ann, "f1"), filled)
     assert 'id="review-undo"' in after["status"]
-    undone = ann.act(answers.undo, after["place"], right=Right.JUDGE)
+    undone = ann.act(events.undo, after["place"], right=Right.JUDGE)
     assert undone["place"].pair == ("f1", "pleural_effusion")
     assert {name: undone[name] for name in ReviewForm._fields} == filled._asdict()
     assert "Undone" in undone["status"] and "review-undo" not in undone["status"]
@@ -418,14 +417,14 @@ def test_the_last_verdict_is_undone_with_its_form(ann, context):
     assert one.withdrawal.actor == ANN and "undone" in one.withdrawal.reason
     assert ann.open(undone["place"])["phrase"] == filled.phrase
     with pytest.raises(DataError, match="no verdict of this tab"):
-        ann.act(answers.undo, undone["place"], right=Right.JUDGE)
+        ann.act(events.undo, undone["place"], right=Right.JUDGE)
 
 
 def test_undoing_gives_back_what_the_verdict_had_replaced(ann, context):
     """Precisely one verdict goes: not the one said before on the same pair."""
     ann.submit(on(ann, "f1"), TERM)
     after = ann.submit(on(ann, "f1"), TERM._replace(action="exclusion"))
-    ann.act(answers.undo, after["place"], right=Right.JUDGE)
+    ann.act(events.undo, after["place"], right=Right.JUDGE)
     first, second = kept(context)
     assert (first.state, second.state) == (VerdictState.OPEN, VerdictState.WITHDRAWN)
 
@@ -434,11 +433,11 @@ def test_what_no_longer_stands_is_not_undone_and_that_is_said(ann, context):
     """Another tab may have replaced it; another person never can undo it."""
     after = ann.submit(on(ann, "f1"), TERM)
     ann.submit(on(ann, "f1"), ReviewForm(judgement="guideline_ambiguous"))
-    shown = ann.act(answers.undo, after["place"], right=Right.JUDGE)
+    shown = ann.act(events.undo, after["place"], right=Right.JUDGE)
     assert "Not undone" in shown["status"] and "superseded" in shown["status"]
     ben = seat(context, BEN)
     mine = ann.submit(on(ann, "f2"), TERM)
-    stolen = ben.act(answers.undo, mine["place"], right=Right.JUDGE)
+    stolen = ben.act(events.undo, mine["place"], right=Right.JUDGE)
     assert "not yours" in stolen["status"]
     assert [one.state for one in kept(context)] == [
         VerdictState.SUPERSEDED,
@@ -450,7 +449,7 @@ def test_what_no_longer_stands_is_not_undone_and_that_is_said(ann, context):
 def test_a_case_is_found_by_its_id(ann):
     """A colleague names it; the same box takes ids and words."""
     place = on(ann, "f1")
-    shown = ann.act(moves.narrow, place, Filters(search="C1"))
+    shown = ann.act(events.narrow, place, Filters(search="C1"))
     assert shown["place"].case == "c1"
     assert "1</b> of 3 pairs" in shown["queue"]
 
@@ -458,11 +457,11 @@ def test_a_case_is_found_by_its_id(ann):
 def test_what_was_searched_for_is_marked_in_the_text(ann):
     """Apart from evidence, by more than colour, and still as text."""
     place = on(ann, "f2")
-    html = ann.act(moves.narrow, place, Filters(search="<SCRIPT>"))["case"]
+    html = ann.act(events.narrow, place, Filters(search="<SCRIPT>"))["case"]
     assert 'class="hit" title="Found by the search">&lt;script&gt;</mark>' in html
     assert "<script>" not in html
     both = ann.act(
-        moves.narrow, on(ann, "c1", "cardiomegaly"), Filters(search="Cardiomegaly")
+        events.narrow, on(ann, "c1", "cardiomegaly"), Filters(search="Cardiomegaly")
     )
     assert 'class="hit own"' in both["case"]
 
@@ -472,7 +471,7 @@ def test_a_link_opens_its_pair_and_says_when_there_is_none(ann, context):
     shown = ann.open(on(ann, "f2"))
     assert 'href="/?case=f2&amp;label=pleural_effusion&amp;' in shown["case"]
     ben = seat(context, BEN)
-    ben.act(moves.narrow, on(ben, "f1"), Filters(label="pleural_effusion"))
+    ben.act(events.narrow, on(ben, "f1"), Filters(label="pleural_effusion"))
     follow(ben.visit(), "case=c1&label=cardiomegaly&prompt=tiny&cohort=dev")
     opened = ben.open()
     assert opened["place"].pair == ("c1", "cardiomegaly")
@@ -488,7 +487,7 @@ def test_a_session_says_how_far_it_is(ann, context):
     assert "0 of 3 judged by you</p>" in ann.open()["queue"]
     shown = ann.submit(on(ann, "f1"), TERM)
     assert "1 of 3 judged by you</p>" in shown["queue"]
-    only = ann.act(moves.narrow, shown["place"], Filters(label="cardiomegaly"))
+    only = ann.act(events.narrow, shown["place"], Filters(label="cardiomegaly"))
     assert "0 of 1 judged by you" in only["queue"]
     assert (
         "judged by you" not in seat(context, "Dr C", UserRole.APPROVER).open()["queue"]
@@ -518,13 +517,13 @@ def test_who_judges_blind_sees_what_others_said_only_after(ann, context):
     ben.submit(on(ben, "f1"), TERM._replace(comment="look at the base"))
     place = on(ann, "f1")
     assert BEN in ann.open(place)["queue"]
-    blind = ann.act(moves.choose, place, act="blind")
+    blind = ann.act(events.choose, place, act="blind")
     assert blind["place"].blind and 'aria-checked="true"' in blind["queue"]
-    again = moves.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    again = events.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
     assert BEN not in "".join(str(one) for one in again)
     assert "look at the base" not in "".join(str(one) for one in again)
     for filters in (Filters(reviewer=BEN), Filters(status="reviewed")):
-        found = ann.act(moves.narrow, blind["place"], filters)["queue"]
+        found = ann.act(events.narrow, blind["place"], filters)["queue"]
         assert "0</b> of 3 pairs" in found
     ann.submit(on(ann, "f1"), ReviewForm(judgement="model_wrong"))
     after = ann.open(on(ann, "f1"))
@@ -553,14 +552,14 @@ def test_one_verdict_is_given_on_all_pairs_with_the_same_phrase(like):
     place = on(like, "a1")
     shown = like.open(place)
     assert "2 more pairs with the same phrase and label" in shown["alike"]
-    listed = answers.list_alike(like.visit(Right.JUDGE), place)
+    listed = events.list_alike(like.visit(Right.JUDGE), place)
     assert 'value="a2"' in listed and 'value="a3"' in listed and "b1" not in listed
     form = ReviewForm(judgement="model_wrong", value="absent")
     after = like.submit_together(place, form, ["a2", "a3"])
     (one,) = kept(like.context)
     assert one.verdict.case_ids == ("a1", "a2", "a3")
     assert "and 2 more cases" in after["status"]
-    undone = like.act(answers.undo, after["place"], right=Right.JUDGE)
+    undone = like.act(events.undo, after["place"], right=Right.JUDGE)
     assert "Undone on 3 cases" in undone["status"]
     assert like.open(undone["place"])["alike"] == shown["alike"]
 
@@ -582,11 +581,11 @@ def test_no_finding_offers_the_labels_it_follows_from(demo):
     """And the server still refuses, in words, what cannot be said of it."""
     with context_of(demo) as context:
         ann = seat(context)
-        values = moves.open_on_label(
+        values = events.open_on_label(
             ann.visit(), "extractor", "demo_dev", NO_FINDING, Place()
         )
         place = values[FILTERS]
-        offered = moves.refresh(
+        offered = events.refresh(
             ann.visit(), "extractor", "demo_dev", place, *Filters()
         )[FILTERS + Panels._fields.index("offer")]
         assert "data-derived" in offered and 'id="review-cause-label"' in offered
@@ -611,10 +610,10 @@ def test_a_right_answer_says_that_it_is_one_and_how_it_was_drawn(ann):
     assert "drawn at random among 7 right answers (1 for every 20" in shown["case"]
     assert "data-right" in shown["offer"]
     assert shown["alike"] == ""
-    found = ann.act(moves.narrow, place, Filters(kind="right"))["queue"]
+    found = ann.act(events.narrow, place, Filters(kind="right"))["queue"]
     assert "<b>0</b> of 3 pairs, and 1 of 1 right answer" in found
     for kind in ("false_positive", "false_negative"):
-        found = ann.act(moves.narrow, place, Filters(kind=kind))["queue"]
+        found = ann.act(events.narrow, place, Filters(kind=kind))["queue"]
         assert "right, drawn at random" not in found
 
 

@@ -14,9 +14,9 @@ from loop.review.queue.build import build_queue
 from loop.review.queue.records import Persistence, QueueFilter, Reasons
 from loop.run.store import open_store
 from loop.run.task import prepare_run, run_draws
-from loop.ui.pages.review import moves
-from loop.ui.pages.review.form import ReviewForm
-from loop.ui.pages.review.place import Filters
+from loop.ui.pages.review import events
+from loop.ui.pages.review.state import Filters
+from loop.ui.pages.review.verdict_form import ReviewForm
 from tests.review.revise.conftest import wavering as wavering
 from tests.review.scenes import ANN
 from tests.ui.reviewed import context_of, make_reviewed, seat
@@ -104,13 +104,13 @@ def test_a_verdict_on_a_pair_that_flips_says_so(drawn, tmp_path):
     with context_of(drawn) as context:
         ann = seat(context)
         place = ann.open()["place"]
-        shown = ann.act(moves.narrow, place, Filters(status="flips"))
+        shown = ann.act(events.narrow, place, Filters(status="flips"))
         place = shown["place"]
         assert place.case
         assert re.search(r'class="pair-why">[^<]*fails in [12] of 3', shown["queue"])
         assert "versions disagree" not in shown["queue"]
         ann.submit(place, WRONG)
-        lasting = ann.act(moves.narrow, place, Filters(status="every draw"))["place"]
+        lasting = ann.act(events.narrow, place, Filters(status="every draw"))["place"]
         ann.submit(lasting, WRONG)
         flipping, steady = sorted(
             read_kept(context.store, drawn, "dev"),
@@ -120,7 +120,7 @@ def test_a_verdict_on_a_pair_that_flips_says_so(drawn, tmp_path):
         assert flipping.verdict.case_ids == (place.case,)
         assert steady.circumstances.flips == ""
         said = ann.act(
-            moves.choose, place, act="open", case=place.case, label=place.label
+            events.choose, place, act="open", case=place.case, label=place.label
         )["said"]
         assert f"failed in {flipping.circumstances.flips} draws" in said
     kept = [flipping, steady]

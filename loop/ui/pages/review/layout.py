@@ -1,10 +1,10 @@
-"""The components of the page and where they stand."""
+"""The components of the page Review and where they stand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import gradio as gr
 
@@ -16,17 +16,31 @@ from loop.review.queue.records import (
     TextSection,
 )
 from loop.ui.html import notice, panel, show, typing_in
-from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
-from loop.ui.pages.review.place import RESERVED, Place
-from loop.ui.pages.review.views import KIND_MARKS
+from loop.ui.pages.review.state import (
+    RESERVED,
+    Place,
+)
+from loop.ui.pages.review.verdict_form import (
+    ACTIONS,
+    CAUSES,
+    JUDGEMENTS,
+    SEVERITIES,
+    VALUES,
+)
+from loop.ui.pages.review.view import (
+    ALL,
+    KIND_MARKS,
+    Panels,
+)
 
-ALL = ("All", "")
 KINDS = (
     ALL,
     *((KIND_MARKS[kind][1].capitalize(), kind.value) for kind in FailureKind),
     ("Right answers", RightKind.RIGHT.value),
 )
+
 SECTIONS = (ALL, *((one.value.capitalize(), one.value) for one in TextSection))
+
 STATUSES = (
     ALL,
     *((one.value.capitalize(), one.value) for one in ReviewStatus),
@@ -34,26 +48,6 @@ STATUSES = (
     ("Fails in every draw", Persistence.EVERY_DRAW.value),
     ("Flips between draws", Persistence.FLIPS.value),
 )
-
-
-class Panels(NamedTuple):
-    """What every move through the queue sets, besides the form's fields.
-
-    A value for each component of this name in `ReviewComponents`, in the order of the
-    outputs.
-    """
-
-    place: Any
-    token: str
-    remark: str = ""
-    queue: str = ""
-    case: str = ""
-    offer: str = ""
-    status: str = ""
-    alike: str = ""
-    together: str = ""
-    said: str = ""
-    reserve: str = "Reserve"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The page Review, connected."""
+"""The page Review: which event does what, and how a link opens it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from loop.ui.header import (
     keep_place,
 )
 from loop.ui.pages.base import Page
-from loop.ui.pages.review import answers, moves
+from loop.ui.pages.review import events
 from loop.ui.pages.review.layout import ReviewComponents, build_parts
-from loop.ui.pages.review.place import follow_link
+from loop.ui.pages.review.state import follow_link
 from loop.ui.wiring import EventRegistry, Visit
 
 LONGEST_LINK = 600
@@ -71,7 +71,7 @@ class ReviewPage(Page):
     """The page, and how another one opens it on a label."""
 
     open_on_label: Callable[..., Any]
-    """As in `moves.open_on_label`; returns the outputs."""
+    """As in `events.open_on_label`; returns the outputs."""
 
     place: gr.State
     """Where the visitor is, as `open_on_label` takes it."""
@@ -87,10 +87,10 @@ def build(registry: EventRegistry, header: PageHeader) -> ReviewPage:
         name="review",
         right=Right.SEE,
         tab=parts.tab,
-        refresh=moves.refresh,
+        refresh=events.refresh,
         inputs=(parts.place, *parts.filters),
         outputs=(*parts.filters, *parts.shown),
-        open_on_label=moves.open_on_label,
+        open_on_label=events.open_on_label,
         place=parts.place,
     )
 
@@ -117,13 +117,13 @@ def _connect_moves(registry: EventRegistry, parts: ReviewComponents) -> None:
     for menu in parts.menus:
         menu.input(None, parts.menus, parts.count, js=COUNT, queue=False)
     changed = partial(gr.on, [parts.search.submit, parts.count.change])
-    events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
-        ("review_choose", parts.queue.act, moves.choose),
-        ("review_turn", parts.case.act, moves.turn),
-        ("review_narrow", changed, moves.narrow),
-        ("review_renew", parts.remark.act, moves.renew),
+    moves: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
+        ("review_choose", parts.queue.act, events.choose),
+        ("review_turn", parts.case.act, events.turn),
+        ("review_narrow", changed, events.narrow),
+        ("review_renew", parts.remark.act, events.renew),
     )
-    for name, listener, handler in events:
+    for name, listener, handler in moves:
         moved = registry.on(
             listener,
             handler,
@@ -148,7 +148,7 @@ def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
     ):
         registry.on(
             listener,
-            answers.keep_form,
+            events.keep_form,
             right=Right.JUDGE,
             name=name,
             inputs=(*own, *parts.fields),
@@ -158,7 +158,7 @@ def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
         )
     registry.on(
         parts.take.click,
-        answers.take_text,
+        events.take_text,
         right=Right.JUDGE,
         name="review_take",
         inputs=(*own, *parts.fields, parts.phrase),
@@ -166,12 +166,12 @@ def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
         js=MARKED,
         **PLAIN,
     )
-    events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any], Right]] = (
-        ("review_submit", parts.submit.click, answers.hand_in, Right.JUDGE),
-        ("review_together", parts.together.act, answers.hand_in_together, Right.JUDGE),
-        ("review_offer", parts.offer.act, answers.take_offer, Right.SEE),
+    answers: Sequence[tuple[str, Callable[..., Any], Callable[..., Any], Right]] = (
+        ("review_submit", parts.submit.click, events.hand_in, Right.JUDGE),
+        ("review_together", parts.together.act, events.hand_in_together, Right.JUDGE),
+        ("review_offer", parts.offer.act, events.take_offer, Right.SEE),
     )
-    for name, listener, handler, right in events:
+    for name, listener, handler, right in answers:
         registry.on(
             listener,
             handler,
@@ -184,7 +184,7 @@ def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
         ).then(None, js=SETTLE, queue=False)
     registry.on(
         parts.alike.act,
-        answers.list_alike,
+        events.list_alike,
         right=Right.JUDGE,
         name="review_alike",
         inputs=(parts.place,),
@@ -199,7 +199,7 @@ def _connect_own(registry: EventRegistry, parts: ReviewComponents) -> None:
     inputs = (parts.place, *parts.filters)
     registry.on(
         parts.reserve.click,
-        answers.toggle_reserve,
+        events.toggle_reserve,
         right=Right.JUDGE,
         name="review_reserve",
         inputs=inputs,
@@ -208,7 +208,7 @@ def _connect_own(registry: EventRegistry, parts: ReviewComponents) -> None:
     )
     registry.on(
         parts.status.act,
-        answers.undo,
+        events.undo,
         right=Right.JUDGE,
         name="review_undo",
         inputs=inputs,
@@ -218,7 +218,7 @@ def _connect_own(registry: EventRegistry, parts: ReviewComponents) -> None:
     ).then(None, js=SETTLE, queue=False)
     registry.on(
         parts.said.act,
-        answers.change,
+        events.change,
         right=Right.JUDGE,
         name="review_change",
         inputs=inputs,
@@ -227,7 +227,7 @@ def _connect_own(registry: EventRegistry, parts: ReviewComponents) -> None:
     ).then(None, js=SETTLE, queue=False)
     registry.on(
         parts.withdraw.click,
-        answers.take_back,
+        events.take_back,
         right=Right.JUDGE,
         name="review_withdraw",
         inputs=(parts.place, parts.reason, *parts.filters),

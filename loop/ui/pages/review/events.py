@@ -1,10 +1,10 @@
-"""What a reviewer says: the form kept, handed in, undone, changed, withdrawn."""
+"""What visitors do on the page Review: go through the queue, judge, take back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 
@@ -17,43 +17,194 @@ from loop.review.queue.records import Persistence, QueueItem
 from loop.review.reservations import release, reserve
 from loop.review.submit import VerdictContext, stamp, submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
-from loop.review.working import drop_working, keep_working
-from loop.ui.pages.review.form import (
+from loop.review.working import drop_working, keep_working, read_working
+from loop.ui.pages.review.state import (
+    FOLLOW,
+    Filters,
+    Place,
+    ReviewState,
+    Submission,
+    blind_kept,
+    cohort_facts,
+    find_alike,
+    find_place,
+    keep_blind,
+    keep_place,
+    label_name,
+    newest_place,
+    next_open,
+    place_kept,
+    place_on,
+    read_state,
+    step,
+    taxonomy_of,
+    verdicts_on,
+)
+from loop.ui.pages.review.verdict_form import (
     ReviewForm,
     fields_of,
     form_of,
     missing,
 )
-from loop.ui.pages.review.moves import choose
-from loop.ui.pages.review.place import (
-    Filters,
-    Place,
-    Submission,
-    next_open,
-)
-from loop.ui.pages.review.showing import (
+from loop.ui.pages.review.view import (
     FILTERS,
     FormStatus,
     note_form,
     render_status,
+    render_together,
     show_again,
+    show_all,
+    show_closed,
     show_pair,
     show_panels,
+    suggest_for,
 )
-from loop.ui.pages.review.state import (
-    Sight,
-    cohort_facts,
-    find_alike,
-    label_name,
-    look,
-    taxonomy_of,
-    verdicts_on,
-)
-from loop.ui.pages.review.views import render_together, suggest_for
 from loop.ui.wiring import Visit
 
 UNDONE = "undone by its author right after it was given"
 """Reason that an undone verdict is withdrawn with."""
+
+
+def refresh(
+    visit: Visit, prompt: str | None, cohort: str | None, place: Place, *filters: Any
+) -> list[Any]:
+    """Return everything when the page is opened or chosen again.
+
+    What is open in this tab stays, even if a newer run exists; a new tab goes on where
+    its visitor was.
+    """
+    if not prompt or not cohort:
+        return show_closed("Add a cohort under Files, or with `ranloop cohort import`.")
+    wanted, said = Filters.of(filters), ""
+    try:
+        if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
+            newest = newest_place(visit.context, prompt, cohort)
+            place, wanted, said = _resume(visit, newest)
+        return show_all(visit, place, wanted, said)
+    except DataError as error:
+        return show_closed(str(error))
+
+
+def open_on_label(
+    visit: Visit, prompt: str, cohort: str, label: str, place: Place, case: str = ""
+) -> list[Any]:
+    """Return everything with the first pair of one label open; as `refresh` does.
+
+    With a `case` that fails there, that pair is opened.
+
+    Raises
+    ------
+    DataError
+        There is no run, or the cohort is a holdout.
+    """
+    if (place.prompt, place.cohort) != (prompt, cohort) or not place.run:
+        place = newest_place(visit.context, prompt, cohort)
+        place = place._replace(blind=blind_kept(visit))
+    known = taxonomy_of(visit.context, place)
+    wanted = Filters(label=label if label in known.ids else "")
+    state = read_state(visit, place, wanted)
+    meant = (one for one in state.items if case and one.case_id == case)
+    failing = [one for one in state.items if not one.right]
+    first = next(meant, None) or next_open(failing, None)
+    first = first or next(iter(state.items), None)
+    return show_all(visit, place.at(first), wanted)
+
+
+class Resumed(NamedTuple):
+    """Where a visitor goes on."""
+
+    place: Place
+    filters: Filters
+    said: str
+    """That a link named what is not there, or nothing."""
+
+
+def _resume(visit: Visit, newest: Place) -> Resumed:
+    """Return where a visitor was, on the run of an unfinished form if there is one."""
+    newest = newest._replace(blind=blind_kept(visit))
+    kept = place_kept(visit, newest)
+    before = newest
+    if kept.run not in ("", newest.run):
+        older = place_on(visit.context, newest.prompt, newest.cohort, kept.run)
+        form = older and _replaced(older, kept.case, kept.label)
+        begun = form and read_working(visit.context.store, visit.actor, form.subject)
+        before = older if older and begun else newest
+        before = before._replace(blind=newest.blind)
+    state = read_state(visit, before, kept.filters)
+    meant = state.queue.find(kept.case, kept.label)
+    said = ""
+    if kept.linked and meant is None:
+        said = "The pair that the link names is not among the failing ones here."
+    item = meant or next_open(state.items, None) or next(iter(state.items), None)
+    return Resumed(before.at(item), kept.filters, said)
+
+
+def _replaced(place: Place, case: str, label: str) -> Place:
+    return place._replace(case=case, label=label)
+
+
+def choose(visit: Visit, place: Place, *values: Any) -> Any:
+    """Open a pair of the list, turn its page, or hide what others said."""
+    filters = Filters.of(values)
+    data = visit.data
+    if data.get("act") == "blind":
+        keep_blind(visit, not place.blind)
+        place = place._replace(blind=not place.blind)
+        return show_again(visit, place, filters, FormStatus())
+    if data.get("act") == "page":
+        start = str(data.get("start", ""))
+        whole = start.isascii() and start.isdecimal() and len(start) < 8
+        at = int(start) if whole else FOLLOW
+        return show_again(visit, place._replace(start=at), filters, FormStatus())
+    state = read_state(visit, place, filters)
+    case, label = str(data.get("case", "")), str(data.get("label", ""))
+    item = state.queue.find(case, label)
+    if item is None:
+        raise DataError("this pair is not in the queue. Choose one of the list.")
+    return show_pair(visit, place.at(item), filters)
+
+
+def turn(visit: Visit, place: Place, *values: Any) -> Any:
+    """Do what a button of the open case says: go on, go back, mark more."""
+    filters = Filters.of(values)
+    act = visit.data.get("act")
+    if act == "wide":
+        return show_again(
+            visit, place._replace(wide=not place.wide), filters, FormStatus()
+        )
+    state = read_state(visit, place, filters)
+    if act not in ("next", "previous") or not state.items:
+        return gr.skip()
+    item = step(state.items, state.item, 1 if act == "next" else -1)
+    if item is state.item:
+        end = "last" if act == "next" else "first"
+        status = FormStatus(done=f"This is the {end} pair of the list.")
+        return show_again(visit, place, filters, status)
+    return show_pair(visit, place.at(item), filters)
+
+
+def narrow(visit: Visit, place: Place, *values: Any) -> Any:
+    """Apply changed filters, and open their first pair unless the open one fits."""
+    filters = Filters.of(values)
+    place = place._replace(start=FOLLOW)
+    state = read_state(visit, place, filters)
+    if not state.items or find_place(state.items, state.item) is not None:
+        keep_place(visit, place, filters)
+        return show_again(visit, place, filters, FormStatus())
+    first = next_open(state.items, None) or state.items[0]
+    return show_pair(visit, place.at(first), filters)
+
+
+def renew(visit: Visit, place: Place, *values: Any) -> Any:
+    """Open the newest run and reference, on the same pair if it still fails there."""
+    filters = Filters.of(values)
+    newest = newest_place(visit.context, place.prompt, place.cohort)
+    newest = newest._replace(
+        serial=place.serial, wide=place.wide, blind=place.blind, last=place.last
+    )
+    state = read_state(visit, newest, filters)
+    item = state.queue.find(*place.pair) or next_open(state.items, None)
+    return show_pair(visit, newest.at(item), filters)
 
 
 def _is_current(place: Place, token: object) -> bool:
@@ -108,7 +259,7 @@ def _keep(visit: Visit, place: Place, form: ReviewForm) -> FormStatus:
     status = FormStatus(kept=stamp(context.now()))
     if not form.worded:
         return status._replace(lacks=missing(form))
-    return note_form(status, form, look(visit, place, Filters()))
+    return note_form(status, form, read_state(visit, place, Filters()))
 
 
 def hand_in(visit: Visit, place: Place, token: str, *values: Any) -> Any:
@@ -139,7 +290,7 @@ def hand_in_together(visit: Visit, place: Place, token: str, *values: Any) -> An
         return show_again(visit, place, filters, FormStatus())
     if not _is_current(place, token):
         return _overtaken(visit, place, token, filters)
-    like = find_alike(visit, place, look(visit, place, filters))
+    like = find_alike(visit, place, read_state(visit, place, filters))
     ticked = _read_cases(visit.data.get("cases"))
     more = [one.case_id for one in like if one.case_id in ticked]
     if ticked - set(more):
@@ -169,8 +320,8 @@ def _hand_in(
     more: Sequence[str] = (),
 ) -> list[Any]:
     """Keep one verdict on the open pair and on `more` cases of its label."""
-    sight = look(visit, place, filters)
-    item = sight.item
+    state = read_state(visit, place, filters)
+    item = state.item
     if item is None or item.label == ALL_LABELS:
         raise DataError("no pair is open. Choose one of the list.")
     if form.judgement == Judgement.ANSWER_RIGHT and not item.right:
@@ -184,7 +335,7 @@ def _hand_in(
         trouble = f"Not submitted: still missing {', '.join(lacks)}."
         return _refused(visit, place, filters, trouble)
     try:
-        key = _submit(visit, place, sight, form, more)
+        key = _submit(visit, place, state, form, more)
     except (DataError, UnknownLabelError) as error:
         return _refused(visit, place, filters, f"Not submitted: {error}")
     last = Submission(key, place.case, place.label, place.token)
@@ -196,24 +347,28 @@ def _refused(visit: Visit, place: Place, filters: Filters, trouble: str) -> list
 
 
 def _submit(
-    visit: Visit, place: Place, sight: Sight, form: ReviewForm, more: Sequence[str]
+    visit: Visit,
+    place: Place,
+    state: ReviewState,
+    form: ReviewForm,
+    more: Sequence[str],
 ) -> str:
     """Keep the verdict, drop the unfinished form, and return the verdict's id."""
-    context, line = visit.context, sight.queue.line
+    context, line = visit.context, state.queue.line
     verdict = build_from_form(
         fields_of(form, [place.case, *more], place.label),
         reviewer=visit.actor.name,
         taxonomy=taxonomy_of(context, place),
         case_ids=cohort_facts(context, place).case_ids,
     )
-    flips, item = "", sight.item
+    flips, item = "", state.item
     if item is not None and item.reasons.persistence is Persistence.FLIPS:
         flips = f"{item.reasons.fails} of {item.reasons.draws}"
     made_on = VerdictContext(line.cohort, line.prompt, "", line.run_id, flips)
     key = submit_verdict(
         context.store, verdict, made_on, context.now, finishing=place.subject
     )
-    if sight.item and sight.item.reserved_by == visit.user.name:
+    if state.item and state.item.reserved_by == visit.user.name:
         release(context.store, place.cohort, place.case, visit.actor)
     return key
 
@@ -227,8 +382,8 @@ def _go_on(
     saved = f"Saved {name}, {item.case_id}{also}."
     if item.reserved_by not in ("", visit.user.name):
         saved += f" {item.reserved_by} has the case reserved: both answers are kept."
-    sight = look(visit, place, filters)
-    following = next_open(sight.items, item)
+    state = read_state(visit, place, filters)
+    following = next_open(state.items, item)
     if following is None:
         saved += " Nothing in this list waits for an answer any more."
         return show_pair(visit, place.at(item), filters, saved)
@@ -244,8 +399,8 @@ def undo(visit: Visit, place: Place, *values: Any) -> Any:
             "there is no verdict of this tab to undo. Withdraw an earlier one on its "
             "own pair."
         )
-    sight = look(visit, place, filters)
-    kept = next((one for one in sight.kept if one.id == last.id), None)
+    state = read_state(visit, place, filters)
+    kept = next((one for one in state.kept if one.id == last.id), None)
     own = kept is not None and kept.verdict.reviewer == visit.actor.name
     if kept is None or not own or kept.state is not VerdictState.OPEN:
         became = kept.state.value if kept and own else "not yours"
@@ -254,7 +409,7 @@ def undo(visit: Visit, place: Place, *values: Any) -> Any:
         return show_again(visit, place, filters, FormStatus(trouble=trouble))
     context, ref = visit.context, f"{place.cohort}:{kept.id}"
     withdraw_verdict(context.store, ref, visit.actor, UNDONE, context.now)
-    item = sight.queue.find(last.case, last.label)
+    item = state.queue.find(last.case, last.label)
     cases = len(kept.verdict.case_ids)
     said = f"Undone on {cases} cases." if cases > 1 else "Undone."
     if item is None:
@@ -280,9 +435,9 @@ def take_offer(visit: Visit, place: Place, token: str, *values: Any) -> Any:
         return choose(visit, place, *filters)
     # Looking takes less than judging, which only who may judge is offered.
     visit.user.actor(Right.JUDGE)
-    sight = look(visit, place, filters)
-    likely = suggest_for(visit, sight)
-    mine = any(v.verdict.reviewer == visit.user.name for v in verdicts_on(sight))
+    state = read_state(visit, place, filters)
+    likely = suggest_for(visit, state)
+    mine = any(v.verdict.reviewer == visit.user.name for v in verdicts_on(state))
     if likely is None or mine or form != ReviewForm():
         trouble = (
             "Nothing is suggested any more: the form holds something already, or you "
@@ -291,22 +446,22 @@ def take_offer(visit: Visit, place: Place, token: str, *values: Any) -> Any:
         return show_again(visit, place, filters, FormStatus(trouble=trouble))
     status = _keep(visit, place, likely)
     status = status._replace(done="Filled in, not submitted: look at it first.")
-    return [*show_panels(visit, place, filters, sight, status), *likely]
+    return [*show_panels(visit, place, filters, state, status), *likely]
 
 
 def list_alike(visit: Visit, place: Place) -> Any:
     """Return the pairs that are like the open one, to be ticked."""
-    return render_together(visit, place, look(visit, place, Filters()))
+    return render_together(visit, place, read_state(visit, place, Filters()))
 
 
 def toggle_reserve(visit: Visit, place: Place, *values: Any) -> Any:
     """Reserve the open case for twenty minutes, or give it back."""
     filters = Filters.of(values)
     context = visit.context
-    sight = look(visit, place, filters)
-    if sight.item is None:
+    state = read_state(visit, place, filters)
+    if state.item is None:
         raise DataError("no pair is open. Choose one of the list.")
-    if sight.item.reserved_by == visit.user.name:
+    if state.item.reserved_by == visit.user.name:
         release(context.store, place.cohort, place.case, visit.actor)
         done = FormStatus(done="Given back.")
     else:
@@ -315,15 +470,15 @@ def toggle_reserve(visit: Visit, place: Place, *values: Any) -> Any:
         )
         who = "you" if held.actor == visit.actor.name else held.actor
         done = FormStatus(done=f"Reserved by {who} until", until=held.until)
-    sight = look(visit, place, filters)
-    return show_panels(visit, place, filters, sight, done)
+    state = read_state(visit, place, filters)
+    return show_panels(visit, place, filters, state, done)
 
 
 def change(visit: Visit, place: Place, *values: Any) -> Any:
     """Fill the form with an own verdict, to be handed in again in its place."""
-    sight = look(visit, place, Filters.of(values))
+    state = read_state(visit, place, Filters.of(values))
     wanted = str(visit.data.get("id", ""))
-    for one in verdicts_on(sight):
+    for one in verdicts_on(state):
         form = form_of(one.verdict)
         if one.id == wanted and one.verdict.reviewer == visit.user.name and form:
             status = _keep(visit, place, form)._replace(
@@ -337,9 +492,9 @@ def take_back(visit: Visit, place: Place, reason: Any, *values: Any) -> Any:
     """Withdraw one's own verdicts on the open pair."""
     why = reason if isinstance(reason, str) else ""
     filters = Filters.of(values)
-    sight = look(visit, place, filters)
+    state = read_state(visit, place, filters)
     cases = 0
-    for one in verdicts_on(sight):
+    for one in verdicts_on(state):
         if one.verdict.reviewer == visit.actor.name:
             cases += len(one.verdict.case_ids)
             ref = f"{place.cohort}:{one.id}"
@@ -348,5 +503,5 @@ def take_back(visit: Visit, place: Place, reason: Any, *values: Any) -> Any:
             )
     on = f" on all {cases} cases it was given for" if cases > 1 else ""
     done = FormStatus(done=f"Withdrawn{on}; it stays in the record with your reason.")
-    sight = look(visit, place, filters)
-    return ["", *show_panels(visit, place, filters, sight, done)]
+    state = read_state(visit, place, filters)
+    return ["", *show_panels(visit, place, filters, state, done)]

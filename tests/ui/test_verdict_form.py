@@ -9,7 +9,8 @@ from loop.evaluate.failures import Failure, FailureKind
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.queue.records import Cause, QueueItem, Reasons
 from loop.review.verdict import Context, Edits, Judgement, Verdict
-from loop.ui.pages.review.form import (
+from loop.ui.pages.review.segments import cut_text, find_headings, find_hits
+from loop.ui.pages.review.verdict_form import (
     CAUSES,
     ReviewForm,
     fields_of,
@@ -17,7 +18,6 @@ from loop.ui.pages.review.form import (
     missing,
     suggest,
 )
-from loop.ui.pages.review.segments import cut_text, find_headings, find_hits
 
 spans = st.builds(
     lambda start, size: Span(start, start + size),

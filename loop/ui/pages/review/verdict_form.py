@@ -141,7 +141,7 @@ def _lacks_of_exemplar(form: ReviewForm) -> list[str]:
     return []
 
 
-def warn(form: ReviewForm, text: str) -> str:
+def warn_of_copied_words(form: ReviewForm, text: str) -> str:
     """Return a warning about words copied from the case text, or nothing."""
     if not (form.worded and form.action in _EXEMPLARS):
         return ""
