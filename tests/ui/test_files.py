@@ -17,7 +17,7 @@ from loop.labels.cohort import CohortRole, list_cohorts, read_cohort_file
 from loop.labels.reference import list_references
 from loop.review.kept import read_kept
 from loop.ui.pages.files import events, view
-from loop.ui.pages.files.steps import ImportKind, Visitor, look
+from loop.ui.pages.files.state import ImportKind, find_progress
 from loop.ui.uploads import open_inbox
 from tests.ui.conftest import barriers, sign_in
 from tests.ui.visits import SESSION, choose_cohort, enter, opened, until, visit
@@ -78,8 +78,7 @@ def cohort_form(file, name="site_b", role="external", **more):
 
 def said(guest, kind):
     """Wait until an upload is no longer under way; return what is said of it."""
-    visitor = Visitor(guest.context, guest.actor)
-    until(lambda: look(visitor, kind).finished)
+    until(lambda: find_progress(guest, kind).finished)
     return events.show_step(guest, kind)[0]
 
 

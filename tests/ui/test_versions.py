@@ -16,7 +16,7 @@ from loop.prompts.catalog import read_aliases, read_version, write_version
 from loop.prompts.history import move_alias
 from loop.ui.pages import overview
 from loop.ui.pages.versions import events, view
-from loop.ui.pages.versions.ledger import Look, turn_to
+from loop.ui.pages.versions.view import LedgerQuery, turn_to
 from tests.ui.conftest import barriers, sign_in
 from tests.ui.visits import enter, opened, visit
 
@@ -269,12 +269,12 @@ def test_the_ledger_is_filtered_and_turned_on_the_server(context):
     for _ in range(60):
         append_event(context.workspace.ledger, event, EDITOR)
     entries = read_ledger(context.workspace.ledger)
-    first = turn_to(entries, Look(action="override", subject="EXTRACTOR@v1"))
+    first = turn_to(entries, LedgerQuery(action="override", subject="EXTRACTOR@v1"))
     assert (first.found, first.pages, len(first.entries)) == (60, 2, 50)
     assert first.entries[0][0].seq == len(entries)
-    last = turn_to(entries, Look(action="override", page=99))
+    last = turn_to(entries, LedgerQuery(action="override", page=99))
     assert (last.number, len(last.entries)) == (2, 10)
-    assert turn_to(entries, Look(subject="nobody")).found == 0
+    assert turn_to(entries, LedgerQuery(subject="nobody")).found == 0
 
 
 @pytest.mark.parametrize("page", ["2", "-1", "x", "9" * 400, "", None, ["2"]])

@@ -14,7 +14,8 @@ from loop.ui.header import PageHeader
 from loop.ui.html import panel, show
 from loop.ui.pages.base import Page
 from loop.ui.pages.files import events
-from loop.ui.pages.files.steps import ImportKind
+from loop.ui.pages.files.state import ImportKind
+from loop.ui.pages.files.view import FilesOutputs, UploadOutputs
 from loop.ui.wiring import EventRegistry, Handler
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx")
@@ -53,9 +54,9 @@ class UploadStep(NamedTuple):
     timer: gr.Timer
 
     @property
-    def shown(self) -> tuple[gr.HTML, gr.Row, gr.Timer]:
-        """Outputs of `events.show_step`."""
-        return self.said, self.confirm, self.timer
+    def shown(self) -> list[Any]:
+        """The components that `UploadOutputs` names."""
+        return [getattr(self, name) for name in UploadOutputs._fields]
 
 
 class Upload(NamedTuple):
@@ -90,13 +91,19 @@ def build(registry: EventRegistry, header: PageHeader) -> Page:
     )
     for kind, form, check in checks:
         _connect(registry, header, form, kind, check)
-    steps = [one for form in (cohort, votes, verdicts) for one in form.step.shown]
+    page = FilesOutputs(
+        exports=out,
+        importing=section,
+        votes_cohort=votes.inputs[0],
+        verdicts_cohort=verdicts.inputs[0],
+    )
+    steps = [one for _, form, _ in checks for one in form.step.shown]
     return Page(
         name="files",
         right=Right.EXPORT,
         tab=tab,
         refresh=events.refresh,
-        outputs=[out, section, votes.inputs[0], verdicts.inputs[0], *steps],
+        outputs=[*page, *steps],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
 from loop.labels.cohort import CohortRole, read_cohort
@@ -12,8 +12,25 @@ from loop.ui.context import AppContext
 from loop.ui.downloads import link_to
 from loop.ui.html import notice, show
 from loop.ui.jobs import JobProgress
-from loop.ui.pages.files.steps import Done, ImportKind
+from loop.ui.pages.files.state import ImportedUpload, ImportKind
 from loop.ui.wiring import Visit
+
+
+class FilesOutputs(NamedTuple):
+    """What each component of the page shows, besides those of the uploads."""
+
+    exports: Any
+    importing: Any
+    votes_cohort: Any
+    verdicts_cohort: Any
+
+
+class UploadOutputs(NamedTuple):
+    """What is said of one upload, in components of these names."""
+
+    said: Any
+    confirm: Any
+    timer: Any
 
 
 class DownloadLink(NamedTuple):
@@ -23,7 +40,7 @@ class DownloadLink(NamedTuple):
     address: str
 
 
-class Shelf(NamedTuple):
+class ExportRow(NamedTuple):
     """Files with the same content."""
 
     name: str
@@ -44,7 +61,7 @@ def render_out(visit: Visit, prompt: str | None, cohort: str | None) -> str:
     return show("files_out.html.jinja", shelves=shelves, prompt=prompt, cohort=cohort)
 
 
-def _shelves(context: AppContext, prompt: str, cohort: str) -> list[Shelf]:
+def _shelves(context: AppContext, prompt: str, cohort: str) -> list[ExportRow]:
     def links(*names: str) -> tuple[DownloadLink, ...]:
         return tuple(
             DownloadLink(_format_of(name), link_to(name, prompt, cohort))
@@ -53,32 +70,32 @@ def _shelves(context: AppContext, prompt: str, cohort: str) -> list[Shelf]:
 
     no_run = _no_run(context, prompt, cohort)
     return [
-        Shelf(
+        ExportRow(
             "Evaluation",
             "the newest run as a document: gates, intervals, what changed",
             links("evaluation.html", "evaluation.md"),
             no_run,
         ),
-        Shelf("Gate table", "one row per label", links("gates.csv"), no_run),
-        Shelf(
+        ExportRow("Gate table", "one row per label", links("gates.csv"), no_run),
+        ExportRow(
             "Labels",
             "what the newest run read out of every case: case ids and values; no text",
             links("labels.csv", "labels.xlsx", "labels.parquet"),
             no_run,
         ),
-        Shelf(
+        ExportRow(
             "Failing cases",
             "case ids, labels, values and where the evidence stands; no text",
             links("failures.csv"),
             no_run or _closed(context, cohort),
         ),
-        Shelf(
+        ExportRow(
             "Agreement",
             "how far readers agree, label by label",
             links("agreement.csv"),
             _no_votes(context, cohort),
         ),
-        Shelf(
+        ExportRow(
             "Verdicts",
             "all that were given on this cohort, with their exemplars; can be imported "
             "again. The notes of reviewers are only in the files that say so",
@@ -90,12 +107,12 @@ def _shelves(context: AppContext, prompt: str, cohort: str) -> list[Shelf]:
             ),
             "" if cohort in judged_cohorts(context.store) else "no verdict yet",
         ),
-        Shelf(
+        ExportRow(
             "History",
             "every version and draft: who, why, scores on every cohort",
             links("history.csv"),
         ),
-        Shelf("Ledger", "the chain as it stands", links("ledger.jsonl")),
+        ExportRow("Ledger", "the chain as it stands", links("ledger.jsonl")),
     ]
 
 
@@ -145,7 +162,7 @@ def render_step(kind: ImportKind, progress: JobProgress | None) -> str:
             kind="error",
             title="Not imported",
         )
-    done = isinstance(progress.result, Done)
+    done = isinstance(progress.result, ImportedUpload)
     file = progress.result.file if done else progress.result.path.name
     return show(
         f"files_{kind.value}.html.jinja",

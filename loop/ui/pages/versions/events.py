@@ -12,19 +12,28 @@ from loop.core.ledger import LedgerEntry
 from loop.core.people.users import Right
 from loop.documents.numbers import interval, share
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.history import LedgerState, ledger_state
+from loop.evaluate.history import LedgerState, ledger_state, score_history
+from loop.evaluate.recording import record_evaluation
+from loop.evaluate.results import Evaluation
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.prompts.diff import diff_versions
 from loop.prompts.history import move_alias
 from loop.ui.context import AppContext
 from loop.ui.html import notice, show
-from loop.ui.pages.versions.ledger import Look, action_choices, render_ledger
-from loop.ui.pages.versions.scoring import evaluate_version, render_unscored
-from loop.ui.pages.versions.view import render_versions
+from loop.ui.pages.versions.state import find_unscored
+from loop.ui.pages.versions.view import (
+    ComparisonOutputs,
+    LedgerQuery,
+    VersionsOutputs,
+    action_choices,
+    render_ledger,
+    render_unscored,
+    render_versions,
+)
 from loop.ui.wiring import Visit
 
 
-class Move(NamedTuple):
+class AliasMove(NamedTuple):
     """What the form for an alias says."""
 
     ref: str | None
@@ -34,23 +43,26 @@ class Move(NamedTuple):
     """Ledger entries there were when the page was opened."""
 
 
-def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOutputs:
     """Return the whole page: what each of its outputs shows."""
     context = visit.context
     state = ledger_state(context.workspace)
     versions = _versions(context, prompt)
-    return [
-        _tables(context, prompt, cohort),
-        *_compared(context, prompt, versions),
-        gr.Column(visible=visit.user.may(Right.APPROVE) and bool(versions)),
-        gr.Dropdown(choices=versions, value=versions[-1] if versions else None),
-        gr.Dropdown(choices=action_choices(state), value=""),
-        "",
-        render_ledger(context, Look()),
-        len(state.entries),
-        "",
-        render_unscored(visit, prompt, cohort),
-    ]
+    compared = _compared(context, prompt, versions)
+    return VersionsOutputs(
+        tables=_tables(context, prompt, cohort),
+        before=compared.before,
+        after=compared.after,
+        difference=compared.difference,
+        aliasing=gr.Column(visible=visit.user.may(Right.APPROVE) and bool(versions)),
+        version=gr.Dropdown(choices=versions, value=versions[-1] if versions else None),
+        action=gr.Dropdown(choices=action_choices(state), value=""),
+        subject="",
+        ledger=render_ledger(context, LedgerQuery()),
+        seen=len(state.entries),
+        stale="",
+        unscored=render_unscored(visit, prompt, cohort),
+    )
 
 
 def _tables(context: AppContext, prompt: str | None, cohort: str | None) -> str:
@@ -77,17 +89,17 @@ def _versions(context: AppContext, prompt: str | None) -> list[str]:
 
 def _compared(
     context: AppContext, prompt: str | None, versions: Sequence[str]
-) -> list[Any]:
+) -> ComparisonOutputs:
     """Return the two choices and the difference of the two newest versions."""
     drafts = list_drafts(context.workspace, prompt) if prompt else ()
     refs = [*versions, *(f"{prompt}@draft:{one}" for one in drafts)]
     after = versions[-1] if versions else None
     before = versions[-2] if len(versions) > 1 else after
-    return [
-        gr.Dropdown(choices=refs, value=before),
-        gr.Dropdown(choices=refs, value=after),
-        _difference(context, before, after),
-    ]
+    return ComparisonOutputs(
+        before=gr.Dropdown(choices=refs, value=before),
+        after=gr.Dropdown(choices=refs, value=after),
+        difference=_difference(context, before, after),
+    )
 
 
 def _difference(context: AppContext, before: str | None, after: str | None) -> str:
@@ -108,17 +120,17 @@ def compare(
     return [_difference(visit.context, before, after), _remark(visit.context, seen)]
 
 
-def act(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+def act(visit: Visit, prompt: str | None, cohort: str | None) -> ComparisonOutputs:
     """Answer a click inside the tables: show what one version changed."""
     versions = _versions(visit.context, prompt)
     after = f"{prompt}@v{visit.data.get('number')}"
     if after not in versions:
         raise DataError("that version is not there any more. Open the page again.")
     before = versions[max(versions.index(after) - 1, 0)]
-    return [before, after, _difference(visit.context, before, after)]
+    return ComparisonOutputs(before, after, _difference(visit.context, before, after))
 
 
-def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOutputs:
     """Evaluate the run of the version that was clicked, and refresh the page."""
     made = evaluate_version(visit, prompt, cohort)
     said = (
@@ -127,15 +139,37 @@ def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
         f"{made.count(GateVerdict.PASS)} of {len(made.labels)} labels passed. "
         "The ledger records it."
     )
-    *shown, _ = refresh(visit, prompt, cohort)
-    return [*shown, render_unscored(visit, prompt, cohort, said)]
+    outputs = refresh(visit, prompt, cohort)
+    return outputs._replace(unscored=render_unscored(visit, prompt, cohort, said))
+
+
+def evaluate_version(
+    visit: Visit, prompt: str | None, cohort: str | None
+) -> Evaluation:
+    """Evaluate the run of the version that was clicked, and record it as the CLI does.
+
+    Raises
+    ------
+    DataError
+        Nothing of that version waits for an evaluation, or it cannot be evaluated.
+    """
+    context, wanted = visit.context, str(visit.data.get("number", ""))
+    scores = score_history(context.workspace, prompt or "", cohort or "")
+    for one in find_unscored(context, scores, cohort or ""):
+        if str(one.score.number) == wanted:
+            evaluation = context.evaluation(one.run)
+            return record_evaluation(context.workspace, evaluation, visit.actor)
+    raise DataError(
+        "that version has no run here that waits for an evaluation: somebody may have "
+        "evaluated it meanwhile. Open the page again."
+    )
 
 
 def point(
     visit: Visit, prompt: str | None, cohort: str | None, *typed: Any
 ) -> list[Any]:
     """Point an alias at a version, and show the page as it is then."""
-    move = Move(*typed)
+    move = AliasMove(*typed)
     if not move.ref:
         raise DataError("no version is chosen. Choose the one that the alias names.")
     if not move.why.strip():
@@ -182,8 +216,8 @@ def _moved(entry: LedgerEntry) -> str:
 def read_ledger_page(visit: Visit, action: str | None, subject: str, seen: int) -> Any:
     """Return the ledger as filtered; the page that a click asks for, else the first."""
     page = str(visit.data.get("page", "1"))
-    look = Look(action or "", subject, int(page) if page.isdecimal() else 1)
-    return [render_ledger(visit.context, look), _remark(visit.context, seen)]
+    query = LedgerQuery(action or "", subject, int(page) if page.isdecimal() else 1)
+    return [render_ledger(visit.context, query), _remark(visit.context, seen)]
 
 
 def _remark(context: AppContext, seen: int) -> str:

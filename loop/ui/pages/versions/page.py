@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import gradio as gr
 
@@ -11,11 +12,13 @@ from loop.ui.header import PageHeader
 from loop.ui.html import notice, panel
 from loop.ui.pages.base import Page
 from loop.ui.pages.versions import events
+from loop.ui.pages.versions.view import ComparisonOutputs, VersionsOutputs
 from loop.ui.wiring import EventRegistry
 
 
-class VersionsComponents(NamedTuple):
-    """The components, in the order in which `events.refresh` fills them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionsComponents:
+    """The components whose names `VersionsOutputs` has."""
 
     tables: gr.HTML
     before: gr.Dropdown
@@ -32,6 +35,16 @@ class VersionsComponents(NamedTuple):
     stale: gr.HTML
     unscored: gr.HTML
     """Versions whose run waits for an evaluation."""
+
+    @property
+    def outputs(self) -> list[Any]:
+        """All of them, in the order of `VersionsOutputs`."""
+        return [getattr(self, name) for name in VersionsOutputs._fields]
+
+    @property
+    def compared(self) -> list[Any]:
+        """Those of the comparison, in the order of `ComparisonOutputs`."""
+        return [getattr(self, name) for name in ComparisonOutputs._fields]
 
 
 class AliasForm(NamedTuple):
@@ -53,7 +66,7 @@ def build(registry: EventRegistry, header: PageHeader) -> Page:
         right=Right.SEE,
         tab=tab,
         refresh=events.refresh,
-        outputs=[*parts],
+        outputs=parts.outputs,
     )
 
 
@@ -135,7 +148,7 @@ def _connect(
         right=Right.APPROVE,
         name="versions_alias",
         inputs=(*header.selection, parts.version, form.name, form.why, parts.seen),
-        outputs=[*parts, form.name, form.why, form.said],
+        outputs=[*parts.outputs, form.name, form.why, form.said],
     )
     registry.on(
         parts.unscored.act,
@@ -143,7 +156,7 @@ def _connect(
         right=Right.REVISE,
         name="versions_evaluate",
         inputs=header.selection,
-        outputs=[*parts],
+        outputs=parts.outputs,
         show_progress="minimal",
     )
     registry.on(
@@ -152,7 +165,7 @@ def _connect(
         right=Right.SEE,
         name="versions_fresh",
         inputs=header.selection,
-        outputs=[*parts],
+        outputs=parts.outputs,
     )
 
 
@@ -174,7 +187,7 @@ def _connect_comparison(
         right=Right.SEE,
         name="versions_act",
         inputs=header.selection,
-        outputs=(parts.before, parts.after, parts.difference),
+        outputs=parts.compared,
     )
     to_it = "() => document.getElementById('compare-title').scrollIntoView()"
     shown.success(None, js=to_it, queue=False)

@@ -1,4 +1,4 @@
-"""One upload from file to import: tried out first, done only when confirmed."""
+"""One upload of the page Files: tried out first, imported only when confirmed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from loop.core.errors import ConflictError, DataError
-from loop.core.ledger import Actor
 from loop.labels.dry_run import (
     ImportDryRun,
     VotesFile,
@@ -20,9 +19,9 @@ from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.votes import VotesReport
 from loop.review.submit import ImportDefaults, VerdictsDryRun, dry_run_file, take_file
-from loop.ui.context import AppContext
 from loop.ui.jobs import Job, JobProgress
 from loop.ui.uploads import discard, named_shortly
+from loop.ui.wiring import Visit
 
 
 class ImportKind(StrEnum):
@@ -33,49 +32,44 @@ class ImportKind(StrEnum):
     VERDICTS = "verdicts"
 
 
-How: TypeAlias = ImportOptions | VotesFile | ImportDefaults
+UploadOptions: TypeAlias = ImportOptions | VotesFile | ImportDefaults
 """How a file is taken."""
 
-Found: TypeAlias = ImportDryRun | ImportReport | VotesReport | VerdictsDryRun | None
+UploadResult: TypeAlias = (
+    ImportDryRun | ImportReport | VotesReport | VerdictsDryRun | None
+)
 """What a file would do, or did."""
 
 
-class Offer(NamedTuple):
+class CheckedUpload(NamedTuple):
     """A file that was tried out, and waits for a word."""
 
     kind: ImportKind
     path: Path
-    how: How
+    how: UploadOptions
     """What was tried is what is done."""
 
-    found: Found = None
+    found: UploadResult = None
     """What it would do: ids, names and counts, never a text."""
 
 
-class Done(NamedTuple):
+class ImportedUpload(NamedTuple):
     """What became of a file."""
 
     kind: ImportKind
     file: str
     """Its name."""
 
-    found: Found
+    found: UploadResult
 
 
-class Visitor(NamedTuple):
-    """On whose context, and for whom."""
-
-    context: AppContext
-    actor: Actor
-
-
-def look(visitor: Visitor, kind: ImportKind) -> JobProgress | None:
+def find_progress(visit: Visit, kind: ImportKind) -> JobProgress | None:
     """Return how far the visitor's upload of a kind is; None when there is none."""
-    return visitor.context.jobs.progress_of(_key(visitor, kind))
+    return visit.context.jobs.progress_of(_key(visit, kind))
 
 
 def offer(
-    visitor: Visitor, kind: ImportKind, path: Path, how: Callable[[Path], How]
+    visit: Visit, kind: ImportKind, path: Path, how: Callable[[Path], UploadOptions]
 ) -> None:
     """Begin to try an uploaded file out; what was offered before is dropped.
 
@@ -92,19 +86,19 @@ def offer(
         The visitor's last upload of this kind is under way.
     """
     wanted = how(path)
-    drop(visitor, kind)
+    drop(visit, kind)
     try:
-        visitor.context.jobs.start(
-            _key(visitor, kind),
-            visitor.actor.name,
-            lambda job: _try_out(job, visitor, Offer(kind, path, wanted)),
+        visit.context.jobs.start(
+            _key(visit, kind),
+            visit.actor.name,
+            lambda job: _try_out(job, visit, CheckedUpload(kind, path, wanted)),
         )
     except BaseException:
         discard(path)
         raise
 
 
-def take(visitor: Visitor, kind: ImportKind) -> None:
+def take(visit: Visit, kind: ImportKind) -> None:
     """Begin to do what was offered, exactly as it was tried out.
 
     Raises
@@ -114,19 +108,19 @@ def take(visitor: Visitor, kind: ImportKind) -> None:
     ConflictError
         It is being done already.
     """
-    offered = _offered(visitor, kind)
+    offered = _offered(visit, kind)
     if offered is None:
         raise DataError(
             "the checked file is not there any more. Upload it again and check it."
         )
-    visitor.context.jobs.start(
-        _key(visitor, kind),
-        visitor.actor.name,
-        lambda job: _do(job, visitor, offered),
+    visit.context.jobs.start(
+        _key(visit, kind),
+        visit.actor.name,
+        lambda job: _do(job, visit, offered),
     )
 
 
-def drop(visitor: Visitor, kind: ImportKind) -> None:
+def drop(visit: Visit, kind: ImportKind) -> None:
     """Forget the visitor's last upload of a kind, and delete its file.
 
     Raises
@@ -134,63 +128,63 @@ def drop(visitor: Visitor, kind: ImportKind) -> None:
     ConflictError
         It is under way.
     """
-    progress = look(visitor, kind)
+    progress = find_progress(visit, kind)
     if progress is not None and not progress.finished:
         raise ConflictError("this upload is under way. Wait for it to finish.")
-    offered = _offered(visitor, kind)
+    offered = _offered(visit, kind)
     if offered is not None:
         discard(offered.path)
-    visitor.context.jobs.forget(_key(visitor, kind))
+    visit.context.jobs.forget(_key(visit, kind))
 
 
-def _offered(visitor: Visitor, kind: ImportKind) -> Offer | None:
-    progress = look(visitor, kind)
+def _offered(visit: Visit, kind: ImportKind) -> CheckedUpload | None:
+    progress = find_progress(visit, kind)
     found = progress.result if progress else None
     # After an hour the file was swept away, and what was offered with it.
-    return found if isinstance(found, Offer) and found.path.is_file() else None
+    return found if isinstance(found, CheckedUpload) and found.path.is_file() else None
 
 
-def _key(visitor: Visitor, kind: ImportKind) -> str:
-    return f"{kind} upload of {visitor.actor.name}"
+def _key(visit: Visit, kind: ImportKind) -> str:
+    return f"{kind} upload of {visit.actor.name}"
 
 
-def _try_out(job: Job, visitor: Visitor, what: Offer) -> Offer:
+def _try_out(job: Job, visit: Visit, what: CheckedUpload) -> CheckedUpload:
     job.step(f"checking {what.path.name}")
     try:
         with named_shortly(what.path):
-            return what._replace(found=_dry_run(job, visitor, what))
+            return what._replace(found=_dry_run(job, visit, what))
     except BaseException:
         discard(what.path)
         raise
 
 
-def _dry_run(job: Job, visitor: Visitor, what: Offer) -> Found:
-    context, how = visitor.context, what.how
+def _dry_run(job: Job, visit: Visit, what: CheckedUpload) -> UploadResult:
+    context, how = visit.context, what.how
     if isinstance(how, ImportOptions):
         return dry_run_import(
-            context.workspace, what.path, how, actor=visitor.actor, watch=job.watch
+            context.workspace, what.path, how, actor=visit.actor, watch=job.watch
         )
     if isinstance(how, VotesFile):
-        return dry_run_votes(context.workspace, how, actor=visitor.actor)
+        return dry_run_votes(context.workspace, how, actor=visit.actor)
     return dry_run_file(context.workspace, context.store, what.path, how, context.now)
 
 
-def _do(job: Job, visitor: Visitor, what: Offer) -> Done:
+def _do(job: Job, visit: Visit, what: CheckedUpload) -> ImportedUpload:
     job.step(f"importing {what.path.name}")
     try:
         with named_shortly(what.path):
-            return Done(what.kind, what.path.name, _taken(job, visitor, what))
+            return ImportedUpload(what.kind, what.path.name, _taken(job, visit, what))
     finally:
         discard(what.path)
 
 
-def _taken(job: Job, visitor: Visitor, what: Offer) -> Found:
-    context, how = visitor.context, what.how
+def _taken(job: Job, visit: Visit, what: CheckedUpload) -> UploadResult:
+    context, how = visit.context, what.how
     if isinstance(how, ImportOptions):
         return import_cohort(
-            context.workspace, what.path, how, actor=visitor.actor, watch=job.watch
+            context.workspace, what.path, how, actor=visit.actor, watch=job.watch
         )
     if isinstance(how, VotesFile):
-        return take_votes_file(context.workspace, how, actor=visitor.actor)
+        return take_votes_file(context.workspace, how, actor=visit.actor)
     take_file(context.workspace, context.store, what.path, how, context.now)
     return what.found

@@ -1,21 +1,15 @@
-"""Versions whose run was not evaluated yet: which they are, and evaluating one."""
+"""Which versions have a run that was not evaluated yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from loop.core.errors import DataError
-from loop.core.people.users import Right
-from loop.evaluate.history import VersionScore, score_history
-from loop.evaluate.recording import record_evaluation
-from loop.evaluate.results import Evaluation
+from loop.evaluate.history import VersionScore
 from loop.labels.cohort import read_cohort
 from loop.labels.recorded import read_record
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
-from loop.ui.html import show
-from loop.ui.wiring import Visit
 
 
 class Unscored(NamedTuple):
@@ -69,47 +63,3 @@ def find_unscored(
             why = f"scored against reference version {score.reference}, not {newest}"
         found.append(Unscored(score, run, why))
     return tuple(found)
-
-
-def render_unscored(
-    visit: Visit, prompt: str | None, cohort: str | None, said: str = ""
-) -> str:
-    """Return which versions wait for an evaluation, each with its button."""
-    if not prompt or not cohort:
-        return ""
-    context = visit.context
-    try:
-        waiting = find_unscored(
-            context, score_history(context.workspace, prompt, cohort), cohort
-        )
-    except DataError:
-        waiting = ()
-    return show(
-        "versions_unscored.html.jinja",
-        waiting=waiting,
-        cohort=cohort,
-        may=visit.user.may(Right.REVISE),
-        said=said,
-    )
-
-
-def evaluate_version(
-    visit: Visit, prompt: str | None, cohort: str | None
-) -> Evaluation:
-    """Evaluate the run of the version that was clicked, and record it as the CLI does.
-
-    Raises
-    ------
-    DataError
-        Nothing of that version waits for an evaluation, or it cannot be evaluated.
-    """
-    context, wanted = visit.context, str(visit.data.get("number", ""))
-    scores = score_history(context.workspace, prompt or "", cohort or "")
-    for one in find_unscored(context, scores, cohort or ""):
-        if str(one.score.number) == wanted:
-            evaluation = context.evaluation(one.run)
-            return record_evaluation(context.workspace, evaluation, visit.actor)
-    raise DataError(
-        "that version has no run here that waits for an evaluation: somebody may have "
-        "evaluated it meanwhile. Open the page again."
-    )
