@@ -20,7 +20,7 @@ from loop.review.reading.publication import publish_readings
 from loop.run.store import StoredVerdict
 from loop.run.task import run_prompt
 from loop.ui.app import build_workbench
-from loop.ui.pages.readers import labelling
+from loop.ui.pages.readers import label_panel
 from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
 from tests.ui.conftest import in_a_loop
 from tests.ui.visits import opened, visit
@@ -58,12 +58,12 @@ def order(context, name=NAME):
 def do(context, act, case, name=NAME, **data):
     """Act on the sheet of a case; return progress, sheet and status."""
     who = reader(context, name, act=act, case=case, cohort=asked(context).key, **data)
-    return labelling.act(who, "extractor", "read")
+    return label_panel.act(who, "extractor", "read")
 
 
 def open_(context, name=NAME):
     """Open the section; return progress, sheet and status."""
-    return labelling.open_(reader(context, name), "extractor", "read")
+    return label_panel.open_(reader(context, name), "extractor", "read")
 
 
 def answers_of(context, name=NAME):
@@ -218,7 +218,7 @@ def test_whatever_else_a_browser_sends_is_refused(context, data, words):
     """All of it is looked up, and nothing is saved."""
     who = reader(context, **{"case": "c1", **data})
     with pytest.raises(LoopError, match=words):
-        labelling.act(who, "extractor", "read")
+        label_panel.act(who, "extractor", "read")
     assert answers_of(context) == {}
 
 
@@ -226,7 +226,7 @@ def test_a_sheet_of_texts_that_were_replaced_saves_nothing(context):
     """The answer would be about another text."""
     who = reader(context, act="rest", case="c1", cohort="read@0000000000000000")
     with pytest.raises(ConflictError, match="Load the page again"):
-        labelling.act(who, "extractor", "read")
+        label_panel.act(who, "extractor", "read")
     assert answers_of(context) == {}
 
 
@@ -258,7 +258,7 @@ def test_a_holdout_can_be_read_blind(workspace, tmp_path):
     with opened(workspace) as context:
         assert "Made-up." in open_(context)[1]
         other = visit(context, UserRole.REVIEWER, right=Right.SEE)
-        sheet = labelling.open_(other, "extractor", "read")[1]
+        sheet = label_panel.open_(other, "extractor", "read")[1]
         assert "only whoever reads it blind" in sheet
         assert "Made-up." not in sheet
 
@@ -276,17 +276,17 @@ def test_published_answers_are_said_to_be_votes(context):
 
 def test_no_cohort_is_no_fault(context):
     """A new workspace has none."""
-    sheet = labelling.open_(reader(context), None, None)[1]
+    sheet = label_panel.open_(reader(context), None, None)[1]
     assert "no cohort is chosen" in sheet
     for name in ("nowhere", "../read", "READ"):
-        outputs = labelling.open_(reader(context), None, name)
+        outputs = label_panel.open_(reader(context), None, name)
         assert "Made-up" not in str(outputs)
 
 
 def test_an_unknown_cohort_raises_for_an_act(context):
     """An act, unlike a look, is refused aloud."""
     with pytest.raises(DataError):
-        labelling.act(reader(context, act="rest", case="c1"), None, "nowhere")
+        label_panel.act(reader(context, act="rest", case="c1"), None, "nowhere")
 
 
 def test_a_reader_gets_the_cases_given_and_no_other(context):

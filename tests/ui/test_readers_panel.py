@@ -19,14 +19,13 @@ from loop.review.reading.comments import keep_comment
 from loop.review.reading.publication import publish_readings
 from loop.run.task import run_prompt
 from loop.ui.pages.readers import (
-    adjudicating,
-    agreeing,
-    assigning,
-    disputed,
-    publishing,
+    adjudication_panel,
+    agreement_panel,
+    assignment_form,
+    publication_form,
 )
 from loop.ui.pages.readers import page as whole
-from loop.ui.pages.readers.section import ReadersSection
+from loop.ui.pages.readers.base import ReadersPanel
 from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
 from tests.ui.visits import opened, until, visit
 
@@ -68,7 +67,7 @@ def publish(context, *readers, **options):
 def panel_of(context, name="Dr Ann", roles=(UserRole.REVIEWER,), filters=ANY, **data):
     """Act on the disputes, or open them; return the panel's HTML."""
     who = visit(context, *roles, right=Right.ADJUDICATE, name=name, **data)
-    handler = adjudicating.act if data else adjudicating.open_
+    handler = adjudication_panel.act if data else adjudication_panel.open_
     return handler(who, "extractor", "read", *filters)[0]
 
 
@@ -81,7 +80,7 @@ def decide(context, case, mark, **options):
 def save(context, why, name="Dr Ann"):
     """Save what was decided."""
     who = visit(context, UserRole.REVIEWER, right=Right.ADJUDICATE, name=name)
-    return adjudicating.save_all(who, "extractor", "read", *ANY, why)
+    return adjudication_panel.save_all(who, "extractor", "read", *ANY, why)
 
 
 def mark(context, case):
@@ -172,8 +171,8 @@ def test_the_reason_is_kept_while_it_is_written(context):
     publish(context)
     who = visit(context, UserRole.REVIEWER, right=Right.ADJUDICATE, name="Dr Ann")
     decide(context, "c1", "present")
-    adjudicating.keep_why(who, "extractor", "read", "because we")
-    outputs = adjudicating.open_(who, "extractor", "read", *ANY)
+    adjudication_panel.keep_why(who, "extractor", "read", "because we")
+    outputs = adjudication_panel.open_(who, "extractor", "read", *ANY)
     assert outputs[3].value == "because we"
     assert outputs[4].value == "Save 1 decision"
 
@@ -181,8 +180,7 @@ def test_the_reason_is_kept_while_it_is_written(context):
 def test_the_list_is_narrowed_and_turned(context, monkeypatch):
     """By label, by state, page by page, one by one."""
     publish(context)
-    monkeypatch.setattr(disputed, "PER_PAGE", 1)
-    monkeypatch.setattr(adjudicating, "PER_PAGE", 1)
+    monkeypatch.setattr(adjudication_panel, "PER_PAGE", 1)
     first = panel_of(context)
     assert "page 1 of 2" in first
     assert "2 of 2" in panel_of(context, act="page", to="1")
@@ -193,9 +191,13 @@ def test_the_list_is_narrowed_and_turned(context, monkeypatch):
         context, filters=("fracture", "open", False)
     )
     assert "None of" in panel_of(context, filters=("", "decided", False))
-    assert "None of" in panel_of(context, filters=("", disputed.WAITING, False))
+    assert "None of" in panel_of(
+        context, filters=("", adjudication_panel.WAITING, False)
+    )
     decide(context, "c2", "absent")
-    assert "1 listed" in panel_of(context, filters=("", disputed.WAITING, False))
+    assert "1 listed" in panel_of(
+        context, filters=("", adjudication_panel.WAITING, False)
+    )
     assert "2 listed" in panel_of(context, filters=("", "all", False))
 
 
@@ -225,7 +227,7 @@ def agreement(context, label="all", **options):
     who = visit(context, *options.get("roles", (UserRole.EDITOR,)), right=Right.SEE)
 
     def done():
-        outputs = agreeing.open_(who, "extractor", "read", label)
+        outputs = agreement_panel.open_(who, "extractor", "read", label)
         return None if "Working it out" in outputs[0] else outputs
 
     return until(done, 60)
@@ -277,7 +279,7 @@ def test_an_error_of_the_work_is_shown_and_can_be_tried_again(context):
     page, *_ = agreement(context)
     assert "could not be worked out" in page
     taken.write_bytes(kept)
-    agreeing.look_again(
+    agreement_panel.measure_again(
         visit(context, UserRole.EDITOR, act="again"), "extractor", "read", "all"
     )
     assert "model minus reader" in agreement(context)[0]
@@ -285,7 +287,9 @@ def test_an_error_of_the_work_is_shown_and_can_be_tried_again(context):
 
 def publishable(context, *roles):
     """Return the outputs of the form."""
-    return publishing.show_publishable(visit(context, *roles, right=Right.SEE), "read")
+    return publication_form.show_publishable(
+        visit(context, *roles, right=Right.SEE), "read"
+    )
 
 
 def test_what_publishing_would_do_is_shown_before(context):
@@ -315,9 +319,9 @@ def test_publishing_makes_votes_and_a_reference(context):
     who = visit(context, UserRole.EDITOR, right=Right.IMPORT, name="Dr Ed")
 
     def run(*values, why="both are done"):
-        asked = publishing.PublicationForm(*values)
-        shown = publishing.show_preview(who, "read", asked)
-        return publishing.publish(who, "read", asked, why=why, digest=shown[3])
+        asked = publication_form.PublicationForm(*values)
+        shown = publication_form.show_preview(who, "read", asked)
+        return publication_form.publish(who, "read", asked, why=why, digest=shown[3])
 
     with pytest.raises(DataError, match="needs a reason"):
         run(["Dr B", "Dr C"], "as recorded", False, False, why=" ")
@@ -329,7 +333,7 @@ def test_publishing_makes_votes_and_a_reference(context):
         run(["Dr B"], "as recorded", False, False)
     made = run(["Dr B"], "2", False, True)
     assert (made.votes.reference, made.votes.rule.need) == (2, 2)
-    table = publishing.show_publishable(who, "read", made)[0]
+    table = publication_form.show_publishable(who, "read", made)[0]
     assert "Reference version 2" in table
     assert "20 lost" in table or "21 lost" in table
     with pytest.raises(DataError, match="no reader is chosen"):
@@ -344,17 +348,21 @@ def test_publishing_makes_votes_and_a_reference(context):
 def test_nothing_is_published_that_nobody_looked_at(context):
     """Neither without a preview nor after an answer that came since."""
     who = visit(context, UserRole.EDITOR, right=Right.IMPORT, name="Dr Ed")
-    asked = publishing.PublicationForm(["Dr B", "Dr C"], "as recorded", False, False)
-    shown, confirm, _, digest, button = publishing.show_preview(who, "read", asked)
+    asked = publication_form.PublicationForm(
+        ["Dr B", "Dr C"], "as recorded", False, False
+    )
+    shown, confirm, _, digest, button = publication_form.show_preview(
+        who, "read", asked
+    )
     assert confirm.visible is True
     assert "marks would change" in shown
     assert f"change {4 * 21} marks" in button.value
     assert "over half of the readers who voted" in shown
     with pytest.raises(DataError, match="nobody looked"):
-        publishing.publish(who, "read", asked, why="done", digest=None)
+        publication_form.publish(who, "read", asked, why="done", digest=None)
     answer(context.store, asked_by(context), "Dr B", "c1", {"edema": Value.ABSENT})
     with pytest.raises(ConflictError, match="nothing was published"):
-        publishing.publish(who, "read", asked, why="done", digest=digest)
+        publication_form.publish(who, "read", asked, why="done", digest=digest)
     with pytest.raises(DataError, match="no reference yet"):
         mark(context, "c1")
 
@@ -363,8 +371,8 @@ def test_a_preview_lists_what_becomes_undecided_first(context):
     """Case ids and labels; the list is bounded, and the rest is counted."""
     publish(context, "Dr C")
     who = visit(context, UserRole.EDITOR, right=Right.IMPORT, name="Dr Ed")
-    asked = publishing.PublicationForm(["Dr B"], "as recorded", False, False)
-    shown = publishing.show_preview(who, "read", asked)[0]
+    asked = publication_form.PublicationForm(["Dr B"], "as recorded", False, False)
+    shown = publication_form.show_preview(who, "read", asked)[0]
     assert "4 marks would change" in shown
     assert "4 of them become undecided" in shown
     assert shown.index("absent") < shown.index("no majority")
@@ -393,7 +401,7 @@ def test_a_holdout_is_for_whoever_reads_it(workspace, tmp_path):
 def parts(*rights):
     """Return made-up sections that say who opened them."""
     return [
-        ReadersSection(
+        ReadersPanel(
             name=right.value,
             title=right.value,
             right=right,
@@ -432,10 +440,10 @@ def test_the_part_chosen_last_is_opened_again(context):
         choose(reviewer, "extractor", "read", "<b>")
 
 
-def assign(context, *form, act=assigning.give, roles=(UserRole.EDITOR,)):
+def assign(context, *form, act=assignment_form.give, roles=(UserRole.EDITOR,)):
     """Do what the form that gives cases says."""
     who = visit(context, *roles, right=Right.IMPORT, name="Dr Ed")
-    act(who, "read", assigning.PlanForm(*form))
+    act(who, "read", assignment_form.PlanForm(*form))
 
 
 def test_an_editor_gives_readers_their_cases(context):
@@ -447,12 +455,14 @@ def test_an_editor_gives_readers_their_cases(context):
     assert "(2 shared)" in table
     assign(context, both, "", "", "listed", "7", "c2\nc1\n")
     assert "2 of 2" in publishable(context, UserRole.ADMIN)[0]
-    assign(context, both, "", "", "", "", "", act=assigning.clear)
+    assign(context, both, "", "", "", "", "", act=assignment_form.clear)
     assert "shared" not in publishable(context, UserRole.EDITOR)[0]
-    box, readers = assigning.show_assigning(visit(context, UserRole.EDITOR), "read")
+    box, readers = assignment_form.show_assigning(
+        visit(context, UserRole.EDITOR), "read"
+    )
     assert box.visible is True
     assert {name for name, _ in readers.choices} == set(both)
-    assert assigning.show_assigning(visit(context, UserRole.REVIEWER), "read")[
+    assert assignment_form.show_assigning(visit(context, UserRole.REVIEWER), "read")[
         0
     ].visible is (False)
 

@@ -10,6 +10,9 @@ import gradio as gr
 
 from loop.core.people.users import Right, User
 
+SAME: Any = gr.skip()
+"""Leaves a component as it is."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:

@@ -30,6 +30,7 @@ from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
 from loop.stats.intervals import Interval
 from loop.ui.html import notice, show
 from loop.ui.jobs import JobProgress
+from loop.ui.pages.base import SAME
 from loop.ui.pages.revise.state import (
     OpenedDraft,
     ReviseState,
@@ -49,9 +50,6 @@ from loop.ui.pages.revise.state import (
     read_state,
 )
 from loop.ui.wiring import Visit
-
-SAME: Any = gr.skip()
-"""Leaves a component as it is."""
 
 
 class ReviseOutputs(NamedTuple):

@@ -1,4 +1,4 @@
-"""The cohort a visitor looks at, with what is dear to read, read once for everyone."""
+"""The cohort that a visitor looks at; what takes long to read is read once for all."""
 
 from __future__ import annotations
 

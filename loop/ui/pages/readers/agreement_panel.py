@@ -1,4 +1,4 @@
-"""The section Agreement: how far readers agree, and the model beside them."""
+"""The panel Agreement: how far readers agree, and the model beside them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,21 @@ from loop.ui.context import AppContext
 from loop.ui.header import PageHeader
 from loop.ui.html import notice, panel, show
 from loop.ui.jobs import Job
-from loop.ui.pages.readers import assigning, publishing
-from loop.ui.pages.readers.at_hand import open_assignment, open_votes
-from loop.ui.pages.readers.section import ReadersSection
+from loop.ui.pages.base import SAME
+from loop.ui.pages.readers import assignment_form, publication_form
+from loop.ui.pages.readers.base import ReadersPanel
+from loop.ui.pages.readers.state import open_assignment, open_votes
 from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "agreement", "Agreement"
+
+
+class AgreementOutputs(NamedTuple):
+    """The components that say how far readers agree, or what these show."""
+
+    report: Any = SAME
+    label: Any = SAME
+    timer: Any = SAME
 
 
 class MeasuredAgreement(NamedTuple):
@@ -63,8 +72,8 @@ class AgreementRow(NamedTuple):
     beside: CeilingRow | None
 
 
-def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
-    """Add the section and connect it."""
+def build(registry: EventRegistry, header: PageHeader) -> ReadersPanel:
+    """Add the panel and connect it."""
     with gr.Column(visible=False, elem_id="part-agreement") as box:
         label = gr.Dropdown(
             [("All labels", POOLED)],
@@ -74,10 +83,10 @@ def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
         )
         report = panel(notice("Opening.", kind="wait"), elem_id="agreement")
         timer = gr.Timer(1, active=False)
-        publish = publishing.build()
-        assign = assigning.build()
+        publish = publication_form.build()
+        assign = assignment_form.build()
     inputs = [*header.selection, label]
-    outputs = [report, label, timer]
+    outputs = AgreementOutputs(report=report, label=label, timer=timer)
     for listener, name in (
         (label.input, "agreement_by_label"),
         (timer.tick, "agreement_wait"),
@@ -85,13 +94,19 @@ def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
     ):
         registry.on(
             listener,
-            look_again if name == "agreement_again" else look,
+            measure_again if name == "agreement_again" else show_agreement,
             right=Right.SEE,
             name=name,
             inputs=inputs,
             outputs=outputs,
         )
-    section = ReadersSection(
+    publication_form.connect(
+        registry, header, publish, label, show_agreement, [*outputs, *publish.outputs]
+    )
+    assignment_form.connect(
+        registry, header, assign, publish.outputs, publication_form.show_publishable
+    )
+    return ReadersPanel(
         name=NAME,
         title=TITLE,
         right=Right.SEE,
@@ -100,13 +115,6 @@ def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
         inputs=[label],
         outputs=[*outputs, *publish.outputs, *assign.outputs],
     )
-    publishing.connect(
-        registry, header, publish, label, look, [*outputs, *publish.outputs]
-    )
-    assigning.connect(
-        registry, header, assign, publish.outputs, publishing.show_publishable
-    )
-    return section
 
 
 def open_(
@@ -114,21 +122,21 @@ def open_(
 ) -> list[Any]:
     """Return the numbers, or how far they are, and what can be published."""
     return [
-        *look(visit, prompt, cohort, label),
-        *publishing.show_publishable(visit, cohort),
-        *assigning.show_assigning(visit, cohort),
+        *show_agreement(visit, prompt, cohort, label),
+        *publication_form.show_publishable(visit, cohort),
+        *assignment_form.show_assigning(visit, cohort),
     ]
 
 
-def look(
+def show_agreement(
     visit: Visit, prompt: str | None, cohort: str | None, label: str | None
-) -> list[Any]:
+) -> AgreementOutputs:
     """Return the numbers of `label`, starting to work them out where nobody has."""
     try:
         wanted = _wanted(visit, prompt, cohort)
     except DataError as error:
         empty = notice(str(error), title="No agreement to show")
-        return [empty, gr.Dropdown(visible=False), gr.Timer(active=False)]
+        return _closed(empty)
     jobs = visit.context.jobs
     progress = jobs.progress_of(wanted.key)
     if progress is None:
@@ -140,19 +148,26 @@ def look(
     if progress is None or not progress.finished:
         what = progress.what if progress else "starting"
         wait = notice(f"{what.capitalize()}.", kind="wait", title="Working it out")
-        return [wait, gr.skip(), gr.Timer(active=True)]
+        return AgreementOutputs(report=wait, timer=gr.Timer(active=True))
     if progress.error:
         failed = show("readers_failed.html.jinja", error=progress.error)
-        return [failed, gr.Dropdown(visible=False), gr.Timer(active=False)]
+        return _closed(failed)
     return _shown(wanted.assignment, progress.result, label)
 
 
-def look_again(
+def measure_again(
     visit: Visit, prompt: str | None, cohort: str | None, label: str | None
-) -> list[Any]:
+) -> AgreementOutputs:
     """Work the numbers out once more, after an error."""
     visit.context.jobs.forget(_wanted(visit, prompt, cohort).key)
-    return look(visit, prompt, cohort, label)
+    return show_agreement(visit, prompt, cohort, label)
+
+
+def _closed(said: str) -> AgreementOutputs:
+    """Return the outputs where there are no numbers to choose among."""
+    return AgreementOutputs(
+        report=said, label=gr.Dropdown(visible=False), timer=gr.Timer(active=False)
+    )
 
 
 def _wanted(visit: Visit, prompt: str | None, cohort: str | None) -> AgreementRequest:
@@ -212,7 +227,7 @@ def _measure(
 
 def _shown(
     assignment: Assignment, found: MeasuredAgreement, label: str | None
-) -> list[Any]:
+) -> AgreementOutputs:
     report, ceiling = found.report, found.ceiling
     beside = {row.label: row for row in ceiling.labels} if ceiling else {}
     if ceiling:
@@ -233,4 +248,4 @@ def _shown(
     )
     choices = [(one.name, one.label) for one in every]
     picker = gr.Dropdown(choices=choices, value=chosen.among.label, visible=True)
-    return [page, picker, gr.Timer(active=False)]
+    return AgreementOutputs(report=page, label=picker, timer=gr.Timer(active=False))

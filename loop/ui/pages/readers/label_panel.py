@@ -1,4 +1,4 @@
-"""The section Label: one case, its text and the reader's own answers, nothing else."""
+"""The panel Label: one case, its text and the reader's own answers, nothing else."""
 
 from __future__ import annotations
 
@@ -26,11 +26,20 @@ from loop.review.reading.publication import voted_cases
 from loop.review.reading.sheet import ReadingSheet, open_sheet
 from loop.ui.header import PageHeader
 from loop.ui.html import notice, panel, show
-from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
-from loop.ui.pages.readers.section import ReadersSection, on_act, ordered_panel
+from loop.ui.pages.base import SAME
+from loop.ui.pages.readers.base import ReadersPanel, on_act, ordered_panel
+from loop.ui.pages.readers.state import open_assignment, open_turnout
 from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "label", "Label"
+
+
+class ReadingOutputs(NamedTuple):
+    """The components that the panel's events set, or what these show."""
+
+    progress: Any = SAME
+    sheet: Any = SAME
+    status: Any = SAME
 
 
 class SheetRow(NamedTuple):
@@ -48,14 +57,14 @@ class LabelGroup(NamedTuple):
     rows: tuple[SheetRow, ...]
 
 
-def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
-    """Add the section and connect it."""
+def build(registry: EventRegistry, header: PageHeader) -> ReadersPanel:
+    """Add the panel and connect it."""
     with gr.Column(visible=False, elem_id="part-label") as box:
         with gr.Row(elem_id="reading-head", equal_height=True):
             progress = panel(elem_id="reading-progress")
             status = panel(elem_id="reading-status")
         sheet = ordered_panel("reading-sheet")
-    outputs = [progress, sheet, status]
+    outputs = ReadingOutputs(progress=progress, sheet=sheet, status=status)
     on_act(
         registry,
         sheet,
@@ -65,7 +74,7 @@ def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
         inputs=header.selection,
         outputs=outputs,
     )
-    return ReadersSection(
+    return ReadersPanel(
         name=NAME,
         title=TITLE,
         right=Right.READ,
@@ -75,17 +84,18 @@ def build(registry: EventRegistry, header: PageHeader) -> ReadersSection:
     )
 
 
-def open_(visit: Visit, _prompt: str | None, cohort: str | None) -> list[Any]:
+def open_(visit: Visit, _prompt: str | None, cohort: str | None) -> ReadingOutputs:
     """Return progress, sheet and status of the reader's first open case."""
     try:
         assignment = open_assignment(visit, cohort)
         return _at(visit, assignment, find_way(*_who(visit, assignment)), "")
     except DataError as error:
         title = "This cohort cannot be read here"
-        return ["", notice(str(error), kind="error", title=title), ""]
+        said = notice(str(error), kind="error", title=title)
+        return ReadingOutputs(progress="", sheet=said, status="")
 
 
-def act(visit: Visit, _prompt: str | None, cohort: str | None) -> list[Any]:
+def act(visit: Visit, _prompt: str | None, cohort: str | None) -> ReadingOutputs:
     """Do what the reader did on the sheet; return progress, sheet and status.
 
     Raises
@@ -119,7 +129,7 @@ def _require_given(visit: Visit, assignment: Assignment, case_id: str) -> None:
         )
 
 
-def _answer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+def _answer(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
     said = visit.data.get("answers")
     if not isinstance(said, dict):
         raise DataError("the page sent no answer. Load it again.")
@@ -127,42 +137,44 @@ def _answer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
     store, _, reader = _who(visit, assignment)
     answer(store, assignment, reader, case_id, values, visit.context.now)
     way = find_way(store, assignment, reader, case_id)
-    return [_progress(visit, assignment, way), gr.skip(), _kept(visit, assignment, way)]
+    return ReadingOutputs(
+        progress=_progress(visit, assignment, way), status=_kept(visit, assignment, way)
+    )
 
 
-def _comment(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+def _comment(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
     said = visit.data.get("comment")
     if not isinstance(said, str):
         raise DataError("the page sent no comment. Load it again.")
     store, _, reader = _who(visit, assignment)
     keep_comment(store, assignment, reader, case_id, said, visit.context.now)
-    return [gr.skip(), gr.skip(), _say("comment kept", at=visit.context.now())]
+    return ReadingOutputs(status=_say("comment kept", at=visit.context.now()))
 
 
-def _rest(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+def _rest(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
     store, _, reader = _who(visit, assignment)
     complete_case(store, assignment, reader, case_id, now=visit.context.now)
     way = find_way(store, assignment, reader, case_id)
     return _at(visit, assignment, way, _kept(visit, assignment, way))
 
 
-def _next(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+def _next(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
     left = _count_open(visit, assignment, case_id) if case_id else 0
     if left:
-        return [gr.skip(), gr.skip(), _say(f"{left} labels are still open", hot=True)]
+        return ReadingOutputs(status=_say(f"{left} labels are still open", hot=True))
     return _at(visit, assignment, find_way(*_who(visit, assignment)), "")
 
 
-def _previous(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+def _previous(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
     who = _who(visit, assignment)
     before = find_way(*who, case_id or None).before
     if before is None:
         said = "none of your complete cases comes before this one"
-        return [gr.skip(), gr.skip(), _say(said)]
+        return ReadingOutputs(status=_say(said))
     return _at(visit, assignment, find_way(*who, before), "")
 
 
-def _defer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
+def _defer(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
     store, _, reader = _who(visit, assignment)
     defer_case(store, assignment, reader, case_id, visit.context.now)
     way = find_way(store, assignment, reader)
@@ -172,7 +184,7 @@ def _defer(visit: Visit, assignment: Assignment, case_id: str) -> list[Any]:
     return _at(visit, assignment, way, _say(said))
 
 
-_ACTS: dict[str, Callable[[Visit, Assignment, str], list[Any]]] = {
+_ACTS: dict[str, Callable[[Visit, Assignment, str], ReadingOutputs]] = {
     "answer": _answer,
     "comment": _comment,
     "rest": _rest,
@@ -188,13 +200,13 @@ def _who(visit: Visit, assignment: Assignment) -> tuple[Any, Assignment, str]:
 
 def _at(
     visit: Visit, assignment: Assignment, way: ReaderPosition, status: str
-) -> list[Any]:
+) -> ReadingOutputs:
     """Return the outputs for where the reader is."""
-    return [
-        _progress(visit, assignment, way),
-        _sheet(visit, assignment, way),
-        status,
-    ]
+    return ReadingOutputs(
+        progress=_progress(visit, assignment, way),
+        sheet=_sheet(visit, assignment, way),
+        status=status,
+    )
 
 
 def _progress(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
@@ -214,11 +226,11 @@ def _is_published(visit: Visit, assignment: Assignment, way: ReaderPosition) -> 
     basis = read_basis(context.workspace, assignment)
     key = ("published", basis, visit.user.name)
 
-    def look() -> bool:
+    def find() -> bool:
         turnout = open_turnout(context, assignment, basis)
         return bool(voted_cases(context.workspace, turnout, visit.user.name))
 
-    return bool(context.cache.get(key, look))
+    return bool(context.cache.get(key, find))
 
 
 def _sheet(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:

@@ -1,4 +1,4 @@
-"""What each part of the page gives to the page, and panels whose acts keep order."""
+"""What each panel gives to the page, and areas whose acts keep their order."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from loop.ui.wiring import EventRegistry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadersSection:
-    """One part of the page."""
+class ReadersPanel:
+    """One panel of the page."""
 
     name: str
     """What the page calls it, ``"label"``."""
@@ -25,7 +25,7 @@ class ReadersSection:
     """What a visitor needs to see it at all."""
 
     box: gr.Column
-    show: Callable[..., list[Any]]
+    show: Callable[..., Sequence[Any]]
     """Called as ``show(visit, prompt, cohort, *inputs)``; returns the outputs."""
 
     inputs: Sequence[Any] = ()

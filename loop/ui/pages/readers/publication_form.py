@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,7 +22,8 @@ from loop.review.reading.publication import (
 )
 from loop.ui.header import PageHeader
 from loop.ui.html import panel, show
-from loop.ui.pages.readers.at_hand import open_assignment, open_turnout
+from loop.ui.pages.base import SAME
+from loop.ui.pages.readers.state import open_assignment, open_turnout
 from loop.ui.wiring import EventRegistry, Visit
 
 RECORDED = "as recorded"
@@ -63,8 +64,27 @@ class PublicationForm(NamedTuple):
         )
 
 
+class PublicationOutputs(NamedTuple):
+    """What each component of this name in `PublicationComponents` shows."""
+
+    table: Any = SAME
+    form: Any = SAME
+    readers: Any = SAME
+    lose: Any = SAME
+
+
+class PreviewOutputs(NamedTuple):
+    """What the components of the preview show, by their names."""
+
+    preview: Any = SAME
+    confirm: Any = SAME
+    why: Any = SAME
+    digest: Any = SAME
+    publish: Any = SAME
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publishing:
+class PublicationComponents:
     """The components of the form."""
 
     table: gr.HTML
@@ -73,7 +93,7 @@ class Publishing:
     need: gr.Dropdown
     pseudonyms: gr.Checkbox
     lose: gr.Checkbox
-    look: gr.Button
+    ask: gr.Button
     preview: gr.HTML
     confirm: gr.Column
     why: gr.Textbox
@@ -83,12 +103,13 @@ class Publishing:
     @property
     def outputs(self) -> list[Any]:
         """What `show_publishable` fills."""
-        return [self.table, self.form, self.readers, self.lose, *self.previewed]
+        names = (*PublicationOutputs._fields, *PreviewOutputs._fields)
+        return [getattr(self, name) for name in names]
 
     @property
     def previewed(self) -> list[Any]:
         """What `show_preview` fills."""
-        return [self.preview, self.confirm, self.why, self.digest, self.publish]
+        return [getattr(self, name) for name in PreviewOutputs._fields]
 
     @property
     def inputs(self) -> list[Any]:
@@ -96,7 +117,7 @@ class Publishing:
         return [self.readers, self.need, self.pseudonyms, self.lose]
 
 
-def build() -> Publishing:
+def build() -> PublicationComponents:
     """Add the form, and the preview that has to be confirmed."""
     table = panel(elem_id="readings")
     counts = [(f"over half, and at least {n} equal votes", n) for n in _COUNTS[1:]]
@@ -124,7 +145,7 @@ def build() -> Publishing:
                 label="Earlier votes on cases that are not complete may be lost",
                 elem_id="publish-lose",
             )
-        look = gr.Button("Show which marks would change", elem_id="publish-look")
+        ask = gr.Button("Show which marks would change", elem_id="publish-look")
         preview = panel(elem_id="publish-preview")
         with gr.Column(visible=False, elem_id="publish-confirm") as confirm:
             why = gr.Textbox(
@@ -133,14 +154,14 @@ def build() -> Publishing:
                 max_lines=2,
             )
             publish_it = gr.Button("Publish", variant="primary", elem_id="publish")
-    return Publishing(
+    return PublicationComponents(
         table=table,
         form=form,
         readers=readers,
         need=need,
         pseudonyms=pseudonyms,
         lose=lose,
-        look=look,
+        ask=ask,
         preview=preview,
         confirm=confirm,
         why=why,
@@ -153,16 +174,16 @@ def build() -> Publishing:
 def connect(
     registry: EventRegistry,
     header: PageHeader,
-    form: Publishing,
+    form: PublicationComponents,
     label: gr.Dropdown,
-    look: Callable[..., list[Any]],
+    show_panel: Callable[..., Sequence[Any]],
     outputs: list[Any],
 ) -> None:
-    """Connect the form; `look` says what the section shows of `label` afterwards."""
+    """Connect the form; `show_panel` fills the rest of the panel afterwards."""
 
     def preview_it(
         visit: Visit, _prompt: str | None, cohort: str | None, *values: Any
-    ) -> list[Any]:
+    ) -> PreviewOutputs:
         return show_preview(visit, cohort, PublicationForm(*values))
 
     def publish_it(
@@ -170,11 +191,11 @@ def connect(
     ) -> list[Any]:
         chosen, *asked, why, digest = values
         made = publish(visit, cohort, PublicationForm(*asked), why=why, digest=digest)
-        shown = look(visit, prompt, cohort, chosen)
+        shown = show_panel(visit, prompt, cohort, chosen)
         return [*shown, *show_publishable(visit, cohort, made)]
 
     registry.on(
-        form.look.click,
+        form.ask.click,
         preview_it,
         right=Right.IMPORT,
         name="publish_preview",
@@ -199,7 +220,10 @@ def show_publishable(
         assignment = open_assignment(visit, cohort)
         found = _dry_run(visit, assignment)
     except DataError:
-        return ["", gr.Column(visible=False), gr.skip(), gr.skip(), *_no_preview()]
+        return [
+            *PublicationOutputs(table="", form=gr.Column(visible=False)),
+            *_no_preview(),
+        ]
     ready = [one.reader for one in found if one.complete]
     may = visit.user.may(Right.IMPORT)
     table = show(
@@ -209,25 +233,30 @@ def show_publishable(
         may=may,
         made=made,
     )
-    return [
-        table,
-        gr.Column(visible=bool(may and ready)),
-        gr.CheckboxGroup(choices=ready, value=ready),
-        gr.Checkbox(value=False, visible=any(one.lost for one in found)),
-        *_no_preview(),
-    ]
+    outputs = PublicationOutputs(
+        table=table,
+        form=gr.Column(visible=bool(may and ready)),
+        readers=gr.CheckboxGroup(choices=ready, value=ready),
+        lose=gr.Checkbox(value=False, visible=any(one.lost for one in found)),
+    )
+    return [*outputs, *_no_preview()]
 
 
-def _no_preview() -> list[Any]:
+def _no_preview() -> PreviewOutputs:
     """Return the outputs before anybody looked at what would change."""
-    return ["", gr.Column(visible=False), gr.Textbox(value=""), None, gr.skip()]
+    return PreviewOutputs(
+        preview="",
+        confirm=gr.Column(visible=False),
+        why=gr.Textbox(value=""),
+        digest=None,
+    )
 
 
 def _dry_run(visit: Visit, assignment: Assignment) -> tuple[PublicationDryRun, ...]:
     context = visit.context
     basis = read_basis(context.workspace, assignment, context.store)
 
-    def look() -> tuple[PublicationDryRun, ...]:
+    def find() -> tuple[PublicationDryRun, ...]:
         turnout = open_turnout(context, assignment, basis)
         progress = measure_progress(context.store, assignment)
         return dry_run_publication(
@@ -235,12 +264,14 @@ def _dry_run(visit: Visit, assignment: Assignment) -> tuple[PublicationDryRun, .
         )
 
     found: tuple[PublicationDryRun, ...] = context.cache.get(
-        ("publication dry run", basis), look
+        ("publication dry run", basis), find
     )
     return found
 
 
-def show_preview(visit: Visit, cohort: str | None, asked: PublicationForm) -> list[Any]:
+def show_preview(
+    visit: Visit, cohort: str | None, asked: PublicationForm
+) -> PreviewOutputs:
     """Return which marks would change, and what is needed to go on.
 
     Raises
@@ -263,13 +294,12 @@ def show_preview(visit: Visit, cohort: str | None, asked: PublicationForm) -> li
     )
     number = len(votes.changes.rows) if votes.changes else 0
     what = f": change {number} marks" if number else ""
-    return [
-        shown,
-        gr.Column(visible=True),
-        gr.skip(),
-        votes.digest,
-        gr.Button(value=f"Publish{what}"),
-    ]
+    return PreviewOutputs(
+        preview=shown,
+        confirm=gr.Column(visible=True),
+        digest=votes.digest,
+        publish=gr.Button(value=f"Publish{what}"),
+    )
 
 
 def publish(

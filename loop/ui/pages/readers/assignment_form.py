@@ -23,7 +23,7 @@ from loop.review.reading.plans import (
 )
 from loop.review.reading.progress import measure_progress
 from loop.ui.header import PageHeader
-from loop.ui.pages.readers.at_hand import open_assignment
+from loop.ui.pages.readers.state import open_assignment
 from loop.ui.wiring import EventRegistry, Visit
 
 
@@ -57,7 +57,7 @@ class PlanForm(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assigning:
+class AssignmentComponents:
     """The components of the form."""
 
     box: gr.Accordion
@@ -77,7 +77,7 @@ class Assigning:
         return [self.readers, *self.fields]
 
 
-def build() -> Assigning:
+def build() -> AssignmentComponents:
     """Add the form, folded."""
     with gr.Accordion(
         "Give readers their cases", open=False, visible=False, elem_id="assign"
@@ -109,7 +109,7 @@ def build() -> Assigning:
         with gr.Row():
             give = gr.Button("Give these cases", elem_id="assign-give")
             clear = gr.Button("Let them read every case", elem_id="assign-clear")
-    return Assigning(
+    return AssignmentComponents(
         box=box,
         readers=readers,
         fields=(cases, overlap, order, seed, among),
@@ -125,7 +125,7 @@ def _text(label: str, name: str, example: str) -> gr.Textbox:
 def connect(
     registry: EventRegistry,
     header: PageHeader,
-    form: Assigning,
+    form: AssignmentComponents,
     outputs: list[Any],
     show_again: Callable[[Visit, str | None], list[Any]],
 ) -> None:
