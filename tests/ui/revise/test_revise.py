@@ -14,9 +14,10 @@ from loop.review.revise.checked import recall_check
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
 from loop.run.task import run_prompt
+from loop.ui.pages.base import SAME
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.state import OpenedDraft, check_key, keep_draft_open
-from loop.ui.pages.revise.view import SAME, ReviseOutputs
+from loop.ui.pages.revise.view import ReviseOutputs
 from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
 from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
 

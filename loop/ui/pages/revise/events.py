@@ -32,6 +32,7 @@ from loop.run.manifest import read_manifest
 from loop.run.task import Watch
 from loop.ui.context import AppContext
 from loop.ui.jobs import Job
+from loop.ui.pages.base import SAME
 from loop.ui.pages.revise.state import (
     DEFAULT_ENGINE,
     OpenedDraft,
@@ -55,7 +56,6 @@ from loop.ui.pages.revise.state import (
 )
 from loop.ui.pages.revise.view import (
     NO_MESSAGE,
-    SAME,
     ReviseMessage,
     ReviseOutputs,
     error_message,
