@@ -10,7 +10,7 @@ from loop.ui.access.access import Access
 from loop.ui.pages.review import events
 from loop.ui.pages.review.state import Filters, Place
 from loop.ui.pages.review.verdict_form import ReviewForm
-from loop.ui.pages.review.view import FILTERS, Panels
+from loop.ui.pages.review.view import FILTERS, ReviewOutputs
 from loop.ui.serve import opened_context
 from loop.ui.wiring import Visit
 from tests.review.scenes import ANN, add_cohort, add_prompt
@@ -26,7 +26,7 @@ ROWS = [
     ("c1", "FINDINGS:\nClear.\n\nIMPRESSION:\nCardiomegaly.", 0, 0),
     ("n1", "Clear lungs.", 0, 0),
 ]
-SHOWN = (*Panels._fields, *ReviewForm._fields)
+SHOWN = (*ReviewOutputs._fields, *ReviewForm._fields)
 
 
 def make_reviewed(workspace, folder):

@@ -16,7 +16,7 @@ from loop.ui.pages.review import events, state
 from loop.ui.pages.review.page import follow
 from loop.ui.pages.review.state import Filters, Place
 from loop.ui.pages.review.verdict_form import ReviewForm
-from loop.ui.pages.review.view import FILTERS, Panels
+from loop.ui.pages.review.view import FILTERS, ReviewOutputs
 from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
 from tests.ui.reviewed import SHOWN, context_of, make_reviewed, run_next, seat
 
@@ -587,7 +587,7 @@ def test_no_finding_offers_the_labels_it_follows_from(demo):
         place = values[FILTERS]
         offered = events.refresh(
             ann.visit(), "extractor", "demo_dev", place, *Filters()
-        )[FILTERS + Panels._fields.index("offer")]
+        )[FILTERS + ReviewOutputs._fields.index("offer")]
         assert "data-derived" in offered and 'id="review-cause-label"' in offered
         label = re.search(r'data-label="([^"]*)"', offered)[1]
         opened = ann.offered(place, act="open", case=place.case, label=label)

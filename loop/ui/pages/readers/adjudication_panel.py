@@ -31,11 +31,7 @@ from loop.ui.header import PageHeader
 from loop.ui.html import notice, show, typing_in
 from loop.ui.pages.base import SAME
 from loop.ui.pages.readers.base import ReadersPanel, on_act, ordered_panel
-from loop.ui.pages.readers.state import (
-    open_assignment,
-    open_disputes,
-    open_turnout,
-)
+from loop.ui.pages.readers.state import open_assignment, open_disputes, open_turnout
 from loop.ui.wiring import EventRegistry, Visit
 
 NAME, TITLE = "adjudicate", "Adjudicate"

@@ -12,12 +12,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.people.users import Right
 from loop.core.records import Value
 from loop.labels.taxonomy import Label
-from loop.review.reading.answers import (
-    answer,
-    complete_case,
-    defer_case,
-    read_answers,
-)
+from loop.review.reading.answers import answer, complete_case, defer_case, read_answers
 from loop.review.reading.assignment import Assignment, positions, read_basis
 from loop.review.reading.comments import LONGEST, keep_comment
 from loop.review.reading.plans import cases_to_read

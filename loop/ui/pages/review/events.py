@@ -40,12 +40,7 @@ from loop.ui.pages.review.state import (
     taxonomy_of,
     verdicts_on,
 )
-from loop.ui.pages.review.verdict_form import (
-    ReviewForm,
-    fields_of,
-    form_of,
-    missing,
-)
+from loop.ui.pages.review.verdict_form import ReviewForm, fields_of, form_of, missing
 from loop.ui.pages.review.view import (
     FILTERS,
     FormStatus,

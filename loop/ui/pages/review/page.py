@@ -116,7 +116,7 @@ def _connect_moves(registry: EventRegistry, parts: ReviewComponents) -> None:
     """Connect what goes through the queue; looking needs no more than that."""
     for menu in parts.menus:
         menu.input(None, parts.menus, parts.count, js=COUNT, queue=False)
-    changed = partial(gr.on, [parts.search.submit, parts.count.change])
+    changed = partial(gr.on, [parts.filter_boxes["search"].submit, parts.count.change])
     moves: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
         ("review_choose", parts.queue.act, events.choose),
         ("review_turn", parts.case.act, events.turn),
@@ -156,13 +156,14 @@ def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
             trigger_mode="always_last",
             **PLAIN,
         )
+    phrase = parts.form_boxes["phrase"]
     registry.on(
         parts.take.click,
         events.take_text,
         right=Right.JUDGE,
         name="review_take",
-        inputs=(*own, *parts.fields, parts.phrase),
-        outputs=[parts.phrase, parts.status],
+        inputs=(*own, *parts.fields, phrase),
+        outputs=[phrase, parts.status],
         js=MARKED,
         **PLAIN,
     )
@@ -191,7 +192,8 @@ def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
         outputs=[parts.together],
         **PLAIN,
     )
-    parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
+    leave = "() => document.activeElement?.blur()"
+    parts.form_boxes["cause"].select(None, js=leave, queue=False)
 
 
 def _connect_own(registry: EventRegistry, parts: ReviewComponents) -> None:

@@ -29,6 +29,7 @@ from loop.review.queue.value import AUDIT_EVERY, RIGHT_EVERY
 from loop.review.verdict import Edits
 from loop.review.working import read_working
 from loop.ui.html import notice, show
+from loop.ui.pages.base import SAME
 from loop.ui.pages.review.segments import Segment, cut_text, find_hits
 from loop.ui.pages.review.state import (
     FOLLOW,
@@ -65,9 +66,7 @@ from loop.ui.pages.review.verdict_form import (
 from loop.ui.wiring import Visit
 
 ALL = ("All", "")
-
 FILTERS = len(Filters._fields)
-
 FIELDS = len(ReviewForm._fields)
 
 KIND_MARKS: Mapping[FailureKind | RightKind, tuple[str, str]] = {
@@ -97,7 +96,7 @@ _AROUND = 60
 """Characters shown on each side of a phrase in the list of like pairs."""
 
 
-class Panels(NamedTuple):
+class ReviewOutputs(NamedTuple):
     """What every move through the queue sets, besides the form's fields.
 
     A value for each component of this name in `ReviewComponents`, in the order of the
@@ -153,25 +152,23 @@ def _menus(visit: Visit, place: Place, queue: Queue, filters: Filters) -> list[A
     names = sorted({name for one in queue.items for name in one.reviewers})
     people = [ALL, *((name, name) for name in names)]
     who = filters.reviewer if filters.reviewer in names else ""
-    return [
-        filters.search,
-        gr.Dropdown(choices=labels, value=filters.label),
-        filters.kind,
-        filters.section,
-        filters.status,
-        gr.Dropdown(choices=people, value=who),
-    ]
+    shown: dict[str, Any] = {
+        **filters._asdict(),
+        "label": gr.Dropdown(choices=labels, value=filters.label),
+        "reviewer": gr.Dropdown(choices=people, value=who),
+    }
+    return [shown[name] for name in Filters._fields]
 
 
 def show_closed(text: str) -> list[Any]:
     """Return the page with nothing to review, and why."""
-    panels = Panels(
+    outputs = ReviewOutputs(
         place=Place(),
         token="",
         case=notice(text, title="Nothing to review here"),
         offer=show("review_closed.html.jinja"),
     )
-    return [*([gr.skip()] * FILTERS), *panels, *ReviewForm()]
+    return [*([SAME] * FILTERS), *outputs, *ReviewForm()]
 
 
 def show_pair(
@@ -193,13 +190,13 @@ def show_again(
 ) -> list[Any]:
     """Return the panels anew and leave the form as it is on the screen."""
     state = read_state(visit, place, filters)
-    panels = show_panels(visit, place, filters, state, status)
-    return [*panels, *([gr.skip()] * FIELDS)]
+    outputs = show_panels(visit, place, filters, state, status)
+    return [*outputs, *([SAME] * FIELDS)]
 
 
 def show_panels(
     visit: Visit, place: Place, filters: Filters, state: ReviewState, status: FormStatus
-) -> Panels:
+) -> ReviewOutputs:
     """Return everything but the form's fields.
 
     Plain values all: Gradio rebuilds a component for each one that is updated or
@@ -207,7 +204,7 @@ def show_panels(
     """
     item = state.item
     held = item is not None and item.reserved_by == visit.user.name
-    return Panels(
+    return ReviewOutputs(
         place=place,
         token=place.token,
         remark=render_remark(visit, place),
