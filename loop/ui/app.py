@@ -19,7 +19,7 @@ from loop.ui.header import (
 )
 from loop.ui.loading import SlimBlocks
 from loop.ui.pages import overview
-from loop.ui.pages.base import Page
+from loop.ui.pages.base import SAME, Page
 from loop.ui.pages.files import page as files
 from loop.ui.pages.readers import page as readers
 from loop.ui.pages.review import page as review
@@ -101,8 +101,8 @@ def _connect_links(
         if label and wanted in ("", queue.name):
             shown = queue.open_on_label(visit, prompt, cohort, label, place, case)
             return [gr.Tabs(selected=queue.name), *shown]
-        chosen = gr.Tabs(selected=wanted) if wanted in names else gr.skip()
-        return [chosen, *(gr.skip() for _ in queue.outputs)]
+        chosen = gr.Tabs(selected=wanted) if wanted in names else SAME
+        return [chosen, *(SAME for _ in queue.outputs)]
 
     for page in pages:
         for panel in page.links:

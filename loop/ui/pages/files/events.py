@@ -14,6 +14,7 @@ from loop.labels.dry_run import VotesFile
 from loop.labels.importing.source import ImportOptions
 from loop.review.submit import ImportDefaults
 from loop.ui.header import visible_cohorts
+from loop.ui.pages.base import SAME
 from loop.ui.pages.files.state import (
     ImportedUpload,
     ImportKind,
@@ -87,7 +88,7 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
             choices=[("as the file says", ""), *names], value=""
         ),
     )
-    unseen = UploadOutputs(gr.skip(), gr.skip(), gr.skip())
+    unseen = UploadOutputs(SAME, SAME, SAME)
     steps = (show_step(visit, kind) if may else unseen for kind in ImportKind)
     return [*page, *(one for step in steps for one in step)]
 
@@ -106,7 +107,7 @@ def show_step(visit: Visit, kind: ImportKind) -> UploadOutputs:
 def poll(visit: Visit, kind: ImportKind) -> list[Any]:
     """Return how far an upload is, and with it the cohorts there are now."""
     progress = find_progress(visit, kind)
-    known: Any = gr.skip()
+    known: Any = SAME
     if progress is not None and _is_done(progress):
         known = gr.Dropdown(choices=list(visible_cohorts(visit)))
     return [*show_step(visit, kind), known]

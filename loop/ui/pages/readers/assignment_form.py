@@ -23,6 +23,7 @@ from loop.review.reading.plans import (
 )
 from loop.review.reading.progress import measure_progress
 from loop.ui.header import PageHeader
+from loop.ui.pages.base import SAME
 from loop.ui.pages.readers.state import open_assignment
 from loop.ui.wiring import EventRegistry, Visit
 
@@ -158,11 +159,11 @@ def connect(
 def show_assigning(visit: Visit, cohort: str | None) -> list[Any]:
     """Return the form with everybody who may read, for whoever may assign."""
     if not visit.user.may(Right.IMPORT):
-        return [gr.Accordion(visible=False), gr.skip()]
+        return [gr.Accordion(visible=False), SAME]
     try:
         assignment = open_assignment(visit, cohort)
     except DataError:
-        return [gr.Accordion(visible=False), gr.skip()]
+        return [gr.Accordion(visible=False), SAME]
     return [
         gr.Accordion(visible=True),
         gr.Dropdown(choices=_known(visit, assignment), value=None, multiselect=True),

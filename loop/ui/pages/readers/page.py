@@ -10,7 +10,7 @@ import gradio as gr
 from loop.core.errors import DataError
 from loop.review.working import keep_working, read_working
 from loop.ui.header import PageHeader
-from loop.ui.pages.base import Page
+from loop.ui.pages.base import SAME, Page
 from loop.ui.pages.readers import adjudication_panel, agreement_panel, label_panel
 from loop.ui.pages.readers.base import ReadersPanel
 from loop.ui.wiring import EventRegistry, Visit
@@ -102,6 +102,6 @@ def _open(
         shown += (
             panel.show(visit, prompt, cohort, *own)
             if panel is chosen
-            else [gr.skip()] * len(panel.outputs)
+            else [SAME] * len(panel.outputs)
         )
     return shown

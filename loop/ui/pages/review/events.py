@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import gradio as gr
-
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.people.users import Right
 from loop.evaluate.failures import ALL_LABELS
@@ -18,6 +16,7 @@ from loop.review.reservations import release, reserve
 from loop.review.submit import VerdictContext, stamp, submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
 from loop.review.working import drop_working, keep_working, read_working
+from loop.ui.pages.base import SAME
 from loop.ui.pages.review.state import (
     FOLLOW,
     Filters,
@@ -169,7 +168,7 @@ def turn(visit: Visit, place: Place, *values: Any) -> Any:
         )
     state = read_state(visit, place, filters)
     if act not in ("next", "previous") or not state.items:
-        return gr.skip()
+        return SAME
     item = step(state.items, state.item, 1 if act == "next" else -1)
     if item is state.item:
         end = "last" if act == "next" else "first"
@@ -223,19 +222,19 @@ def _is_current(place: Place, token: object) -> bool:
 def keep_form(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Keep the form as it is being filled in."""
     if not _is_current(place, token):
-        return gr.skip()
+        return SAME
     return render_status(_keep(visit, place, _form(values)), place)
 
 
 def take_text(visit: Visit, place: Place, token: str, *values: Any) -> Any:
     """Keep the form with the marked words as its phrase."""
     if not _is_current(place, token):
-        return [gr.skip(), gr.skip()]
+        return [SAME, SAME]
     *fields, marked = values
     words = " ".join(marked.split()) if isinstance(marked, str) else ""
     if not words:
         trouble = "Mark some words in the case text first."
-        return [gr.skip(), render_status(FormStatus(trouble=trouble), place)]
+        return [SAME, render_status(FormStatus(trouble=trouble), place)]
     status = _keep(visit, place, _form(fields)._replace(phrase=words))
     return [words, render_status(status, place)]
 
@@ -271,7 +270,7 @@ def _overtaken(visit: Visit, place: Place, token: object, filters: Filters) -> A
     The second click of two says nothing: the verdict was kept at the first.
     """
     if place.last and place.last.token == token:
-        return gr.skip()
+        return SAME
     trouble = (
         "Nothing was done: the form was that of another pair. This is the open one."
     )

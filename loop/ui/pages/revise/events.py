@@ -410,7 +410,7 @@ def type_why(visit: Visit, opened: OpenedDraft | None, why: str) -> None:
 def follow(visit: Visit) -> Any:
     """Go to another page."""
     page = visit.data.get("page")
-    return gr.Tabs(selected=page) if page in PAGES else gr.skip()
+    return gr.Tabs(selected=page) if page in PAGES else SAME
 
 
 def _ticked(visit: Visit) -> tuple[str, ...]:
