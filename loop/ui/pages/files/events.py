@@ -80,6 +80,8 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
     may = visit.user.may(Right.IMPORT)
     names = list(list_cohorts(visit.context.workspace)) if may else []
     chosen = cohort if cohort in names else None
+    unseen = UploadOutputs(SAME, SAME, SAME)
+    steps = [show_step(visit, kind) if may else unseen for kind in ImportKind]
     page = FilesOutputs(
         exports=render_out(visit, prompt, cohort),
         importing=gr.Column(visible=may),
@@ -88,8 +90,6 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
             choices=[("as the file says", ""), *names], value=""
         ),
     )
-    unseen = UploadOutputs(SAME, SAME, SAME)
-    steps = (show_step(visit, kind) if may else unseen for kind in ImportKind)
     return [*page, *(one for step in steps for one in step)]
 
 

@@ -337,7 +337,7 @@ class VerdictGroup(NamedTuple):
 
 
 def show_verdicts(state: ReviseState) -> str:
-    """Return the step as HTML."""
+    """Return step 1, the open verdicts, as HTML."""
     found = read_open_verdicts(state)
     ticked = find_ticked(state.visit, state.cohort)
     by_id = {one.id: one for one in (*found.wording, *found.reference)}

@@ -48,9 +48,10 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOut
     context = visit.context
     state = ledger_state(context.workspace)
     versions = _versions(context, prompt)
+    tables = _tables(context, prompt, cohort)
     compared = _compared(context, prompt, versions)
     return VersionsOutputs(
-        tables=_tables(context, prompt, cohort),
+        tables=tables,
         before=compared.before,
         after=compared.after,
         difference=compared.difference,
