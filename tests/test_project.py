@@ -88,10 +88,10 @@ OTHER_RECORDS = {
     ("frozen",): {"_Gathered"},
     ("frozen", "kw_only"): {
         *("ProgressBar", "_Tries", "VocabularyEntry", "ObjectReader", "_Wording"),
-        *("_Merge", "UsageCount", "Job", "Wire"),
+        *("_Merge", "UsageCount", "Job", "EventRegistry"),
     },
     # They keep what was computed once.
-    ("slots",): {"Prompt", "Desk"},
+    ("slots",): {"Prompt", "AppContext"},
     # A field or two, whose order is plain.
     ("kw_only",): {
         *("Workspace", "Vocabulary", "_Question", "Pseudonyms", "WordSeal"),

@@ -24,7 +24,7 @@ from loop.labels.reference import reference_path
 from loop.labels.sealing import unseal
 from loop.review.working import read_working
 from loop.run.store import open_store
-from loop.ui.pages.review.form import ReviewForm
+from loop.ui.pages.review.verdict_form import ReviewForm
 
 ARCHIVE = Path(__file__).parent / "golden" / "workspace_before.tar.xz"
 

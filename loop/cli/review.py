@@ -75,7 +75,7 @@ def review(
     from loop.ui.access.access import Access
     from loop.ui.access.hosts import is_loopback
     from loop.ui.access.proxies import Proxies
-    from loop.ui.serve import Address, build_app, opened_desk, serve
+    from loop.ui.serve import Address, build_app, opened_context, serve
 
     if (certificate is None) != (key is None):
         raise typer.BadParameter("--certificate and --key belong together")
@@ -94,8 +94,8 @@ def review(
     )
     if not (certificate or proxies or is_loopback(host)):
         _without_tls(host, insecure=insecure)
-    with _listening(host, port) as listener, opened_desk(place, access) as desk:
-        app = build_app(desk)
+    with _listening(host, port) as listener, opened_context(place, access) as context:
+        app = build_app(context)
         scheme = "https" if certificate else "http"
         url = f"{scheme}://{_shown(host)}:{listener.getsockname()[1]}/"
 

@@ -8,22 +8,26 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from loop.core.people.users import Right
-from loop.ui.chrome import (
-    Chrome,
+from loop.ui.context import AppContext
+from loop.ui.header import (
+    PageHeader,
     build_header,
+    connect_header,
     keep_page,
     open_header,
     page_kept,
-    wire_header,
 )
-from loop.ui.desk import Desk
 from loop.ui.loading import SlimBlocks
-from loop.ui.pages import files, overview, readers, revise, versions
-from loop.ui.pages.page import Page
+from loop.ui.pages import overview
+from loop.ui.pages.base import SAME, Page
+from loop.ui.pages.files import page as files
+from loop.ui.pages.readers import page as readers
 from loop.ui.pages.review import page as review
-from loop.ui.wiring import Visit, Wire
+from loop.ui.pages.revise import page as revise
+from loop.ui.pages.versions import page as versions
+from loop.ui.wiring import EventRegistry, Visit
 
-BUILDERS: tuple[Callable[[Wire, Chrome], Page], ...] = (
+BUILDERS: tuple[Callable[[EventRegistry, PageHeader], Page], ...] = (
     overview.build,
     review.build,
     readers.build,
@@ -42,48 +46,50 @@ class Workbench(NamedTuple):
     """The whole front end."""
 
     blocks: SlimBlocks
-    wire: Wire
+    registry: EventRegistry
 
 
-def build_workbench(desk: Desk) -> Workbench:
-    """Return the front end on `desk`."""
-    wire = Wire(desk)
+def build_workbench(context: AppContext) -> Workbench:
+    """Return the front end of a workspace."""
+    registry = EventRegistry(context)
     with SlimBlocks(
-        wire, title="ranloop", analytics_enabled=False, fill_width=True
+        registry, title="ranloop", analytics_enabled=False, fill_width=True
     ) as blocks:
         prompt, cohort, who = build_header()
         with gr.Tabs(elem_id="pages", selected=NOWHERE) as tabs:
-            chrome = Chrome(prompt=prompt, cohort=cohort, who=who, tabs=tabs)
-            pages = [build(wire, chrome) for build in BUILDERS]
+            header = PageHeader(prompt=prompt, cohort=cohort, who=who, tabs=tabs)
+            pages = [build(registry, header) for build in BUILDERS]
         for page in pages:
             # Gradio shows a hidden tab when it is told to, and never hides one again.
             page.tab.visible = False
-        wire_header(wire, chrome)
+        connect_header(registry, header)
         for page in pages:
-            _wire_page(wire, chrome, page)
-        _wire_links(wire, chrome, pages)
-        _wire_opening(wire, blocks, chrome, pages)
-    return Workbench(blocks, wire)
+            _connect_page(registry, header, page)
+        _connect_links(registry, header, pages)
+        _connect_opening(registry, blocks, header, pages)
+    return Workbench(blocks, registry)
 
 
-def _wire_page(wire: Wire, chrome: Chrome, page: Page) -> None:
+def _connect_page(registry: EventRegistry, header: PageHeader, page: Page) -> None:
     """Show a page afresh whenever it is chosen, and remember that it was."""
 
     def see(visit: Visit, *values: Any) -> Any:
         keep_page(visit, page.name)
         return page.refresh(visit, *values)
 
-    wire.on(
+    registry.on(
         page.tab.select,
         see,
         right=page.right,
         name=f"see_{page.name}",
-        inputs=(*chrome.context, *page.inputs),
+        inputs=(*header.selection, *page.inputs),
         outputs=page.outputs,
     )
 
 
-def _wire_links(wire: Wire, chrome: Chrome, pages: Sequence[Page]) -> None:
+def _connect_links(
+    registry: EventRegistry, header: PageHeader, pages: Sequence[Page]
+) -> None:
     """Let what one page names be opened on another: a label, a case, a page."""
     queue = next(page for page in pages if isinstance(page, review.ReviewPage))
     names = {page.name for page in pages}
@@ -95,23 +101,26 @@ def _wire_links(wire: Wire, chrome: Chrome, pages: Sequence[Page]) -> None:
         if label and wanted in ("", queue.name):
             shown = queue.open_on_label(visit, prompt, cohort, label, place, case)
             return [gr.Tabs(selected=queue.name), *shown]
-        chosen = gr.Tabs(selected=wanted) if wanted in names else gr.skip()
-        return [chosen, *(gr.skip() for _ in queue.outputs)]
+        chosen = gr.Tabs(selected=wanted) if wanted in names else SAME
+        return [chosen, *(SAME for _ in queue.outputs)]
 
     for page in pages:
         for panel in page.links:
-            wire.on(
+            registry.on(
                 panel.act,
                 go,
                 right=Right.SEE,
                 name=f"go_from_{panel.elem_id}".replace("-", "_"),
-                inputs=(*chrome.context, queue.place),
-                outputs=(chrome.tabs, *queue.outputs),
+                inputs=(*header.selection, queue.place),
+                outputs=(header.tabs, *queue.outputs),
             )
 
 
-def _wire_opening(
-    wire: Wire, blocks: gr.Blocks, chrome: Chrome, pages: Sequence[Page]
+def _connect_opening(
+    registry: EventRegistry,
+    blocks: gr.Blocks,
+    header: PageHeader,
+    pages: Sequence[Page],
 ) -> None:
     """Fill the header when the workbench is opened, and choose the page one was on.
 
@@ -141,13 +150,13 @@ def _wire_opening(
         return [gr.Tab(visible=page in seen) for page in pages]
 
     asked = gr.Textbox(visible=False, label="Address", elem_id="asked")
-    opened = wire.on(
+    opened = registry.on(
         blocks.load,
         open_first,
         right=None,
         name="open",
         inputs=[asked],
         js=review.ASKED,
-        outputs=[*chrome.filled, *tabs, chrome.tabs],
+        outputs=[*header.filled, *tabs, header.tabs],
     )
-    wire.on(opened.then, open_others, right=None, name="open_others", outputs=tabs)
+    registry.on(opened.then, open_others, right=None, name="open_others", outputs=tabs)

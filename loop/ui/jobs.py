@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from loop.core.errors import ConflictError, LoopError
-from loop.ui.faults import place_of
+from loop.ui.error_log import log_bug
 
 _LOG = logging.getLogger("loop.ui")
 
@@ -97,7 +97,7 @@ class Jobs:
             self._jobs[key] = job
         Thread(target=_run, args=(job, work), name=f"job {key}", daemon=True).start()
 
-    def look(self, key: str) -> JobProgress | None:
+    def progress_of(self, key: str) -> JobProgress | None:
         """Return how far the work with this key is; None when there is none."""
         with self._lock:
             job = self._jobs.get(key)
@@ -121,7 +121,7 @@ def _run(job: Job, work: Work) -> None:
     except LoopError as refused:
         error = str(refused)
     except Exception as bug:  # noqa: BLE001  a thread would print it with its values
-        _LOG.error("%s at %s", type(bug).__name__, place_of(bug))
+        log_bug(_LOG, bug)
     finally:
         if error:
             job.fail(error)

@@ -25,10 +25,9 @@ from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
 from loop.ui.access.protocol import server_config
 from loop.ui.app import build_workbench
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.downloads import add_downloads
 from loop.ui.loading import add_program_files, head, program_files
-from loop.ui.look import theme
 from loop.ui.pages import overview
 from loop.ui.uploads import add_uploads, keep_swept, open_inbox
 
@@ -44,10 +43,10 @@ class Address(NamedTuple):
 
 
 @contextmanager
-def opened_desk(workspace: Workspace, access: Access) -> Iterator[Desk]:
-    """Give the desk of a workspace, with its store open."""
+def opened_context(workspace: Workspace, access: Access) -> Iterator[AppContext]:
+    """Give the context of a workspace, with its store open."""
     with open_store(workspace) as store:
-        yield Desk(
+        yield AppContext(
             workspace=workspace,
             store=store,
             access=access,
@@ -55,62 +54,65 @@ def opened_desk(workspace: Workspace, access: Access) -> Iterator[Desk]:
         )
 
 
-def build_app(desk: Desk) -> ASGIApp:
+def build_app(context: AppContext) -> ASGIApp:
     """Return the whole application: front end, sign-in and gate.
 
     Nothing is sent anywhere: analytics, sharing, run history, remote fonts and
     Gradio's own links are off.
     """
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-    open_inbox(desk.workspace)
+    open_inbox(context.workspace)
     # Gradio gets no file, and may write none: see `GuardedBlocks`.
     os.environ["GRADIO_TEMP_DIR"] = os.devnull
     # Gradio asks Matplotlib for its backend around every event. Left to find one, it
     # imports all of Matplotlib, which the first visitor would wait for.
     os.environ["MPLBACKEND"] = "agg"
     # Beside the building, and done before anybody is let in.
-    warming = Thread(target=warm, args=(desk,), name="warm", daemon=True)
+    warming = Thread(target=warm, args=(context,), name="warm", daemon=True)
     warming.start()
-    blocks = build_workbench(desk).blocks
+    blocks = build_workbench(context).blocks
 
     @asynccontextmanager
     async def sweeping(_: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(keep_swept(desk.workspace, desk.access))
+        task = asyncio.create_task(keep_swept(context.workspace, context.access))
         try:
             yield
         finally:
             task.cancel()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=sweeping)
-    add_downloads(app, desk)
-    add_uploads(app, desk)
+    add_downloads(app, context)
+    add_uploads(app, context)
     files = program_files()
     add_program_files(app, files)
     gr.mount_gradio_app(
         app,
         blocks,
         path="/",
-        auth_dependency=desk.access.who,
+        auth_dependency=context.access.who,
         run_history=False,
         footer_links=[],
         show_error=False,
         ssr_mode=False,
-        theme=theme(),
+        # The system's own fonts: none is fetched.
+        theme=gr.themes.Base(
+            font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]
+        ),
         head=head(files),
     )
-    desk.access.tabs.on_forget = blocks.forget
+    context.access.tabs.on_forget = blocks.forget
     warming.join()
-    return build_gate(app, desk.access)
+    return build_gate(app, context.access)
 
 
-def warm(desk: Desk) -> None:
+def warm(context: AppContext) -> None:
     """Make ready what the first visitor would wait for: the newest run's overview."""
     import_module("matplotlib")
-    runs = desk.store.find_runs(finished=True)
+    runs = context.store.find_runs(finished=True)
     if runs:
         # What cannot be shown is said to the visitor who asks for it.
         with suppress(LoopError):
-            overview.render(desk, runs[0])
+            overview.render(context, runs[0])
 
 
 class AnnouncedServer(uvicorn.Server):

@@ -30,7 +30,7 @@ from loop.core.people.users import PermissionRefused, Right
 from loop.ui.access.access import Access
 from loop.ui.access.gate import SIZES
 from loop.ui.access.rules import UPLOAD
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 
 KEPT_S = 3600.0
 """How long a file that nobody imported or discarded is kept, seconds."""
@@ -66,7 +66,7 @@ def open_inbox(workspace: Workspace) -> Path:
     return _inbox(workspace)
 
 
-def add_uploads(app: FastAPI, desk: Desk) -> None:
+def add_uploads(app: FastAPI, context: AppContext) -> None:
     """Take files at ``POST /upload?name=...``, the file as the body.
 
     Takes the right to import. Answers ``{"id": ..., "name": ...}``, or why it was
@@ -76,9 +76,9 @@ def add_uploads(app: FastAPI, desk: Desk) -> None:
     async def upload(request: Request) -> Response:
         name = request.query_params.get("name", "")
         try:
-            desk.access.require(request, Right.IMPORT)
-            owner = desk.access.session_id(request)
-            found = await _take(desk.workspace, owner, name, request.stream())
+            context.access.require(request, Right.IMPORT)
+            owner = context.access.session_id(request)
+            found = await _take(context.workspace, owner, name, request.stream())
         except PermissionRefused as error:
             return JSONResponse({"detail": str(error)}, status_code=403)
         except LoopError as error:

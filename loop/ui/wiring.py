@@ -18,9 +18,9 @@ from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor
 from loop.core.people.users import Right, User
 from loop.release.keys import signer_for
-from loop.ui.desk import Desk
-from loop.ui.faults import place_of
-from loop.ui.show import plain
+from loop.ui.context import AppContext
+from loop.ui.error_log import log_bug
+from loop.ui.html import plain
 
 _LOG = logging.getLogger("loop.ui")
 
@@ -38,9 +38,9 @@ _UNFIT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """Who asks for something, and on whose desk."""
+    """Who asks for something, and in which workbench."""
 
-    desk: Desk
+    context: AppContext
     user: User
     actor: Actor
     """How the act stands in the ledger: the role is the one that permits it."""
@@ -53,10 +53,10 @@ class Visit:
 
 
 @dataclass(slots=True)
-class Wire:
+class EventRegistry:
     """Connects components with functions; each connection names the right it takes."""
 
-    desk: Desk
+    context: AppContext
     rights: dict[str, Right | None] = field(default_factory=dict)
     """Name of each connection to the right it asks for."""
 
@@ -77,7 +77,7 @@ class Wire:
         """
         if not isinstance(name, str) or name not in self.rights:
             raise DataError("there is no such function. Load the page again.")
-        right, access = self.rights[name], self.desk.access
+        right, access = self.rights[name], self.context.access
         if right is None:
             access.user_of(request)
         else:
@@ -117,7 +117,7 @@ class Wire:
             raise ValueError(f"two connections are called {name!r}")
         self.rights[name] = right
         return listener(
-            guard(self.desk, handler, right),
+            guard(self.context, handler, right),
             inputs=list(inputs),
             outputs=list(outputs),
             api_name=name,
@@ -136,9 +136,9 @@ class GuardedBlocks(gr.Blocks):
     traceback: words of a search, or of a case.
     """
 
-    def __init__(self, wire: Wire, **options: Any) -> None:
+    def __init__(self, registry: EventRegistry, **options: Any) -> None:
         super().__init__(**options)
-        self._wire = wire
+        self._registry = registry
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def process_api(
@@ -162,7 +162,7 @@ class GuardedBlocks(gr.Blocks):
         """
         function = self.fns.get(block_fn) if isinstance(block_fn, int) else block_fn
         try:
-            self._wire.admit(getattr(function, "api_name", None), request)
+            self._registry.admit(getattr(function, "api_name", None), request)
             if not all(map(_is_plain, inputs)):
                 raise refused(_UNFIT)
             async with self._turn(function, session_hash):
@@ -204,7 +204,9 @@ class GuardedBlocks(gr.Blocks):
         Errors name files, in panels of HTML. What people type is left as it is.
         """
         return [
-            _without_root(self._wire.desk, value) if isinstance(one, gr.HTML) else value
+            _without_root(self._registry.context, value)
+            if isinstance(one, gr.HTML)
+            else value
             for one, value in zip(function.outputs, shown, strict=True)
         ]
 
@@ -250,11 +252,11 @@ class GuardedBlocks(gr.Blocks):
         return shown
 
 
-def _without_root(desk: Desk, shown: Any) -> Any:
+def _without_root(context: AppContext, shown: Any) -> Any:
     """Return a text, or an update that has one, with paths from the workspace on."""
     if isinstance(shown, dict):
-        return {key: _without_root(desk, value) for key, value in shown.items()}
-    return desk.without_root(shown) if isinstance(shown, str) else shown
+        return {key: _without_root(context, value) for key, value in shown.items()}
+    return context.without_root(shown) if isinstance(shown, str) else shown
 
 
 def _is_plain(value: Any) -> bool:
@@ -267,7 +269,7 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, _SCALARS)
 
 
-def guard(desk: Desk, handler: Handler, right: Right | None) -> Handler:
+def guard(context: AppContext, handler: Handler, right: Right | None) -> Handler:
     """Return `handler` as Gradio calls it, refusing whoever lacks `right`.
 
     What goes wrong is told to the visitor in the words of the error. Of a bug they are
@@ -277,9 +279,9 @@ def guard(desk: Desk, handler: Handler, right: Right | None) -> Handler:
 
     def guarded(request: gr.Request, event: gr.EventData, *values: Any) -> Any:
         try:
-            return handler(_visit(desk, request, event, right), *values)
+            return handler(_visit(context, request, event, right), *values)
         except LoopError as error:
-            raise refused(desk.without_root(str(error))) from error
+            raise refused(context.without_root(str(error))) from error
         except gr.Error:
             raise
         except Exception as error:  # noqa: BLE001  the boundary to the browser
@@ -289,20 +291,20 @@ def guard(desk: Desk, handler: Handler, right: Right | None) -> Handler:
 
 
 def _visit(
-    desk: Desk, request: gr.Request, event: gr.EventData, right: Right | None
+    context: AppContext, request: gr.Request, event: gr.EventData, right: Right | None
 ) -> Visit:
     """Return who asks, after checking that they may."""
     if right is None:
-        user = desk.access.user_of(request)
+        user = context.access.user_of(request)
         actor = Actor(name=user.name, role=user.roles[0].value)
     else:
-        user = desk.access.require(request, right)
-        signer = signer_for(desk.workspace, user.name)
+        user = context.access.require(request, right)
+        signer = signer_for(context.workspace, user.name)
         actor = replace(user.actor(right), signer=signer)
     data = getattr(event, "_data", None)
     known = data if isinstance(data, dict) else {}
-    session = desk.access.session_id(request)
-    return Visit(desk=desk, user=user, actor=actor, data=known, session=session)
+    session = context.access.session_id(request)
+    return Visit(context=context, user=user, actor=actor, data=known, session=session)
 
 
 def refused(text: str, *, title: str = "Not done") -> gr.Error:
@@ -312,7 +314,7 @@ def refused(text: str, *, title: str = "Not done") -> gr.Error:
 
 def _report(error: Exception) -> str:
     """Log where a bug is, and return what the visitor is told."""
-    _LOG.error("%s at %s", type(error).__name__, place_of(error))
+    log_bug(_LOG, error)
     last = traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"{type(error).__name__} in {last.name}, line {last.lineno}. What was saved "

@@ -7,12 +7,11 @@ from typing import NamedTuple
 from loop.core.people.users import Right, User, UserRole
 from loop.run.task import run_prompt
 from loop.ui.access.access import Access
-from loop.ui.pages.review import answers, moves
-from loop.ui.pages.review.form import ReviewForm
-from loop.ui.pages.review.layout import Panels
-from loop.ui.pages.review.place import Filters, Place
-from loop.ui.pages.review.showing import FILTERS
-from loop.ui.serve import opened_desk
+from loop.ui.pages.review import events
+from loop.ui.pages.review.state import Filters, Place
+from loop.ui.pages.review.verdict_form import ReviewForm
+from loop.ui.pages.review.view import FILTERS, ReviewOutputs
+from loop.ui.serve import opened_context
 from loop.ui.wiring import Visit
 from tests.review.scenes import ANN, add_cohort, add_prompt
 
@@ -27,7 +26,7 @@ ROWS = [
     ("c1", "FINDINGS:\nClear.\n\nIMPRESSION:\nCardiomegaly.", 0, 0),
     ("n1", "Clear lungs.", 0, 0),
 ]
-SHOWN = (*Panels._fields, *ReviewForm._fields)
+SHOWN = (*ReviewOutputs._fields, *ReviewForm._fields)
 
 
 def make_reviewed(workspace, folder):
@@ -45,27 +44,27 @@ def run_next(workspace, parent):
 
 
 @contextmanager
-def desk_of(workspace):
-    """Give the desk of a workspace in which one person works alone."""
+def context_of(workspace):
+    """Give the context of a workspace in which one person works alone."""
     access = Access.open(workspace, host="127.0.0.1", local=ANN)
-    with opened_desk(workspace, access) as desk:
-        yield desk
+    with opened_context(workspace, access) as context:
+        yield context
 
 
 class Seat(NamedTuple):
     """One person at one browser tab."""
 
-    desk: object
+    context: object
     user: User
 
     def visit(self, right=Right.SEE, **data):
         """Return a visit as the browser's event makes it."""
         actor = self.user.actor(right)
-        return Visit(desk=self.desk, user=self.user, actor=actor, data=data)
+        return Visit(context=self.context, user=self.user, actor=actor, data=data)
 
     def open(self, place=None, filters=None):
         """Return what opening the page shows, by name."""
-        values = moves.refresh(
+        values = events.refresh(
             self.visit(), "tiny", "dev", place or Place(), *(filters or Filters())
         )
         return dict(zip(SHOWN, values[FILTERS:], strict=True))
@@ -74,13 +73,13 @@ class Seat(NamedTuple):
         """Return what handing in a form shows, by name."""
         token = place.token if token is None else token
         given = (*(filters or Filters()), *form)
-        values = answers.hand_in(self.visit(Right.JUDGE), place, token, *given)
+        values = events.hand_in(self.visit(Right.JUDGE), place, token, *given)
         return dict(zip(SHOWN, values, strict=True))
 
     def keep(self, place, form, token=None):
         """Return the line under the form after one of its fields changed."""
         token = place.token if token is None else token
-        return answers.keep_form(self.visit(Right.JUDGE), place, token, *form)
+        return events.keep_form(self.visit(Right.JUDGE), place, token, *form)
 
     def act(self, handler, place, filters=None, *, right=Right.SEE, **data):
         """Return what an event of the queue or the case shows, by name."""
@@ -90,17 +89,17 @@ class Seat(NamedTuple):
     def offered(self, place, form=None, **data):
         """Return what taking an offer of the page shows, by name."""
         given = (place.token, *Filters(), *(form or ReviewForm()))
-        values = answers.take_offer(self.visit(**data), place, *given)
+        values = events.take_offer(self.visit(**data), place, *given)
         return dict(zip(SHOWN, values, strict=True))
 
     def submit_together(self, place, form, cases):
         """Return what submitting on like pairs shows, by name."""
         visit = self.visit(Right.JUDGE, act="together", cases=json.dumps(cases))
         given = (place.token, *Filters(), *form)
-        values = answers.hand_in_together(visit, place, *given)
+        values = events.hand_in_together(visit, place, *given)
         return dict(zip(SHOWN, values, strict=True))
 
 
-def seat(desk, name=ANN, *roles):
+def seat(context, name=ANN, *roles):
     """Return a person at a tab; a reviewer where no role is given."""
-    return Seat(desk, User(name=name, roles=roles or (UserRole.REVIEWER,)))
+    return Seat(context, User(name=name, roles=roles or (UserRole.REVIEWER,)))

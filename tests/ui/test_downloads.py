@@ -16,8 +16,7 @@ from loop.labels.importing.source import ImportOptions
 from loop.review.verdict_files import ImportDefaults, read_verdicts, take_file
 from loop.run.store import open_store
 from loop.ui.access.rules import find_rule
-from loop.ui.documents import DOCUMENTS
-from loop.ui.downloads import PATH, add_downloads
+from loop.ui.downloads import DOCUMENTS, PATH, add_downloads
 from loop.ui.pages import overview
 from tests.ui.conftest import PASSWORD
 from tests.ui.visits import enter, opened, visit
@@ -39,8 +38,8 @@ def app():
 @pytest.fixture
 def client(demo, app):
     """Return a client of the person who works alone on the demo."""
-    with opened(demo) as desk:
-        add_downloads(app, desk)
+    with opened(demo) as context:
+        add_downloads(app, context)
         with TestClient(app) as client:
             yield client
 
@@ -146,12 +145,12 @@ def test_rights_are_asked_of_the_session(demo, app):
     """A reader gets nothing, a reviewer no holdout, nobody without a session."""
     add_user(demo, "Dr Reader", (UserRole.READER,), PASSWORD)
     add_user(demo, "Dr Reviewer", (UserRole.REVIEWER,), PASSWORD)
-    with opened(demo, sign_in=True) as desk:
-        add_downloads(app, desk)
+    with opened(demo, sign_in=True) as context:
+        add_downloads(app, context)
         with TestClient(app) as client:
 
             def ask(name, cohort="demo_dev"):
-                token = desk.access.enter(name, PASSWORD, "").token if name else "x"
+                token = context.access.enter(name, PASSWORD, "").token if name else "x"
                 client.cookies.clear()
                 client.cookies.set("ranloop-80", token)
                 return client.get(
@@ -187,8 +186,8 @@ def test_nothing_tells_how_a_model_does_on_a_holdout(client, demo, tmp_path):
         answer = client.get(f"/download/{name}", params=HERE)
         assert answer.status_code == 409, name
         assert "holdout" in answer.text
-    with opened(demo) as desk, pytest.raises(DataError, match="holdout"):
-        overview.refresh(visit(desk), **HERE)
+    with opened(demo) as context, pytest.raises(DataError, match="holdout"):
+        overview.refresh(visit(context), **HERE)
 
 
 def close_cohort(workspace, folder):

@@ -17,7 +17,7 @@ from loop.labels.cohort import CohortRole, list_cohorts, read_cohort_file
 from loop.labels.reference import list_references
 from loop.review.status import read_kept
 from loop.ui.pages.files import events, view
-from loop.ui.pages.files.steps import ImportKind, Visitor, look
+from loop.ui.pages.files.state import ImportKind, find_progress
 from loop.ui.uploads import open_inbox
 from tests.ui.conftest import barriers, sign_in
 from tests.ui.visits import SESSION, choose_cohort, enter, opened, until, visit
@@ -46,26 +46,26 @@ WRONG = {
 
 
 @pytest.fixture
-def desk(demo):
-    """Return a desk on the demo, ready for uploads."""
+def context(demo):
+    """Return a context on the demo, ready for uploads."""
     open_inbox(demo)
-    with opened(demo) as desk:
-        yield desk
+    with opened(demo) as context:
+        yield context
 
 
-def upload(desk, name, content):
+def upload(context, name, content):
     """Put a file where uploads of the session lie; return its id."""
     upload_id = f"{zlib.crc32(name.encode()):032x}"
-    folder = desk.workspace.private / "uploads" / SESSION / upload_id
+    folder = context.workspace.private / "uploads" / SESSION / upload_id
     folder.mkdir(parents=True)
     raw = content if isinstance(content, bytes) else content.encode()
     (folder / name).write_bytes(raw)
     return upload_id
 
 
-def editor(desk):
+def editor(context):
     """Return the visit of an editor."""
-    return visit(desk, UserRole.EDITOR, right=Right.IMPORT, name="Dr E")
+    return visit(context, UserRole.EDITOR, right=Right.IMPORT, name="Dr E")
 
 
 def cohort_form(file, name="site_b", role="external", **more):
@@ -78,74 +78,73 @@ def cohort_form(file, name="site_b", role="external", **more):
 
 def said(guest, kind):
     """Wait until an upload is no longer under way; return what is said of it."""
-    visitor = Visitor(guest.desk, guest.actor)
-    until(lambda: look(visitor, kind).finished)
+    until(lambda: find_progress(guest, kind).finished)
     return events.show_step(guest, kind)[0]
 
 
-def private_files(desk):
+def private_files(context):
     """Return the names of files that wait, or were forgotten."""
     folders = ("uploads", "trials")
     return [
         path.name
         for folder in folders
-        for path in (desk.workspace.private / folder).rglob("*")
+        for path in (context.workspace.private / folder).rglob("*")
         if path.is_file()
     ]
 
 
-def test_a_cohort_is_checked_then_imported_then_deleted(desk):
+def test_a_cohort_is_checked_then_imported_then_deleted(context):
     """Nothing changes before the word, and the file is gone after it."""
-    guest, entries = editor(desk), len(read_ledger(desk.workspace.ledger))
-    events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
+    guest, entries = editor(context), len(read_ledger(context.workspace.ledger))
+    events.check_cohort(guest, *cohort_form(upload(context, "site.csv", SITE)))
     checked = said(guest, ImportKind.COHORT)
     assert "site.csv was checked" in checked
     assert "Nothing has been changed yet" in checked
     assert "no findings and no impression: 1" in checked
     assert "duplicate texts, kept: 1" in checked
-    assert "site_b" not in list_cohorts(desk.workspace)
-    assert len(read_ledger(desk.workspace.ledger)) == entries
+    assert "site_b" not in list_cohorts(context.workspace)
+    assert len(read_ledger(context.workspace.ledger)) == entries
     events.import_it(guest, ImportKind.COHORT)
     assert "Cohort site_b is there" in said(guest, ImportKind.COHORT)
-    assert read_cohort_file(desk.workspace, "site_b").role == "external"
-    assert read_ledger(desk.workspace.ledger)[-1].actor == "Dr E"
-    assert private_files(desk) == []
+    assert read_cohort_file(context.workspace, "site_b").role == "external"
+    assert read_ledger(context.workspace.ledger)[-1].actor == "Dr E"
+    assert private_files(context) == []
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_file_is_refused_by_name_and_nothing_stays(desk, name):
+def test_a_wrong_file_is_refused_by_name_and_nothing_stays(context, name):
     """The message says where and what to do; nothing was changed."""
     content, message = WRONG[name]
-    guest, before = editor(desk), list_cohorts(desk.workspace)
-    events.check_cohort(guest, *cohort_form(upload(desk, name, content)))
+    guest, before = editor(context), list_cohorts(context.workspace)
+    events.check_cohort(guest, *cohort_form(upload(context, name, content)))
     refused = said(guest, ImportKind.COHORT)
     assert message in refused
     assert name in refused
     assert "Nothing was changed" in refused
-    assert str(desk.workspace.private) not in refused
-    assert list_cohorts(desk.workspace) == before
-    assert private_files(desk) == []
+    assert str(context.workspace.private) not in refused
+    assert list_cohorts(context.workspace) == before
+    assert private_files(context) == []
     with pytest.raises(DataError, match="Upload it again"):
         events.import_it(guest, ImportKind.COHORT)
 
 
-def test_what_is_shared_with_another_cohort_is_said_before(desk):
+def test_what_is_shared_with_another_cohort_is_said_before(context):
     """A case of the holdout in a development file is caught here."""
-    case = desk.workspace.private / "cases" / "demo_holdout.jsonl"
+    case = context.workspace.private / "cases" / "demo_holdout.jsonl"
     case_id = json.loads(case.read_text().splitlines()[0])["case_id"]
     text = f"case_id,text\n{case_id},Clear lungs.\n"
-    guest = editor(desk)
-    events.check_cohort(guest, *cohort_form(upload(desk, "a.csv", text), role="dev"))
+    guest = editor(context)
+    events.check_cohort(guest, *cohort_form(upload(context, "a.csv", text), role="dev"))
     checked = said(guest, ImportKind.COHORT)
     assert "demo_holdout: shares" in checked
     assert case_id in checked
 
 
-def test_hostile_content_of_a_file_is_never_shown_as_markup(desk):
+def test_hostile_content_of_a_file_is_never_shown_as_markup(context):
     """Ids and column names come from the file; texts never come back at all."""
     text = "case_id,text,<script>x</script>\n<b>1</b>,,y\na,Clear <i>x</i>.,z\n"
-    guest = editor(desk)
-    events.check_cohort(guest, *cohort_form(upload(desk, "a.csv", text)))
+    guest = editor(context)
+    events.check_cohort(guest, *cohort_form(upload(context, "a.csv", text)))
     checked = said(guest, ImportKind.COHORT)
     assert "&lt;script&gt;" in checked
     assert "<script>" not in checked
@@ -153,141 +152,143 @@ def test_hostile_content_of_a_file_is_never_shown_as_markup(desk):
     assert "Clear" not in checked
 
 
-def test_discarding_deletes_the_file(desk):
+def test_discarding_deletes_the_file(context):
     """What was checked and is not wanted does not stay."""
-    guest = editor(desk)
-    events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
+    guest = editor(context)
+    events.check_cohort(guest, *cohort_form(upload(context, "site.csv", SITE)))
     said(guest, ImportKind.COHORT)
-    assert private_files(desk) == ["site.csv"]
+    assert private_files(context) == ["site.csv"]
     assert events.discard_it(guest, ImportKind.COHORT)[0] == ""
-    assert private_files(desk) == []
+    assert private_files(context) == []
 
 
-def test_a_new_check_takes_the_place_of_the_last(desk):
+def test_a_new_check_takes_the_place_of_the_last(context):
     """Of one kind, one file waits for each person."""
-    guest = editor(desk)
+    guest = editor(context)
     for name in ("one.csv", "two.csv"):
-        events.check_cohort(guest, *cohort_form(upload(desk, name, SITE)))
+        events.check_cohort(guest, *cohort_form(upload(context, name, SITE)))
         said(guest, ImportKind.COHORT)
-    assert private_files(desk) == ["two.csv"]
+    assert private_files(context) == ["two.csv"]
 
 
-def test_two_people_see_and_import_only_their_own(desk):
+def test_two_people_see_and_import_only_their_own(context):
     """What one checked is not offered to another."""
-    guest = editor(desk)
-    other = visit(desk, UserRole.ADMIN, right=Right.IMPORT, name="Dr F")
-    events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
+    guest = editor(context)
+    other = visit(context, UserRole.ADMIN, right=Right.IMPORT, name="Dr F")
+    events.check_cohort(guest, *cohort_form(upload(context, "site.csv", SITE)))
     said(guest, ImportKind.COHORT)
     assert events.show_step(other, ImportKind.COHORT)[0] == ""
     with pytest.raises(DataError):
         events.import_it(other, ImportKind.COHORT)
 
 
-def test_two_clicks_import_once(desk):
+def test_two_clicks_import_once(context):
     """A double click does not import a cohort twice."""
-    guest = editor(desk)
-    events.check_cohort(guest, *cohort_form(upload(desk, "site.csv", SITE)))
+    guest = editor(context)
+    events.check_cohort(guest, *cohort_form(upload(context, "site.csv", SITE)))
     said(guest, ImportKind.COHORT)
     events.import_it(guest, ImportKind.COHORT)
     with pytest.raises((ConflictError, DataError)):
         events.import_it(guest, ImportKind.COHORT)
     said(guest, ImportKind.COHORT)
-    entries = read_ledger(desk.workspace.ledger)
+    entries = read_ledger(context.workspace.ledger)
     assert sum(one.subject == "site_b" for one in entries) == 1
 
 
-def test_without_a_file_the_form_says_so(desk):
+def test_without_a_file_the_form_says_so(context):
     """Instead of a fault."""
     with pytest.raises(DataError, match="no file is chosen"):
-        events.check_cohort(editor(desk), *cohort_form(None))
+        events.check_cohort(editor(context), *cohort_form(None))
 
 
-def test_a_wrong_option_can_be_corrected_without_uploading_again(desk):
+def test_a_wrong_option_can_be_corrected_without_uploading_again(context):
     """The file stays with the form that was refused."""
-    guest, file = editor(desk), upload(desk, "site.csv", SITE)
+    guest, file = editor(context), upload(context, "site.csv", SITE)
     with pytest.raises(DataError, match="unknown encoding"):
         events.check_cohort(guest, *cohort_form(file, encoding="klingon"))
     events.check_cohort(guest, *cohort_form(file))
     assert "site.csv was checked" in said(guest, ImportKind.COHORT)
 
 
-def test_a_file_of_another_session_is_not_found(desk):
+def test_a_file_of_another_session_is_not_found(context):
     """Also where the same person has signed in twice."""
-    file = upload(desk, "site.csv", SITE)
-    stranger = replace(editor(desk), session="another")
+    file = upload(context, "site.csv", SITE)
+    stranger = replace(editor(context), session="another")
     with pytest.raises(DataError, match="not there any more"):
         events.check_cohort(stranger, *cohort_form(file))
 
 
 @pytest.mark.slow
-def test_votes_make_the_next_reference(desk):
+def test_votes_make_the_next_reference(context):
     """New readers are added, and the summary says what changes."""
-    source = desk.workspace.cohorts / "demo_dev" / "votes.csv"
+    source = context.workspace.cohorts / "demo_dev" / "votes.csv"
     rows = source.read_text().splitlines()
     mine = [rows[0], *(f"r9,{row.partition(',')[2]}" for row in rows[1:40:6])]
-    guest, before = editor(desk), list_references(desk.workspace, "demo_dev")
-    file = upload(desk, "votes.csv", "\n".join(mine) + "\n")
+    guest, before = editor(context), list_references(context.workspace, "demo_dev")
+    file = upload(context, "votes.csv", "\n".join(mine) + "\n")
     events.check_votes(guest, file, "demo_dev", " 7 ", None)
     assert "new readers: r9" in said(guest, ImportKind.VOTES)
-    assert list_references(desk.workspace, "demo_dev") == before
+    assert list_references(context.workspace, "demo_dev") == before
     events.import_it(guest, ImportKind.VOTES)
     assert "is reference version 2" in said(guest, ImportKind.VOTES)
-    assert len(list_references(desk.workspace, "demo_dev")) == len(before) + 1
+    assert len(list_references(context.workspace, "demo_dev")) == len(before) + 1
 
 
-def test_votes_for_unknown_cases_are_refused_with_their_line(desk):
+def test_votes_for_unknown_cases_are_refused_with_their_line(context):
     """A file for another cohort."""
-    guest = editor(desk)
+    guest = editor(context)
     text = "reader,case_id,label,value\nr1,nope,Pneumothorax,present\n"
-    events.check_votes(guest, upload(desk, "v.csv", text), "demo_dev", "", False)
+    events.check_votes(guest, upload(context, "v.csv", text), "demo_dev", "", False)
     refused = said(guest, ImportKind.VOTES)
     assert "v.csv, line 2" in refused
     assert "no case" in refused
 
 
 @pytest.mark.parametrize("need", ["x", "0", "-1", "2.5", "\u0664"])
-def test_a_majority_that_is_no_number_is_refused(desk, need):
+def test_a_majority_that_is_no_number_is_refused(context, need):
     """Only whole numbers from one on."""
-    file = upload(desk, "v.csv", "reader,case_id,label,value\n")
+    file = upload(context, "v.csv", "reader,case_id,label,value\n")
     with pytest.raises(DataError, match="not a number from 1"):
-        events.check_votes(editor(desk), file, "demo_dev", need, False)
+        events.check_votes(editor(context), file, "demo_dev", need, False)
 
 
-def test_verdicts_are_kept_as_open_ones_once_confirmed(desk):
+def test_verdicts_are_kept_as_open_ones_once_confirmed(context):
     """Their comments stay private: the summary does not show them."""
-    texts = (desk.workspace.private / "cases" / "demo_dev.jsonl").read_text()
+    texts = (context.workspace.private / "cases" / "demo_dev.jsonl").read_text()
     case_id = json.loads(texts.splitlines()[0])["case_id"]
-    guest = editor(desk)
-    file = upload(desk, "round.yaml", VERDICTS.replace("CASE", case_id))
+    guest = editor(context)
+    file = upload(context, "round.yaml", VERDICTS.replace("CASE", case_id))
     events.check_verdicts(guest, file, "", None)
     checked = said(guest, ImportKind.VERDICTS)
     assert "open verdicts on demo_dev" in checked
     assert "Dr E" in checked
     assert "secret" not in checked
-    assert read_kept(desk.store, desk.workspace, "demo_dev") == ()
+    assert read_kept(context.store, context.workspace, "demo_dev") == ()
     events.import_it(guest, ImportKind.VERDICTS)
     assert "Its verdicts wait under Revise" in said(guest, ImportKind.VERDICTS)
-    (kept,) = read_kept(desk.store, desk.workspace, "demo_dev")
+    (kept,) = read_kept(context.store, context.workspace, "demo_dev")
     assert kept.verdict.reviewer == "Dr E"
-    assert private_files(desk) == []
+    assert private_files(context) == []
 
 
-def test_what_cannot_be_exported_says_why(desk):
+def test_what_cannot_be_exported_says_why(context):
     """A link that leads nowhere is not offered."""
-    shutil.rmtree(desk.workspace.cohorts / "demo_dev")
-    out, *_ = events.refresh(visit(desk, right=Right.EXPORT), "extractor", "demo_dev")
+    shutil.rmtree(context.workspace.cohorts / "demo_dev")
+    out, *_ = events.refresh(
+        visit(context, right=Right.EXPORT), "extractor", "demo_dev"
+    )
     assert "the cohort is not as recorded" in out
     out, *_ = events.refresh(
-        visit(desk, right=Right.EXPORT), "extractor", "demo_holdout"
+        visit(context, right=Right.EXPORT), "extractor", "demo_holdout"
     )
     assert "no finished run yet" in out
     assert "no verdict yet" in out
     assert "gates.csv" not in out
 
 
-def test_who_may_not_import_sees_no_form(desk):
+def test_who_may_not_import_sees_no_form(context):
     """A reviewer exports files and imports none."""
-    reviewer = visit(desk, UserRole.REVIEWER, right=Right.EXPORT)
+    reviewer = visit(context, UserRole.REVIEWER, right=Right.EXPORT)
     out, section, *_ = events.refresh(reviewer, "extractor", "demo_dev")
     assert "gates.csv" in out
     assert section.visible is False
@@ -359,7 +360,7 @@ def test_a_cohort_is_imported_with_the_browser(served_alone, new_page, tmp_path)
         (CohortRole.DEV, ""),
     ],
 )
-def test_only_a_holdout_is_closed_for_good(desk, monkeypatch, role, said):
+def test_only_a_holdout_is_closed_for_good(context, monkeypatch, role, said):
     """Whoever looks for its failing cases is told why there are none."""
     monkeypatch.setattr(view, "read_cohort", lambda *_: SimpleNamespace(role=role))
-    assert view._closed(desk, "any") == said
+    assert view._closed(context, "any") == said

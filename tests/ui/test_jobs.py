@@ -11,7 +11,7 @@ from loop.ui.jobs import Jobs
 def wait_for(jobs, key):
     """Wait until the work with `key` is over and return its progress."""
     for _ in range(10_000):
-        progress = jobs.look(key)
+        progress = jobs.progress_of(key)
         if progress.finished:
             return progress
         Event().wait(0.001)
@@ -40,7 +40,7 @@ def test_progress_is_seen_while_the_work_goes_on():
 
     jobs.start("a", "Dr. A", work)
     seen.wait(60)
-    progress = jobs.look("a")
+    progress = jobs.progress_of("a")
     assert (progress.what, progress.done, progress.total) == ("asking", 2, 3)
     assert not progress.finished
     go.set()
@@ -75,11 +75,11 @@ def test_finished_work_can_be_forgotten_and_work_under_way_cannot():
     jobs, go = Jobs(), Event()
     jobs.start("a", "Dr. A", lambda job: go.wait(60))
     jobs.forget("a")
-    assert jobs.look("a") is not None
+    assert jobs.progress_of("a") is not None
     go.set()
     wait_for(jobs, "a")
     jobs.forget("a")
-    assert jobs.look("a") is None
+    assert jobs.progress_of("a") is None
 
 
 def test_a_bug_is_logged_by_its_place_and_never_by_its_values(capfd, caplog):

@@ -20,12 +20,12 @@ from pathlib import Path
 from starlette.testclient import TestClient
 from loop.core.paths import Workspace
 from loop.ui.access.access import Access
-from loop.ui.serve import build_app, opened_desk
+from loop.ui.serve import build_app, opened_context
 
 place = Workspace(Path(sys.argv[1]))
 access = Access.open(place, host="127.0.0.1", local="Dr Local")
-with opened_desk(place, access) as desk:
-    client = TestClient(build_app(desk), base_url="http://127.0.0.1")
+with opened_context(place, access) as context:
+    client = TestClient(build_app(context), base_url="http://127.0.0.1")
     data = {"data": [""], "session_hash": "first"}
     origin = {"origin": "http://127.0.0.1"}
     answer = client.post("/gradio_api/run/open", json=data, headers=origin)

@@ -31,8 +31,8 @@ def test_one_person_on_this_machine_needs_no_sign_in(shared_alone, new_page):
 
 def test_a_value_left_of_the_axis_has_an_arrow_and_is_told_in_words(demo):
     """The demo's worst label: its mark at the edge would be read as the edge."""
-    with opened(demo) as desk:
-        page = overview.refresh(visit(desk), "extractor", "demo_dev")
+    with opened(demo) as context:
+        page = overview.refresh(visit(context), "extractor", "demo_dev")
     rows = re.findall(r'<svg class="plot".*?</g>', page, re.DOTALL)
     off = [row for row in rows if 'class="beyond"' in row]
     assert off

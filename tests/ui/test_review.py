@@ -12,14 +12,13 @@ from loop.labels.taxonomy import NO_FINDING
 from loop.review.status import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
 from loop.run.task import run_prompt
-from loop.ui.pages.review import answers, moves, state
-from loop.ui.pages.review.form import ReviewForm
-from loop.ui.pages.review.layout import Panels
+from loop.ui.pages.review import events, state
 from loop.ui.pages.review.page import follow
-from loop.ui.pages.review.place import Filters, Place
-from loop.ui.pages.review.showing import FILTERS
+from loop.ui.pages.review.state import Filters, Place
+from loop.ui.pages.review.verdict_form import ReviewForm
+from loop.ui.pages.review.view import FILTERS, ReviewOutputs
 from tests.review.scenes import ANN, BEN, add_cohort, add_prompt
-from tests.ui.reviewed import SHOWN, desk_of, make_reviewed, run_next, seat
+from tests.ui.reviewed import SHOWN, context_of, make_reviewed, run_next, seat
 
 NOTHING_WRONG = ReviewForm(judgement="answer_right")
 TERM = ReviewForm(judgement="model_wrong", action="term", phrase="fluid at the base")
@@ -32,33 +31,33 @@ def version(workspace, tmp_path):
 
 
 @pytest.fixture
-def desk(workspace, version):
+def context(workspace, version):
     """Serve it without a browser."""
-    with desk_of(workspace) as opened:
+    with context_of(workspace) as opened:
         yield opened
 
 
 @pytest.fixture
-def ann(desk):
+def ann(context):
     """Return a reviewer at a tab."""
-    return seat(desk)
+    return seat(context)
 
 
 def on(ann, case, label="pleural_effusion"):
     """Return the place with one pair open."""
     place = ann.open()["place"]
-    return ann.act(moves.choose, place, act="open", case=case, label=label)["place"]
+    return ann.act(events.choose, place, act="open", case=case, label=label)["place"]
 
 
 def on_right(ann):
     """Return the place with the drawn right answer open."""
     place = ann.open()["place"]
-    return ann.act(moves.narrow, place, Filters(kind="right"))["place"]
+    return ann.act(events.narrow, place, Filters(kind="right"))["place"]
 
 
-def kept(desk):
+def kept(context):
     """Return all verdicts on the cohort."""
-    return read_kept(desk.store, desk.workspace, "dev")
+    return read_kept(context.store, context.workspace, "dev")
 
 
 def test_opening_shows_the_first_pair_with_its_text_and_guide(ann):
@@ -89,11 +88,11 @@ def test_evidence_is_marked_and_headings_are_headings(ann):
     assert "<q>Cardiomegaly</q>" in html
 
 
-def test_a_verdict_is_kept_with_its_run_and_the_next_pair_opens(ann, desk):
+def test_a_verdict_is_kept_with_its_run_and_the_next_pair_opens(ann, context):
     """Submit and next: saved with what it was said of, and on."""
     place = on(ann, "f1")
     shown = ann.submit(place, TERM)
-    (one,) = kept(desk)
+    (one,) = kept(context)
     assert one.verdict.reviewer == ANN
     assert one.verdict.edits.terms == ("fluid at the base",)
     assert one.circumstances.run == place.run
@@ -104,7 +103,7 @@ def test_a_verdict_is_kept_with_its_run_and_the_next_pair_opens(ann, desk):
     assert "reviewed by" in shown["queue"]
 
 
-def test_each_action_becomes_its_edit(ann, desk):
+def test_each_action_becomes_its_edit(ann, context):
     """The form asks for what a verdict file could ask for."""
     rule = ReviewForm(
         judgement="guideline_ambiguous",
@@ -120,31 +119,31 @@ def test_each_action_becomes_its_edit(ann, desk):
         on(ann, "f1"),
         TERM._replace(action="positive_exemplar", paraphrase="Some Fluid at the base!"),
     )
-    clarified, shown = (one.verdict for one in kept(desk))
+    clarified, shown = (one.verdict for one in kept(context))
     assert clarified.context is Context.SYNONYM_OR_ABBREVIATION
     assert clarified.edits.clarifications[0].note == "On its own it is not enough."
     assert shown.edits.exemplars[0].evidence == "fluid at the base"
     assert shown.edits.exemplars[0].value == "present"
 
 
-def test_fields_that_do_not_matter_are_not_read(ann, desk):
+def test_fields_that_do_not_matter_are_not_read(ann, context):
     """What was typed under another choice and is hidden now does not come along."""
     place = on(ann, "f1")
     form = TERM._replace(judgement="reference_wrong", value="absent")
     ann.submit(place, form)
-    (one,) = kept(desk)
+    (one,) = kept(context)
     assert one.verdict.judgement is Judgement.REFERENCE_WRONG
     assert not one.verdict.edits
 
 
-def test_what_is_missing_is_said_and_nothing_is_saved(ann, desk):
+def test_what_is_missing_is_said_and_nothing_is_saved(ann, context):
     """The form says what it needs instead of failing later."""
     place = on(ann, "f1")
     shown = ann.submit(place, ReviewForm(judgement="reference_wrong"))
     assert "still missing the right value" in shown["status"]
     assert 'role="alert"' in shown["status"]
     assert shown["place"].pair == place.pair
-    assert kept(desk) == ()
+    assert kept(context) == ()
 
 
 def test_a_reload_in_the_middle_of_a_form_loses_nothing(ann):
@@ -159,22 +158,22 @@ def test_a_reload_in_the_middle_of_a_form_loses_nothing(ann):
     assert again["judgement"] == "model_wrong"
 
 
-def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, desk):
+def test_a_late_change_of_the_last_form_does_not_reach_the_next_pair(ann, context):
     """What is typed for one case must never stand under another."""
     place = on(ann, "f1")
     after = ann.submit(place, TERM)["place"]
     late = ann.keep(after, TERM, token=place.token)
     assert late == gr.skip()
-    twice = answers.hand_in(
+    twice = events.hand_in(
         ann.visit(Right.JUDGE), after, place.token, *Filters(), *TERM
     )
     assert twice == gr.skip()
-    assert len(kept(desk)) == 1
+    assert len(kept(context)) == 1
     assert ann.open(after)["phrase"] == ""
 
 
-@pytest.mark.parametrize("hand_in", [answers.hand_in, answers.hand_in_together])
-def test_a_form_of_a_pair_that_is_not_open_is_refused_in_words(ann, desk, hand_in):
+@pytest.mark.parametrize("hand_in", [events.hand_in, events.hand_in_together])
+def test_a_form_of_a_pair_that_is_not_open_is_refused_in_words(ann, context, hand_in):
     """Never taken for the open pair, and never dropped without a word."""
     shown_to_ann = on(ann, "f1")
     opened = on(ann, "f2")
@@ -183,7 +182,7 @@ def test_a_form_of_a_pair_that_is_not_open_is_refused_in_words(ann, desk, hand_i
         shown = dict(zip(SHOWN, values, strict=True))
         assert "that of another pair" in shown["status"]
         assert shown["place"].pair == opened.pair and shown["judgement"] is None
-    assert kept(desk) == ()
+    assert kept(context) == ()
 
 
 def test_the_finished_form_is_dropped_with_the_submission(ann):
@@ -195,13 +194,13 @@ def test_the_finished_form_is_dropped_with_the_submission(ann):
     assert back["phrase"] == "" and "You</b>: Model wrong" in back["said"]
 
 
-def test_two_reviewers_on_one_pair_are_both_kept(ann, desk):
+def test_two_reviewers_on_one_pair_are_both_kept(ann, context):
     """Nobody overwrites anybody; each sees the other's verdict with the team's note."""
-    ben = seat(desk, BEN)
+    ben = seat(context, BEN)
     theirs = on(ben, "f1")
     ann.submit(on(ann, "f1"), TERM._replace(comment="see the prior"))
     ben.submit(theirs, ReviewForm(judgement="reference_wrong", value="absent"))
-    assert {one.verdict.reviewer for one in kept(desk)} == {ANN, BEN}
+    assert {one.verdict.reviewer for one in kept(context)} == {ANN, BEN}
     said = ben.open(on(ben, "f1"))["said"]
     assert f"{ANN}</b>: Model wrong" in said
     assert "Note: see the prior" in said
@@ -209,63 +208,63 @@ def test_two_reviewers_on_one_pair_are_both_kept(ann, desk):
     assert said.count('data-act="change"') == 1
 
 
-def test_an_own_verdict_is_changed_by_a_second_one(ann, desk):
+def test_an_own_verdict_is_changed_by_a_second_one(ann, context):
     """Changing supersedes; both stay in the record."""
     place = on(ann, "f1")
     ann.submit(place, TERM)
-    (first,) = kept(desk)
+    (first,) = kept(context)
     place = on(ann, "f1")
     visit = ann.visit(Right.JUDGE, act="change", id=first.id)
-    status, judgement, *_ = answers.change(visit, place, *Filters())
+    status, judgement, *_ = events.change(visit, place, *Filters())
     assert judgement == "model_wrong" and "takes the place" in status
     ann.submit(place, TERM._replace(action="exclusion"))
-    old, new = kept(desk)
+    old, new = kept(context)
     assert old.state is VerdictState.SUPERSEDED
     assert new.verdict.edits.exclusions == ("fluid at the base",)
 
 
-def test_nobody_changes_what_another_said(ann, desk):
+def test_nobody_changes_what_another_said(ann, context):
     """The id comes from the browser and is looked up, not believed."""
     ann.submit(on(ann, "f1"), TERM)
-    (one,) = kept(desk)
-    ben = seat(desk, BEN)
+    (one,) = kept(context)
+    ben = seat(context, BEN)
     visit = ben.visit(Right.JUDGE, act="change", id=one.id)
     with pytest.raises(DataError, match="not yours"):
-        answers.change(visit, on(ben, "f1"), *Filters())
+        events.change(visit, on(ben, "f1"), *Filters())
 
 
-def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, desk):
+def test_taking_back_needs_a_reason_and_leaves_others_alone(ann, context):
     """A withdrawal is on record with its why."""
-    ben = seat(desk, BEN)
+    ben = seat(context, BEN)
     ben.submit(on(ben, "f1"), TERM)
     ann.submit(on(ann, "f1"), TERM)
     place = on(ann, "f1")
     with pytest.raises(DataError, match="needs a reason"):
-        answers.take_back(ann.visit(Right.JUDGE), place, " ", *Filters())
-    answers.take_back(ann.visit(Right.JUDGE), place, "wrong case", *Filters())
-    states = {one.verdict.reviewer: one.state for one in kept(desk)}
+        events.take_back(ann.visit(Right.JUDGE), place, " ", *Filters())
+    events.take_back(ann.visit(Right.JUDGE), place, "wrong case", *Filters())
+    states = {one.verdict.reviewer: one.state for one in kept(context)}
     assert states == {ANN: VerdictState.WITHDRAWN, BEN: VerdictState.OPEN}
 
 
-def test_a_reserved_case_is_shown_to_others_and_hinders_nobody(ann, desk):
+def test_a_reserved_case_is_shown_to_others_and_hinders_nobody(ann, context):
     """Two people see who is at it; a verdict is kept all the same."""
     place = on(ann, "f1")
-    mine = ann.act(answers.toggle_reserve, place, right=Right.JUDGE)
+    mine = ann.act(events.toggle_reserve, place, right=Right.JUDGE)
     assert "Reserved by you until" in mine["status"]
     assert mine["reserve"] == "Give back"
-    ben = seat(desk, BEN)
+    ben = seat(context, BEN)
     there = on(ben, "f1")
     assert f"reserved by {ANN} until" in ben.open(there)["case"]
-    refused = ben.act(answers.toggle_reserve, there, right=Right.JUDGE)
+    refused = ben.act(events.toggle_reserve, there, right=Right.JUDGE)
     assert f"Reserved by {ANN}" in refused["status"]
     after = ben.submit(there, TERM)
     assert "both answers are kept" in after["status"]
 
 
-def test_submitting_goes_round_what_others_reserved_and_have_done(ann, desk):
+def test_submitting_goes_round_what_others_reserved_and_have_done(ann, context):
     """The next pair is one that waits."""
-    ben = seat(desk, BEN)
-    ben.act(answers.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
+    ben = seat(context, BEN)
+    ben.act(events.toggle_reserve, on(ben, "f2"), right=Right.JUDGE)
     ben.submit(on(ben, "c1", "cardiomegaly"), ReviewForm(judgement="model_wrong"))
     ben.submit(on_right(ben), NOTHING_WRONG)
     shown = ann.submit(on(ann, "f1"), TERM)
@@ -277,7 +276,7 @@ def test_filters_narrow_the_list_and_open_their_first_pair(ann):
     """Choosing a label is meant to be worked on at once."""
     place = on(ann, "f1")
     only = Filters(label="cardiomegaly", kind="false_positive")
-    shown = ann.act(moves.narrow, place, only)
+    shown = ann.act(events.narrow, place, only)
     assert shown["place"].pair == ("c1", "cardiomegaly")
     assert "1</b> of 3 pairs" in shown["queue"]
     for filters in (
@@ -288,17 +287,17 @@ def test_filters_narrow_the_list_and_open_their_first_pair(ann):
         Filters(reviewer="nobody"),
     ):
         count = 1 if filters.status != "reserved" and not filters.reviewer else 0
-        found = ann.act(moves.narrow, place, filters)["queue"]
+        found = ann.act(events.narrow, place, filters)["queue"]
         assert f"<b>{count}</b> of 3 pairs" in found
 
 
-def test_what_was_searched_for_is_not_stored(ann, desk):
+def test_what_was_searched_for_is_not_stored(ann, context):
     """Search words may be clinical text; the other filters come back."""
     place = on(ann, "f1")
-    ann.act(moves.narrow, place, Filters(search="fluid", label="pleural_effusion"))
-    rows = desk.store.read("SELECT payload FROM working")
+    ann.act(events.narrow, place, Filters(search="fluid", label="pleural_effusion"))
+    rows = context.store.read("SELECT payload FROM working")
     assert all("fluid" not in payload for (payload,) in rows)
-    values = moves.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    values = events.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
     assert values[0] == "" and values[1].value == "pleural_effusion"
 
 
@@ -307,32 +306,32 @@ def test_next_and_previous_stop_at_the_ends(ann):
     place, seen = ann.open()["place"], []
     for _ in range(4):
         seen.append(place.pair)
-        shown = ann.act(moves.turn, place, act="next")
+        shown = ann.act(events.turn, place, act="next")
         place = shown["place"]
     assert len(set(seen)) == 4
     assert "last pair of the list" in shown["status"]
-    assert ann.act(moves.turn, place, act="previous")["place"].pair == seen[2]
+    assert ann.act(events.turn, place, act="previous")["place"].pair == seen[2]
 
 
-def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, desk, version):
+def test_a_newer_run_is_said_and_never_slipped_under_a_form(ann, context, version):
     """The verdict names the run that was looked at; the newest opens on request."""
     place = on(ann, "f1")
-    run_next(desk.workspace, version)
+    run_next(context.workspace, version)
     stayed = ann.open(place)
     assert "There is a newer run" in stayed["remark"]
     assert stayed["place"].run == place.run
     ann.submit(place, TERM)
-    assert kept(desk)[0].circumstances.prompt == "tiny@v1"
-    newest = ann.act(moves.renew, stayed["place"], act="newest")
+    assert kept(context)[0].circumstances.prompt == "tiny@v1"
+    newest = ann.act(events.renew, stayed["place"], act="newest")
     assert newest["place"].run != place.run
     assert "newer" not in newest["remark"]
 
 
-def test_an_unfinished_form_brings_back_the_run_it_was_begun_on(ann, desk, version):
+def test_an_unfinished_form_brings_back_the_run_it_was_begun_on(ann, context, version):
     """A reload after a new run shows the old one with the form, and says so."""
     place = on(ann, "f1")
     ann.keep(place, TERM)
-    run_next(desk.workspace, version)
+    run_next(context.workspace, version)
     again = ann.open(Place())
     assert again["place"].run == place.run
     assert again["phrase"] == "fluid at the base"
@@ -343,19 +342,19 @@ def test_what_the_browser_says_is_looked_up(ann):
     """Ids, pages and acts from outside are untrusted."""
     place = ann.open()["place"]
     with pytest.raises(DataError, match="not in the queue"):
-        ann.act(moves.choose, place, act="open", case="../x", label="<b>")
-    page = ann.act(moves.choose, place, act="page", start="99999999")
+        ann.act(events.choose, place, act="open", case="../x", label="<b>")
+    page = ann.act(events.choose, place, act="page", start="99999999")
     assert "1</b>" not in page["queue"] or page["place"].pair == place.pair
-    assert moves.turn(ann.visit(act="drop table"), place, *Filters()) == gr.skip()
+    assert events.turn(ann.visit(act="drop table"), place, *Filters()) == gr.skip()
     with pytest.raises(DataError, match="nothing is open"):
-        ann.act(moves.turn, Place(), act="next")
+        ann.act(events.turn, Place(), act="next")
 
 
-def test_who_may_only_look_gets_no_form(desk):
+def test_who_may_only_look_gets_no_form(context):
     """An approver sees the cases and is told who judges them."""
-    shown = seat(desk, "Dr C", UserRole.APPROVER).open()
+    shown = seat(context, "Dr C", UserRole.APPROVER).open()
     assert "data-no-form" in shown["offer"]
-    assert "data-no-form" not in seat(desk).open()["offer"]
+    assert "data-no-form" not in seat(context).open()["offer"]
     assert "given by reviewers and editors" in shown["said"]
 
 
@@ -365,10 +364,10 @@ def test_taking_text_keeps_the_form_with_it(ann):
     visit = ann.visit(Right.JUDGE)
     form = ReviewForm(judgement="model_wrong", action="term")
     token = place.token
-    words, line = answers.take_text(visit, place, token, *form, "Fluid  at\nthe base")
+    words, line = events.take_text(visit, place, token, *form, "Fluid  at\nthe base")
     assert words == "Fluid at the base" and "Kept" in line
     assert ann.open(place)["phrase"] == "Fluid at the base"
-    skipped, line = answers.take_text(visit, place, token, *form, "")
+    skipped, line = events.take_text(visit, place, token, *form, "")
     assert skipped == gr.skip() and "Mark some words" in line
 
 
@@ -382,65 +381,65 @@ def test_words_copied_from_the_case_are_warned_about(ann):
 
 def test_opening_on_a_label_shows_its_first_pair(ann):
     """The overview's rows lead here."""
-    values = moves.open_on_label(ann.visit(), "tiny", "dev", "cardiomegaly", Place())
+    values = events.open_on_label(ann.visit(), "tiny", "dev", "cardiomegaly", Place())
     assert values[1].value == "cardiomegaly"
     assert values[FILTERS].pair == ("c1", "cardiomegaly")
 
 
-def test_a_holdout_stays_closed(desk, workspace, tmp_path, ann):
+def test_a_holdout_stays_closed(context, workspace, tmp_path, ann):
     """The page says why there is nothing to see, and shows no text."""
     add_cohort(workspace, tmp_path, [("h1", "Secret.", 1, 0)], name="h", role="holdout")
-    values = moves.refresh(ann.visit(), "tiny", "h", Place(), *Filters())
+    values = events.refresh(ann.visit(), "tiny", "h", Place(), *Filters())
     html = "".join(one for one in values if isinstance(one, str))
     assert "Nothing to review here" in html and "Secret" not in html
 
 
-def test_a_verdict_without_severity_or_cause_is_kept_without(ann, desk):
+def test_a_verdict_without_severity_or_cause_is_kept_without(ann, context):
     """Nothing is recorded that nobody chose."""
     ann.submit(on(ann, "f1"), ReviewForm(judgement="model_wrong"))
-    said = kept(desk)[0].verdict
+    said = kept(context)[0].verdict
     assert (said.severity, said.context) == (None, None)
     shown = ann.open(on(ann, "f1"))["said"]
     assert "major" not in shown and "None" not in shown
 
 
-def test_the_last_verdict_is_undone_with_its_form(ann, desk):
+def test_the_last_verdict_is_undone_with_its_form(ann, context):
     """A slip costs one key; the record keeps both, with a reason."""
     filled = TERM._replace(severity="minor", comment="why")
     after = ann.submit(on(ann, "f1"), filled)
     assert 'id="review-undo"' in after["status"]
-    undone = ann.act(answers.undo, after["place"], right=Right.JUDGE)
+    undone = ann.act(events.undo, after["place"], right=Right.JUDGE)
     assert undone["place"].pair == ("f1", "pleural_effusion")
     assert {name: undone[name] for name in ReviewForm._fields} == filled._asdict()
     assert "Undone" in undone["status"] and "review-undo" not in undone["status"]
-    (one,) = kept(desk)
+    (one,) = kept(context)
     assert one.state is VerdictState.WITHDRAWN
     assert one.withdrawal.actor == ANN and "undone" in one.withdrawal.reason
     assert ann.open(undone["place"])["phrase"] == filled.phrase
     with pytest.raises(DataError, match="no verdict of this tab"):
-        ann.act(answers.undo, undone["place"], right=Right.JUDGE)
+        ann.act(events.undo, undone["place"], right=Right.JUDGE)
 
 
-def test_undoing_gives_back_what_the_verdict_had_replaced(ann, desk):
+def test_undoing_gives_back_what_the_verdict_had_replaced(ann, context):
     """Precisely one verdict goes: not the one said before on the same pair."""
     ann.submit(on(ann, "f1"), TERM)
     after = ann.submit(on(ann, "f1"), TERM._replace(action="exclusion"))
-    ann.act(answers.undo, after["place"], right=Right.JUDGE)
-    first, second = kept(desk)
+    ann.act(events.undo, after["place"], right=Right.JUDGE)
+    first, second = kept(context)
     assert (first.state, second.state) == (VerdictState.OPEN, VerdictState.WITHDRAWN)
 
 
-def test_what_no_longer_stands_is_not_undone_and_that_is_said(ann, desk):
+def test_what_no_longer_stands_is_not_undone_and_that_is_said(ann, context):
     """Another tab may have replaced it; another person never can undo it."""
     after = ann.submit(on(ann, "f1"), TERM)
     ann.submit(on(ann, "f1"), ReviewForm(judgement="guideline_ambiguous"))
-    shown = ann.act(answers.undo, after["place"], right=Right.JUDGE)
+    shown = ann.act(events.undo, after["place"], right=Right.JUDGE)
     assert "Not undone" in shown["status"] and "superseded" in shown["status"]
-    ben = seat(desk, BEN)
+    ben = seat(context, BEN)
     mine = ann.submit(on(ann, "f2"), TERM)
-    stolen = ben.act(answers.undo, mine["place"], right=Right.JUDGE)
+    stolen = ben.act(events.undo, mine["place"], right=Right.JUDGE)
     assert "not yours" in stolen["status"]
-    assert [one.state for one in kept(desk)] == [
+    assert [one.state for one in kept(context)] == [
         VerdictState.SUPERSEDED,
         VerdictState.OPEN,
         VerdictState.OPEN,
@@ -450,7 +449,7 @@ def test_what_no_longer_stands_is_not_undone_and_that_is_said(ann, desk):
 def test_a_case_is_found_by_its_id(ann):
     """A colleague names it; the same box takes ids and words."""
     place = on(ann, "f1")
-    shown = ann.act(moves.narrow, place, Filters(search="C1"))
+    shown = ann.act(events.narrow, place, Filters(search="C1"))
     assert shown["place"].case == "c1"
     assert "1</b> of 3 pairs" in shown["queue"]
 
@@ -458,21 +457,21 @@ def test_a_case_is_found_by_its_id(ann):
 def test_what_was_searched_for_is_marked_in_the_text(ann):
     """Apart from evidence, by more than colour, and still as text."""
     place = on(ann, "f2")
-    html = ann.act(moves.narrow, place, Filters(search="<SCRIPT>"))["case"]
+    html = ann.act(events.narrow, place, Filters(search="<SCRIPT>"))["case"]
     assert 'class="hit" title="Found by the search">&lt;script&gt;</mark>' in html
     assert "<script>" not in html
     both = ann.act(
-        moves.narrow, on(ann, "c1", "cardiomegaly"), Filters(search="Cardiomegaly")
+        events.narrow, on(ann, "c1", "cardiomegaly"), Filters(search="Cardiomegaly")
     )
     assert 'class="hit own"' in both["case"]
 
 
-def test_a_link_opens_its_pair_and_says_when_there_is_none(ann, desk):
+def test_a_link_opens_its_pair_and_says_when_there_is_none(ann, context):
     """What one reviewer sends, another opens, whatever they had open before."""
     shown = ann.open(on(ann, "f2"))
     assert 'href="/?case=f2&amp;label=pleural_effusion&amp;' in shown["case"]
-    ben = seat(desk, BEN)
-    ben.act(moves.narrow, on(ben, "f1"), Filters(label="pleural_effusion"))
+    ben = seat(context, BEN)
+    ben.act(events.narrow, on(ben, "f1"), Filters(label="pleural_effusion"))
     follow(ben.visit(), "case=c1&label=cardiomegaly&prompt=tiny&cohort=dev")
     opened = ben.open()
     assert opened["place"].pair == ("c1", "cardiomegaly")
@@ -483,46 +482,48 @@ def test_a_link_opens_its_pair_and_says_when_there_is_none(ann, desk):
         follow(ben.visit(), nothing)
 
 
-def test_a_session_says_how_far_it_is(ann, desk):
+def test_a_session_says_how_far_it_is(ann, context):
     """Of these filters; a time is told only when there is a pace."""
     assert "0 of 3 judged by you</p>" in ann.open()["queue"]
     shown = ann.submit(on(ann, "f1"), TERM)
     assert "1 of 3 judged by you</p>" in shown["queue"]
-    only = ann.act(moves.narrow, shown["place"], Filters(label="cardiomegaly"))
+    only = ann.act(events.narrow, shown["place"], Filters(label="cardiomegaly"))
     assert "0 of 1 judged by you" in only["queue"]
-    assert "judged by you" not in seat(desk, "Dr C", UserRole.APPROVER).open()["queue"]
+    assert (
+        "judged by you" not in seat(context, "Dr C", UserRole.APPROVER).open()["queue"]
+    )
 
 
-def test_the_likely_correction_is_offered_and_filled_in_but_not_submitted(ann, desk):
+def test_the_likely_correction_is_offered_and_filled_in_but_not_submitted(ann, context):
     """One key fills the form; nothing is recorded until it is handed in."""
     place = on(ann, "c1", "cardiomegaly")
     assert "Suggested: model wrong, right value absent" in ann.open(place)["offer"]
     filled = ann.offered(place, act="suggest")
     assert (filled["judgement"], filled["value"]) == ("model_wrong", "absent")
-    assert "not submitted" in filled["status"] and kept(desk) == ()
+    assert "not submitted" in filled["status"] and kept(context) == ()
     begun = ann.offered(place, ReviewForm(judgement="reference_wrong"), act="suggest")
     assert begun["judgement"] == gr.skip() and "holds something" in begun["status"]
     ann.submit(place, ReviewForm(judgement="model_wrong"))
     assert "Suggested" not in ann.open(on(ann, "c1", "cardiomegaly"))["offer"]
-    looker = seat(desk, "Dr C", UserRole.APPROVER)
+    looker = seat(context, "Dr C", UserRole.APPROVER)
     assert "Suggested" not in looker.open()["offer"]
     with pytest.raises(PermissionRefused):
         looker.offered(looker.open()["place"], act="suggest")
 
 
-def test_who_judges_blind_sees_what_others_said_only_after(ann, desk):
+def test_who_judges_blind_sees_what_others_said_only_after(ann, context):
     """Neither list, names, filters nor panel tell of a pair not yet judged."""
-    ben = seat(desk, BEN)
+    ben = seat(context, BEN)
     ben.submit(on(ben, "f1"), TERM._replace(comment="look at the base"))
     place = on(ann, "f1")
     assert BEN in ann.open(place)["queue"]
-    blind = ann.act(moves.choose, place, act="blind")
+    blind = ann.act(events.choose, place, act="blind")
     assert blind["place"].blind and 'aria-checked="true"' in blind["queue"]
-    again = moves.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
+    again = events.refresh(ann.visit(), "tiny", "dev", Place(), *Filters())
     assert BEN not in "".join(str(one) for one in again)
     assert "look at the base" not in "".join(str(one) for one in again)
     for filters in (Filters(reviewer=BEN), Filters(status="reviewed")):
-        found = ann.act(moves.narrow, blind["place"], filters)["queue"]
+        found = ann.act(events.narrow, blind["place"], filters)["queue"]
         assert "0</b> of 3 pairs" in found
     ann.submit(on(ann, "f1"), ReviewForm(judgement="model_wrong"))
     after = ann.open(on(ann, "f1"))
@@ -542,7 +543,7 @@ def like(workspace, tmp_path):
     add_cohort(workspace, tmp_path, rows)
     add_prompt(workspace, 1, "effusion", "cardiomegaly")
     run_prompt(workspace, "tiny@v1", "dev")
-    with desk_of(workspace) as opened:
+    with context_of(workspace) as opened:
         yield seat(opened)
 
 
@@ -551,14 +552,14 @@ def test_one_verdict_is_given_on_all_pairs_with_the_same_phrase(like):
     place = on(like, "a1")
     shown = like.open(place)
     assert "2 more pairs with the same phrase and label" in shown["alike"]
-    listed = answers.list_alike(like.visit(Right.JUDGE), place)
+    listed = events.list_alike(like.visit(Right.JUDGE), place)
     assert 'value="a2"' in listed and 'value="a3"' in listed and "b1" not in listed
     form = ReviewForm(judgement="model_wrong", value="absent")
     after = like.submit_together(place, form, ["a2", "a3"])
-    (one,) = kept(like.desk)
+    (one,) = kept(like.context)
     assert one.verdict.case_ids == ("a1", "a2", "a3")
     assert "and 2 more cases" in after["status"]
-    undone = like.act(answers.undo, after["place"], right=Right.JUDGE)
+    undone = like.act(events.undo, after["place"], right=Right.JUDGE)
     assert "Undone on 3 cases" in undone["status"]
     assert like.open(undone["place"])["alike"] == shown["alike"]
 
@@ -570,23 +571,23 @@ def test_a_verdict_on_several_pairs_takes_only_pairs_that_are_alike(like):
         like.submit_together(place, form, ["a2", "b1"])
     refused = like.submit_together(place, ReviewForm(), ["a2"])
     assert "still missing what is wrong" in refused["status"]
-    assert kept(like.desk) == ()
+    assert kept(like.context) == ()
     like.submit_together(place, form, [])
-    assert kept(like.desk)[0].verdict.case_ids == ("a1",)
+    assert kept(like.context)[0].verdict.case_ids == ("a1",)
 
 
 @pytest.mark.slow
 def test_no_finding_offers_the_labels_it_follows_from(demo):
     """And the server still refuses, in words, what cannot be said of it."""
-    with desk_of(demo) as desk:
-        ann = seat(desk)
-        values = moves.open_on_label(
+    with context_of(demo) as context:
+        ann = seat(context)
+        values = events.open_on_label(
             ann.visit(), "extractor", "demo_dev", NO_FINDING, Place()
         )
         place = values[FILTERS]
-        offered = moves.refresh(
+        offered = events.refresh(
             ann.visit(), "extractor", "demo_dev", place, *Filters()
-        )[FILTERS + Panels._fields.index("offer")]
+        )[FILTERS + ReviewOutputs._fields.index("offer")]
         assert "data-derived" in offered and 'id="review-cause-label"' in offered
         label = re.search(r'data-label="([^"]*)"', offered)[1]
         opened = ann.offered(place, act="open", case=place.case, label=label)
@@ -594,7 +595,7 @@ def test_no_finding_offers_the_labels_it_follows_from(demo):
         refused = ann.submit(place, ReviewForm(judgement="model_wrong"))
         assert "only its reference or the text can be wrong" in refused["status"]
         ann.submit(place, ReviewForm(judgement="source_text_defect"))
-        (one,) = read_kept(desk.store, desk.workspace, "demo_dev")
+        (one,) = read_kept(context.store, context.workspace, "demo_dev")
         assert one.verdict.judgement is Judgement.SOURCE_TEXT_DEFECT
 
 
@@ -609,14 +610,14 @@ def test_a_right_answer_says_that_it_is_one_and_how_it_was_drawn(ann):
     assert "drawn at random among 7 right answers (1 for every 20" in shown["case"]
     assert "data-right" in shown["offer"]
     assert shown["alike"] == ""
-    found = ann.act(moves.narrow, place, Filters(kind="right"))["queue"]
+    found = ann.act(events.narrow, place, Filters(kind="right"))["queue"]
     assert "<b>0</b> of 3 pairs, and 1 of 1 right answer" in found
     for kind in ("false_positive", "false_negative"):
-        found = ann.act(moves.narrow, place, Filters(kind=kind))["queue"]
+        found = ann.act(events.narrow, place, Filters(kind=kind))["queue"]
         assert "right, drawn at random" not in found
 
 
-def test_of_a_right_answer_it_is_suggested_and_kept_that_nothing_is_wrong(ann, desk):
+def test_of_a_right_answer_it_is_suggested_and_kept_that_nothing_is_wrong(ann, context):
     """One key and one press; it counts as no judged error."""
     place = on_right(ann)
     assert "Suggested: nothing wrong" in ann.open(place)["offer"]
@@ -625,7 +626,7 @@ def test_of_a_right_answer_it_is_suggested_and_kept_that_nothing_is_wrong(ann, d
         == NOTHING_WRONG
     )
     shown = ann.submit(place, NOTHING_WRONG._replace(value="present", anchor=True))
-    (one,) = kept(desk)
+    (one,) = kept(context)
     assert one.verdict.judgement is Judgement.ANSWER_RIGHT
     assert one.pairs == (place.pair,) and one.verdict.targets == ()
     assert not one.verdict.anchor and one.verdict.correct_value is None
@@ -642,23 +643,23 @@ def test_of_a_right_answer_it_is_suggested_and_kept_that_nothing_is_wrong(ann, d
         ReviewForm(judgement="source_text_defect"),
     ],
 )
-def test_something_may_be_wrong_with_a_right_answer(ann, desk, form):
+def test_something_may_be_wrong_with_a_right_answer(ann, context, form):
     """An error that the reference shares is said as any other."""
     place = on_right(ann)
     ann.submit(place, form)
-    (one,) = kept(desk)
+    (one,) = kept(context)
     assert (one.verdict.judgement, one.pairs) == (form.judgement, (place.pair,))
 
 
-def test_an_error_cannot_be_called_right(ann, desk):
+def test_an_error_cannot_be_called_right(ann, context):
     """Either the model or the reference is wrong there, or the text is."""
     shown = ann.submit(on(ann, "f1"), NOTHING_WRONG)
     assert "something is wrong. Choose what" in shown["status"]
-    assert kept(desk) == ()
+    assert kept(context) == ()
     assert "data-right" not in ann.open(on(ann, "f1"))["offer"]
 
 
-def test_what_was_taken_back_is_no_longer_said(ann, desk):
+def test_what_was_taken_back_is_no_longer_said(ann, context):
     """Blind or not, a verdict that was withdrawn does not count as one's own."""
     mine, other = (SimpleNamespace(reviewer=name) for name in (ann.user.name, "Dr Z"))
     kept = [

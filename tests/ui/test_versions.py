@@ -16,7 +16,7 @@ from loop.prompts.catalog import read_aliases, read_version, write_version
 from loop.prompts.history import move_alias
 from loop.ui.pages import overview
 from loop.ui.pages.versions import events, view
-from loop.ui.pages.versions.ledger import Look, turn_to
+from loop.ui.pages.versions.view import LedgerQuery, turn_to
 from tests.ui.conftest import barriers, sign_in
 from tests.ui.visits import enter, opened, visit
 
@@ -25,16 +25,16 @@ EDITOR = Actor(name="Dr E")
 
 
 @pytest.fixture
-def desk(demo):
-    """Return a desk on the demo, whose version 1 was scored."""
-    with opened(demo) as desk:
-        yield desk
+def context(demo):
+    """Return a context on the demo, whose version 1 was scored."""
+    with opened(demo) as context:
+        yield context
 
 
 @pytest.fixture
-def two(desk):
-    """Add a version 2 with a reason that no page may run, and return the desk."""
-    first = read_version(desk.workspace, "extractor@v1")
+def two(context):
+    """Add a version 2 with a reason that no page may run, and return the context."""
+    first = read_version(context.workspace, "extractor@v1")
     guides = (
         replace(first.guides[0], terms=(*first.guides[0].terms, "collapsed <b>lobe")),
         *first.guides[1:],
@@ -42,25 +42,25 @@ def two(desk):
     made = replace(
         first, number=2, parent=first.digest, guides=guides, why=HOSTILE, author="Dr E"
     )
-    write_version(desk.workspace, made)
+    write_version(context.workspace, made)
     event = Event(
         action="draft_committed",
         subject="extractor@v2",
         reason=HOSTILE,
         payload={"digest": made.digest, "parent": first.digest, "verdicts": ["abc"]},
     )
-    append_event(desk.workspace.ledger, event, EDITOR)
-    return desk
+    append_event(context.workspace.ledger, event, EDITOR)
+    return context
 
 
-def seen(desk):
+def seen(context):
     """Return how many entries the ledger has."""
-    return len(read_ledger(desk.workspace.ledger))
+    return len(read_ledger(context.workspace.ledger))
 
 
-def page(desk, *roles):
+def page(context, *roles):
     """Return what the outputs of the page show."""
-    return events.refresh(visit(desk, *roles), "extractor", "demo_dev")
+    return events.refresh(visit(context, *roles), "extractor", "demo_dev")
 
 
 def test_a_version_is_shown_with_who_when_why_and_score(two):
@@ -106,25 +106,25 @@ def test_a_broken_ledger_still_shows_the_page(two):
     assert "2 entries" in ledger
 
 
-def test_a_workspace_without_a_prompt_has_a_designed_page(desk):
+def test_a_workspace_without_a_prompt_has_a_designed_page(context):
     """The first visit is before the first prompt."""
-    tables, *_ = events.refresh(visit(desk), None, None)
+    tables, *_ = events.refresh(visit(context), None, None)
     assert "No prompt yet" in tables
 
 
-def run_version(desk, ref, **options):
+def run_version(context, ref, **options):
     """Run a version on the demo's cohort, as `ranloop run` does."""
     arguments = ["run", ref, "--cohort", "demo_dev", "--engine", "rules"]
     extra = [str(part) for pair in options.items() for part in pair]
-    where = ["--workspace", str(desk.workspace.root), "--json"]
+    where = ["--workspace", str(context.workspace.root), "--json"]
     done = CliRunner().invoke(app, [*arguments, *extra, *where])
     assert done.exit_code == 0, done.output
 
 
-def test_overview_and_versions_show_the_same_score_and_interval(desk):
+def test_overview_and_versions_show_the_same_score_and_interval(context):
     """Two pages, one number: what differs would be asked about, and rightly."""
-    tables = page(desk)[0]
-    first = overview.refresh(visit(desk), "extractor", "demo_dev")
+    tables = page(context)[0]
+    first = overview.refresh(visit(context), "extractor", "demo_dev")
     numbers = r"(\d\.\d{3})(?:</b>)? <span class=\"limits\">(\[\S+, \S+\])</span>"
     shown = re.search(r"<dt>macro-F1</dt><dd><b>" + numbers, first).groups()
     assert re.search(r'<td class="num">' + numbers, tables).groups() == shown
@@ -263,31 +263,31 @@ def test_a_tab_left_open_is_told_that_the_ledger_went_on(two):
     assert "1 new entry" in events.compare(visit(two), *refs, opened_at)[1]
 
 
-def test_the_ledger_is_filtered_and_turned_on_the_server(desk):
+def test_the_ledger_is_filtered_and_turned_on_the_server(context):
     """Fifty at a time, newest first; any page number is taken for the nearest."""
     event = Event(action="override", subject="extractor@v1", reason="r")
     for _ in range(60):
-        append_event(desk.workspace.ledger, event, EDITOR)
-    entries = read_ledger(desk.workspace.ledger)
-    first = turn_to(entries, Look(action="override", subject="EXTRACTOR@v1"))
+        append_event(context.workspace.ledger, event, EDITOR)
+    entries = read_ledger(context.workspace.ledger)
+    first = turn_to(entries, LedgerQuery(action="override", subject="EXTRACTOR@v1"))
     assert (first.found, first.pages, len(first.entries)) == (60, 2, 50)
     assert first.entries[0][0].seq == len(entries)
-    last = turn_to(entries, Look(action="override", page=99))
+    last = turn_to(entries, LedgerQuery(action="override", page=99))
     assert (last.number, len(last.entries)) == (2, 10)
-    assert turn_to(entries, Look(subject="nobody")).found == 0
+    assert turn_to(entries, LedgerQuery(subject="nobody")).found == 0
 
 
 @pytest.mark.parametrize("page", ["2", "-1", "x", "9" * 400, "", None, ["2"]])
-def test_a_page_number_from_the_browser_breaks_nothing(desk, page):
+def test_a_page_number_from_the_browser_breaks_nothing(context, page):
     """It is untrusted."""
-    shown, _ = events.read_ledger_page(visit(desk, page=page), "", "", seen(desk))
+    shown, _ = events.read_ledger_page(visit(context, page=page), "", "", seen(context))
     assert "Chain intact" in shown
 
 
-def test_only_approvers_are_offered_to_move_an_alias(desk):
+def test_only_approvers_are_offered_to_move_an_alias(context):
     """What one may not do is not shown."""
-    assert page(desk, UserRole.REVIEWER)[4].visible is False
-    assert page(desk, UserRole.APPROVER)[4].visible is True
+    assert page(context, UserRole.REVIEWER)[4].visible is False
+    assert page(context, UserRole.APPROVER)[4].visible is True
 
 
 @pytest.mark.slow
@@ -334,15 +334,15 @@ def test_an_alias_is_moved_in_the_browser(served_alone, new_page):
     assert page.complaints == []
 
 
-def test_a_cohort_that_is_not_as_recorded_hides_no_version(desk, monkeypatch):
+def test_a_cohort_that_is_not_as_recorded_hides_no_version(context, monkeypatch):
     """No run is offered for evaluation, and everything else is shown."""
 
     def refuse(*_args):
         raise DataError("the cohort was edited")
 
-    before = page(desk)[0]
+    before = page(context)[0]
     monkeypatch.setattr(view, "find_unscored", refuse)
-    assert "Dr" in before and page(desk)[0].count("<tr") == before.count("<tr")
+    assert "Dr" in before and page(context)[0].count("<tr") == before.count("<tr")
 
 
 def test_a_draft_that_is_gone_says_so():

@@ -16,9 +16,9 @@ from loop.core.paths import Workspace
 from loop.core.people.users import Right, User, UserRole
 from loop.release.keys import make_key
 from loop.ui.app import build_workbench
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.pages.revise.page import SEE_DRAFT
-from loop.ui.wiring import GuardedBlocks, Wire, guard
+from loop.ui.wiring import EventRegistry, GuardedBlocks, guard
 from tests.ui.conftest import awaited, in_a_loop
 
 
@@ -47,9 +47,9 @@ class Entrance:
 NOWHERE = Workspace(Path("/nowhere"))
 
 
-def desk_for(*roles, workspace=NOWHERE, store=None):
-    """Return a desk whose every visitor is one user with `roles`."""
-    return Desk(
+def context_for(*roles, workspace=NOWHERE, store=None):
+    """Return a context whose every visitor is one user with `roles`."""
+    return AppContext(
         workspace=workspace, store=store, access=Entrance(*roles), now=lambda: None
     )
 
@@ -57,7 +57,7 @@ def desk_for(*roles, workspace=NOWHERE, store=None):
 def call(handler, *values, roles=(UserRole.REVIEWER,), right=Right.SEE, data=None):
     """Call `handler` as Gradio would."""
     event = SimpleNamespace(_data=data)
-    return guard(desk_for(*roles), handler, right)(None, event, *values)
+    return guard(context_for(*roles), handler, right)(None, event, *values)
 
 
 def test_a_handler_learns_who_asks_and_in_which_role():
@@ -69,8 +69,8 @@ def test_a_handler_learns_who_asks_and_in_which_role():
 def test_whoever_has_a_key_here_signs_what_they_do(workspace):
     """As on the command line: the key is found by the name they signed in with."""
     key = make_key(workspace, "Dr. A", "reviewer", Actor(name="Admin"))
-    desk = desk_for(UserRole.REVIEWER, workspace=workspace)
-    visit = guard(desk, lambda visit: visit, Right.JUDGE)(
+    context = context_for(UserRole.REVIEWER, workspace=workspace)
+    visit = guard(context, lambda visit: visit, Right.JUDGE)(
         None, SimpleNamespace(_data=None)
     )
     assert visit.actor.signer.keyid == key.keyid
@@ -114,10 +114,10 @@ def send(values, *, name="take", roles=(UserRole.REVIEWER,), **sent):
     """Return what an event answers that takes one text and one choice."""
 
     async def asked():
-        wire = Wire(desk_for(*roles))
-        with GuardedBlocks(wire) as blocks:
+        registry = EventRegistry(context_for(*roles))
+        with GuardedBlocks(registry) as blocks:
             menu, box = gr.Dropdown(["a"]), gr.Textbox()
-            wire.on(
+            registry.on(
                 menu.input,
                 lambda visit, *values: None,
                 right=Right.JUDGE,
@@ -158,19 +158,19 @@ def test_the_right_is_asked_before_a_value_is_looked_at():
 
 def test_an_event_that_was_not_connected_by_the_wire_is_open_to_nobody():
     """Whatever Gradio itself adds to a page."""
-    wire = Wire(desk_for(UserRole.ADMIN))
+    registry = EventRegistry(context_for(UserRole.ADMIN))
     with pytest.raises(DataError, match="no such function"):
-        wire.admit("load", None)
+        registry.admit("load", None)
 
 
 def test_an_output_that_stays_as_it_is_is_not_made_anew():
     """Gradio would make the component again; what is shown is the same either way."""
 
     async def asked():
-        wire = Wire(desk_for(UserRole.REVIEWER))
-        with GuardedBlocks(wire) as blocks:
+        registry = EventRegistry(context_for(UserRole.REVIEWER))
+        with GuardedBlocks(registry) as blocks:
             kept, box, where, menu = gr.HTML(), gr.HTML(), gr.State(0), gr.Dropdown()
-            wire.on(
+            registry.on(
                 box.click,
                 lambda visit: [gr.skip(), "new", 7, gr.Dropdown(choices=["a"])],
                 right=Right.SEE,
@@ -203,10 +203,10 @@ def test_events_of_a_tab_that_read_its_state_come_one_after_the_other():
         return place + 1, ""
 
     async def asked():
-        wire = Wire(desk_for(UserRole.REVIEWER))
-        with GuardedBlocks(wire) as blocks:
+        registry = EventRegistry(context_for(UserRole.REVIEWER))
+        with GuardedBlocks(registry) as blocks:
             place, box = gr.State(0), gr.HTML()
-            wire.on(
+            registry.on(
                 box.click,
                 go_on,
                 right=Right.SEE,
@@ -238,7 +238,7 @@ def test_what_gradio_keeps_for_a_tab_goes_when_the_tab_is_given_up():
     holder = StateHolder()
 
     def opened():
-        with GuardedBlocks(Wire(desk_for(UserRole.REVIEWER))) as blocks:
+        with GuardedBlocks(EventRegistry(context_for(UserRole.REVIEWER))) as blocks:
             gr.HTML()
         holder.set_blocks(blocks)
         return blocks
@@ -263,10 +263,10 @@ def test_no_message_says_where_the_workspace_lies():
     assert told.value.message == "labels/taxonomy.yaml, line 3: wrong. Correct it."
 
     async def asked():
-        wire = Wire(desk_for(UserRole.REVIEWER))
-        with GuardedBlocks(wire) as blocks:
+        registry = EventRegistry(context_for(UserRole.REVIEWER))
+        with GuardedBlocks(registry) as blocks:
             box = gr.Textbox()
-            wire.on(
+            registry.on(
                 box.input,
                 lambda visit: [f"wrong: {path}", gr.HTML(f"{path}"), f"my {path}"],
                 right=Right.SEE,
@@ -295,30 +295,30 @@ def test_two_connections_cannot_have_one_name():
     """A name stands for one right."""
 
     def connect_twice():
-        wire = Wire(desk_for(UserRole.ADMIN))
+        registry = EventRegistry(context_for(UserRole.ADMIN))
         with gr.Blocks():
             button = gr.Button("x")
-            wire.on(button.click, print, right=None, name="one")
-            wire.on(button.click, print, right=None, name="one")
+            registry.on(button.click, print, right=None, name="one")
+            registry.on(button.click, print, right=None, name="one")
 
     with pytest.raises(ValueError, match="one"):
         in_a_loop(connect_twice)
 
 
 def test_every_event_of_the_workbench_is_guarded():
-    """An event that was connected past the wire would be open to everyone."""
-    blocks, wire = in_a_loop(lambda: build_workbench(desk_for(UserRole.ADMIN)))
+    """An event that was connected past the registry would be open to everyone."""
+    blocks, registry = in_a_loop(lambda: build_workbench(context_for(UserRole.ADMIN)))
     for function in blocks.fns.values():
         if function.fn is None:
             continue
         assert function.fn.__qualname__ == "guard.<locals>.guarded", function.api_name
-        assert function.api_name in wire.rights
+        assert function.api_name in registry.rights
         assert not function.queue
 
 
 def test_a_draft_is_moved_to_after_each_event_that_opens_one():
     """It stands below the list that was clicked, often out of sight."""
-    blocks, _ = in_a_loop(lambda: build_workbench(desk_for(UserRole.ADMIN)))
+    blocks, _ = in_a_loop(lambda: build_workbench(context_for(UserRole.ADMIN)))
     after = [one.trigger_after for one in blocks.fns.values() if one.js == SEE_DRAFT]
     names = [blocks.fns[place].api_name for place in after]
     assert sorted(names) == ["revise_begin", "revise_open", "revise_rebase"]

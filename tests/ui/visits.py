@@ -1,4 +1,4 @@
-"""Visits without a browser: a desk on a workspace, and who comes to it."""
+"""Visits without a browser: a context on a workspace, and who comes to it."""
 
 import time
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from loop.core.people.users import Right, User, UserRole
 from loop.run.store import open_store
 from loop.ui.access.access import Access
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.wiring import Visit
 from tests.ui.conftest import open_tab
 
@@ -17,10 +17,10 @@ SESSION = "0" * 32
 
 @contextmanager
 def opened(workspace, **options):
-    """Give a desk on `workspace` with its real access."""
+    """Give a context on `workspace` with its real access."""
     access = Access.open(workspace, host="127.0.0.1", local="Dr Local", **options)
     with open_store(workspace) as store:
-        yield Desk(
+        yield AppContext(
             workspace=workspace,
             store=store,
             access=access,
@@ -28,11 +28,11 @@ def opened(workspace, **options):
         )
 
 
-def visit(desk, *roles, right=Right.SEE, name="Dr A", **data):
+def visit(context, *roles, right=Right.SEE, name="Dr A", **data):
     """Return the visit of someone with `roles`, by default all of them."""
     user = User(name=name, roles=roles or tuple(UserRole))
     return Visit(
-        desk=desk, user=user, actor=user.actor(right), data=data, session=SESSION
+        context=context, user=user, actor=user.actor(right), data=data, session=SESSION
     )
 
 

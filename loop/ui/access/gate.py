@@ -32,7 +32,7 @@ from loop.ui.access.rules import (
 )
 from loop.ui.access.security_headers import with_security_headers
 from loop.ui.access.sign_in import UNREADABLE, Door, Notice, to_sign_in
-from loop.ui.faults import place_of
+from loop.ui.error_log import log_bug
 
 _LOG = logging.getLogger("loop.ui.access")
 
@@ -152,7 +152,7 @@ class AccessGate:
             await self._app(scope, request.receive, sending)
         except Exception as error:  # noqa: BLE001  the boundary to the browser
             if body.arrival not in (Arrival.LATE, Arrival.CUT):
-                _LOG.error("%s at %s", type(error).__name__, place_of(error))
+                log_bug(_LOG, error)
                 if not begun:
                     answer = self._said(request, 500, _FAULT)
                     await answer(request.scope, request.receive, send)

@@ -16,12 +16,11 @@ from loop.evaluate.gates import Gate, GateVerdict
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.evaluate.tried_text import selection_note, selection_remarks
 from loop.run.store import RunRecord
-from loop.ui.chrome import Chrome
-from loop.ui.desk import Desk
-from loop.ui.look import panel
-from loop.ui.pages.page import Page
-from loop.ui.show import notice, show
-from loop.ui.wiring import Visit, Wire
+from loop.ui.context import AppContext
+from loop.ui.header import PageHeader
+from loop.ui.html import notice, panel, show
+from loop.ui.pages.base import Page
+from loop.ui.wiring import EventRegistry, Visit
 
 
 class GateRow(NamedTuple):
@@ -40,7 +39,7 @@ class ForestAxis(NamedTuple):
     line: float
 
 
-def build(wire: Wire, chrome: Chrome) -> Page:
+def build(registry: EventRegistry, header: PageHeader) -> Page:
     """Add the page and connect it."""
     with gr.Tab("Overview", id="overview", elem_id="tab-overview") as tab:
         table = panel(notice("Working out the gates.", kind="wait"), elem_id="overview")
@@ -61,16 +60,18 @@ def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> str:
             "Add a cohort under Files, or with `ranloop cohort import`.",
             title="No cohort yet",
         )
-    desk = visit.desk
-    run = desk.latest_run(prompt, cohort)
-    return desk.memo.get(("overview", *desk.standing(run)), lambda: render(desk, run))
+    context = visit.context
+    run = context.latest_run(prompt, cohort)
+    return context.cache.get(
+        ("overview", *context.standing(run)), lambda: render(context, run)
+    )
 
 
-def render(desk: Desk, run: RunRecord) -> str:
+def render(context: AppContext, run: RunRecord) -> str:
     """Return the page of one run."""
-    evaluation = desk.evaluation(run)
-    comparison = compare_with_parent(desk, run)
-    selection = desk.selection(run)
+    evaluation = context.evaluation(run)
+    comparison = compare_with_parent(context, run)
+    selection = context.selection(run)
     axis = accuracy_axis(evaluation)
     return show(
         "overview.html.jinja",
@@ -86,13 +87,15 @@ def render(desk: Desk, run: RunRecord) -> str:
     )
 
 
-def compare_with_parent(desk: Desk, run: RunRecord) -> Comparison | None:
+def compare_with_parent(context: AppContext, run: RunRecord) -> Comparison | None:
     """Return the run against the newest run of its parent version, if there is one."""
-    before = find_parent_run(desk.workspace, run.id)
+    before = find_parent_run(context.workspace, run.id)
     if before is None:
         return None
-    key = ("comparison", before, *desk.standing(run))
-    return desk.memo.get(key, lambda: compare_runs(desk.workspace, before, run.id))
+    key = ("comparison", before, *context.standing(run))
+    return context.cache.get(
+        key, lambda: compare_runs(context.workspace, before, run.id)
+    )
 
 
 def _rows(

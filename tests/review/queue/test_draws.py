@@ -13,12 +13,12 @@ from loop.review.status import read_kept
 from loop.review.verdict_files import read_verdicts, verdicts_file, verdicts_table
 from loop.run.store import open_store
 from loop.run.task import prepare_run, run_draws
-from loop.ui.pages.review import moves
-from loop.ui.pages.review.form import ReviewForm
-from loop.ui.pages.review.place import Filters
+from loop.ui.pages.review import events
+from loop.ui.pages.review.state import Filters
+from loop.ui.pages.review.verdict_form import ReviewForm
 from tests.review.revise.conftest import wavering as wavering
 from tests.review.scenes import ANN
-from tests.ui.reviewed import desk_of, make_reviewed, seat
+from tests.ui.reviewed import context_of, make_reviewed, seat
 
 WRONG = ReviewForm(judgement="guideline_ambiguous", action="term", phrase="fluid")
 
@@ -100,26 +100,26 @@ def test_the_command_line_lists_them(drawn):
 
 def test_a_verdict_on_a_pair_that_flips_says_so(drawn, tmp_path):
     """On the page, where it is kept, and in an export; one that lasts says nothing."""
-    with desk_of(drawn) as desk:
-        ann = seat(desk)
+    with context_of(drawn) as context:
+        ann = seat(context)
         place = ann.open()["place"]
-        shown = ann.act(moves.narrow, place, Filters(status="flips"))
+        shown = ann.act(events.narrow, place, Filters(status="flips"))
         place = shown["place"]
         assert place.case
         assert re.search(r'class="pair-why">[^<]*fails in [12] of 3', shown["queue"])
         assert "versions disagree" not in shown["queue"]
         ann.submit(place, WRONG)
-        lasting = ann.act(moves.narrow, place, Filters(status="every draw"))["place"]
+        lasting = ann.act(events.narrow, place, Filters(status="every draw"))["place"]
         ann.submit(lasting, WRONG)
         flipping, steady = sorted(
-            read_kept(desk.store, drawn, "dev"),
+            read_kept(context.store, drawn, "dev"),
             key=lambda one: not one.circumstances.flips,
         )
         assert re.fullmatch("[12] of 3", flipping.circumstances.flips)
         assert flipping.verdict.case_ids == (place.case,)
         assert steady.circumstances.flips == ""
         said = ann.act(
-            moves.choose, place, act="open", case=place.case, label=place.label
+            events.choose, place, act="open", case=place.case, label=place.label
         )["said"]
         assert f"failed in {flipping.circumstances.flips} draws" in said
     kept = [flipping, steady]

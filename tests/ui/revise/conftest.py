@@ -1,4 +1,4 @@
-"""The page Revise on a tiny prompt: a desk, visitors, and verdicts that are open."""
+"""The page Revise on a tiny prompt: a context, visitors, and verdicts that are open."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,8 +10,8 @@ from loop.core.people.users import Right, User, UserRole
 from loop.core.records import Value
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.ui.access.access import Access
-from loop.ui.desk import Desk
-from loop.ui.pages.revise.kept import Opened
+from loop.ui.context import AppContext
+from loop.ui.pages.revise.state import OpenedDraft
 from loop.ui.wiring import Visit
 from tests.review.revise.conftest import setting as setting
 from tests.review.revise.conftest import store as store
@@ -25,9 +25,9 @@ AGAINST = replace(
 
 
 @pytest.fixture
-def desk(setting, store):
-    """Return the desk of the tiny workspace."""
-    return Desk(
+def context(setting, store):
+    """Return the context of the tiny workspace."""
+    return AppContext(
         workspace=setting.workspace,
         store=store,
         access=Access.open(setting.workspace, host="127.0.0.1", local="Dr A. Example"),
@@ -45,22 +45,22 @@ def given(store):
 class Visitor:
     """Somebody in front of one browser tab."""
 
-    def __init__(self, desk, name="Dr A. Example", role=UserRole.EDITOR):
-        self.desk = desk
+    def __init__(self, context, name="Dr A. Example", role=UserRole.EDITOR):
+        self.context = context
         self.user = User(name=name, roles=(role,))
-        self.opened = Opened()
+        self.opened = OpenedDraft()
         self.seen = {}
 
     def visit(self, right=Right.REVISE, **data):
         """Return one visit of theirs."""
         actor = self.user.actor(right)
-        return Visit(desk=self.desk, user=self.user, actor=actor, data=data)
+        return Visit(context=self.context, user=self.user, actor=actor, data=data)
 
     def does(self, handler, *values, right=Right.REVISE, here=False, **data):
         """Let them do something, and keep what their tab shows then."""
         inputs = (*PLACE, self.opened, *values) if here else (*PLACE, *values)
-        sheet = handler(self.visit(right, **data), *inputs)
-        for name, value in sheet._asdict().items():
+        outputs = handler(self.visit(right, **data), *inputs)
+        for name, value in outputs._asdict().items():
             if not (isinstance(value, dict) and set(value) == {"__type__"}):
                 self.seen[name] = value
         self.opened = self.seen.get("opened", self.opened)
@@ -72,15 +72,15 @@ class Visitor:
 
 
 @pytest.fixture
-def editor(desk):
+def editor(context):
     """Return an editor in front of the page."""
-    return Visitor(desk)
+    return Visitor(context)
 
 
 @pytest.fixture
-def colleague(desk):
+def colleague(context):
     """Return another editor, in front of a page of their own."""
-    return Visitor(desk, "Dr C. Example")
+    return Visitor(context, "Dr C. Example")
 
 
 def finish_jobs():

@@ -14,10 +14,10 @@ from loop.review.revise.check_record import recall_check
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
 from loop.run.task import run_prompt
+from loop.ui.pages.base import SAME
 from loop.ui.pages.revise import events
-from loop.ui.pages.revise.kept import Opened, keep_draft_open
-from loop.ui.pages.revise.sheet import SAME, ReviseOutputs
-from loop.ui.pages.revise.work import check_key
+from loop.ui.pages.revise.state import OpenedDraft, check_key, keep_draft_open
+from loop.ui.pages.revise.view import ReviseOutputs
 from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
 from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
 
@@ -80,24 +80,24 @@ def test_a_draft_is_built_from_what_is_ticked(editor, given):
     assert " checked " not in editor["verdicts"]
 
 
-def test_a_reload_opens_the_same_draft_and_keeps_the_ticks(editor, desk, given):
+def test_a_reload_opens_the_same_draft_and_keeps_the_ticks(editor, context, given):
     """Nothing of it lives in the browser."""
     begin(editor, FLUID)
     events.tick(editor.visit(ticked=[USELESS.id]), "tiny", "dev")
-    again = Visitor(desk).does(events.refresh)
+    again = Visitor(context).does(events.refresh)
     assert again.opened.draft == editor.opened.draft
     box = again["verdicts"].split(f'data-id="{USELESS.id}"')[1].split(">")[0]
     assert " checked " in box
 
 
-def test_nothing_is_built_from_a_verdict_that_was_withdrawn(editor, given, desk):
+def test_nothing_is_built_from_a_verdict_that_was_withdrawn(editor, given, context):
     """It is said, and the list is fresh."""
     editor.does(events.refresh)
-    author = Visitor(desk, "Dr B. Example").visit().actor
-    withdraw_verdict(desk.store, f"dev:{FLUID.id}", author, "a slip")
+    author = Visitor(context, "Dr B. Example").visit().actor
+    withdraw_verdict(context.store, f"dev:{FLUID.id}", author, "a slip")
     begin(editor, FLUID)
     assert "not open any more" in editor["said"]
-    assert list_drafts(desk.workspace, "tiny") == ()
+    assert list_drafts(context.workspace, "tiny") == ()
 
 
 def test_nothing_ticked_is_said(editor, given):
@@ -106,11 +106,11 @@ def test_nothing_ticked_is_said(editor, given):
         begin(editor)
 
 
-def test_the_reference_is_corrected_apart_from_the_wording(editor, given, desk):
+def test_the_reference_is_corrected_apart_from_the_wording(editor, given, context):
     """It makes a reference version, and never a draft."""
     editor.does(events.act_on_verdicts, do="correct", ticked=[WRONG.id, FLUID.id])
     assert "dev:ref2 says what 1 judged label should be" in editor["said"]
-    assert list_drafts(desk.workspace, "tiny") == ()
+    assert list_drafts(context.workspace, "tiny") == ()
     assert "on the reference" not in editor["verdicts"]
 
 
@@ -118,8 +118,8 @@ def test_a_cohort_that_is_not_for_development_shows_no_verdicts(editor, setting)
     """Prompts are not revised on what they are measured by."""
     setting.add_cohort("ext", "external", [("x1", "Lungs are clear today.", 0, 0)])
     visit = editor.visit()
-    sheet = events.refresh(visit, "tiny", "ext")
-    assert "ext is not a dev cohort" in sheet.verdicts
+    outputs = events.refresh(visit, "tiny", "ext")
+    assert "ext is not a dev cohort" in outputs.verdicts
 
 
 def test_a_guide_is_edited_by_hand(editor, given):
@@ -132,14 +132,14 @@ def test_a_guide_is_edited_by_hand(editor, given):
     assert editor["run"].interactive is True
 
 
-def test_a_guide_that_does_not_fit_is_told_by_line_and_kept(editor, given, desk):
+def test_a_guide_that_does_not_fit_is_told_by_line_and_kept(editor, given, context):
     """The text stays in the editor, and a reload finds it."""
     begin(editor, FLUID)
     wrong = editor["guide"] + "  colour: red\n"
     editor.does(events.save_guide, wrong, here=True)
     assert "Not saved" in editor["note"]
     assert "line 7, colour: there is no such field" in editor["note"]
-    again = Visitor(desk).does(events.refresh)
+    again = Visitor(context).does(events.refresh)
     assert again["guide"] == wrong
     assert "not saved into the draft yet" in again["note"]
     again.does(events.undo_guide, here=True)
@@ -181,9 +181,9 @@ def test_an_engine_nobody_ran_here_is_refused(editor, given):
         check(editor, "openai:m@http://127.0.0.1:9")
 
 
-def test_a_check_over_draws_says_what_chance_does(editor, given, desk, wavering):
+def test_a_check_over_draws_says_what_chance_does(editor, given, context, wavering):
     """Churn, surplus and harm in words, and a table of what the cases can tell."""
-    run_prompt(desk.workspace, "tiny", "dev", engine="wavering")
+    run_prompt(context.workspace, "tiny", "dev", engine="wavering")
     begin(editor, FLUID)
     shown = check(editor, "wavering")["check"]
     assert "The engine was asked 3 times with the parent and as often" in shown
@@ -198,22 +198,24 @@ def test_a_check_over_draws_says_what_chance_does(editor, given, desk, wavering)
 
 @pytest.mark.parametrize("constrained", [False, True, None])
 def test_the_page_asks_as_the_engines_last_run_was_asked(
-    editor, given, desk, wavering, monkeypatch, constrained
+    editor, given, context, wavering, monkeypatch, constrained
 ):
     """Free answers are accepted on the command line; the page cannot ask again."""
     told = {"engine": "wavering", "revision": None}
     told |= {} if constrained is None else {"constrained": constrained}
     monkeypatch.setattr(wavering, "identity", lambda self: told)
-    run_prompt(desk.workspace, "tiny", "dev", engine="wavering")
+    run_prompt(context.workspace, "tiny", "dev", engine="wavering")
     begin(editor, FLUID)
     check(editor, "wavering")
-    kept = recall_check(desk.workspace, desk.store, editor.opened.draft).checked
+    kept = recall_check(context.workspace, context.store, editor.opened.draft).checked
     assert kept.asking["allow_unconstrained"] is (constrained is False)
 
 
-def test_harm_over_draws_is_named_with_its_size(editor, given, desk, store, wavering):
+def test_harm_over_draws_is_named_with_its_size(
+    editor, given, context, store, wavering
+):
     """In the reader's names on the page, by id among the objections."""
-    run_prompt(desk.workspace, "tiny", "dev", engine="wavering")
+    run_prompt(context.workspace, "tiny", "dev", engine="wavering")
     wide = replace(FLUID, edits=Edits(terms=("study",)))
     circumstances = VerdictContext(cohort="dev", prompt="tiny@v1", source="")
     save_verdicts(store, (wide,), circumstances, WHEN)
@@ -224,10 +226,10 @@ def test_harm_over_draws_is_named_with_its_size(editor, given, desk, store, wave
     assert "<li>evidence of harm: pleural_effusion (specificity" in shown
 
 
-def test_a_failed_check_says_why(editor, given, desk):
+def test_a_failed_check_says_why(editor, given, context):
     """The reason stays on the page until the next try."""
     begin(editor, FLUID)
-    cases = desk.workspace.private / "cases"
+    cases = context.workspace.private / "cases"
     cases.rename(cases.with_name("elsewhere"))
     check(editor)
     assert "The check was not finished (Dr A. Example)" in editor["check"]
@@ -240,20 +242,20 @@ def test_a_commit_takes_a_reason(editor, given):
         commit(editor, "  ")
 
 
-def test_a_commit_makes_the_next_version(editor, given, desk):
+def test_a_commit_makes_the_next_version(editor, given, context):
     """Where the draft went is said, here and in every other tab."""
     check(begin(editor, FLUID))
-    elsewhere = Visitor(desk, "Dr C. Example")
+    elsewhere = Visitor(context, "Dr C. Example")
     elsewhere.opened = editor.opened
     commit(editor, "says fluid")
     assert "is tiny@v2 now" in editor["said"]
-    assert latest_version(desk.workspace, "tiny").why == "says fluid"
+    assert latest_version(context.workspace, "tiny").why == "says fluid"
     assert editor.opened.draft == ""
     elsewhere.does(events.keep, "later", here=True)
     assert "Committed by Dr A. Example" in elsewhere["said"]
 
 
-def test_objections_are_overridden_by_name_or_not_at_all(editor, given, desk):
+def test_objections_are_overridden_by_name_or_not_at_all(editor, given, context):
     """It is said what is overridden, before and in the ledger."""
     check(begin(editor, USELESS))
     assert "no targeted case was fixed" in editor["decision"]
@@ -261,10 +263,10 @@ def test_objections_are_overridden_by_name_or_not_at_all(editor, given, desk):
     assert editor["override"].visible is True
     commit(editor)
     assert "Not committed" in editor["decision"]
-    assert latest_version(desk.workspace, "tiny").number == 1
+    assert latest_version(context.workspace, "tiny").number == 1
     commit(editor, "agreed on the phone", override=True)
     assert "is tiny@v2 now" in editor["said"]
-    actions = [entry.action for entry in read_ledger(desk.workspace.ledger)]
+    actions = [entry.action for entry in read_ledger(context.workspace.ledger)]
     assert actions[-1] == "override"
 
 
@@ -279,7 +281,7 @@ def test_wording_that_was_not_seen_is_not_committed(editor, colleague, given):
         commit(editor)
 
 
-def test_a_draft_may_be_kept_or_given_up(editor, given, desk):
+def test_a_draft_may_be_kept_or_given_up(editor, given, context):
     """Both leave their reason; what was measured stands in the ledger."""
     check(begin(editor, FLUID))
     ref = editor.opened.draft
@@ -288,8 +290,8 @@ def test_a_draft_may_be_kept_or_given_up(editor, given, desk):
     assert editor.opened.draft == ref
     editor.does(events.discard, "not worth it", here=True)
     assert f"{ref} is discarded" in editor["said"]
-    assert list_drafts(desk.workspace, "tiny") == ()
-    reasons = [entry.reason for entry in read_ledger(desk.workspace.ledger)]
+    assert list_drafts(context.workspace, "tiny") == ()
+    reasons = [entry.reason for entry in read_ledger(context.workspace.ledger)]
     assert "ask the readers" in reasons
 
 
@@ -303,7 +305,7 @@ def test_a_draft_given_up_by_another_is_said(editor, colleague, given):
     assert editor.opened.draft == ""
 
 
-def test_a_parent_that_moved_is_shown_row_by_row(editor, given, setting, desk):
+def test_a_parent_that_moved_is_shown_row_by_row(editor, given, setting, context):
     """Who committed what, and which side is taken, is decided by a person."""
     begin(editor, FLUID)
     text = editor["guide"].replace("Fluid in the pleural space.", "Ours.")
@@ -325,15 +327,15 @@ def test_a_parent_that_moved_is_shown_row_by_row(editor, given, setting, desk):
     assert "Ours." in editor["guide"]
 
 
-def test_a_damaged_draft_can_be_discarded(editor, given, desk):
+def test_a_damaged_draft_can_be_discarded(editor, given, context):
     """It hides no other, and names its problem."""
     begin(editor, FLUID)
-    folder = desk.workspace.private / "drafts" / "tiny"
+    folder = context.workspace.private / "drafts" / "tiny"
     (folder / editor.opened.draft.partition(":")[2] / "prompt.yaml").write_text("{")
     editor.does(events.refresh)
     assert "cannot be used" in editor["draft"]
     editor.does(events.discard, "damaged", here=True)
-    assert list_drafts(desk.workspace, "tiny") == ()
+    assert list_drafts(context.workspace, "tiny") == ()
 
 
 @pytest.mark.parametrize(
@@ -359,10 +361,10 @@ def test_hostile_wording_is_shown_as_text(editor, store, text):
         assert "\u202e" not in panel
 
 
-def test_a_reviewer_may_look_and_no_more(desk, editor, given):
+def test_a_reviewer_may_look_and_no_more(context, editor, given):
     """Boxes and buttons are not shown; the server refuses them besides."""
     begin(editor, FLUID)
-    reviewer = Visitor(desk, "Dr B. Example", UserRole.REVIEWER)
+    reviewer = Visitor(context, "Dr B. Example", UserRole.REVIEWER)
     reviewer.does(
         events.open_draft, right=Right.SEE, act="open", ref=editor.opened.draft
     )
@@ -385,11 +387,11 @@ def test_a_call_without_a_page_is_refused(editor, given, handler):
 
 def test_a_page_without_a_cohort_says_where_to_get_one(editor):
     """The first thing anybody sees of a new workspace."""
-    sheet = events.refresh(editor.visit(), "tiny", None)
-    assert "No cohort yet" in sheet.said
+    outputs = events.refresh(editor.visit(), "tiny", None)
+    assert "No cohort yet" in outputs.said
 
 
-def test_work_under_way_is_seen_by_whoever_looks(editor, colleague, given, desk):
+def test_work_under_way_is_seen_by_whoever_looks(editor, colleague, given, context):
     """It goes on when its page is left, and a reload shows how far it is."""
     begin(editor, FLUID)
     ref, held = editor.opened.draft, Event()
@@ -400,7 +402,7 @@ def test_work_under_way_is_seen_by_whoever_looks(editor, colleague, given, desk)
             pass
         held.wait()
 
-    desk.jobs.start(check_key(ref), "Dr A. Example", work)
+    context.jobs.start(check_key(ref), "Dr A. Example", work)
     try:
         keep_draft_open(colleague.visit(), "tiny", "dev", ref)
         colleague.does(events.refresh)
@@ -423,9 +425,9 @@ def test_a_finished_check_leaves_alone_what_is_being_typed(editor, given):
     before = editor.opened.guide
     editor.does(events.run_check, "rules", here=True)
     finish_jobs()
-    sheet = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
-    assert sheet.guide == sheet.label == sheet.why == SAME
-    assert sheet.opened.guide == before
+    outputs = events.poll(editor.visit(Right.SEE), "tiny", "dev", editor.opened)
+    assert outputs.guide == outputs.label == outputs.why == SAME
+    assert outputs.opened.guide == before
 
 
 def test_a_draft_that_is_being_committed_is_not_read(editor, given):
@@ -433,11 +435,11 @@ def test_a_draft_that_is_being_committed_is_not_read(editor, given):
     begin(editor, FLUID)
     check(editor)
     visit = editor.visit(Right.REVISE)
-    sheet = events.commit(visit, "tiny", "dev", editor.opened, "needed", False)
-    assert sheet.timer.active is True
-    assert sheet.opened.running is True
-    assert sheet.draft is sheet.drafts is sheet.check is SAME
-    editor.opened = sheet.opened
+    outputs = events.commit(visit, "tiny", "dev", editor.opened, "needed", False)
+    assert outputs.timer.active is True
+    assert outputs.opened.running is True
+    assert outputs.draft is outputs.drafts is outputs.check is SAME
+    editor.opened = outputs.opened
     finish_jobs()
     editor.does(events.poll, here=True, right=Right.SEE)
     assert "is tiny@v2 now" in editor["said"]
@@ -455,9 +457,9 @@ def test_a_late_answer_does_not_stop_the_clock_of_what_began_since(editor, given
     assert "is tiny@v2 now" in editor["said"]
 
 
-@pytest.mark.parametrize("opened", [None, Opened()])
+@pytest.mark.parametrize("opened", [None, OpenedDraft()])
 def test_without_an_open_draft_the_clock_stops(editor, opened):
     """A tab whose state is lost would ask every few seconds, for nothing."""
-    sheet = events.poll(editor.visit(Right.SEE), "tiny", "dev", opened)
-    assert sheet.timer.active is False
-    assert sheet.draft is sheet.check is SAME
+    outputs = events.poll(editor.visit(Right.SEE), "tiny", "dev", opened)
+    assert outputs.timer.active is False
+    assert outputs.draft is outputs.check is SAME

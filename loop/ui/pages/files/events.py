@@ -13,18 +13,23 @@ from loop.labels.cohort import list_cohorts
 from loop.labels.dry_run import VotesFile
 from loop.labels.importing.source import ImportOptions
 from loop.review.verdict_files import ImportDefaults
-from loop.ui.chrome import visible_cohorts
-from loop.ui.pages.files.steps import (
-    Done,
-    How,
+from loop.ui.header import visible_cohorts
+from loop.ui.pages.base import SAME
+from loop.ui.pages.files.state import (
+    ImportedUpload,
     ImportKind,
-    Visitor,
+    UploadOptions,
     drop,
-    look,
+    find_progress,
     offer,
     take,
 )
-from loop.ui.pages.files.view import render_out, render_step
+from loop.ui.pages.files.view import (
+    FilesOutputs,
+    UploadOutputs,
+    render_out,
+    render_step,
+)
 from loop.ui.uploads import find_upload
 from loop.ui.wiring import Visit
 
@@ -73,47 +78,49 @@ class VerdictUpload(NamedTuple):
 def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
     """Return what can be exported, and how far one's uploads are."""
     may = visit.user.may(Right.IMPORT)
-    names = list(list_cohorts(visit.desk.workspace)) if may else []
+    names = list(list_cohorts(visit.context.workspace)) if may else []
     chosen = cohort if cohort in names else None
-    steps: list[Any] = []
-    for kind in ImportKind:
-        steps += show_step(visit, kind) if may else [gr.skip()] * 3
-    return [
-        render_out(visit, prompt, cohort),
-        gr.Column(visible=may),
-        gr.Dropdown(choices=names, value=chosen),
-        gr.Dropdown(choices=[("as the file says", ""), *names], value=""),
-        *steps,
-    ]
+    unseen = UploadOutputs(SAME, SAME, SAME)
+    steps = [show_step(visit, kind) if may else unseen for kind in ImportKind]
+    page = FilesOutputs(
+        exports=render_out(visit, prompt, cohort),
+        importing=gr.Column(visible=may),
+        votes_cohort=gr.Dropdown(choices=names, value=chosen),
+        verdicts_cohort=gr.Dropdown(
+            choices=[("as the file says", ""), *names], value=""
+        ),
+    )
+    return [*page, *(one for step in steps for one in step)]
 
 
-def show_step(visit: Visit, kind: ImportKind) -> list[Any]:
+def show_step(visit: Visit, kind: ImportKind) -> UploadOutputs:
     """Return what is said of an upload, the buttons it needs, and whether to ask on."""
-    progress = look(_visitor(visit), kind)
-    return [
-        render_step(kind, progress),
-        gr.Row(visible=bool(progress and progress.result and not _is_done(progress))),
-        gr.Timer(active=bool(progress and not progress.finished)),
-    ]
+    progress = find_progress(visit, kind)
+    waits = progress and progress.result and not _is_done(progress)
+    return UploadOutputs(
+        said=render_step(kind, progress),
+        confirm=gr.Row(visible=bool(waits)),
+        timer=gr.Timer(active=bool(progress and not progress.finished)),
+    )
 
 
 def poll(visit: Visit, kind: ImportKind) -> list[Any]:
     """Return how far an upload is, and with it the cohorts there are now."""
-    progress = look(_visitor(visit), kind)
-    known: Any = gr.skip()
+    progress = find_progress(visit, kind)
+    known: Any = SAME
     if progress is not None and _is_done(progress):
         known = gr.Dropdown(choices=list(visible_cohorts(visit)))
     return [*show_step(visit, kind), known]
 
 
 def _is_done(progress: Any) -> bool:
-    return isinstance(progress.result, Done)
+    return isinstance(progress.result, ImportedUpload)
 
 
 def note_upload(visit: Visit) -> str:
     """Return the id of the file that the browser has uploaded, if this session did."""
     upload = str(visit.data.get("id", ""))
-    find_upload(visit.desk.workspace, visit.session, upload)
+    find_upload(visit.context.workspace, visit.session, upload)
     return upload
 
 
@@ -121,7 +128,7 @@ def check_cohort(visit: Visit, *typed: Any) -> list[Any]:
     """Begin to check a cohort; the file leaves the form."""
     form = CohortForm(typed[0], *map(_text, typed[1:]))
 
-    def how(path: Path) -> How:
+    def how(path: Path) -> UploadOptions:
         columns = {
             "case_id": form.id_column,
             "text": form.text_column,
@@ -148,7 +155,7 @@ def check_votes(visit: Visit, *typed: Any) -> list[Any]:
     """Begin to check votes; the file leaves the form."""
     form = VotesForm(typed[0], *map(_text, typed[1:]))
 
-    def how(path: Path) -> How:
+    def how(path: Path) -> UploadOptions:
         if not form.cohort:
             raise DataError("no cohort is chosen. Choose the one that was read.")
         return VotesFile(form.cohort, path, _need(form.need), form.replace)
@@ -160,7 +167,7 @@ def check_verdicts(visit: Visit, *typed: Any) -> list[Any]:
     """Begin to check a verdict file; the file leaves the form."""
     form = VerdictUpload(typed[0], *map(_text, typed[1:]))
 
-    def how(path: Path) -> How:
+    def how(path: Path) -> UploadOptions:
         return ImportDefaults(visit.user.name, form.cohort or "", form.run.strip())
 
     return _check(visit, ImportKind.VERDICTS, form.file, how)
@@ -169,20 +176,20 @@ def check_verdicts(visit: Visit, *typed: Any) -> list[Any]:
 def _check(visit: Visit, kind: ImportKind, file: str | None, how: Any) -> list[Any]:
     if not file:
         raise DataError("no file is chosen. Choose one, and wait until it is uploaded.")
-    path = find_upload(visit.desk.workspace, visit.session, file)
-    offer(_visitor(visit), kind, path, how)
+    path = find_upload(visit.context.workspace, visit.session, file)
+    offer(visit, kind, path, how)
     return ["", *show_step(visit, kind)]
 
 
-def import_it(visit: Visit, kind: ImportKind) -> list[Any]:
+def import_it(visit: Visit, kind: ImportKind) -> UploadOutputs:
     """Begin to import what was checked."""
-    take(_visitor(visit), kind)
+    take(visit, kind)
     return show_step(visit, kind)
 
 
-def discard_it(visit: Visit, kind: ImportKind) -> list[Any]:
+def discard_it(visit: Visit, kind: ImportKind) -> UploadOutputs:
     """Delete what was checked."""
-    drop(_visitor(visit), kind)
+    drop(visit, kind)
     return show_step(visit, kind)
 
 
@@ -200,7 +207,3 @@ def _need(typed: str) -> int | None:
 def _text(value: Any) -> Any:
     """Return a field; one that was never touched arrives as nothing."""
     return "" if value is None else value
-
-
-def _visitor(visit: Visit) -> Visitor:
-    return Visitor(visit.desk, visit.actor)

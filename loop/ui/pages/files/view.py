@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
 from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.review.status import judged_cohorts
-from loop.ui.desk import Desk
+from loop.ui.context import AppContext
 from loop.ui.downloads import link_to
+from loop.ui.html import notice, show
 from loop.ui.jobs import JobProgress
-from loop.ui.pages.files.steps import Done, ImportKind
-from loop.ui.show import notice, show
+from loop.ui.pages.files.state import ImportedUpload, ImportKind
 from loop.ui.wiring import Visit
+
+
+class FilesOutputs(NamedTuple):
+    """What each component of the page shows, besides those of the uploads."""
+
+    exports: Any
+    importing: Any
+    votes_cohort: Any
+    verdicts_cohort: Any
+
+
+class UploadOutputs(NamedTuple):
+    """What is said of one upload, in components of these names."""
+
+    said: Any
+    confirm: Any
+    timer: Any
 
 
 class DownloadLink(NamedTuple):
@@ -22,7 +39,7 @@ class DownloadLink(NamedTuple):
     address: str
 
 
-class Shelf(NamedTuple):
+class ExportRow(NamedTuple):
     """Files with the same content."""
 
     name: str
@@ -39,45 +56,45 @@ def render_out(visit: Visit, prompt: str | None, cohort: str | None) -> str:
             "Import one below, or with `ranloop cohort import`.",
             title="No cohort yet",
         )
-    shelves = _shelves(visit.desk, prompt, cohort)
+    shelves = _shelves(visit.context, prompt, cohort)
     return show("files_out.html.jinja", shelves=shelves, prompt=prompt, cohort=cohort)
 
 
-def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
+def _shelves(context: AppContext, prompt: str, cohort: str) -> list[ExportRow]:
     def links(*names: str) -> tuple[DownloadLink, ...]:
         return tuple(
             DownloadLink(_format_of(name), link_to(name, prompt, cohort))
             for name in names
         )
 
-    no_run = _no_run(desk, prompt, cohort)
+    no_run = _no_run(context, prompt, cohort)
     return [
-        Shelf(
+        ExportRow(
             "Evaluation",
             "the newest run as a document: gates, intervals, what changed",
             links("evaluation.html", "evaluation.md"),
             no_run,
         ),
-        Shelf("Gate table", "one row per label", links("gates.csv"), no_run),
-        Shelf(
+        ExportRow("Gate table", "one row per label", links("gates.csv"), no_run),
+        ExportRow(
             "Labels",
             "what the newest run read out of every case: case ids and values; no text",
             links("labels.csv", "labels.xlsx", "labels.parquet"),
             no_run,
         ),
-        Shelf(
+        ExportRow(
             "Failing cases",
             "case ids, labels, values and where the evidence stands; no text",
             links("failures.csv"),
-            no_run or _closed(desk, cohort),
+            no_run or _closed(context, cohort),
         ),
-        Shelf(
+        ExportRow(
             "Agreement",
             "how far readers agree, label by label",
             links("agreement.csv"),
-            _no_votes(desk, cohort),
+            _no_votes(context, cohort),
         ),
-        Shelf(
+        ExportRow(
             "Verdicts",
             "all that were given on this cohort, with their exemplars; can be imported "
             "again. The notes of reviewers are only in the files that say so",
@@ -87,14 +104,14 @@ def _shelves(desk: Desk, prompt: str, cohort: str) -> list[Shelf]:
                 "verdicts-with-notes.yaml",
                 "verdicts-with-notes.csv",
             ),
-            "" if cohort in judged_cohorts(desk.store) else "no verdict yet",
+            "" if cohort in judged_cohorts(context.store) else "no verdict yet",
         ),
-        Shelf(
+        ExportRow(
             "History",
             "every version and draft: who, why, scores on every cohort",
             links("history.csv"),
         ),
-        Shelf("Ledger", "the chain as it stands", links("ledger.jsonl")),
+        ExportRow("Ledger", "the chain as it stands", links("ledger.jsonl")),
     ]
 
 
@@ -104,25 +121,25 @@ def _format_of(name: str) -> str:
     return ending.upper() + (" with notes" if stem.endswith("with-notes") else "")
 
 
-def _no_run(desk: Desk, prompt: str, cohort: str) -> str:
+def _no_run(context: AppContext, prompt: str, cohort: str) -> str:
     try:
-        desk.latest_run(prompt, cohort)
+        context.latest_run(prompt, cohort)
     except DataError:
         return "no finished run yet"
     return ""
 
 
-def _closed(desk: Desk, cohort: str) -> str:
+def _closed(context: AppContext, cohort: str) -> str:
     try:
-        holdout = read_cohort(desk.workspace, cohort).role is CohortRole.HOLDOUT
+        holdout = read_cohort(context.workspace, cohort).role is CohortRole.HOLDOUT
     except DataError:
         return "the cohort is not as recorded"
     return "never: a holdout's cases stay unseen" if holdout else ""
 
 
-def _no_votes(desk: Desk, cohort: str) -> str:
+def _no_votes(context: AppContext, cohort: str) -> str:
     try:
-        record = read_record(desk.workspace, cohort)
+        record = read_record(context.workspace, cohort)
     except LedgerError:
         return "the ledger is broken"
     except DataError:
@@ -144,7 +161,7 @@ def render_step(kind: ImportKind, progress: JobProgress | None) -> str:
             kind="error",
             title="Not imported",
         )
-    done = isinstance(progress.result, Done)
+    done = isinstance(progress.result, ImportedUpload)
     file = progress.result.file if done else progress.result.path.name
     return show(
         f"files_{kind.value}.html.jinja",

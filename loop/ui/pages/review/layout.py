@@ -1,33 +1,35 @@
-"""The components of the page and where they stand."""
+"""The components of the page Review and where they stand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import gradio as gr
 
 from loop.evaluate.failures import FailureKind
-from loop.review.queue.records import (
-    Persistence,
-    ReviewStatus,
-    RightKind,
-    TextSection,
+from loop.review.queue.records import Persistence, ReviewStatus, RightKind, TextSection
+from loop.ui.html import notice, panel, show, typing_in
+from loop.ui.pages.review.state import RESERVED, Filters, Place
+from loop.ui.pages.review.verdict_form import (
+    ACTIONS,
+    CAUSES,
+    JUDGEMENTS,
+    SEVERITIES,
+    VALUES,
+    ReviewForm,
 )
-from loop.ui.look import panel, typing_in
-from loop.ui.pages.review.form import ACTIONS, CAUSES, JUDGEMENTS, SEVERITIES, VALUES
-from loop.ui.pages.review.place import RESERVED, Place
-from loop.ui.pages.review.views import KIND_MARKS
-from loop.ui.show import notice, show
+from loop.ui.pages.review.view import ALL, KIND_MARKS, ReviewOutputs
 
-ALL = ("All", "")
 KINDS = (
     ALL,
     *((KIND_MARKS[kind][1].capitalize(), kind.value) for kind in FailureKind),
     ("Right answers", RightKind.RIGHT.value),
 )
+
 SECTIONS = (ALL, *((one.value.capitalize(), one.value) for one in TextSection))
+
 STATUSES = (
     ALL,
     *((one.value.capitalize(), one.value) for one in ReviewStatus),
@@ -35,26 +37,6 @@ STATUSES = (
     ("Fails in every draw", Persistence.EVERY_DRAW.value),
     ("Flips between draws", Persistence.FLIPS.value),
 )
-
-
-class Panels(NamedTuple):
-    """What every move through the queue sets, besides the form's fields.
-
-    A value for each component of this name in `ReviewComponents`, in the order of the
-    outputs.
-    """
-
-    place: Any
-    token: str
-    remark: str = ""
-    queue: str = ""
-    case: str = ""
-    offer: str = ""
-    status: str = ""
-    alike: str = ""
-    together: str = ""
-    said: str = ""
-    reserve: str = "Reserve"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +49,8 @@ class ReviewComponents:
     """Which opened pair the form on the screen belongs to."""
 
     remark: gr.HTML
-    search: gr.Textbox
-    menus: Sequence[gr.Dropdown]
-    """The other filters, in the order of `Filters`."""
+    filter_boxes: Mapping[str, Any]
+    """A component for each field of `Filters`, by its name."""
 
     count: gr.Textbox
     """Changes of the menus so far; never shown."""
@@ -79,15 +60,11 @@ class ReviewComponents:
     offer: gr.HTML
     """The likely correction, or where to judge instead; hides a form of no use."""
 
-    fields: Sequence[Any]
-    """In the order of `ReviewForm`."""
+    form_boxes: Mapping[str, Any]
+    """A component for each field of `ReviewForm`, by its name."""
 
     typed: gr.HTML
     """Says that a text box of the form has changed."""
-
-    phrase: gr.Textbox
-    cause: gr.Dropdown
-    """Two of the fields that have events of their own."""
 
     take: gr.Button
     submit: gr.Button
@@ -106,16 +83,26 @@ class ReviewComponents:
     @property
     def filters(self) -> list[Any]:
         """The filters, in the order of `Filters`."""
-        return [self.search, *self.menus]
+        return [self.filter_boxes[name] for name in Filters._fields]
+
+    @property
+    def menus(self) -> list[Any]:
+        """The filters that are chosen, not typed."""
+        return [one for one in self.filters if one is not self.filter_boxes["search"]]
+
+    @property
+    def fields(self) -> list[Any]:
+        """The fields of the form, in the order of `ReviewForm`."""
+        return [self.form_boxes[name] for name in ReviewForm._fields]
 
     @property
     def panels(self) -> list[Any]:
-        """The components that `Panels` has values for."""
-        return [getattr(self, name) for name in Panels._fields]
+        """The components that `ReviewOutputs` has values for."""
+        return [getattr(self, name) for name in ReviewOutputs._fields]
 
     @property
     def shown(self) -> list[Any]:
-        """What every move through the queue sets; see `showing.show_pair`."""
+        """What every move through the queue sets; see `show_pair`."""
         return [*self.panels, *self.fields]
 
 
@@ -125,7 +112,7 @@ def build_parts() -> ReviewComponents:
         place = gr.State(Place())
         token = gr.Textbox(visible=False, label="Form", elem_id="review-token")
         remark = panel(elem_id="review-remark")
-        search, menus = _build_filters()
+        filter_boxes = _build_filters()
         count = gr.Textbox("0", label="Changes", elem_id="review-count", min_width=0)
         with gr.Row(elem_id="review-columns"):
             queue = _column("review-list", "review-queue")
@@ -134,8 +121,7 @@ def build_parts() -> ReviewComponents:
                 offer = panel(elem_id="review-offer")
                 with gr.Column(elem_id="review-form", min_width=0):
                     typed = typing_in("#review-form", elem_id="review-typed")
-                    fields, take = _build_fields()
-                    _, _, _, cause, _, phrase, *_ = fields
+                    form_boxes, take = _build_fields()
                 with gr.Column(elem_id="review-foot", min_width=0):
                     submit, reserve = _build_buttons()
                     status = panel(elem_id="review-status", focused=True)
@@ -148,16 +134,13 @@ def build_parts() -> ReviewComponents:
         place=place,
         token=token,
         remark=remark,
-        search=search,
-        menus=menus,
+        filter_boxes=filter_boxes,
         count=count,
         queue=queue,
         case=case,
         offer=offer,
-        fields=fields,
+        form_boxes=form_boxes,
         typed=typed,
-        phrase=phrase,
-        cause=cause,
         take=take,
         submit=submit,
         reserve=reserve,
@@ -175,7 +158,7 @@ def _column(column: str, inside: str) -> gr.HTML:
         return panel(notice("Opening the queue.", kind="wait"), elem_id=inside)
 
 
-def _build_filters() -> tuple[gr.Textbox, list[gr.Dropdown]]:
+def _build_filters() -> dict[str, Any]:
     with gr.Row(elem_id="review-filters"):
         search = gr.Textbox(
             label="Search texts and case ids",
@@ -184,14 +167,14 @@ def _build_filters() -> tuple[gr.Textbox, list[gr.Dropdown]]:
             max_lines=1,
             min_width=0,
         )
-        menus = [
-            _menu("Label", [ALL], "review-label"),
-            _menu("Error", KINDS, "review-kind"),
-            _menu("Section", SECTIONS, "review-section"),
-            _menu("Status", STATUSES, "review-progress"),
-            _menu("Reviewer", [ALL], "review-reviewer"),
-        ]
-    return search, menus
+        return {
+            "search": search,
+            "label": _menu("Label", [ALL], "review-label"),
+            "kind": _menu("Error", KINDS, "review-kind"),
+            "section": _menu("Section", SECTIONS, "review-section"),
+            "status": _menu("Status", STATUSES, "review-progress"),
+            "reviewer": _menu("Reviewer", [ALL], "review-reviewer"),
+        }
 
 
 def _menu(label: str, choices: Sequence[tuple[str, str]], elem_id: str) -> gr.Dropdown:
@@ -200,7 +183,7 @@ def _menu(label: str, choices: Sequence[tuple[str, str]], elem_id: str) -> gr.Dr
     )
 
 
-def _build_fields() -> tuple[list[Any], gr.Button]:
+def _build_fields() -> tuple[dict[str, Any], gr.Button]:
     judgement = _radio("What is wrong", JUDGEMENTS, "review-judgement")
     value = _radio("Right value", VALUES, "review-value")
     comment = gr.Textbox(
@@ -249,8 +232,19 @@ def _build_fields() -> tuple[list[Any], gr.Button]:
             elem_id="review-anchor",
             min_width=0,
         )
-    boxes = (phrase, rule, paraphrase, comment)
-    return [judgement, value, severity, cause, action, *boxes, anchor], take
+    boxes = {
+        "judgement": judgement,
+        "value": value,
+        "severity": severity,
+        "cause": cause,
+        "action": action,
+        "phrase": phrase,
+        "rule": rule,
+        "paraphrase": paraphrase,
+        "comment": comment,
+        "anchor": anchor,
+    }
+    return boxes, take
 
 
 def _radio(

@@ -1,4 +1,4 @@
-"""The page Review, connected."""
+"""The page Review: which event does what, and how a link opens it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from urllib.parse import parse_qsl
 import gradio as gr
 
 from loop.core.people.users import Right
-from loop.ui.chrome import (
-    Chrome,
+from loop.ui.header import (
+    PageHeader,
     choose_context,
     context_kept,
     keep_page,
     keep_place,
 )
-from loop.ui.pages.page import Page
-from loop.ui.pages.review import answers, moves
+from loop.ui.pages.base import Page
+from loop.ui.pages.review import events
 from loop.ui.pages.review.layout import ReviewComponents, build_parts
-from loop.ui.pages.review.place import follow_link
-from loop.ui.wiring import Visit, Wire
+from loop.ui.pages.review.state import follow_link
+from loop.ui.wiring import EventRegistry, Visit
 
 LONGEST_LINK = 600
 """Characters of an address that are looked at."""
@@ -71,26 +71,26 @@ class ReviewPage(Page):
     """The page, and how another one opens it on a label."""
 
     open_on_label: Callable[..., Any]
-    """As in `moves.open_on_label`; returns the outputs."""
+    """As in `events.open_on_label`; returns the outputs."""
 
     place: gr.State
     """Where the visitor is, as `open_on_label` takes it."""
 
 
-def build(wire: Wire, chrome: Chrome) -> ReviewPage:
+def build(registry: EventRegistry, header: PageHeader) -> ReviewPage:
     """Add the page and connect it."""
     parts = build_parts()
-    _wire_moves(wire, parts)
-    _wire_form(wire, parts)
-    _wire_own(wire, parts)
+    _connect_moves(registry, parts)
+    _connect_form(registry, parts)
+    _connect_own(registry, parts)
     return ReviewPage(
         name="review",
         right=Right.SEE,
         tab=parts.tab,
-        refresh=moves.refresh,
+        refresh=events.refresh,
         inputs=(parts.place, *parts.filters),
         outputs=(*parts.filters, *parts.shown),
-        open_on_label=moves.open_on_label,
+        open_on_label=events.open_on_label,
         place=parts.place,
     )
 
@@ -112,19 +112,19 @@ def follow(visit: Visit, asked: object) -> None:
         follow_link(visit, prompt, cohort, pair)
 
 
-def _wire_moves(wire: Wire, parts: ReviewComponents) -> None:
+def _connect_moves(registry: EventRegistry, parts: ReviewComponents) -> None:
     """Connect what goes through the queue; looking needs no more than that."""
     for menu in parts.menus:
         menu.input(None, parts.menus, parts.count, js=COUNT, queue=False)
-    changed = partial(gr.on, [parts.search.submit, parts.count.change])
-    events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
-        ("review_choose", parts.queue.act, moves.choose),
-        ("review_turn", parts.case.act, moves.turn),
-        ("review_narrow", changed, moves.narrow),
-        ("review_renew", parts.remark.act, moves.renew),
+    changed = partial(gr.on, [parts.filter_boxes["search"].submit, parts.count.change])
+    moves: Sequence[tuple[str, Callable[..., Any], Callable[..., Any]]] = (
+        ("review_choose", parts.queue.act, events.choose),
+        ("review_turn", parts.case.act, events.turn),
+        ("review_narrow", changed, events.narrow),
+        ("review_renew", parts.remark.act, events.renew),
     )
-    for name, listener, handler in events:
-        moved = wire.on(
+    for name, listener, handler in moves:
+        moved = registry.on(
             listener,
             handler,
             right=Right.SEE,
@@ -138,7 +138,7 @@ def _wire_moves(wire: Wire, parts: ReviewComponents) -> None:
         moved.then(None, js=SETTLE, queue=False)
 
 
-def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
+def _connect_form(registry: EventRegistry, parts: ReviewComponents) -> None:
     """Connect the form: every change is kept at once."""
     own = (parts.place, parts.token)
     chosen = [one.input for one in parts.fields if not isinstance(one, gr.Textbox)]
@@ -146,9 +146,9 @@ def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
         (partial(gr.on, chosen), "review_keep"),
         (parts.typed.typed, "review_typed"),
     ):
-        wire.on(
+        registry.on(
             listener,
-            answers.keep_form,
+            events.keep_form,
             right=Right.JUDGE,
             name=name,
             inputs=(*own, *parts.fields),
@@ -156,23 +156,24 @@ def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
             trigger_mode="always_last",
             **PLAIN,
         )
-    wire.on(
+    phrase = parts.form_boxes["phrase"]
+    registry.on(
         parts.take.click,
-        answers.take_text,
+        events.take_text,
         right=Right.JUDGE,
         name="review_take",
-        inputs=(*own, *parts.fields, parts.phrase),
-        outputs=[parts.phrase, parts.status],
+        inputs=(*own, *parts.fields, phrase),
+        outputs=[phrase, parts.status],
         js=MARKED,
         **PLAIN,
     )
-    events: Sequence[tuple[str, Callable[..., Any], Callable[..., Any], Right]] = (
-        ("review_submit", parts.submit.click, answers.hand_in, Right.JUDGE),
-        ("review_together", parts.together.act, answers.hand_in_together, Right.JUDGE),
-        ("review_offer", parts.offer.act, answers.take_offer, Right.SEE),
+    answers: Sequence[tuple[str, Callable[..., Any], Callable[..., Any], Right]] = (
+        ("review_submit", parts.submit.click, events.hand_in, Right.JUDGE),
+        ("review_together", parts.together.act, events.hand_in_together, Right.JUDGE),
+        ("review_offer", parts.offer.act, events.take_offer, Right.SEE),
     )
-    for name, listener, handler, right in events:
-        wire.on(
+    for name, listener, handler, right in answers:
+        registry.on(
             listener,
             handler,
             right=right,
@@ -182,33 +183,34 @@ def _wire_form(wire: Wire, parts: ReviewComponents) -> None:
             js=LEAVE,
             **PLAIN,
         ).then(None, js=SETTLE, queue=False)
-    wire.on(
+    registry.on(
         parts.alike.act,
-        answers.list_alike,
+        events.list_alike,
         right=Right.JUDGE,
         name="review_alike",
         inputs=(parts.place,),
         outputs=[parts.together],
         **PLAIN,
     )
-    parts.cause.select(None, js="() => document.activeElement?.blur()", queue=False)
+    leave = "() => document.activeElement?.blur()"
+    parts.form_boxes["cause"].select(None, js=leave, queue=False)
 
 
-def _wire_own(wire: Wire, parts: ReviewComponents) -> None:
+def _connect_own(registry: EventRegistry, parts: ReviewComponents) -> None:
     """Connect reserving a case, and changing what one has said."""
     inputs = (parts.place, *parts.filters)
-    wire.on(
+    registry.on(
         parts.reserve.click,
-        answers.toggle_reserve,
+        events.toggle_reserve,
         right=Right.JUDGE,
         name="review_reserve",
         inputs=inputs,
         outputs=parts.panels,
         **PLAIN,
     )
-    wire.on(
+    registry.on(
         parts.status.act,
-        answers.undo,
+        events.undo,
         right=Right.JUDGE,
         name="review_undo",
         inputs=inputs,
@@ -216,18 +218,18 @@ def _wire_own(wire: Wire, parts: ReviewComponents) -> None:
         js=LEAVE,
         **PLAIN,
     ).then(None, js=SETTLE, queue=False)
-    wire.on(
+    registry.on(
         parts.said.act,
-        answers.change,
+        events.change,
         right=Right.JUDGE,
         name="review_change",
         inputs=inputs,
         outputs=[parts.status, *parts.fields],
         **PLAIN,
     ).then(None, js=SETTLE, queue=False)
-    wire.on(
+    registry.on(
         parts.withdraw.click,
-        answers.take_back,
+        events.take_back,
         right=Right.JUDGE,
         name="review_withdraw",
         inputs=(parts.place, parts.reason, *parts.filters),

@@ -1,3 +1,1 @@
 """The page Revise: from open verdicts to a draft, its check, and the next version."""
-
-from loop.ui.pages.revise.page import build as build

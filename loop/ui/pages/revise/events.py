@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LoopError
+from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import list_drafts
-from loop.review.revise.begin import DraftRequest, begin_draft
-from loop.review.revise.commit import CommitDecision, discard_draft, keep_draft
+from loop.review.revise.begin import (
+    DraftRequest,
+    begin_draft,
+)
+from loop.review.revise.commit import (
+    CommitDecision,
+    commit_checked,
+    discard_draft,
+    keep_draft,
+)
 from loop.review.revise.corrections import correct_reference_from
+from loop.review.revise.draft_files import read_line
 from loop.review.revise.edit import GuideEdit, edit_draft
 from loop.review.revise.merge import ConflictChoice, rebase_draft
-from loop.ui.pages.revise import work
-from loop.ui.pages.revise.checked import show_progress
-from loop.ui.pages.revise.draft import show_note
-from loop.ui.pages.revise.kept import (
-    Opened,
+from loop.review.revise.run_check import (
+    CheckSide,
+    CheckStep,
+    Examination,
+    check_draft_ref,
+)
+from loop.run.asking import EngineOptions
+from loop.run.manifest import read_manifest
+from loop.run.task import Watch
+from loop.ui.context import AppContext
+from loop.ui.jobs import Job
+from loop.ui.pages.base import SAME
+from loop.ui.pages.revise.state import (
+    DEFAULT_ENGINE,
+    OpenedDraft,
+    UnsavedGuide,
+    check_key,
+    commit_key,
     drop_typed,
     drop_why,
     find_draft_open,
+    find_running,
+    guide_mark,
+    is_running,
     keep_draft_open,
+    keep_known,
     keep_ticked,
     keep_typed,
     keep_why,
+    known_engines,
+    read_open_verdicts,
+    read_state,
 )
-from loop.ui.pages.revise.sheet import (
-    NOTHING,
-    SAME,
+from loop.ui.pages.revise.view import (
+    NO_MESSAGE,
+    ReviseMessage,
     ReviseOutputs,
-    Told,
-    praise,
+    error_message,
     show_editor,
     show_fate,
-    show_sheet,
-    typed_now,
-    warn,
+    show_note,
+    show_page,
+    show_progress,
+    success_message,
 )
-from loop.ui.pages.revise.state import guide_mark, known_engines, look
-from loop.ui.pages.revise.verdicts import pick, sort_open
 from loop.ui.wiring import Visit
 
 MOST_TICKED = 5_000
+
 PAGES = frozenset({"overview", "review", "versions"})
 """Pages that a link leads to."""
 
@@ -51,7 +81,7 @@ PAGES = frozenset({"overview", "review", "versions"})
 def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> ReviseOutputs:
     """Return the page with the draft that was looked at last."""
     ref = find_draft_open(visit, prompt or "", cohort or "")
-    return show_sheet(visit, (prompt, cohort), ref)
+    return show_page(visit, prompt, cohort, ref)
 
 
 def tick(visit: Visit, prompt: str | None, cohort: str | None) -> None:
@@ -74,9 +104,9 @@ def act_on_verdicts(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
 
 def _build(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
     keep_ticked(visit, cohort, _ticked(visit))
-    scene = look(visit, prompt, cohort, "")
-    found = sort_open(scene)
-    ids = pick(found.wording, _ticked(visit))
+    state = read_state(visit, prompt, cohort, "")
+    found = read_open_verdicts(state)
+    ids = keep_known(found.wording, _ticked(visit))
     gone = set(_ticked(visit)) - set(ids) - {one.id for one in found.reference}
     if gone:
         return _tell_gone(visit, prompt, cohort, len(gone))
@@ -90,53 +120,57 @@ def _build(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
 
 def _tell_gone(visit: Visit, prompt: str, cohort: str, count: int) -> ReviseOutputs:
     """Show the list afresh: nothing is built from what is not there any more."""
-    said = warn(
+    said = error_message(
         f"{count} of the ticked verdicts {'is' if count == 1 else 'are'} not open any "
         "more: withdrawn, given again or answered meanwhile. The list is fresh now; "
         "look at it and press the button again.",
         "Nothing was made",
     )
     ref = find_draft_open(visit, prompt, cohort)
-    return show_sheet(visit, (prompt, cohort), ref, told=Told(said))
+    return show_page(visit, prompt, cohort, ref, message=ReviseMessage(said))
 
 
 def _begin(
     visit: Visit, prompt: str, cohort: str, ids: tuple[str, ...]
 ) -> ReviseOutputs:
-    desk = visit.desk
+    context = visit.context
     request = DraftRequest(
         prompt=prompt,
         cohort=cohort,
         verdicts=ids,
-        engine=known_engines(desk, prompt, cohort)[0],
+        engine=known_engines(context, prompt, cohort)[0],
     )
-    made = begin_draft(desk.workspace, desk.store, request, visit.actor, now=desk.now)
+    made = begin_draft(
+        context.workspace, context.store, request, visit.actor, now=context.now
+    )
     keep_ticked(visit, cohort, ())
     keep_draft_open(visit, prompt, cohort, made.draft.ref)
-    return show_sheet(
-        visit, (prompt, cohort), made.draft.ref, told=Told(notes=made.notes)
+    return show_page(
+        visit, prompt, cohort, made.draft.ref, message=ReviseMessage(notes=made.notes)
     )
 
 
 def _correct(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
-    found = sort_open(look(visit, prompt, cohort, ""))
-    ids = pick(found.reference, _ticked(visit))
+    found = read_open_verdicts(read_state(visit, prompt, cohort, ""))
+    ids = keep_known(found.reference, _ticked(visit))
     gone = set(_ticked(visit)) - set(ids) - {one.id for one in found.wording}
     if gone:
         return _tell_gone(visit, prompt, cohort, len(gone))
     if not ids:
         raise DataError("no verdict on the reference is ticked. Tick at least one.")
-    desk = visit.desk
-    done = correct_reference_from(desk.workspace, desk.store, cohort, ids, visit.actor)
+    context = visit.context
+    done = correct_reference_from(
+        context.workspace, context.store, cohort, ids, visit.actor
+    )
     new = f"{cohort}:ref{done.reference}" if done.reference else "The newest reference"
     plural = "" if done.corrections == 1 else "s"
-    said = praise(
+    said = success_message(
         f"{new} says what {done.corrections} judged label{plural} should be. Numbers "
         "are on it from now on, and checks made before have to be made again.",
         "Reference corrected",
     )
     ref = find_draft_open(visit, prompt, cohort)
-    return show_sheet(visit, (prompt, cohort), ref, told=Told(said))
+    return show_page(visit, prompt, cohort, ref, message=ReviseMessage(said))
 
 
 def open_draft(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
@@ -145,25 +179,25 @@ def open_draft(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:
     if visit.data.get("act") != "open" or not ref.startswith(f"{prompt}@draft:"):
         return ReviseOutputs()
     keep_draft_open(visit, prompt, cohort, ref)
-    return show_sheet(visit, (prompt, cohort), ref)
+    return show_page(visit, prompt, cohort, ref)
 
 
 def rebase(
-    visit: Visit, prompt: str, cohort: str, opened: Opened | None
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None
 ) -> ReviseOutputs:
     """Bring the open draft to the newest version, with what was chosen."""
     opened = _require_open(opened)
     ref = opened.draft
     if _is_gone(visit, prompt, opened):
-        return show_sheet(visit, (prompt, cohort), ref)
+        return show_page(visit, prompt, cohort, ref)
     chosen = visit.data.get("chosen")
     resolve = {
         str(name): ConflictChoice(side)
         for name, side in (chosen.items() if isinstance(chosen, Mapping) else ())
         if side in tuple(ConflictChoice)
     }
-    desk = visit.desk
-    done = rebase_draft(desk.workspace, ref, visit.actor, resolve, now=desk.now)
+    context = visit.context
+    done = rebase_draft(context.workspace, ref, visit.actor, resolve, now=context.now)
     if done.draft is None:
         count = len(done.conflicts)
         raise ConflictError(
@@ -172,25 +206,27 @@ def rebase(
         )
     keep_draft_open(visit, prompt, cohort, done.draft.ref)
     notes = (f"brought to {done.newest}; the draft has a new id, {done.draft.ref}",)
-    return show_sheet(visit, (prompt, cohort), done.draft.ref, told=Told(notes=notes))
+    return show_page(
+        visit, prompt, cohort, done.draft.ref, message=ReviseMessage(notes=notes)
+    )
 
 
 def choose_label(
-    visit: Visit, prompt: str, cohort: str, opened: Opened | None, label: str
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, label: str
 ) -> ReviseOutputs:
     """Put the guide of another label into the editor."""
-    scene = look(visit, prompt, cohort, _require_open(opened).draft, label)
-    return show_editor(ReviseOutputs(opened=scene.opened), scene)
+    state = read_state(visit, prompt, cohort, _require_open(opened).draft, label)
+    return show_editor(ReviseOutputs(opened=state.opened), state)
 
 
-def type_guide(visit: Visit, opened: Opened | None, text: str) -> None:
+def type_guide(visit: Visit, opened: OpenedDraft | None, text: str) -> None:
     """Keep the guide as far as it is written."""
     if opened and opened.label:
         keep_typed(visit, opened, text)
 
 
 def undo_guide(
-    visit: Visit, prompt: str, cohort: str, opened: Opened | None
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None
 ) -> ReviseOutputs:
     """Put the draft's own guide back into the editor."""
     opened = _require_open(opened)
@@ -199,82 +235,90 @@ def undo_guide(
 
 
 def save_guide(
-    visit: Visit, prompt: str, cohort: str, opened: Opened | None, text: str
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, text: str
 ) -> ReviseOutputs:
     """Write the guide into the draft, or say below the editor why it was not."""
     opened = _require_open(opened)
-    scene = look(visit, prompt, cohort, opened.draft, opened.label)
-    if scene.info is None:
+    state = read_state(visit, prompt, cohort, opened.draft, opened.label)
+    if state.info is None:
         return ReviseOutputs(
             note=show_fate(visit, opened.draft, kept="Your text stays here.")
         )
     # The editor was opened on what has this mark; anything else is a conflict.
-    known = guide_mark(scene.guide) == opened.guide
-    seen = scene.guide if known else opened.guide
+    known = guide_mark(state.guide) == opened.guide
+    seen = state.guide if known else opened.guide
     edit = GuideEdit(label=opened.label, text=text, seen=seen)
-    desk = visit.desk
+    context = visit.context
     try:
         made = edit_draft(
-            desk.workspace, opened.draft, (edit,), visit.actor, now=desk.now
+            context.workspace, opened.draft, (edit,), visit.actor, now=context.now
         )
     except LoopError as error:
-        note = show_note(scene, typed_now(text, opened), str(error))
+        note = show_note(state, UnsavedGuide(text, opened.guide, ""), str(error))
         # What others wrote is shown with the error: saving again goes over it.
-        now_seen = scene.opened._replace(digest=opened.digest, checked=opened.checked)
+        now_seen = state.opened._replace(digest=opened.digest, checked=opened.checked)
         keep_typed(visit, now_seen, text)
         return ReviseOutputs(opened=now_seen, note=note)
     drop_typed(visit, opened.draft, opened.label)
-    desk.jobs.forget(work.check_key(opened.draft))
-    told = Told(notes=(f"saved the guide of {opened.label}", *made.notes))
-    return show_sheet(visit, (prompt, cohort), opened.draft, opened.label, told)
+    context.jobs.forget(check_key(opened.draft))
+    message = ReviseMessage(notes=(f"saved the guide of {opened.label}", *made.notes))
+    return show_page(
+        visit, prompt, cohort, opened.draft, label=opened.label, message=message
+    )
 
 
 def run_check(
-    visit: Visit, prompt: str, cohort: str, opened: Opened | None, engine: str
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, engine: str
 ) -> ReviseOutputs:
     """Start the check of the open draft."""
     opened = _require_open(opened)
-    scene = look(visit, prompt, cohort, opened.draft, opened.label)
-    if scene.info is None:
-        return show_sheet(visit, (prompt, cohort), opened.draft)
-    if engine not in scene.engines:
+    state = read_state(visit, prompt, cohort, opened.draft, opened.label)
+    if state.info is None:
+        return show_page(visit, prompt, cohort, opened.draft)
+    if engine not in state.engines:
         raise DataError(
             f"no run here was made with the engine {engine!r}. Choose one of "
-            f"{', '.join(scene.engines)}, or make a first run with `ranloop run`."
+            f"{', '.join(state.engines)}, or make a first run with `ranloop run`."
         )
-    wanted = work.CheckRequest(
-        draft=opened.draft, cohort=scene.info.cohort or cohort, engine=engine
+    wanted = CheckRequest(
+        draft=opened.draft, cohort=state.info.cohort or cohort, engine=engine
     )
-    work.start_check(visit, wanted)
-    return _beside_editor(visit, prompt, cohort, opened)
+    start_check(visit, wanted)
+    return _show_around_editor(visit, prompt, cohort, opened)
 
 
 def poll(
-    visit: Visit, prompt: str, cohort: str, opened: Opened | None
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None
 ) -> ReviseOutputs:
     """Show how far the work on the open draft is, or what it came to."""
     if not opened or not opened.draft:
         return ReviseOutputs(timer=gr.Timer(active=False))
-    desk, ref = visit.desk, opened.draft
-    if running := work.find_running(desk, work.check_key(ref)):
+    context, ref = visit.context, opened.draft
+    if running := find_running(context, check_key(ref)):
         return ReviseOutputs(check=show_progress(running, "Checking"))
-    if running := work.find_running(desk, work.commit_key(ref)):
+    if running := find_running(context, commit_key(ref)):
         return ReviseOutputs(decision=show_progress(running, "Committing"))
     if not opened.running:
         # The end was shown: a late answer must not stop the clock of what began since.
         return ReviseOutputs()
-    return _beside_editor(visit, prompt, cohort, opened)
+    return _show_around_editor(visit, prompt, cohort, opened)
 
 
-def _beside_editor(
-    visit: Visit, prompt: str, cohort: str, opened: Opened, told: Told = NOTHING
+def _show_around_editor(
+    visit: Visit,
+    prompt: str,
+    cohort: str,
+    opened: OpenedDraft,
+    message: ReviseMessage = NO_MESSAGE,
 ) -> ReviseOutputs:
     """Return the page afresh, except for what the visitor may be typing."""
-    sheet = show_sheet(visit, (prompt, cohort), opened.draft, opened.label, told)
-    if sheet.opened.draft != opened.draft:
-        return sheet
-    return sheet._replace(
-        opened=sheet.opened._replace(label=opened.label, guide=opened.guide),
+    outputs = show_page(
+        visit, prompt, cohort, opened.draft, label=opened.label, message=message
+    )
+    if outputs.opened.draft != opened.draft:
+        return outputs
+    return outputs._replace(
+        opened=outputs.opened._replace(label=opened.label, guide=opened.guide),
         label=SAME,
         guide=SAME,
         note=SAME,
@@ -286,29 +330,29 @@ def commit(
     visit: Visit,
     prompt: str,
     cohort: str,
-    opened: Opened | None,
+    opened: OpenedDraft | None,
     why: str,
     override: bool,
 ) -> ReviseOutputs:
     """Commit the open draft as it was shown, with the check that was shown."""
     opened = _require_open(opened)
     why = _require_why(why)
-    scene = look(visit, prompt, cohort, opened.draft, opened.label)
-    if scene.info is not None:
-        _require_shown(scene.opened, opened)
-        if work.is_running(visit.desk, opened.draft):
+    state = read_state(visit, prompt, cohort, opened.draft, opened.label)
+    if state.info is not None:
+        _require_shown(state.opened, opened)
+        if is_running(visit.context, opened.draft):
             raise ConflictError(
                 f"{opened.draft} is being checked or committed. Wait for it to finish."
             )
         decision = CommitDecision(why, why if override else "")
-        work.start_commit(visit, opened.draft, decision)
+        start_commit(visit, opened.draft, decision)
         return _while_committing(visit, opened)
-    return _beside_editor(visit, prompt, cohort, opened)
+    return _show_around_editor(visit, prompt, cohort, opened)
 
 
-def _while_committing(visit: Visit, opened: Opened) -> ReviseOutputs:
+def _while_committing(visit: Visit, opened: OpenedDraft) -> ReviseOutputs:
     """Show that the draft is being committed; it is being moved, so it is not read."""
-    progress = visit.desk.jobs.look(work.commit_key(opened.draft))
+    progress = visit.context.jobs.progress_of(commit_key(opened.draft))
     return ReviseOutputs(
         opened=opened._replace(running=True),
         timer=gr.Timer(active=True),
@@ -317,7 +361,7 @@ def _while_committing(visit: Visit, opened: Opened) -> ReviseOutputs:
     )
 
 
-def _require_shown(now: Opened, opened: Opened) -> None:
+def _require_shown(now: OpenedDraft, opened: OpenedDraft) -> None:
     """Refuse to commit a wording or a check that the visitor has not seen."""
     if (now.digest, now.checked) != (opened.digest, opened.checked):
         raise ConflictError(
@@ -327,35 +371,41 @@ def _require_shown(now: Opened, opened: Opened) -> None:
 
 
 def keep(
-    visit: Visit, prompt: str, cohort: str, opened: Opened | None, why: str
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, why: str
 ) -> ReviseOutputs:
     """Record that the open draft stays a draft."""
     opened, why = _require_open(opened), _require_why(why)
     if _is_gone(visit, prompt, opened):
-        return show_sheet(visit, (prompt, cohort), opened.draft)
-    desk = visit.desk
-    entry = keep_draft(desk.workspace, opened.draft, visit.actor, why, now=desk.now)
+        return show_page(visit, prompt, cohort, opened.draft)
+    context = visit.context
+    entry = keep_draft(
+        context.workspace, opened.draft, visit.actor, why, now=context.now
+    )
     said = f"{opened.draft} stays a draft, and the ledger says why (entry {entry.seq})."
-    return _beside_editor(visit, prompt, cohort, opened, Told(praise(said)))
+    return _show_around_editor(
+        visit, prompt, cohort, opened, ReviseMessage(success_message(said))
+    )
 
 
 def discard(
-    visit: Visit, prompt: str, cohort: str, opened: Opened | None, why: str
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, why: str
 ) -> ReviseOutputs:
     """Remove the open draft."""
     opened, why = _require_open(opened), _require_why(why)
     if _is_gone(visit, prompt, opened):
-        return show_sheet(visit, (prompt, cohort), opened.draft)
-    desk = visit.desk
-    entry = discard_draft(desk.workspace, opened.draft, visit.actor, why, now=desk.now)
+        return show_page(visit, prompt, cohort, opened.draft)
+    context = visit.context
+    entry = discard_draft(
+        context.workspace, opened.draft, visit.actor, why, now=context.now
+    )
     left = f"Ledger entry {entry.seq} says why." if entry else "It left no trace."
     drop_why(visit, opened.draft)
     keep_draft_open(visit, prompt, cohort, "")
-    told = Told(praise(f"{opened.draft} is discarded. {left}"))
-    return show_sheet(visit, (prompt, cohort), "", told=told)
+    message = ReviseMessage(success_message(f"{opened.draft} is discarded. {left}"))
+    return show_page(visit, prompt, cohort, "", message=message)
 
 
-def type_why(visit: Visit, opened: Opened | None, why: str) -> None:
+def type_why(visit: Visit, opened: OpenedDraft | None, why: str) -> None:
     """Keep the reason as far as it is written."""
     if opened and opened.draft:
         keep_why(visit, opened.draft, why)
@@ -364,7 +414,7 @@ def type_why(visit: Visit, opened: Opened | None, why: str) -> None:
 def follow(visit: Visit) -> Any:
     """Go to another page."""
     page = visit.data.get("page")
-    return gr.Tabs(selected=page) if page in PAGES else gr.skip()
+    return gr.Tabs(selected=page) if page in PAGES else SAME
 
 
 def _ticked(visit: Visit) -> tuple[str, ...]:
@@ -374,19 +424,118 @@ def _ticked(visit: Visit) -> tuple[str, ...]:
     return tuple(one for one in ids if isinstance(one, str))
 
 
-def _require_open(opened: Opened | None) -> Opened:
-    if not isinstance(opened, Opened) or not opened.draft:
+def _require_open(opened: OpenedDraft | None) -> OpenedDraft:
+    if not isinstance(opened, OpenedDraft) or not opened.draft:
         raise DataError("no draft is open here. Choose one from the list of drafts.")
     return opened
 
 
-def _is_gone(visit: Visit, prompt: str, opened: Opened) -> bool:
+def _is_gone(visit: Visit, prompt: str, opened: OpenedDraft) -> bool:
     """Return whether somebody committed or discarded the draft meanwhile."""
     name, _, draft = opened.draft.partition("@draft:")
-    return name != prompt or draft not in list_drafts(visit.desk.workspace, name)
+    return name != prompt or draft not in list_drafts(visit.context.workspace, name)
 
 
 def _require_why(why: str | None) -> str:
     if not (why or "").strip():
         raise DataError("give a reason first: the ledger keeps it for ever.")
     return str(why).strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRequest:
+    """A check that somebody wants."""
+
+    draft: str
+    cohort: str
+    """Dev cohort of the draft."""
+
+    engine: str = DEFAULT_ENGINE
+
+
+def start_check(visit: Visit, wanted: CheckRequest) -> None:
+    """Check a draft in the background; the result is kept beside it.
+
+    Raises
+    ------
+    ConflictError
+        It is being checked already; says by whom.
+    """
+    context, actor = visit.context, visit.actor
+
+    def work(job: Job) -> str:
+        how = Examination(
+            engine=wanted.engine,
+            asking=EngineOptions(
+                allow_unconstrained=_answered_freely(context, wanted),
+                tell=lambda text: _tell(job, text),
+            ),
+            watch=_watch(context, wanted, job),
+            cohort=wanted.cohort,
+        )
+        check_draft_ref(
+            context.workspace, context.store, wanted.draft, actor, how, now=context.now
+        )
+        return wanted.draft
+
+    context.jobs.forget(commit_key(wanted.draft))
+    context.jobs.start(check_key(wanted.draft), actor.name, work)
+
+
+def _answered_freely(context: AppContext, wanted: CheckRequest) -> bool:
+    """Whether the engine's last run on the cohort was let answer without a schema.
+
+    Who started that run, on the command line, has accepted it; the page cannot ask.
+    """
+    for run in context.store.find_runs(finished=True):
+        if (run.spec.engine, run.spec.cohort) == (wanted.engine, wanted.cohort):
+            identity = read_manifest(context.workspace, run.id).get(
+                "engine_identity", {}
+            )
+            return identity.get("constrained") is False
+    return False
+
+
+def _tell(job: Job, text: str) -> None:
+    """Show a remark of the engine's while nothing is counted, as when it starts."""
+    if not job.progress.total:
+        job.step(text)
+
+
+def _watch(
+    context: AppContext, wanted: CheckRequest, job: Job
+) -> Callable[[CheckStep], Watch]:
+    """Return what names each run and counts its cases."""
+    total = len(read_cohort(context.workspace, wanted.cohort).cases)
+    line = read_line(context.workspace, wanted.draft)
+    names = {
+        CheckSide.PARENT: f"parent {line.parent.ref}",
+        CheckSide.DRAFT: "the draft",
+    }
+
+    def watch(step: CheckStep) -> Watch:
+        where = f"run {step.number} of {step.of}"
+        job.step(f"{where}: {names[step.side]} on {wanted.cohort}", total)
+        return job.watch
+
+    return watch
+
+
+def start_commit(visit: Visit, draft: str, decision: CommitDecision) -> None:
+    """Commit a checked draft in the background, and run the version it becomes.
+
+    Raises
+    ------
+    ConflictError
+        It is being committed already; says by whom.
+    """
+    context, actor = visit.context, visit.actor
+
+    def work(job: Job) -> str:
+        job.step("committing, then running the new version")
+        committed = commit_checked(
+            context.workspace, context.store, draft, actor, decision, now=context.now
+        )
+        return committed.version.ref
+
+    context.jobs.start(commit_key(draft), actor.name, work)

@@ -1,9 +1,10 @@
-"""Everything the page Revise shows of one prompt and cohort, read afresh."""
+"""What the page Revise rests on: drafts, checks, open verdicts, and what was begun."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
@@ -11,14 +12,43 @@ from loop.core.ledger import Actor
 from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
-from loop.review.revise.check_record import Checked, Recalled, recall_check
+from loop.review.revise.check_record import (
+    Checked,
+    Recalled,
+    recall_check,
+)
 from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
 from loop.review.revise.edit import guide_text
-from loop.ui.desk import Desk
-from loop.ui.pages.revise.kept import Opened
+from loop.review.status import KeptVerdict, find_open
+from loop.review.verdict import Judgement
+from loop.review.working import drop_working, keep_working, read_working
+from loop.ui.context import AppContext
+from loop.ui.jobs import JobProgress
 from loop.ui.wiring import Visit
 
 DEFAULT_ENGINE = "rules"
+
+
+class OpenedDraft(NamedTuple):
+    """Which draft a browser tab has open, and what of it was shown there: no texts."""
+
+    draft: str = ""
+    """Its reference; empty when none is open."""
+
+    digest: str = ""
+    """Of the wording that was shown."""
+
+    checked: str = ""
+    """Time of the check that was shown; empty without one."""
+
+    label: str = ""
+    """Label whose guide is in the editor."""
+
+    guide: str = ""
+    """Digest of that guide as it was loaded."""
+
+    running: bool = False
+    """Whether a check or a commit of it was under way when it was shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +81,9 @@ class ReviseState:
     """Whether the draft was being checked or committed when this was read."""
 
     @property
-    def desk(self) -> Desk:
+    def context(self) -> AppContext:
         """Where everything is."""
-        return self.visit.desk
+        return self.visit.context
 
     @property
     def may(self) -> bool:
@@ -73,11 +103,11 @@ class ReviseState:
         return recalled.checked if recalled and not recalled.stale else None
 
     @property
-    def opened(self) -> Opened:
+    def opened(self) -> OpenedDraft:
         """What a browser tab that shows this has seen."""
         if self.info is None:
-            return Opened()
-        return Opened(
+            return OpenedDraft()
+        return OpenedDraft(
             draft=self.info.ref,
             digest=self.drafted.draft.digest if self.drafted else "",
             checked=self.checked.time if self.checked else "",
@@ -103,7 +133,7 @@ def guide_mark(text: str) -> str:
     return digest_text(text)[:16] if text else ""
 
 
-def look(
+def read_state(
     visit: Visit, prompt: str, cohort: str, ref: str, label: str = ""
 ) -> ReviseState:
     """Return the page as it stands, with the draft `ref` open if it is there.
@@ -118,32 +148,38 @@ def look(
     LoopError
         The ledger, the store or the settings cannot be read.
     """
-    desk = visit.desk
-    infos = list_open_drafts(desk.workspace, desk.store, prompt)
+    context = visit.context
+    infos = list_open_drafts(context.workspace, context.store, prompt)
     info = next((one for one in infos if one.ref == ref), None)
-    engines = known_engines(desk, prompt, cohort)
-    drafted = _describe(desk, info, engines[0])
+    engines = known_engines(context, prompt, cohort)
+    drafted = _describe(context, info, engines[0])
     return ReviseState(
         visit=visit,
         prompt=prompt,
         cohort=cohort,
-        names={one.id: one.name for one in read_taxonomy(desk.workspace.labels).labels},
+        names={
+            one.id: one.name for one in read_taxonomy(context.workspace.labels).labels
+        },
         engines=engines,
         infos=infos,
         info=info,
         drafted=drafted,
         recalled=(
-            recall_check(desk.workspace, desk.store, ref) if info and drafted else None
+            recall_check(context.workspace, context.store, ref)
+            if info and drafted
+            else None
         ),
         label=_label(drafted, label),
     )
 
 
-def _describe(desk: Desk, info: DraftInfo | None, engine: str) -> Drafted | None:
+def _describe(
+    context: AppContext, info: DraftInfo | None, engine: str
+) -> Drafted | None:
     if info is None or info.problem:
         return None
     try:
-        return show_draft(desk.workspace, info.ref, engine)
+        return show_draft(context.workspace, info.ref, engine)
     except DataError:
         # Removed or damaged since it was listed; the list says so next time.
         return None
@@ -157,12 +193,12 @@ def _label(drafted: Drafted | None, wanted: str) -> str:
     return next(known, next(iter(drafted.draft.labels), ""))
 
 
-def known_engines(desk: Desk, prompt: str, cohort: str) -> tuple[str, ...]:
+def known_engines(context: AppContext, prompt: str, cohort: str) -> tuple[str, ...]:
     """Return the engines that finished a run here; those of this cohort come first.
 
     Only these: a name typed into a browser could send case texts to any address.
     """
-    runs = desk.store.find_runs(finished=True)
+    runs = context.store.find_runs(finished=True)
     own = f"{prompt}@"
     runs.sort(key=lambda r: not (r.spec.cohort == cohort and own in r.spec.prompt))
     names = dict.fromkeys(run.spec.engine for run in runs)
@@ -170,9 +206,146 @@ def known_engines(desk: Desk, prompt: str, cohort: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*usable, DEFAULT_ENGINE)))
 
 
-def is_dev(desk: Desk, cohort: str) -> bool:
+def is_dev(context: AppContext, cohort: str) -> bool:
     """Return whether prompts may be revised on `cohort`."""
     try:
-        return read_cohort(desk.workspace, cohort).role is CohortRole.DEV
+        return read_cohort(context.workspace, cohort).role is CohortRole.DEV
     except DataError:
         return False
+
+
+class OpenVerdicts(NamedTuple):
+    """The open verdicts by what they are for."""
+
+    wording: tuple[KeptVerdict, ...]
+    """To build a draft from."""
+
+    reference: tuple[KeptVerdict, ...]
+    """To correct the reference from."""
+
+
+def read_open_verdicts(state: ReviseState) -> OpenVerdicts:
+    """Return the open verdicts on the prompt and cohort; none where not revised."""
+    if not is_dev(state.context, state.cohort):
+        return OpenVerdicts((), ())
+    found = find_open(
+        state.context.workspace, state.context.store, state.prompt, state.cohort
+    )
+    wrong = [v for v in found if v.verdict.judgement is Judgement.REFERENCE_WRONG]
+    return OpenVerdicts(tuple(v for v in found if v not in wrong), tuple(wrong))
+
+
+def keep_known(verdicts: Sequence[KeptVerdict], ids: Sequence[str]) -> tuple[str, ...]:
+    """Return those of `ids` that are among `verdicts`."""
+    known = {one.id for one in verdicts}
+    return tuple(one for one in ids if one in known)
+
+
+def check_key(draft: str) -> str:
+    """Return the name under which the check of a draft runs."""
+    return f"check {draft}"
+
+
+def commit_key(draft: str) -> str:
+    """Return the name under which a draft is committed."""
+    return f"commit {draft}"
+
+
+def is_running(context: AppContext, draft: str) -> bool:
+    """Return whether a draft is being checked or committed."""
+    looked = (context.jobs.progress_of(key(draft)) for key in (check_key, commit_key))
+    return any(one is not None and not one.finished for one in looked)
+
+
+def find_failed(context: AppContext, key: str) -> JobProgress | None:
+    """Return the work with this key if it came to nothing."""
+    progress = context.jobs.progress_of(key)
+    return progress if progress and progress.finished and progress.error else None
+
+
+def find_running(context: AppContext, key: str) -> JobProgress | None:
+    """Return the work with this key while it goes on."""
+    progress = context.jobs.progress_of(key)
+    return progress if progress and not progress.finished else None
+
+
+class UnsavedGuide(NamedTuple):
+    """A guide somebody has begun to write."""
+
+    text: str
+    guide: str
+    """Digest of the guide it was begun from."""
+
+    saved: str
+    """UTC, ISO 8601."""
+
+
+def keep_draft_open(visit: Visit, prompt: str, cohort: str, ref: str) -> None:
+    """Remember which draft is looked at; empty for none.
+
+    Other pages call it to have this page open on a draft.
+    """
+    _keep(visit, f"revise:draft:{prompt}:{cohort}", draft=ref)
+
+
+def find_draft_open(visit: Visit, prompt: str, cohort: str) -> str:
+    """Return the draft looked at last, or nothing."""
+    return str(_read(visit, f"revise:draft:{prompt}:{cohort}").get("draft") or "")
+
+
+def keep_ticked(visit: Visit, cohort: str, ids: Sequence[str]) -> None:
+    """Remember which verdicts are ticked."""
+    _keep(visit, f"revise:ticked:{cohort}", ids=list(ids))
+
+
+def find_ticked(visit: Visit, cohort: str) -> frozenset[str]:
+    """Return the ids of the verdicts that are ticked."""
+    ids = _read(visit, f"revise:ticked:{cohort}").get("ids")
+    return frozenset(ids if isinstance(ids, list) else ())
+
+
+def keep_why(visit: Visit, ref: str, why: str) -> None:
+    """Remember the reason typed for a decision on a draft."""
+    _keep(visit, f"revise:why:{ref}", why=why)
+
+
+def find_why(visit: Visit, ref: str) -> str:
+    """Return the reason typed so far."""
+    return str(_read(visit, f"revise:why:{ref}").get("why") or "")
+
+
+def keep_typed(visit: Visit, opened: OpenedDraft, text: str) -> None:
+    """Remember the guide that is being written."""
+    _keep(visit, _guide(opened.draft, opened.label), text=text, guide=opened.guide)
+
+
+def find_typed(visit: Visit, ref: str, label: str) -> UnsavedGuide | None:
+    """Return the guide that was being written, if it was not saved."""
+    found = read_working(visit.context.store, visit.actor, _guide(ref, label))
+    if found is None:
+        return None
+    text, guide = found.payload.get("text"), found.payload.get("guide")
+    return UnsavedGuide(str(text or ""), str(guide or ""), found.saved)
+
+
+def drop_typed(visit: Visit, ref: str, label: str) -> None:
+    """Forget the guide that was being written."""
+    drop_working(visit.context.store, visit.actor, _guide(ref, label))
+
+
+def drop_why(visit: Visit, ref: str) -> None:
+    """Forget the reason typed for a decision that is made."""
+    drop_working(visit.context.store, visit.actor, f"revise:why:{ref}")
+
+
+def _guide(ref: str, label: str) -> str:
+    return f"revise:guide:{ref}:{label}"
+
+
+def _keep(visit: Visit, subject: str, **payload: object) -> None:
+    keep_working(visit.context.store, visit.actor, subject, payload, visit.context.now)
+
+
+def _read(visit: Visit, subject: str) -> dict[str, object]:
+    found = read_working(visit.context.store, visit.actor, subject)
+    return dict(found.payload) if found else {}

@@ -12,19 +12,28 @@ from loop.core.ledger import LedgerEntry
 from loop.core.people.users import Right
 from loop.documents.numbers import interval, share
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.history import LedgerState, ledger_state
+from loop.evaluate.history import LedgerState, ledger_state, score_history
+from loop.evaluate.recording import record_evaluation
+from loop.evaluate.results import Evaluation
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.prompts.diff import diff_versions
 from loop.prompts.history import move_alias
-from loop.ui.desk import Desk
-from loop.ui.pages.versions.ledger import Look, action_choices, render_ledger
-from loop.ui.pages.versions.scoring import evaluate_version, render_unscored
-from loop.ui.pages.versions.view import render_versions
-from loop.ui.show import notice, show
+from loop.ui.context import AppContext
+from loop.ui.html import notice, show
+from loop.ui.pages.versions.state import find_unscored
+from loop.ui.pages.versions.view import (
+    ComparisonOutputs,
+    LedgerQuery,
+    VersionsOutputs,
+    action_choices,
+    render_ledger,
+    render_unscored,
+    render_versions,
+)
 from loop.ui.wiring import Visit
 
 
-class Move(NamedTuple):
+class AliasMove(NamedTuple):
     """What the form for an alias says."""
 
     ref: str | None
@@ -34,33 +43,37 @@ class Move(NamedTuple):
     """Ledger entries there were when the page was opened."""
 
 
-def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+def refresh(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOutputs:
     """Return the whole page: what each of its outputs shows."""
-    desk = visit.desk
-    state = ledger_state(desk.workspace)
-    versions = _versions(desk, prompt)
-    return [
-        _tables(desk, prompt, cohort),
-        *_compared(desk, prompt, versions),
-        gr.Column(visible=visit.user.may(Right.APPROVE) and bool(versions)),
-        gr.Dropdown(choices=versions, value=versions[-1] if versions else None),
-        gr.Dropdown(choices=action_choices(state), value=""),
-        "",
-        render_ledger(desk, Look()),
-        len(state.entries),
-        "",
-        render_unscored(visit, prompt, cohort),
-    ]
+    context = visit.context
+    state = ledger_state(context.workspace)
+    versions = _versions(context, prompt)
+    tables = _tables(context, prompt, cohort)
+    compared = _compared(context, prompt, versions)
+    return VersionsOutputs(
+        tables=tables,
+        before=compared.before,
+        after=compared.after,
+        difference=compared.difference,
+        aliasing=gr.Column(visible=visit.user.may(Right.APPROVE) and bool(versions)),
+        version=gr.Dropdown(choices=versions, value=versions[-1] if versions else None),
+        action=gr.Dropdown(choices=action_choices(state), value=""),
+        subject="",
+        ledger=render_ledger(context, LedgerQuery()),
+        seen=len(state.entries),
+        stale="",
+        unscored=render_unscored(visit, prompt, cohort),
+    )
 
 
-def _tables(desk: Desk, prompt: str | None, cohort: str | None) -> str:
+def _tables(context: AppContext, prompt: str | None, cohort: str | None) -> str:
     if not prompt:
         return notice(
             "A workspace begins with one: make it with `ranloop init`.",
             title="No prompt yet",
         )
     try:
-        return render_versions(desk, prompt, cohort or "")
+        return render_versions(context, prompt, cohort or "")
     except LedgerError:
         return notice(
             "The ledger says where versions come from, and its chain is broken: see "
@@ -70,30 +83,32 @@ def _tables(desk: Desk, prompt: str | None, cohort: str | None) -> str:
         )
 
 
-def _versions(desk: Desk, prompt: str | None) -> list[str]:
-    numbers = list_versions(desk.workspace, prompt) if prompt else ()
+def _versions(context: AppContext, prompt: str | None) -> list[str]:
+    numbers = list_versions(context.workspace, prompt) if prompt else ()
     return [f"{prompt}@v{number}" for number in numbers]
 
 
-def _compared(desk: Desk, prompt: str | None, versions: Sequence[str]) -> list[Any]:
+def _compared(
+    context: AppContext, prompt: str | None, versions: Sequence[str]
+) -> ComparisonOutputs:
     """Return the two choices and the difference of the two newest versions."""
-    drafts = list_drafts(desk.workspace, prompt) if prompt else ()
+    drafts = list_drafts(context.workspace, prompt) if prompt else ()
     refs = [*versions, *(f"{prompt}@draft:{one}" for one in drafts)]
     after = versions[-1] if versions else None
     before = versions[-2] if len(versions) > 1 else after
-    return [
-        gr.Dropdown(choices=refs, value=before),
-        gr.Dropdown(choices=refs, value=after),
-        _difference(desk, before, after),
-    ]
+    return ComparisonOutputs(
+        before=gr.Dropdown(choices=refs, value=before),
+        after=gr.Dropdown(choices=refs, value=after),
+        difference=_difference(context, before, after),
+    )
 
 
-def _difference(desk: Desk, before: str | None, after: str | None) -> str:
+def _difference(context: AppContext, before: str | None, after: str | None) -> str:
     """Return the difference, or why there is none to show."""
     if not before or not after:
         return notice("Choose two versions.")
     try:
-        old, new = (read_version(desk.workspace, ref) for ref in (before, after))
+        old, new = (read_version(context.workspace, ref) for ref in (before, after))
     except LoopError as error:
         return notice(str(error), kind="error", title="Cannot be compared")
     return show("diff.html.jinja", diff=diff_versions(old, new))
@@ -103,20 +118,20 @@ def compare(
     visit: Visit, before: str | None, after: str | None, seen: int
 ) -> list[str]:
     """Return what `after` changes, and whether the page is still as it was."""
-    return [_difference(visit.desk, before, after), _remark(visit.desk, seen)]
+    return [_difference(visit.context, before, after), _remark(visit.context, seen)]
 
 
-def act(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+def act(visit: Visit, prompt: str | None, cohort: str | None) -> ComparisonOutputs:
     """Answer a click inside the tables: show what one version changed."""
-    versions = _versions(visit.desk, prompt)
+    versions = _versions(visit.context, prompt)
     after = f"{prompt}@v{visit.data.get('number')}"
     if after not in versions:
         raise DataError("that version is not there any more. Open the page again.")
     before = versions[max(versions.index(after) - 1, 0)]
-    return [before, after, _difference(visit.desk, before, after)]
+    return ComparisonOutputs(before, after, _difference(visit.context, before, after))
 
 
-def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
+def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOutputs:
     """Evaluate the run of the version that was clicked, and refresh the page."""
     made = evaluate_version(visit, prompt, cohort)
     said = (
@@ -125,20 +140,42 @@ def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> list[Any]:
         f"{made.count(GateVerdict.PASS)} of {len(made.labels)} labels passed. "
         "The ledger records it."
     )
-    *shown, _ = refresh(visit, prompt, cohort)
-    return [*shown, render_unscored(visit, prompt, cohort, said)]
+    outputs = refresh(visit, prompt, cohort)
+    return outputs._replace(unscored=render_unscored(visit, prompt, cohort, said))
+
+
+def evaluate_version(
+    visit: Visit, prompt: str | None, cohort: str | None
+) -> Evaluation:
+    """Evaluate the run of the version that was clicked, and record it as the CLI does.
+
+    Raises
+    ------
+    DataError
+        Nothing of that version waits for an evaluation, or it cannot be evaluated.
+    """
+    context, wanted = visit.context, str(visit.data.get("number", ""))
+    scores = score_history(context.workspace, prompt or "", cohort or "")
+    for one in find_unscored(context, scores, cohort or ""):
+        if str(one.score.number) == wanted:
+            evaluation = context.evaluation(one.run)
+            return record_evaluation(context.workspace, evaluation, visit.actor)
+    raise DataError(
+        "that version has no run here that waits for an evaluation: somebody may have "
+        "evaluated it meanwhile. Open the page again."
+    )
 
 
 def point(
     visit: Visit, prompt: str | None, cohort: str | None, *typed: Any
 ) -> list[Any]:
     """Point an alias at a version, and show the page as it is then."""
-    move = Move(*typed)
+    move = AliasMove(*typed)
     if not move.ref:
         raise DataError("no version is chosen. Choose the one that the alias names.")
     if not move.why.strip():
         raise DataError("a reason is missing: the ledger records it. Write why.")
-    workspace, name = visit.desk.workspace, move.alias.strip()
+    workspace, name = visit.context.workspace, move.alias.strip()
     _refuse_moved(ledger_state(workspace), prompt, name, move.seen)
     entry = move_alias(
         workspace,
@@ -146,7 +183,7 @@ def point(
         name,
         actor=visit.actor,
         reason=move.why.strip(),
-        now=visit.desk.now,
+        now=visit.context.now,
     )
     return [*refresh(visit, prompt, cohort), "", "", _moved(entry)]
 
@@ -180,11 +217,11 @@ def _moved(entry: LedgerEntry) -> str:
 def read_ledger_page(visit: Visit, action: str | None, subject: str, seen: int) -> Any:
     """Return the ledger as filtered; the page that a click asks for, else the first."""
     page = str(visit.data.get("page", "1"))
-    look = Look(action or "", subject, int(page) if page.isdecimal() else 1)
-    return [render_ledger(visit.desk, look), _remark(visit.desk, seen)]
+    query = LedgerQuery(action or "", subject, int(page) if page.isdecimal() else 1)
+    return [render_ledger(visit.context, query), _remark(visit.context, seen)]
 
 
-def _remark(desk: Desk, seen: int) -> str:
+def _remark(context: AppContext, seen: int) -> str:
     """Say that the ledger went on since the page was opened, if it did."""
-    new = len(ledger_state(desk.workspace).entries) - seen
+    new = len(ledger_state(context.workspace).entries) - seen
     return show("versions_stale.html.jinja", new=new) if new > 0 else ""

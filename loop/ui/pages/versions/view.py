@@ -1,30 +1,70 @@
-"""What the page Versions shows, as records and as HTML."""
+"""What the page Versions shows: lineage, tables, what waits, and the ledger."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
-from loop.evaluate.history import VersionScore, lineage_graph, score_history
+from loop.core.people.users import Right
+from loop.evaluate.history import (
+    LedgerState,
+    VersionScore,
+    ledger_state,
+    lineage_graph,
+    score_history,
+)
 from loop.evaluate.history_figures import lineage_svg, version_chart
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.recording import with_intervals
 from loop.evaluate.tried import WordingStatus
 from loop.prompts.history import VersionHistory, read_history
 from loop.review.revise.draft import DraftCheckStatus, DraftInfo, list_open_drafts
-from loop.ui.desk import Desk
-from loop.ui.pages.versions.scoring import find_unscored
-from loop.ui.show import show
+from loop.ui.context import AppContext
+from loop.ui.html import show
+from loop.ui.pages.versions.state import find_unscored
+from loop.ui.wiring import Visit
 
 _PLURAL = {"term", "exclusion", "clarification", "exemplar"}
+
 _CHECKED = {
     DraftCheckStatus.PASSED: "check passed",
     DraftCheckStatus.OBJECTIONS: "check has objections",
     DraftCheckStatus.STALE: "check out of date",
     DraftCheckStatus.NEVER: "not checked",
 }
+
+ON_A_PAGE = 50
+
+EVERY = ""
+"""Value of the choice that leaves no action out."""
+
+
+class VersionsOutputs(NamedTuple):
+    """What each component of this name in `VersionsComponents` shows."""
+
+    tables: Any
+    before: Any
+    after: Any
+    difference: Any
+    aliasing: Any
+    version: Any
+    action: Any
+    subject: Any
+    ledger: Any
+    seen: Any
+    stale: Any
+    unscored: Any
+
+
+class ComparisonOutputs(NamedTuple):
+    """What a comparison of two versions shows."""
+
+    before: Any
+    after: Any
+    difference: Any
 
 
 class VersionRow(NamedTuple):
@@ -56,7 +96,7 @@ class DraftRow(NamedTuple):
     problem: str
 
 
-def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
+def render_versions(context: AppContext, prompt: str, cohort: str) -> str:
     """Return lineage, chart and tables of a prompt, with scores on a cohort.
 
     Raises
@@ -66,34 +106,36 @@ def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
     LedgerError
         The ledger is broken.
     """
-    scores = score_history(desk.workspace, prompt, cohort)
-    scored = desk.memo.get(
-        ("intervals", scores, protocol_digest(desk.workspace)),
-        lambda: with_intervals(desk.workspace, desk.store, scores),
+    scores = score_history(context.workspace, prompt, cohort)
+    scored = context.cache.get(
+        ("intervals", scores, protocol_digest(context.workspace)),
+        lambda: with_intervals(context.workspace, context.store, scores),
     )
     by_number = {one.number: one for one in scored if one.number}
     rows = [
         _row(one, by_number.get(one.number))
-        for one in reversed(read_history(desk.workspace, prompt))
+        for one in reversed(read_history(context.workspace, prompt))
     ]
-    waiting = list_open_drafts(desk.workspace, desk.store, prompt)
+    waiting = list_open_drafts(context.workspace, context.store, prompt)
     return show(
         "versions.html.jinja",
         prompt=prompt,
         cohort=cohort,
-        lineage=lineage_svg(lineage_graph(desk.workspace, prompt)),
+        lineage=lineage_svg(lineage_graph(context.workspace, prompt)),
         chart=version_chart(scored),
         score_count=sum(bool(one.run) for one in scored),
-        ran=_waiting(desk, scores, cohort),
+        ran=_waiting(context, scores, cohort),
         rows=rows,
         drafts=_draft_rows(scored, waiting),
     )
 
 
-def _waiting(desk: Desk, scores: Sequence[VersionScore], cohort: str) -> set[str]:
+def _waiting(
+    context: AppContext, scores: Sequence[VersionScore], cohort: str
+) -> set[str]:
     """Return the digests of the versions whose run waits for an evaluation."""
     try:
-        found = find_unscored(desk, scores, cohort) if cohort else ()
+        found = find_unscored(context, scores, cohort) if cohort else ()
     except DataError:
         # The cohort is not as recorded; the versions and the ledger are shown still.
         return set()
@@ -173,3 +215,90 @@ def _state(info: DraftInfo | None) -> str:
         return "damaged"
     behind = ", a newer version was committed since" if info.behind else ""
     return f"waits, {_CHECKED[info.checked]}{behind}"
+
+
+def render_unscored(
+    visit: Visit, prompt: str | None, cohort: str | None, said: str = ""
+) -> str:
+    """Return which versions wait for an evaluation, each with its button."""
+    if not prompt or not cohort:
+        return ""
+    context = visit.context
+    try:
+        waiting = find_unscored(
+            context, score_history(context.workspace, prompt, cohort), cohort
+        )
+    except DataError:
+        waiting = ()
+    return show(
+        "versions_unscored.html.jinja",
+        waiting=waiting,
+        cohort=cohort,
+        may=visit.user.may(Right.REVISE),
+        said=said,
+    )
+
+
+class LedgerQuery(NamedTuple):
+    """What of the ledger is looked at."""
+
+    action: str = EVERY
+    subject: str = ""
+    """Part of the subject, in any case."""
+
+    page: int = 1
+    """From 1, the newest; another number means the nearest page."""
+
+
+class LedgerPage(NamedTuple):
+    """One page of entries."""
+
+    entries: Sequence[tuple[LedgerEntry, str]]
+    """Each with its payload as JSON."""
+
+    found: int
+    number: int
+    pages: int
+
+
+def render_ledger(context: AppContext, query: LedgerQuery) -> str:
+    """Return the state of the chain and a page of entries, newest first.
+
+    A broken ledger is shown as far as its chain holds.
+    """
+    state = ledger_state(context.workspace)
+    return show("ledger.html.jinja", state=state, page=turn_to(state.entries, query))
+
+
+def turn_to(entries: Sequence[LedgerEntry], query: LedgerQuery) -> LedgerPage:
+    """Return the page that `query` asks for."""
+    part = query.subject.strip().casefold()
+    found = [
+        entry
+        for entry in reversed(entries)
+        if query.action in (EVERY, entry.action) and part in entry.subject.casefold()
+    ]
+    pages = max(-(-len(found) // ON_A_PAGE), 1)
+    number = min(max(query.page, 1), pages)
+    shown = found[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
+    return LedgerPage(
+        entries=[(entry, _payload(entry)) for entry in shown],
+        found=len(found),
+        number=number,
+        pages=pages,
+    )
+
+
+def action_choices(state: LedgerState) -> list[tuple[str, str]]:
+    """Return the actions there are, as choices, with how often each happened."""
+    return [
+        (f"every action ({len(state.entries)})", EVERY),
+        *(
+            (f"{action.replace('_', ' ')} ({number})", action)
+            for action, number in sorted(state.counts.items())
+        ),
+    ]
+
+
+def _payload(entry: LedgerEntry) -> str:
+    return json.dumps(dict(entry.payload), ensure_ascii=False, indent=1)

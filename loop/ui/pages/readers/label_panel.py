@@ -1,0 +1,304 @@
+"""The panel Label: one case, its text and the reader's own answers, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from loop.core.errors import ConflictError, DataError
+from loop.core.people.users import Right
+from loop.core.records import Value
+from loop.labels.taxonomy import Label
+from loop.review.reading.answers import (
+    LONGEST,
+    ReadingSheet,
+    answer,
+    complete_case,
+    defer_case,
+    keep_comment,
+    open_sheet,
+    read_answers,
+)
+from loop.review.reading.assignment import (
+    Assignment,
+    cases_to_read,
+    positions,
+    read_basis,
+    voted_cases,
+)
+from loop.review.reading.progress import ReaderPosition, find_way
+from loop.ui.header import PageHeader
+from loop.ui.html import notice, panel, show
+from loop.ui.pages.base import SAME
+from loop.ui.pages.readers.base import ReadersPanel, on_act, ordered_panel
+from loop.ui.pages.readers.state import open_assignment, open_turnout
+from loop.ui.wiring import EventRegistry, Visit
+
+NAME, TITLE = "label", "Label"
+
+
+class ReadingOutputs(NamedTuple):
+    """The components that the panel's events set, or what these show."""
+
+    progress: Any = SAME
+    sheet: Any = SAME
+    status: Any = SAME
+
+
+class SheetRow(NamedTuple):
+    """One label on the sheet."""
+
+    label: Label
+    value: Value | None
+    """The reader's own answer."""
+
+
+class LabelGroup(NamedTuple):
+    """Labels of one place in the body, under a number that is also its key."""
+
+    name: str
+    rows: tuple[SheetRow, ...]
+
+
+def build(registry: EventRegistry, header: PageHeader) -> ReadersPanel:
+    """Add the panel and connect it."""
+    with gr.Column(visible=False, elem_id="part-label") as box:
+        with gr.Row(elem_id="reading-head", equal_height=True):
+            progress = panel(elem_id="reading-progress")
+            status = panel(elem_id="reading-status")
+        sheet = ordered_panel("reading-sheet")
+    outputs = ReadingOutputs(progress=progress, sheet=sheet, status=status)
+    on_act(
+        registry,
+        sheet,
+        act,
+        right=Right.READ,
+        name="label_act",
+        inputs=header.selection,
+        outputs=outputs,
+    )
+    return ReadersPanel(
+        name=NAME,
+        title=TITLE,
+        right=Right.READ,
+        box=box,
+        show=open_,
+        outputs=outputs,
+    )
+
+
+def open_(visit: Visit, _prompt: str | None, cohort: str | None) -> ReadingOutputs:
+    """Return progress, sheet and status of the reader's first open case."""
+    try:
+        assignment = open_assignment(visit, cohort)
+        return _at(visit, assignment, find_way(*_who(visit, assignment)), "")
+    except DataError as error:
+        title = "This cohort cannot be read here"
+        said = notice(str(error), kind="error", title=title)
+        return ReadingOutputs(progress="", sheet=said, status="")
+
+
+def act(visit: Visit, _prompt: str | None, cohort: str | None) -> ReadingOutputs:
+    """Do what the reader did on the sheet; return progress, sheet and status.
+
+    Raises
+    ------
+    ConflictError
+        The cohort is not the one that the sheet was opened on; nothing was saved.
+    DataError
+        A case, label or value is unknown; nothing was saved.
+    """
+    assignment = open_assignment(visit, cohort)
+    if visit.data.get("cohort", assignment.key) != assignment.key:
+        raise ConflictError(
+            f"the texts of cohort {assignment.cohort.name!r} were imported anew since "
+            "this page was opened; nothing was saved. Load the page again."
+        )
+    doing = _ACTS.get(str(visit.data.get("act")))
+    if doing is None:
+        raise DataError("the page asked for something unknown. Load it again.")
+    case_id = str(visit.data.get("case", ""))
+    _require_given(visit, assignment, case_id)
+    return doing(visit, assignment, case_id)
+
+
+def _require_given(visit: Visit, assignment: Assignment, case_id: str) -> None:
+    """Refuse a case that this reader was not given; one of no cohort is said later."""
+    known = case_id in positions(assignment.cohort)
+    if known and case_id not in cases_to_read(*_who(visit, assignment)):
+        raise DataError(
+            f"case {case_id!r} is not among the cases that you were given; nothing was "
+            "saved. Load the page again to go on with those that are."
+        )
+
+
+def _answer(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
+    said = visit.data.get("answers")
+    if not isinstance(said, dict):
+        raise DataError("the page sent no answer. Load it again.")
+    values = {str(label): _value(word) for label, word in said.items()}
+    store, _, reader = _who(visit, assignment)
+    answer(store, assignment, reader, case_id, values, visit.context.now)
+    way = find_way(store, assignment, reader, case_id)
+    return ReadingOutputs(
+        progress=_progress(visit, assignment, way), status=_kept(visit, assignment, way)
+    )
+
+
+def _comment(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
+    said = visit.data.get("comment")
+    if not isinstance(said, str):
+        raise DataError("the page sent no comment. Load it again.")
+    store, _, reader = _who(visit, assignment)
+    keep_comment(store, assignment, reader, case_id, said, visit.context.now)
+    return ReadingOutputs(status=_say("comment kept", at=visit.context.now()))
+
+
+def _rest(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
+    store, _, reader = _who(visit, assignment)
+    complete_case(store, assignment, reader, case_id, now=visit.context.now)
+    way = find_way(store, assignment, reader, case_id)
+    return _at(visit, assignment, way, _kept(visit, assignment, way))
+
+
+def _next(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
+    left = _count_open(visit, assignment, case_id) if case_id else 0
+    if left:
+        return ReadingOutputs(status=_say(f"{left} labels are still open", hot=True))
+    return _at(visit, assignment, find_way(*_who(visit, assignment)), "")
+
+
+def _previous(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
+    who = _who(visit, assignment)
+    before = find_way(*who, case_id or None).before
+    if before is None:
+        said = "none of your complete cases comes before this one"
+        return ReadingOutputs(status=_say(said))
+    return _at(visit, assignment, find_way(*who, before), "")
+
+
+def _defer(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
+    store, _, reader = _who(visit, assignment)
+    defer_case(store, assignment, reader, case_id, visit.context.now)
+    way = find_way(store, assignment, reader)
+    alone = way.here == case_id
+    skipped = f"{case_id} is skipped: it comes back after all others"
+    said = "this is the only case left" if alone else skipped
+    return _at(visit, assignment, way, _say(said))
+
+
+_ACTS: dict[str, Callable[[Visit, Assignment, str], ReadingOutputs]] = {
+    "answer": _answer,
+    "comment": _comment,
+    "rest": _rest,
+    "next": _next,
+    "previous": _previous,
+    "defer": _defer,
+}
+
+
+def _who(visit: Visit, assignment: Assignment) -> tuple[Any, Assignment, str]:
+    return visit.context.store, assignment, visit.user.name
+
+
+def _at(
+    visit: Visit, assignment: Assignment, way: ReaderPosition, status: str
+) -> ReadingOutputs:
+    """Return the outputs for where the reader is."""
+    return ReadingOutputs(
+        progress=_progress(visit, assignment, way),
+        sheet=_sheet(visit, assignment, way),
+        status=status,
+    )
+
+
+def _progress(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
+    return show(
+        "readers_progress.html.jinja",
+        way=way,
+        published=_is_published(visit, assignment, way),
+        seeing=visit.user.may(Right.SEE),
+    )
+
+
+def _is_published(visit: Visit, assignment: Assignment, way: ReaderPosition) -> bool:
+    """Return whether the reader's answers are votes already. Nothing else is told."""
+    if not way.complete:
+        return False
+    context = visit.context
+    basis = read_basis(context.workspace, assignment)
+    key = ("published", basis, visit.user.name)
+
+    def find() -> bool:
+        turnout = open_turnout(context, assignment, basis)
+        return bool(voted_cases(context.workspace, turnout, visit.user.name))
+
+    return bool(context.cache.get(key, find))
+
+
+def _sheet(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
+    if way.here is None:
+        return show("readers_done.html.jinja", way=way, key=assignment.key)
+    store, _, reader = _who(visit, assignment)
+    sheet = open_sheet(visit.context.workspace, store, assignment, reader, way.here)
+    return show(
+        "readers_sheet.html.jinja",
+        sheet=sheet,
+        way=way,
+        key=assignment.key,
+        longest=LONGEST,
+        groups=_groups(assignment, sheet),
+        values=list(Value),
+    )
+
+
+def _groups(assignment: Assignment, sheet: ReadingSheet) -> list[LabelGroup]:
+    """Return the labels that are asked, by group, in the order of the taxonomy."""
+    rows: dict[str, list[SheetRow]] = {}
+    for label in map(assignment.taxonomy.find, assignment.labels):
+        row = SheetRow(label, sheet.answers.get(label.id))
+        rows.setdefault(label.group, []).append(row)
+    return [LabelGroup(name, tuple(found)) for name, found in rows.items()]
+
+
+def _count_open(visit: Visit, assignment: Assignment, case_id: str) -> int:
+    """Return how many labels of a case have no value yet."""
+    given = read_answers(*_who(visit, assignment), case_id).get(case_id, {})
+    return len(assignment.labels) - len(given)
+
+
+def _kept(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
+    """Return the line that says that an answer is in the store."""
+    left = _count_open(visit, assignment, way.here or "")
+    done = f"{left} of {len(assignment.labels)} labels open" if left else "complete"
+    return _say(f"kept, {done}", complete=not left, at=visit.context.now())
+
+
+def _say(
+    text: str,
+    *,
+    hot: bool = False,
+    complete: bool = False,
+    at: datetime | None = None,
+) -> str:
+    return show(
+        "readers_status.html.jinja",
+        text=text,
+        hot=hot,
+        complete=complete,
+        at=at.isoformat(timespec="seconds") if at else "",
+    )
+
+
+def _value(word: object) -> Value | None:
+    """Return the value that a reader gave; None takes it back."""
+    if word == "":
+        return None
+    try:
+        return Value(str(word))
+    except ValueError as error:
+        known = ", ".join(Value)
+        raise DataError(f"a label is {known} or open. Load the page again.") from error

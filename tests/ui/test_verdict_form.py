@@ -1,0 +1,160 @@
+"""The verdict form on its own."""
+
+import pytest
+
+from loop.core.records import Exemplar, Guide, Mark, Value
+from loop.evaluate.failures import Failure, FailureKind
+from loop.labels.taxonomy import NO_FINDING
+from loop.review.queue.records import Cause, QueueItem, Reasons
+from loop.review.verdict import Context, Edits, Judgement, Verdict
+from loop.ui.pages.review.verdict_form import (
+    CAUSES,
+    ReviewForm,
+    fields_of,
+    form_of,
+    missing,
+    suggest,
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "lacks"),
+    [
+        (ReviewForm(), ("what is wrong",)),
+        (ReviewForm(judgement="model_wrong"), ()),
+        (ReviewForm(judgement="source_text_defect", action="term"), ()),
+        (ReviewForm(judgement="reference_wrong"), ("the right value",)),
+        (ReviewForm(judgement="model_wrong", action="term"), ("the phrase",)),
+        (
+            ReviewForm(judgement="model_wrong", action="clarification", phrase="a"),
+            ("the right value",),
+        ),
+        (
+            ReviewForm(judgement="model_wrong", action="negative_exemplar", phrase="a"),
+            ("the statement in your own words",),
+        ),
+        (
+            ReviewForm(
+                judgement="model_wrong",
+                action="positive_exemplar",
+                phrase="fluid",
+                paraphrase="Some water.",
+            ),
+            ("the phrase inside your own words",),
+        ),
+    ],
+)
+def test_what_is_missing_depends_on_what_is_chosen(form, lacks):
+    """Only what matters for the choice is asked for."""
+    assert missing(form) == lacks
+
+
+def test_a_form_from_outside_holds_only_what_its_fields_may():
+    """A changed or old kept form must not break the page."""
+    assert ReviewForm.of({"severity": "", "cause": ""}) == ReviewForm()
+    odd = {"judgement": "hang", "value": 3, "phrase": ["x"], "anchor": "yes", "z": 1}
+    assert ReviewForm.of(odd) == ReviewForm()
+
+
+def test_a_verdict_comes_back_as_the_form_it_was_made_with():
+    """Changing an answer begins with that answer."""
+    example = Exemplar(text="No fluid.", value=Value.ABSENT, evidence="No fluid")
+    verdict = Verdict(
+        label="edema",
+        judgement=Judgement.MODEL_WRONG,
+        context=Context.NEGATION,
+        case_ids=("a",),
+        edits=Edits(exemplars=(example,)),
+        comment="hm",
+        anchor=True,
+    )
+    form = form_of(verdict)
+    assert form.action == "negative_exemplar" and form.phrase == "No fluid"
+    fields = fields_of(form, ["a"], "edema")
+    assert fields["exemplars"][0]["text"] == "No fluid."
+    assert (fields["anchor"], fields["comment"]) == (True, "hm")
+
+
+def test_a_verdict_that_says_more_has_no_form():
+    """A form that showed a part of it would take the rest away unseen."""
+    two = Edits(terms=("a", "b"))
+    implied = Edits(implies=("edema",))
+    for edits in (two, implied):
+        verdict = Verdict(
+            label="edema",
+            judgement=Judgement.MODEL_WRONG,
+            case_ids=("a",),
+            edits=edits,
+        )
+        assert form_of(verdict) is None
+
+
+def test_every_cause_can_be_chosen():
+    """The menu cannot fall behind the record."""
+    assert {key for _, key in CAUSES} - {""} == {one.value for one in Context}
+
+
+def test_nothing_is_chosen_beforehand():
+    """A severity or cause that nobody chose would be recorded as theirs."""
+    assert (ReviewForm().severity, ReviewForm().cause) == (None, None)
+    said = Verdict(label="edema", judgement=Judgement.MODEL_WRONG, case_ids=("a",))
+    assert (form_of(said).severity, form_of(said).cause) == (None, None)
+
+
+def item(kind, predicted, reference, label="edema", causes=()):
+    """Return a failing pair."""
+    failure = Failure("a", label, kind, predicted, reference, ())
+    return QueueItem(failure=failure, place=1, reasons=Reasons(), causes=causes)
+
+
+GUIDE = Guide(label="edema", name="Edema", definition="Water.", terms=("wet lungs",))
+WRONG = ReviewForm(judgement="model_wrong")
+
+
+@pytest.mark.parametrize(
+    ("kind", "predicted", "reference", "phrase", "form"),
+    [
+        ("false_positive", "present", "absent", "", {"value": "absent"}),
+        (
+            "false_positive",
+            "present",
+            "not_coded",
+            "wet cough",
+            {"value": "absent", "action": "exclusion", "phrase": "wet cough"},
+        ),
+        ("false_positive", "present", "absent", "Wet lungs", {"value": "absent"}),
+        ("false_positive", "present", "absent", "edema", {"value": "absent"}),
+        ("false_negative", "absent", "present", "", {"value": "present"}),
+        ("uncertain", "uncertain", "present", "hazy", {"value": "present"}),
+        ("unparsed", None, None, "", None),
+    ],
+)
+def test_the_likely_correction_is_that_the_reference_is_right(
+    kind, predicted, reference, phrase, form
+):
+    """A label's own name or term is never suggested as an exclusion from it."""
+    one = item(
+        FailureKind(kind),
+        Value(predicted) if predicted else None,
+        Mark(reference) if reference else None,
+    )
+    wanted = WRONG._replace(**form) if form else None
+    assert suggest(one, phrase, GUIDE) == wanted
+    if wanted:
+        assert missing(wanted) == ()
+
+
+def test_no_finding_is_never_suggested_as_the_models_fault():
+    """A failing label explains it; without one the reference contradicts itself."""
+    said = (FailureKind.FALSE_NEGATIVE, Value.ABSENT, Mark.PRESENT, NO_FINDING)
+    failing = Cause("edema", Value.PRESENT, Mark.ABSENT, True)
+    assert suggest(item(*said, (failing,)), "", None) is None
+    alone = suggest(item(*said, (failing._replace(fails=False),)), "", None)
+    assert alone == ReviewForm(judgement="reference_wrong", value="absent")
+
+
+def test_a_text_without_end_is_not_handed_in():
+    """A pasted book is a slip; it is said, and the form stays as it is."""
+    form = ReviewForm(judgement="model_wrong", comment="x" * 8001)
+    assert missing(form) == ("a shorter note (at most 8,000 characters)",)
+    assert missing(form._replace(comment="x" * 8000)) == ()
