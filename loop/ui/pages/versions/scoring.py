@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.people.users import Right
-from loop.evaluate.history import VersionScore, score_history
+from loop.evaluate.history import VersionScore, main_scores, score_history
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation
 from loop.labels.cohort import read_cohort
@@ -56,17 +56,21 @@ def find_unscored(
     runs, newest = newest_runs(desk, cohort), record.newest
     if record.is_holdout or not newest:
         return ()
+    every = tuple(scores)
     found = []
-    for score in scores:
+    for score in main_scores(every).values():
         run = runs.get(score.digest) if score.number else None
-        if run is None or (score.run, score.reference) == (run.id, newest):
+        if run is None:
+            continue
+        on_run = [one.reference for one in every if one.run == run.id]
+        if newest in on_run:
             continue
         if not score.run:
             why = "not scored yet"
-        elif score.run != run.id:
+        elif not on_run:
             why = "scored on an older run"
         else:
-            why = f"scored against reference version {score.reference}, not {newest}"
+            why = f"scored against reference version {on_run[-1]}, not {newest}"
         found.append(Unscored(score, run, why))
     return tuple(found)
 

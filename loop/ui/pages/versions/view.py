@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
-from loop.evaluate.history import VersionScore, lineage_graph, score_history
+from loop.evaluate.history import (
+    VersionScore,
+    lineage_graph,
+    main_scores,
+    score_history,
+)
 from loop.evaluate.history_figures import lineage_svg, version_chart
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.recording import with_intervals
@@ -32,6 +37,9 @@ class VersionRow(NamedTuple):
 
     history: VersionHistory
     score: VersionScore | None
+    others: tuple[VersionScore, ...]
+    """Its scores by another engine, policy or reference."""
+
     role: str
     """Role in which it was committed; empty when nobody recorded it."""
 
@@ -53,6 +61,9 @@ class DraftRow(NamedTuple):
     state: str
     objections: tuple[str, ...]
     macro_f1: float | None
+    measured: str
+    """How: engine, policy for uncertain answers, reference."""
+
     problem: str
 
 
@@ -71,9 +82,14 @@ def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
         ("intervals", scores, protocol_digest(desk.workspace)),
         lambda: with_intervals(desk.workspace, desk.store, scores),
     )
-    by_number = {one.number: one for one in scored if one.number}
+    shown = tuple(main_scores(scored).values())
+    by_number = {one.number: one for one in shown if one.number}
     rows = [
-        _row(one, by_number.get(one.number))
+        _row(
+            one,
+            by_number.get(one.number),
+            [score for score in scored if score.number == one.number],
+        )
         for one in reversed(read_history(desk.workspace, prompt))
     ]
     waiting = list_open_drafts(desk.workspace, desk.store, prompt)
@@ -86,7 +102,7 @@ def render_versions(desk: Desk, prompt: str, cohort: str) -> str:
         score_count=sum(bool(one.run) for one in scored),
         ran=_waiting(desk, scores, cohort),
         rows=rows,
-        drafts=_draft_rows(scored, waiting),
+        drafts=_draft_rows(shown, waiting),
     )
 
 
@@ -100,11 +116,16 @@ def _waiting(desk: Desk, scores: Sequence[VersionScore], cohort: str) -> set[str
     return {one.score.digest for one in found}
 
 
-def _row(history: VersionHistory, score: VersionScore | None) -> VersionRow:
+def _row(
+    history: VersionHistory,
+    score: VersionScore | None,
+    every: Sequence[VersionScore],
+) -> VersionRow:
     made = [one for one in history.events if one.action == "draft_committed"]
     return VersionRow(
         history=history,
         score=score,
+        others=tuple(one for one in every if one.run and one is not score),
         role=made[-1].role if made else "",
         verdicts=history.version.verdicts if history.version else (),
         changes=_in_words(history.changes),
@@ -148,6 +169,7 @@ def _draft(score: VersionScore, parent: str, info: DraftInfo | None) -> DraftRow
         state="rejected" if rejected else _state(info),
         objections=score.objections,
         macro_f1=score.macro_f1,
+        measured=score.measured,
         problem=info.problem if info else "",
     )
 
@@ -162,6 +184,7 @@ def _unscored(info: DraftInfo) -> DraftRow:
         state=_state(info),
         objections=(),
         macro_f1=None,
+        measured="",
         problem=info.problem,
     )
 
