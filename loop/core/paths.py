@@ -22,6 +22,10 @@ the ledger or a signature has its digest."""
 
 _MATERIAL = ("prompts", "labels", "reports/releases")
 
+_PROTOCOL = "reports/templates/protocol.yaml"
+"""What a new workspace claims. The shipped ``labels/protocol.yaml`` stays as it was
+registered, without what could not be said then."""
+
 
 def bundled() -> Path:
     """Folder that holds the shipped ``prompts/``, ``labels/`` and ``reports/``.
@@ -136,6 +140,9 @@ def find_workspace(start: Path, explicit: Path | None = None) -> Workspace:
 def init_workspace(target: Path) -> Workspace:
     """Make a workspace at `target` from the shipped material.
 
+    Its protocol is the one for new workspaces: the shipped releases were judged by an
+    earlier one, which the shipped ledger registers.
+
     Raises
     ------
     WorkspaceError
@@ -157,6 +164,7 @@ def init_workspace(target: Path) -> Workspace:
                     dirs_exist_ok=True,
                     copy_function=_copy_writable,
                 )
+        _copy_writable(str(source / _PROTOCOL), str(Workspace(target).protocol))
     except (OSError, shutil.Error) as error:
         cause = error if error.errno else OSError(str(error))
         raise write_error(target, cause) from error

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.core.records import ValueCode
-from loop.evaluate.align import Codes
+from loop.core.records import UncertainAnswers, ValueCode
+from loop.evaluate.align import Codes, count_uncertain
 from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import Clusters, resampling_units
@@ -308,8 +308,8 @@ def compare_inputs(
         macro_after=_macro_f1(shared, shared.after),
         macro=bootstrap_f1_difference(
             shared.binary_reference,
-            shared.scored(shared.before),
-            shared.scored(shared.after),
+            shared.scored(shared.counted(shared.before)),
+            shared.scored(shared.counted(shared.after)),
             units=shared.clusters.units,
             resamples=resamples,
             seed=seed,
@@ -376,7 +376,14 @@ class _SharedCases(NamedTuple):
 
     before: Codes
     after: Codes
+    """Answers as `ValueCode`."""
+
+    policy: UncertainAnswers
     clusters: Clusters
+
+    def counted(self, answers: Codes) -> Codes:
+        """`answers` as 1, 0, or -1 for none, by the policy for uncertain ones."""
+        return count_uncertain(answers, self.reference, self.policy)
 
     @property
     def compared(self) -> Mask:
@@ -385,12 +392,13 @@ class _SharedCases(NamedTuple):
         A failed engine gave no answer, right or wrong, so its pairs are left out.
         """
         answered = self.after != ValueCode.FAILED
-        return np.asarray((self.reference >= 0) & (self.before >= 0) & answered)
+        before = self.counted(self.before) >= 0
+        return np.asarray((self.reference >= 0) & before & answered)
 
     @property
     def decided(self) -> Mask:
         """Where the reference and both runs decide."""
-        both = (self.before >= 0) & (self.after >= 0)
+        both = (self.counted(self.before) >= 0) & (self.counted(self.after) >= 0)
         return np.asarray((self.reference >= 0) & both)
 
     @property
@@ -418,6 +426,7 @@ def _share(before: Inputs, after: Inputs) -> _SharedCases:
         reference=after.pairs.binary_reference[right],
         before=before.pairs.predicted[left],
         after=after.pairs.predicted[right],
+        policy=after.protocol.policy,
         clusters=resampling_units([before.patients[row] for row in left]),
     )
 
@@ -445,8 +454,10 @@ def _mcnemar(shared: _SharedCases, column: int) -> float:
 def _discordant(shared: _SharedCases, column: int) -> tuple[Mask, Mask]:
     """Return where a decided case was lost, and where one was gained."""
     decided = shared.decided[:, column]
-    right_before = shared.before[:, column] == shared.reference[:, column]
-    right_after = shared.after[:, column] == shared.reference[:, column]
+    right_before, right_after = (
+        shared.counted(answers)[:, column] == shared.reference[:, column]
+        for answers in (shared.before, shared.after)
+    )
     lost = decided & right_before & ~right_after
     return lost, decided & ~right_before & right_after
 
@@ -503,8 +514,8 @@ def _difference(
     compared = shared.compared[:, column]
     if positives:
         compared = compared & (truth == 1)
-    was = compared & (shared.before[:, column] == truth)
-    now = compared & (shared.after[:, column] == truth)
+    was = compared & (shared.counted(shared.before)[:, column] == truth)
+    now = compared & (shared.counted(shared.after)[:, column] == truth)
     return ShareDifference(
         lost=int((was & ~now).sum()),
         gained=int((now & ~was).sum()),
@@ -532,11 +543,15 @@ def _ids(shared: _SharedCases, mask: Mask) -> tuple[str, ...]:
 
 
 def _f1(shared: _SharedCases, codes: Codes, column: int) -> float | None:
-    counts = count_confusions(shared.binary_reference, shared.scored(codes))
+    counts = count_confusions(
+        shared.binary_reference, shared.scored(shared.counted(codes))
+    )
     return Confusion(*(int(count) for count in counts[column])).f1
 
 
 def _macro_f1(shared: _SharedCases, codes: Codes) -> float | None:
-    counts = count_confusions(shared.binary_reference, shared.scored(codes))
+    counts = count_confusions(
+        shared.binary_reference, shared.scored(shared.counted(codes))
+    )
     score = float(average_f1(counts, zero_division="skip"))
     return None if np.isnan(score) else score

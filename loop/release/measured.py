@@ -12,6 +12,7 @@ from loop.release.form import (
     EvaluationFacts,
     ExcludedFacts,
     GateFacts,
+    HedgeFacts,
     KappaFacts,
     LabelFacts,
     MethodFacts,
@@ -74,6 +75,11 @@ def _label(result: LabelResult, protocol: Protocol) -> LabelFacts:
             verdict=result.gate.verdict,
             reasons=list(result.gate.reasons),
             needs=result.gate.needs,
+        ),
+        answered_uncertain=(
+            None
+            if protocol.uncertain_answers is None
+            else HedgeFacts(**result.hedges._asdict())
         ),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from loop.core.paths import Workspace
 from loop.evaluate.ceiling import measure_ceiling
-from loop.evaluate.history import score_history
+from loop.evaluate.history import main_scores, score_history
 from loop.evaluate.inputs import read_inputs
 from loop.evaluate.results import CohortFacts, Evaluation
 from loop.evaluate.tried import Selection
@@ -151,8 +151,9 @@ def history_facts(workspace: Workspace, prompt: str, cohort: str) -> list[PastFa
             verdicts=row.verdicts,
             status=row.status.value,
             macro_f1=row.macro_f1,
+            measured=row.measured,
         )
-        for row in score_history(workspace, prompt, cohort)
+        for row in main_scores(score_history(workspace, prompt, cohort)).values()
     ]
 
 
