@@ -38,7 +38,7 @@ from loop.evaluate.plan_text import (
     render_plan_csv,
 )
 from loop.release.documents.render import render_documents
-from loop.score.documents.files import render_files
+from loop.score.documents.score_files import render_files
 from loop.score.experts.documents import (
     meta_data,
     render_meta_html,

@@ -12,9 +12,8 @@ from loop.cli.console import GATE_EXIT, JsonOption, note, print_json, say
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.findings import FindingSeverity
-from loop.published import audit as published
-from loop.published.audit import TableAudit
-from loop.published.columns import RATES
+from loop.published import table_audit as published
+from loop.published.claims import Notes, beside, read_notes
 from loop.published.documents import (
     WORDS,
     published_data,
@@ -22,7 +21,8 @@ from loop.published.documents import (
     render_markdown,
     sections,
 )
-from loop.published.notes import Notes, beside, read_notes
+from loop.published.result_table import RATES
+from loop.published.table_audit import TableAudit
 
 
 def register(app: typer.Typer) -> None:

@@ -31,26 +31,30 @@ from loop.documents.templates import shipped_templates, template_folder
 from loop.release.extractors import ExtractorOptions, reads_labels, score_radpref
 from loop.run.asking import EngineOptions
 from loop.score.experts import documents as words
-from loop.score.experts.comparing import MetricComparison
-from loop.score.experts.counts import CountAgreement
 from loop.score.experts.documents import (
     agreement_svg,
     meta_data,
     render_meta_html,
     render_meta_markdown,
 )
+from loop.score.experts.error_counts import CountAgreement
 from loop.score.experts.meta import (
     MetaDocument,
     MetaEvaluation,
     MetricAgreement,
+    MetricComparison,
     evaluate_metrics,
 )
+from loop.score.experts.metric_scores import (
+    describe_scores,
+    read_metric_scores,
+    tabulate,
+)
 from loop.score.experts.radpref import read_radpref
-from loop.score.experts.reading import read_ratings
-from loop.score.experts.scores import describe_scores, read_metric_scores, tabulate
-from loop.score.metrics.sheet import write_per_case
+from loop.score.experts.ratings import read_ratings
+from loop.score.metrics.score_sheet import write_per_case
+from loop.stats.correlation import Preference
 from loop.stats.intervals import Estimate
-from loop.stats.preference import Preference
 
 _COLUMNS = 100
 

@@ -38,10 +38,16 @@ from loop.documents.templates import shipped_templates, template_folder
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.release.extractors import ExtractorOptions, score_reports
 from loop.run.asking import EngineOptions
-from loop.score.documents.data import metric_data, score_data
-from loop.score.documents.files import check_folder, render_files, write_folder
-from loop.score.documents.view import metric_views, title_of
-from loop.score.documents.words import (
+from loop.score.documents.score_files import (
+    check_folder,
+    metric_data,
+    metric_views,
+    render_files,
+    score_data,
+    title_of,
+    write_folder,
+)
+from loop.score.documents.sentences import (
     WAYS,
     agreement_line,
     caution_sentences,
@@ -58,8 +64,7 @@ from loop.score.documents.words import (
     verdict_words,
 )
 from loop.score.experts.radpref import read_radpref
-from loop.score.experts.ratings import Ratings
-from loop.score.experts.reading import read_ratings
+from loop.score.experts.ratings import Ratings, read_ratings
 from loop.score.joining import CandidateFile, join_files, join_pairs, join_texts
 from loop.score.metrics.registry import METRICS, find
 from loop.score.reading.options import ReadingOptions

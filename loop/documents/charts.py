@@ -22,8 +22,8 @@ from loop.documents.svg import (
     text,
     text_width,
 )
-from loop.stats.agreement import PairAgreement
 from loop.stats.intervals import Estimate
+from loop.stats.kappa import PairAgreement
 
 _NAMES, _PLOT, _NUMBERS = 220.0, 320.0, 180.0
 """Widths of the columns, pixels."""

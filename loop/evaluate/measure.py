@@ -21,7 +21,6 @@ from loop.evaluate.results import (
     View,
 )
 from loop.labels.taxonomy import Taxonomy
-from loop.stats.agreement import cohen_kappa
 from loop.stats.bootstrap import Average as Averaging
 from loop.stats.bootstrap import bootstrap_accuracy, bootstrap_f1, bootstrap_kappa
 from loop.stats.confusion import (
@@ -32,6 +31,7 @@ from loop.stats.confusion import (
     micro_f1,
 )
 from loop.stats.intervals import Estimate, clopper_pearson, lower_limit
+from loop.stats.kappa import cohen_kappa
 from loop.stats.resampling import Bootstrap, DrawResampling
 
 Units = NDArray[np.int64]

@@ -13,14 +13,14 @@ from loop.core.records import ValueCode
 from loop.documents.tables import format_rows
 from loop.labels.ballots import Votes
 from loop.labels.taxonomy import Taxonomy
-from loop.stats.agreement import (
+from loop.stats.intervals import Estimate
+from loop.stats.kappa import (
     LeaveOneOut,
     PairAgreement,
     leave_one_out,
     mean_pairwise_kappa,
     pairwise_kappas,
 )
-from loop.stats.intervals import Estimate
 from loop.stats.reliability import UNRATED, fleiss_kappa, krippendorff_alpha
 
 POOLED = "all"

@@ -1,26 +1,135 @@
-"""Claims a text makes about its tables."""
+"""Notes on published tables: facts they do not state, and claims that are checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from loop.core.errors import DataError
 from loop.core.findings import Finding, FindingSeverity
-from loop.published.columns import TableColumn
+from loop.core.yaml_files import read_model
+from loop.published.deltas import check_significance
 from loop.published.means import bounds, mean_bounds
-from loop.published.notes import (
-    Claim,
-    CountClaim,
-    GainClaim,
-    HighestClaim,
-    Notes,
-    OrderClaim,
-    SignificanceClaim,
+from loop.published.printed import Number, read_cell
+from loop.published.result_table import (
+    PublishedTable,
+    TableColumn,
+    TableRow,
+    table_finding,
 )
-from loop.published.significance import check_significance
-from loop.published.table import PublishedTable, TableRow, table_finding
-from loop.published.values import Number, read_cell
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+Words = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class TableNotes(BaseModel):
+    """Facts about one table."""
+
+    model_config = _STRICT
+    n: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    """Cases every row rests on."""
+    measure: (
+        Literal["accuracy", "precision", "recall", "f1", "specificity", "kappa"] | None
+    ) = None
+    """What columns hold that name no measure."""
+    comparable: tuple[Words, ...] = ()
+    """Rows that an average may be restricted to."""
+    shared_reference: bool = True
+    """Whether results of one row, or systems in rows, share their reference labels."""
+
+
+class CountClaim(BaseModel):
+    """So many rows reach a value: 17 of 21 at or above 0.95."""
+
+    model_config = _STRICT
+    kind: Literal["count"]
+    table: Words
+    column: Words
+    at_least: float
+    count: int
+    of: int | None = None
+
+
+class HighestClaim(BaseModel):
+    """One column is the best of those with its measure."""
+
+    model_config = _STRICT
+    kind: Literal["highest"]
+    table: Words
+    column: Words
+    at_least: float = 0.95
+    """Threshold at which rows are counted beside the means."""
+
+
+class GainClaim(BaseModel):
+    """One number exceeds another of the same row by so much."""
+
+    model_config = _STRICT
+    kind: Literal["gain"]
+    table: Words
+    row: Words
+    start: Words
+    to: Words
+    gain: Words
+    """As printed, for example ``"66.4%"`` or ``"0.664"``."""
+
+
+class OrderClaim(BaseModel):
+    """Rows follow each other in a ranking by a column, with none between."""
+
+    model_config = _STRICT
+    kind: Literal["order"]
+    table: Words
+    column: Words
+    rows: Annotated[tuple[Words, ...], Field(min_length=2)]
+
+
+class SignificanceClaim(BaseModel):
+    """Every row's accuracy improved significantly."""
+
+    model_config = _STRICT
+    kind: Literal["significant"]
+    table: Words
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+
+
+Claim = Annotated[
+    CountClaim | HighestClaim | GainClaim | OrderClaim | SignificanceClaim,
+    Field(discriminator="kind"),
+]
+
+
+class Notes(BaseModel):
+    """A notes file: facts by table name, and the claims to check."""
+
+    model_config = _STRICT
+    tables: dict[str, TableNotes] = {}
+    claims: tuple[Claim, ...] = ()
+
+    def of(self, name: str) -> TableNotes:
+        """Return the facts about a table, whatever the case of its name."""
+        folded = {key.casefold(): value for key, value in self.tables.items()}
+        return folded.get(name.casefold(), TableNotes())
+
+
+def read_notes(path: Path) -> Notes:
+    """Return the notes of a YAML file.
+
+    Raises
+    ------
+    DataError
+        The file is missing, not YAML, or has a field that notes do not have.
+    """
+    return read_model(path, Notes)
+
+
+def beside(path: Path) -> Path:
+    """Return where the notes of a file of tables lie unless named: beside it."""
+    return path.with_name(f"{path.stem}.notes.yaml")
+
 
 _EQUAL = 1e-9
 Named = TypeVar("Named")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.published.values import Number
+from loop.published.printed import Number
 
 Counts = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""Whether columns of differences are the differences of the columns beside them."""
+"""Whether changes hold: differences against their columns, and their significance."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 from loop.core.findings import Finding, FindingSeverity
-from loop.published.columns import RATES, TableColumn
 from loop.published.means import (
     Bounds,
     bounds,
@@ -16,8 +15,16 @@ from loop.published.means import (
     prints_as,
     subsets,
 )
-from loop.published.table import PublishedTable, TableRow, table_finding
-from loop.published.values import Number
+from loop.published.printed import Number
+from loop.published.result_table import (
+    RATES,
+    PublishedTable,
+    TableColumn,
+    TableRow,
+    counts_of,
+    table_finding,
+)
+from loop.stats.paired import mcnemar_exact
 
 
 class DifferenceColumn(NamedTuple):
@@ -56,10 +63,10 @@ def check_deltas(table: PublishedTable) -> Iterator[Finding]:
     """
     found = [one for column in table.columns if (one := _resolve(table, column))]
     for difference in found:
-        yield from _rows(table, difference)
+        yield from _check_rows(table, difference)
         for row in table.rows:
             if row.kind == "mean":
-                yield from _average(table, row, difference)
+                yield from _check_average(table, row, difference)
     for first, second in combinations(found, 2):
         if first.to is second.to:
             yield from _implied(table, first, second)
@@ -113,7 +120,7 @@ def _value(row: TableRow, column: TableColumn) -> float:
     return value.value if value is not None else 0.0
 
 
-def _rows(table: PublishedTable, one: DifferenceColumn) -> Iterator[Finding]:
+def _check_rows(table: PublishedTable, one: DifferenceColumn) -> Iterator[Finding]:
     off, checked = _off(table, one)
     if not checked:
         return
@@ -147,7 +154,7 @@ def _copied(off: Off, one: DifferenceColumn) -> TableColumn | None:
     return None
 
 
-def _average(
+def _check_average(
     table: PublishedTable, row: TableRow, one: DifferenceColumn
 ) -> Iterator[Finding]:
     """Check an averaged difference: of the averages, or the mean of differences."""
@@ -262,3 +269,91 @@ def _one_value(
     if value is not None:
         spans.append(bounds(value))
     return max(s.low for s in spans) <= min(s.high for s in spans)
+
+
+class Attainable(NamedTuple):
+    """The smallest p-value a row can have."""
+
+    row: str
+    gained: int
+    """Largest net number of cases gained that prints so; negative for a loss."""
+
+    p: float
+
+
+def check_significance(
+    table: PublishedTable, *, alpha: float = 0.05, claimed: bool = False
+) -> Iterator[Finding]:
+    """Yield which rows' change of accuracy cannot reach significance, whatever moved.
+
+    With a net gain of d cases the exact McNemar p-value is smallest when no case was
+    lost, ``min(1, 2 * 0.5 ** d)``. The table does not say how many cases were lost,
+    so a row that can reach `alpha` need not have done so.
+
+    Parameters
+    ----------
+    claimed
+        Somebody says that every row improved significantly.
+
+    References
+    ----------
+    Exact form: Mosteller F. Biometrics 1952;8:220-226.
+    """
+    for before, after in _before_and_after(table):
+        rows = _attainable(table, before, after)
+        if not rows:
+            continue
+        cannot = [one for one in rows if one.gained <= 0 or one.p > alpha]
+        text = (
+            f"{len(rows) - len(cannot)} of {len(rows)} rows could have improved with "
+            f"p <= {alpha:g}; {len(cannot)} could not, even if no case was lost: "
+            f"{', '.join(_show_attainable(one) for one in cannot)}"
+        )
+        text = (
+            text if cannot else f"Each of {len(rows)} rows could reach p <= {alpha:g}"
+        )
+        fails = claimed and bool(cannot)
+        yield table_finding(
+            "attainable significance", table.name,
+            f"{before.header} to {after.header}",
+            FindingSeverity.BROKEN if fails else FindingSeverity.NOTE,
+            text + ".",
+            {
+                "alpha": alpha, "rows": len(rows), "cannot": [o.row for o in cannot],
+                "best_p": {one.row: one.p for one in rows},
+                "net_gain": {one.row: one.gained for one in rows},
+            },
+        )  # fmt: skip
+
+
+def _before_and_after(
+    table: PublishedTable,
+) -> Iterator[tuple[TableColumn, TableColumn]]:
+    accuracies = [c for c in table.values() if c.measure == "accuracy"]
+    for before in accuracies:
+        for after in accuracies:
+            same = (before.system, before.average) == (after.system, after.average)
+            if same and (before.time, after.time) == ("before", "after"):
+                yield before, after
+
+
+def _attainable(
+    table: PublishedTable, before: TableColumn, after: TableColumn
+) -> list[Attainable]:
+    found = []
+    for row in table.results:
+        values = [row.cells[column.index].value for column in (before, after)]
+        sizes = [table.cases(row, column) for column in (before, after)]
+        if values[0] is None or values[1] is None or not sizes[0]:
+            continue
+        if sizes[0] != sizes[1]:
+            continue
+        first, last = counts_of(values[0], sizes[0]), counts_of(values[1], sizes[0])
+        if first and last:
+            gained = last[-1] - first[0]
+            found.append(Attainable(row.name, gained, mcnemar_exact(0, max(gained, 0))))
+    return found
+
+
+def _show_attainable(one: Attainable) -> str:
+    return f"{one.row} ({one.gained:+d}, p at best {one.p:.3g})"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from loop import __version__
 from loop.core.findings import Finding, FindingSeverity
 from loop.documents.templates import render_template, shipped_templates
-from loop.published.audit import TableAudit
-from loop.published.table import PublishedTable
+from loop.published.result_table import PublishedTable
+from loop.published.table_audit import TableAudit
 
 WORDS = {
     FindingSeverity.BROKEN: "does not hold",

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from loop.core.findings import Finding, FindingSeverity
-from loop.published.columns import RATES, TableColumn
-from loop.published.table import (
+from loop.published.printed import Number
+from loop.published.result_table import (
+    RATES,
     PublishedTable,
+    TableColumn,
     TableRow,
     counts_of,
     group_name,
     table_finding,
 )
-from loop.published.values import Number
 
 
 def check_f1(table: PublishedTable) -> Iterator[Finding]:

@@ -41,9 +41,9 @@ from loop.release.form import (
 from loop.release.rendering import read_prompt, render_files
 from loop.release.sandbox import render_sandboxed
 from loop.release.statement import ENVELOPE, Statement
-from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import average_f1, effective_labels, micro_f1
 from loop.stats.intervals import Estimate, clopper_pearson
+from loop.stats.kappa import cohen_kappa
 from loop.stats.power import exact_p
 
 

@@ -29,10 +29,9 @@ from loop.score.experts.ratings import Ratings
 from loop.score.extractor import Extractor, Watch
 from loop.score.grading import grade, ungraded
 from loop.score.joining import join_texts
-from loop.score.metric import MetricOptions
+from loop.score.metrics.base import MetricOptions
 from loop.score.metrics.registry import ALL, find
-from loop.score.metrics.run import run_metrics
-from loop.score.metrics.sheet import ScoreSheet
+from loop.score.metrics.score_sheet import ScoreSheet, run_metrics
 from loop.score.records import ExtractorFacts, Joined, NoFinding
 from loop.score.scoring import Counting, ReadPairs, ScoreDocument, build_document
 from loop.stats.confusion import Confusion
@@ -90,7 +89,7 @@ def score_reports(
 ) -> ScoreDocument:
     """Return the scores of generated reports: all that the verb ``score`` computes.
 
-    `loop.score.documents.files.render_files` makes documents of them.
+    `loop.score.documents.score_files.render_files` makes documents of them.
 
     Parameters
     ----------

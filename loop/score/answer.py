@@ -12,8 +12,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from loop.score.records import Coverage, Graded, Joined
-from loop.score.result import LabelScore, RanScore, SystemScore
+from loop.score.records import (
+    Coverage,
+    Graded,
+    Joined,
+    LabelScore,
+    RanScore,
+    SystemScore,
+)
 from loop.stats.intervals import Estimate
 
 _WIDE = 7.0

@@ -19,15 +19,18 @@ from loop.labels.importing.table import SourceTable, open_table
 from loop.labels.language import UNKNOWN, guess_language
 from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.labels.texts import has_words
-from loop.score.reading.entries import Entries, SideRow, read_entries, unite
 from loop.score.reading.options import DEFAULTS, ReadingOptions, read_language
-from loop.score.reading.roles import (
+from loop.score.reading.sides import (
+    Entries,
     SideColumns,
     SideKind,
+    SideRow,
     agree_on_ids,
     find_ids,
     find_side,
+    read_entries,
     require_named,
+    unite,
 )
 from loop.score.records import Codes, Coverage, Joined, PairSide
 

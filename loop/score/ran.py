@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError
 from loop.score.bias import Corrections, correct
 from loop.score.counting import LeftOut, apply, count_left_out, paired_rows, score_cases
-from loop.score.records import Conventions, Coverage, Graded
-from loop.score.result import LabelScore, RanScore, SystemDifference, SystemScore
+from loop.score.records import (
+    Conventions,
+    Coverage,
+    Graded,
+    LabelScore,
+    RanScore,
+    SystemDifference,
+    SystemScore,
+)
 from loop.score.signature import sign
 from loop.stats.confusion import (
     EXCLUDED,

@@ -16,21 +16,27 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.run.execute import Problem
-from loop.score.confused import Confused, confusions
-from loop.score.experts.agreement import RaterAgreement, rater_agreement
-from loop.score.experts.ratings import Ratings
-from loop.score.metric import Direction, Metric, MetricOptions
-from loop.score.metrics.run import run_metrics
-from loop.score.metrics.sheet import (
+from loop.score.bias import SensitivityPanel, panel
+from loop.score.counting import Confused, confusions
+from loop.score.experts.ratings import RaterAgreement, Ratings, rater_agreement
+from loop.score.metrics.base import Direction, Metric, MetricOptions
+from loop.score.metrics.score_sheet import (
     MetricCorrelations,
     MetricResult,
     ScoreSheet,
     correlation_matrix,
+    run_metrics,
 )
-from loop.score.panel import SensitivityPanel, panel
 from loop.score.ran import score
-from loop.score.records import Conventions, Graded, Joined
-from loop.score.result import CaseScore, RanScore, SystemDifference, SystemScore
+from loop.score.records import (
+    CaseScore,
+    Conventions,
+    Graded,
+    Joined,
+    RanScore,
+    SystemDifference,
+    SystemScore,
+)
 from loop.stats.confusion import Confusion
 from loop.stats.correlation import Correlations, correlate
 

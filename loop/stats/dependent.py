@@ -12,7 +12,7 @@ from scipy.special import stdtr
 from scipy.stats import rankdata
 
 from loop.stats.correlation import keep_rated, normalise, quadratic, sum_signs
-from loop.stats.exchange import check_permutations, exact_p, sampled_p
+from loop.stats.paired import check_permutations, exact_p, sampled_p
 
 _EXACT_UNITS = 18
 """Up to so many units all exchanges are counted, however few were asked for."""

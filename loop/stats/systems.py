@@ -17,8 +17,7 @@ from loop.stats.confusion import (
     f1_columns,
     mean_f1,
 )
-from loop.stats.exchange import TIE, check_permutations, exact_p, sampled_p
-from loop.stats.paired import holm
+from loop.stats.paired import TIE, check_permutations, exact_p, holm, sampled_p
 from loop.stats.resampling import (
     ROWS,
     Bootstrap,

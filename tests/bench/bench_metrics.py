@@ -20,7 +20,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from loop.score.metrics.bleu import bleu_of
 from loop.score.metrics.chrf import chrf_of
-from loop.score.metrics.lexical import KINDS, measure
+from loop.score.metrics.word_counts import KINDS, measure
 
 LEAST_WORDS, MOST_WORDS = 30, 110
 

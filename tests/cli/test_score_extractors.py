@@ -23,7 +23,7 @@ from loop.release.extractors import (
 from loop.release.request import find_request
 from loop.release.withdraw import withdraw_release
 from loop.run.manifest import find_run
-from loop.score.documents.data import score_data
+from loop.score.documents.score_files import score_data
 from loop.score.extractor import Extractor
 from loop.score.joining import CandidateFile, join_files
 from loop.score.scoring import Counting

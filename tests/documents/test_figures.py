@@ -19,8 +19,8 @@ from loop.documents.svg import (
 )
 from loop.evaluate.history_figures import lineage_svg, version_chart
 from loop.evaluate.tried import WordingStatus
-from loop.stats.agreement import PairAgreement
 from loop.stats.intervals import Estimate
+from loop.stats.kappa import PairAgreement
 from tests.documents.figures_scenes import SVG, lineage, node, parsed, score, words
 
 NASTY = '"><script>alert(1)</script>&\x1b[31m\u202e\x00'

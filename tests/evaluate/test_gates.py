@@ -15,10 +15,10 @@ from loop.evaluate.gates import (
     judge_label,
 )
 from loop.evaluate.protocol import Protocol
-from loop.stats.agreement import cohen_kappa
 from loop.stats.bootstrap import bootstrap_kappa
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate
+from loop.stats.kappa import cohen_kappa
 
 POINT = Protocol()
 LOWER = Protocol(rule="lower", min_positives=14)

@@ -12,8 +12,8 @@ from loop.evaluate.plan import (
     plan_labels,
 )
 from loop.evaluate.protocol import Protocol
-from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion
+from loop.stats.kappa import cohen_kappa
 from loop.stats.power import Bar, Size
 
 LOWER = Protocol(rule="lower", min_positives=14)

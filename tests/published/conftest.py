@@ -2,8 +2,8 @@
 
 import pytest
 
-from loop.published.audit import audit_tables, read_tables
-from loop.published.notes import read_notes
+from loop.published.claims import read_notes
+from loop.published.table_audit import audit_tables, read_tables
 from tests.published.article import write_article
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from loop.published.intervals import METHODS
+from loop.published.proportions import METHODS
 
 
 class Manner(NamedTuple):

@@ -8,9 +8,9 @@ from scipy.stats import beta, binomtest, norm
 from sklearn.metrics import cohen_kappa_score
 
 from loop.published.confusions import solve
-from loop.published.intervals import METHODS, exact_limits
-from loop.published.prevalence import share_of_positives
-from loop.published.values import Number
+from loop.published.positives import share_of_positives
+from loop.published.printed import Number
+from loop.published.proportions import METHODS, exact_limits
 from loop.stats.intervals import clopper_pearson
 
 N = 14

@@ -12,12 +12,12 @@ from sklearn.metrics import classification_report
 
 from loop.core.findings import FindingSeverity
 from loop.published import positives
-from loop.published.audit import audit_tables
-from loop.published.intervals import METHODS
+from loop.published.claims import read_notes
 from loop.published.means import exact_bounds
-from loop.published.notes import read_notes
-from loop.published.reading import TextTable
-from loop.published.table import make_table
+from loop.published.printed import TextTable
+from loop.published.proportions import METHODS
+from loop.published.result_table import make_table
+from loop.published.table_audit import audit_tables
 from tests.published.honest import (
     Manner,
     before_after,

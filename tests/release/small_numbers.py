@@ -11,9 +11,9 @@ from loop.evaluate.protocol import Protocol
 from loop.prompts.version import PromptVersion
 from loop.release.consistency import judge_again, shipped_digest
 from loop.release.form import LabelFacts
-from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
 from loop.stats.intervals import clopper_pearson
+from loop.stats.kappa import cohen_kappa
 
 PROTOCOL = Protocol(min_cases=20)
 PROTOCOL_DIGEST = digest_text("a protocol")

@@ -6,21 +6,20 @@ import numpy as np
 import pytest
 
 from loop.stats import systems
-from loop.stats.agreement import fleiss_kappa, leave_one_out
 from loop.stats.bootstrap import bootstrap_f1
 from loop.stats.confusion import Confusion, check_codes
 from loop.stats.correction import rogan_gladen_f1
 from loop.stats.correlation import correlate
 from loop.stats.dependent import williams
-from loop.stats.exchange import check_permutations
 from loop.stats.intervals import (
     check_confidence,
     clopper_pearson,
     f1_limits,
     kappa_limits,
 )
+from loop.stats.kappa import fleiss_kappa, leave_one_out
 from loop.stats.optimism import accuracy_optimism, expected_excess
-from loop.stats.paired import holm, mcnemar_exact, tango_interval
+from loop.stats.paired import check_permutations, holm, mcnemar_exact, tango_interval
 from loop.stats.planning import (
     cases_for_width,
     cases_needed,

@@ -31,14 +31,17 @@ from loop.documents.svg import (
 )
 from loop.documents.templates import render_template, shipped_templates
 from loop.score.experts import documents as words
-from loop.score.experts.agreement import RaterAgreement
-from loop.score.experts.comparing import MetricComparison
-from loop.score.experts.counts import CountAgreement
-from loop.score.experts.meta import MetaDocument, MetaEvaluation, MetricAgreement
-from loop.score.experts.scores import Key, ScoredMetric
-from loop.stats.correlation import Correlations
+from loop.score.experts.error_counts import CountAgreement
+from loop.score.experts.meta import (
+    MetaDocument,
+    MetaEvaluation,
+    MetricAgreement,
+    MetricComparison,
+)
+from loop.score.experts.metric_scores import Key, ScoredMetric
+from loop.score.experts.ratings import RaterAgreement
+from loop.stats.correlation import Correlations, Preference
 from loop.stats.intervals import Estimate
-from loop.stats.preference import Preference
 
 LEVEL: Final = 0.05
 """Adjusted p-value below which two metrics are said to differ."""

@@ -1,13 +1,23 @@
-"""Experts' ratings of candidates: how many points, and which candidate they prefer."""
+"""Experts' ratings of candidates: read from a table, and how well raters agree."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from loop.core.errors import DataError
+from loop.labels.importing.table import SourceRow, SourceTable, open_table
+from loop.stats.correlation import Correlations, correlate
+from loop.stats.intervals import Estimate
+from loop.stats.reliability import icc_agreement, interval_alpha, ordinal_alpha
+from loop.stats.resampling import Resampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,3 +132,286 @@ def candidate_pairs(ratings: Ratings, units: NDArray[Any]) -> CandidatePairs:
     return CandidatePairs(
         rows, consensus, preferred, alike & ~preferred, units[rows[:, 0]]
     )
+
+
+_COLUMNS: Final = ("id", "system", "rater", "score")
+_OPTIONAL: Final = frozenset({"system"})
+
+
+class _RatingCell(NamedTuple):
+    """Where and how many points."""
+
+    where: str
+    points: float
+
+
+def read_ratings(path: Path, *, scale: tuple[float, float] | None = None) -> Ratings:
+    """Return the ratings in a table with columns id, system, rater, score.
+
+    Columns may be in any order and others are ignored; without a column ``system``
+    every case has one candidate. An empty score is a missing rating. Ids are trimmed
+    and otherwise taken as they are.
+
+    Parameters
+    ----------
+    path
+        One row per rating: CSV, TSV, JSON Lines or Parquet.
+    scale
+        Least and most points possible; None: as observed.
+
+    Returns
+    -------
+    Ratings
+        Sorted by case id and system, raters by name.
+
+    Raises
+    ------
+    DataError
+        A column is missing, a score is not a number or off the scale, an id or rater is
+        empty, a rater gives one candidate two different scores, or nobody rates.
+    """
+    table = open_table(path, other=".csv")
+    named = _find_columns(table)
+    cells: dict[tuple[str, str], dict[str, _RatingCell]] = {}
+    repeated = 0
+    for row in table.read(named.values()):
+        key, rater, cell = _read_rating(row, named, scale)
+        before = cells.setdefault(key, {}).get(rater)
+        if before is not None and not _same(before.points, cell.points):
+            raise DataError(
+                f"{before.where} and {row.where}: rater {rater[:40]} gives one "
+                f"candidate of case {key[0][:40]} two scores. Keep one."
+            )
+        repeated += before is not None
+        cells[key][rater] = before or cell
+    return _assemble(cells, path, scale, repeated)
+
+
+def _find_columns(table: SourceTable) -> dict[str, str]:
+    """Return the column of each of ours; case and spaces around do not matter."""
+    found: dict[str, str] = {}
+    for column in table.header:
+        name = column.strip().casefold()
+        if name in _COLUMNS and found.setdefault(name, column) != column:
+            raise DataError(f"{table.name}: two columns are named {name}. Rename one.")
+    missing = [one for one in _COLUMNS if one not in found and one not in _OPTIONAL]
+    if missing:
+        raise DataError(
+            f"{table.name}: no column {', '.join(missing)}. Ratings need the "
+            f"columns {', '.join(_COLUMNS)}, in any order."
+        )
+    return found
+
+
+def _read_rating(
+    row: SourceRow,
+    named: Mapping[str, str],
+    scale: tuple[float, float] | None,
+) -> tuple[tuple[str, str], str, _RatingCell]:
+    where = row.where
+    given = {name: row.text(column) for name, column in named.items()}
+    for name in ("id", "rater"):
+        if not given[name]:
+            raise DataError(f"{where}: column {name} is empty. Fill it in.")
+    points = _points(given["score"], where, scale)
+    return (
+        (given["id"], given.get("system", "")),
+        given["rater"],
+        _RatingCell(where, points),
+    )
+
+
+def _points(text: str, where: str, scale: tuple[float, float] | None) -> float:
+    if not text:
+        return np.nan
+    try:
+        points = float(text)
+    except ValueError:
+        points = np.inf
+    if not isfinite(points):
+        # Not what it holds, which may be a clinical text.
+        raise DataError(
+            f"{where}: the score is not a number. Give a number, or leave the cell "
+            "empty where nobody rated."
+        )
+    if scale is not None and not scale[0] <= points <= scale[1]:
+        raise DataError(
+            f"{where}: the score {text[:20]!r} is off the scale of {scale[0]:g} to "
+            f"{scale[1]:g}. Correct it, or name the right scale."
+        )
+    return points
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (np.isnan(one) and np.isnan(other))
+
+
+def _assemble(
+    cells: Mapping[tuple[str, str], Mapping[str, _RatingCell]],
+    path: Path,
+    scale: tuple[float, float] | None,
+    repeated: int,
+) -> Ratings:
+    raters = tuple(sorted({rater for given in cells.values() for rater in given}))
+    keys = sorted(cells)
+    blank = _RatingCell("", np.nan)
+    scores = np.array(
+        [[cells[key].get(rater, blank).points for rater in raters] for key in keys]
+    ).reshape(len(keys), len(raters))
+    if np.isnan(scores).all():
+        raise DataError(f"{path.name}: no row has a score. Give at least one.")
+    return Ratings(
+        ids=tuple(case for case, _ in keys),
+        systems=tuple(system for _, system in keys),
+        raters=raters,
+        scores=scores,
+        scale=scale or (float(np.nanmin(scores)), float(np.nanmax(scores))),
+        repeated=repeated,
+    )
+
+
+class RaterPair(NamedTuple):
+    """Two raters on the candidates that both rated."""
+
+    first: str
+    second: str
+    correlations: Correlations
+    same: float | None
+    """Share of the candidates to which both give the same points."""
+
+
+class OneAgainstRest(NamedTuple):
+    """One rater against the mean of the others, without themselves in it."""
+
+    rater: str
+    correlations: Correlations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterAgreement:
+    """Everything that raters agree on; a metric can hardly agree with them more."""
+
+    pairs: tuple[RaterPair, ...]
+    """Every two raters; empty for one rater."""
+
+    rest: tuple[OneAgainstRest, ...]
+    """Every rater; empty for one rater."""
+
+    ordinal: Estimate
+    """Krippendorff's alpha of ordered points."""
+
+    interval: Estimate
+    """Krippendorff's alpha of points with equal steps."""
+
+    icc: Estimate
+    """ICC(2,1), absolute agreement, over the candidates that all rated."""
+
+    candidates: int
+    complete: int
+    """Candidates that every rater rated."""
+
+    missing: int
+    """Ratings that were not given, of candidates times raters."""
+
+    @property
+    def tau_b(self) -> float | None:
+        """Mean tau-b of the pairs of raters; None where none is defined."""
+        return _mean_defined([pair.correlations.tau_b.value for pair in self.pairs])
+
+    @property
+    def tau_b_rest(self) -> float | None:
+        """Mean tau-b of one rater with the mean of the others."""
+        return _mean_defined([one.correlations.tau_b.value for one in self.rest])
+
+
+def rater_agreement(
+    ratings: Ratings,
+    *,
+    patients: Mapping[str, str] | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> RaterAgreement:
+    """Return how well the raters agree, with bootstrap intervals over cases.
+
+    Parameters
+    ----------
+    ratings
+        Points of one rater or more; a missing rating drops the candidate from the
+        pairs of that rater, never counts as a low one.
+    patients
+        Patient by case id: all their cases are drawn together; None: all candidates
+        of a case are.
+    resamples, seed, confidence
+        Of the bootstrap.
+
+    Returns
+    -------
+    RaterAgreement
+        Undefined values are None, with the reason in their note.
+
+    References
+    ----------
+    Krippendorff K. Content Analysis. 4th ed. 2019, chapter 12. Shrout PE, Fleiss JL.
+    Psychol Bull 1979;86:420-428.
+    """
+    units = unit_codes(ratings.ids, patients)
+    drawn = Resampling(
+        units=units, resamples=resamples, seed=seed, confidence=confidence
+    )
+    given = ~np.isnan(ratings.scores)
+    alone = len(ratings.raters) < 2
+    nothing = Estimate(None, None, None, "not estimable: one rater")
+    return RaterAgreement(
+        pairs=tuple(_rater_pairs(ratings, drawn)),
+        rest=() if alone else tuple(_one_against_rest(ratings, drawn)),
+        ordinal=nothing if alone else ordinal_alpha(ratings.scores, **drawn),
+        interval=nothing if alone else interval_alpha(ratings.scores, **drawn),
+        icc=nothing if alone else icc_agreement(ratings.scores, **drawn),
+        candidates=len(ratings.ids),
+        complete=int(given.all(axis=1).sum()),
+        missing=int((~given).sum()),
+    )
+
+
+def unit_codes(
+    ids: tuple[str, ...], patients: Mapping[str, str] | None
+) -> NDArray[Any]:
+    """Return the unit of each candidate: its patient where known, else its case.
+
+    Raises
+    ------
+    ValueError
+        `patients` is given and lacks a case.
+    """
+    if patients is None:
+        return np.array(ids)
+    lacking = next((case for case in ids if case not in patients), None)
+    if lacking is not None:
+        raise ValueError(f"no patient for case {lacking}")
+    return np.array([patients[case] for case in ids])
+
+
+def _rater_pairs(ratings: Ratings, drawn: Resampling) -> list[RaterPair]:
+    found = []
+    for one, other in combinations(range(len(ratings.raters)), 2):
+        first, second = ratings.scores[:, one], ratings.scores[:, other]
+        both = ~np.isnan(first) & ~np.isnan(second)
+        same = float((first == second)[both].mean()) if both.any() else None
+        names = ratings.raters[one], ratings.raters[other]
+        found.append(RaterPair(*names, correlate(first, second, **drawn), same))
+    return found
+
+
+def _one_against_rest(ratings: Ratings, drawn: Resampling) -> list[OneAgainstRest]:
+    found = []
+    for place, rater in enumerate(ratings.raters):
+        others = mean_given(np.delete(ratings.scores, place, axis=1))
+        own = ratings.scores[:, place]
+        found.append(OneAgainstRest(rater, correlate(own, others, **drawn)))
+    return found
+
+
+def _mean_defined(values: list[float | None]) -> float | None:
+    defined = [value for value in values if value is not None]
+    return sum(defined) / len(defined) if defined else None

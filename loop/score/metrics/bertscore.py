@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError
 from loop.engines.vllm.environment import digest_model
 from loop.labels.texts import words
-from loop.score.metric import (
+from loop.score.metrics.base import (
     Direction,
     Metric,
     MetricInput,
     MetricOptions,
     Scores,
     Unavailable,
+    both_texts,
+    mean_scores,
+    sign,
 )
-from loop.score.metrics.texts import both_texts, mean_scores, sign
 
 _BATCH = 32
 _CHUNK = 256

@@ -1,118 +1,194 @@
-"""What the lexical metrics count in pairs of texts, on as many cores as asked for."""
+"""The metrics that compare words: BLEU, ROUGE, METEOR, chrF."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.score.metrics.bleu import count_bleu
-from loop.score.metrics.chrf import count_chrf
-from loop.score.metrics.meteor import measure_meteor
-from loop.score.metrics.rouge import measure_rouge
-
-Counting = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
-
-KINDS: Mapping[str, Counting] = MappingProxyType(
-    {
-        "bleu": count_bleu,
-        "chrf": count_chrf,
-        "rouge": measure_rouge,
-        "meteor": measure_meteor,
-    }
+from loop.score.metrics import meteor, rouge
+from loop.score.metrics.base import (
+    Direction,
+    Metric,
+    MetricInput,
+    MetricOptions,
+    Scores,
+    Unavailable,
+    both_texts,
+    count_defined,
+    mean_scores,
+    sign,
 )
-"""From references and candidates to rows, one per pair."""
+from loop.score.metrics.bleu import bleu_of
+from loop.score.metrics.chrf import chrf_of
+from loop.score.metrics.word_counts import measure
 
-_WORTH = 2_000_000
-"""Characters of all pairs from which on another process saves time."""
+Combine = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Score = Callable[[MetricInput, MetricOptions], Scores | Unavailable]
 
-
-def measure(
-    kinds: Iterable[str],
-    references: Sequence[str],
-    candidates: Sequence[str],
-    *,
-    workers: int = 1,
-) -> dict[str, NDArray[np.float64]]:
-    """Return the counts of every pair, by kind; equal pairs are counted once.
-
-    Parameters
-    ----------
-    kinds
-        Names from `KINDS`.
-    references, candidates
-        Texts of equal number.
-    workers
-        Processes, this one included. More than one are used for long work only.
-
-    Returns
-    -------
-    dict[str, NDArray[np.float64]]
-        Per kind shape ``(n_pairs, n_columns)``; the same for every `workers`.
-
-    Raises
-    ------
-    ValueError
-        `workers` is below 1, or the numbers of texts differ.
-    """
-    if workers < 1:
-        raise ValueError(f"workers must be >= 1, got {workers}")
-    pairs = list(zip(references, candidates, strict=True))
-    distinct = list(dict.fromkeys(pairs))
-    wanted = [kind for kind in KINDS if kind in set(kinds)]
-    if not wanted or not pairs:
-        return {kind: KINDS[kind](references, candidates) for kind in wanted}
-    shares = _shares(distinct, workers)
-    with ThreadPoolExecutor(len(shares)) as threads:
-        rest = [threads.submit(_elsewhere, wanted, share) for share in shares[1:]]
-        parts = [count_pairs(wanted, shares[0]), *(one.result() for one in rest)]
-    place = {pair: row for row, pair in enumerate(p for s in shares for p in s)}
-    rows = [place[pair] for pair in pairs]
-    return {kind: np.concatenate([p[kind] for p in parts])[rows] for kind in wanted}
+_BLIND = "It sees neither negation nor which words matter."
 
 
-def count_pairs(
-    kinds: Sequence[str], pairs: Sequence[tuple[str, str]]
-) -> dict[str, NDArray[np.float64]]:
-    """Return the counts of every pair, by kind, made in this process."""
-    references = [reference for reference, _ in pairs]
-    candidates = [candidate for _, candidate in pairs]
-    return {kind: KINDS[kind](references, candidates) for kind in kinds}
+def _counts(
+    side: MetricInput, options: MetricOptions, kind: str, metric: str
+) -> NDArray[np.float64] | Unavailable:
+    if kind in side.measured:
+        return side.measured[kind]
+    texts = both_texts(side, metric)
+    if isinstance(texts, Unavailable):
+        return texts
+    return measure([kind], *texts, workers=options.workers)[kind]
 
 
-def _shares(pairs: list[tuple[str, str]], workers: int) -> list[list[tuple[str, str]]]:
-    """Return the pairs dealt out so that every share is about as long."""
-    length = sum(len(reference) + len(candidate) for reference, candidate in pairs)
-    number = min(workers, len(pairs), 1 + length // _WORTH)
-    ordered = sorted(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))
-    return [ordered[start::number] for start in range(number)]
-
-
-def _elsewhere(
-    kinds: list[str], pairs: list[tuple[str, str]]
-) -> dict[str, NDArray[np.float64]]:
-    """Return `count_pairs` made by another process, or here if that one ends badly.
-
-    An interpreter of its own, not `multiprocessing`: that would run the user's script
-    once more, and forks what has threads.
-    """
-    path = os.pathsep.join(place for place in sys.path if place)
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "loop.score.metrics.worker"],
-        input=json.dumps({"kinds": kinds, "pairs": pairs}).encode("ascii"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path},
-        check=False,
+def _bleu(
+    side: MetricInput, options: MetricOptions, *, name: str, order: int
+) -> Scores | Unavailable:
+    counts = _counts(side, options, "bleu", name)
+    if isinstance(counts, Unavailable):
+        return counts
+    combine = partial(bleu_of, order=order, effective=False)
+    fields = ("case:lc", "eff:no", "tok:13a+zh", "smooth:exp", "per-case:eff:yes")
+    return Scores(
+        per_case=bleu_of(counts, order, effective=True),
+        value=_summed(counts, combine),
+        signature=sign(name, *fields, library="sacrebleu", n=len(counts)),
+        parts=counts,
+        combine=combine,
     )
-    if done.returncode:
-        return count_pairs(kinds, pairs)
-    answer = json.loads(done.stdout)
-    return {kind: np.asarray(answer[kind], dtype=np.float64) for kind in kinds}
+
+
+def _chrf(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
+    counts = _counts(side, options, "chrf", "chrf")
+    if isinstance(counts, Unavailable):
+        return counts
+    fields = ("beta:2", "char:6", "word:0", "case:lc", "space:no")
+    return Scores(
+        per_case=chrf_of(counts),
+        value=_summed(counts, chrf_of),
+        signature=sign("chrf", *fields, library="sacrebleu", n=len(counts)),
+        parts=counts,
+        combine=chrf_of,
+    )
+
+
+def _rouge(
+    side: MetricInput, options: MetricOptions, *, name: str
+) -> Scores | Unavailable:
+    counts = _counts(side, options, "rouge", name)
+    if isinstance(counts, Unavailable):
+        return counts
+    per_case = counts[:, rouge.COLUMNS.index(name)]
+    measured = "R" if name.endswith("recall") else "F"
+    fields = (measured, "stem:no", "tok:words", "mean:cases")
+    signature = sign(name, *fields, library="rouge-score", n=count_defined(per_case))
+    return mean_scores(per_case, signature, _beyond(per_case, rouge.LARGEST))
+
+
+def _meteor(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
+    counts = _counts(side, options, "meteor", "meteor")
+    if isinstance(counts, Unavailable):
+        return counts
+    per_case = counts[:, 0]
+    version = meteor.wordnet_version()
+    synonyms = "none" if version is None else f"wordnet-{version}"
+    fields = ("a:0.9", "b:3", "g:0.5", "stem:porter", f"syn:{synonyms}", "tok:words")
+    signature = sign(
+        "meteor", *fields, "mean:cases", library="nltk", n=count_defined(per_case)
+    )
+    return mean_scores(per_case, signature, _beyond(per_case, meteor.LARGEST))
+
+
+def _summed(counts: NDArray[np.float64], combine: Combine) -> float | None:
+    if not len(counts):
+        return None
+    return float(combine(counts.sum(axis=0)[None])[0])
+
+
+def _beyond(per_case: NDArray[np.float64], limit: int) -> tuple[str, ...]:
+    """Return how many pairs were too long to match, if any was."""
+    why = f"the numbers of words multiply to more than {limit:,}"
+    skipped = len(per_case) - count_defined(per_case)
+    told = f"undefined for {skipped} of {len(per_case)} cases: {why}"
+    return (told,) if skipped else ()
+
+
+def _entry(name: str, title: str, score: Score, about: str, reference: str) -> Metric:
+    return Metric(
+        name=name,
+        title=title,
+        direction=Direction.HIGHER,
+        low=0.0,
+        high=1.0,
+        needs="texts",
+        about=f"{about} {_BLIND}",
+        reference=reference,
+        score=score,
+    )
+
+
+_PAPINENI = "Papineni K et al. ACL 2002:311-318; Post M. WMT 2018:186-191"
+_LIN = "Lin CY. ACL workshop on text summarization 2004:74-81"
+
+OVERLAP: tuple[Metric, ...] = (
+    *(
+        _entry(
+            f"bleu_{order}",
+            f"BLEU-{order}",
+            partial(_bleu, name=f"bleu_{order}", order=order),
+            f"Precision of runs of up to {order} words, with a penalty for brevity.",
+            _PAPINENI,
+        )
+        for order in range(1, 5)
+    ),
+    _entry(
+        "rouge_1",
+        "ROUGE-1",
+        partial(_rouge, name="rouge_1"),
+        "F of shared words.",
+        _LIN,
+    ),
+    _entry(
+        "rouge_1_recall",
+        "ROUGE-1 recall",
+        partial(_rouge, name="rouge_1_recall"),
+        "Share of the reference's words in the candidate.",
+        _LIN,
+    ),
+    _entry(
+        "rouge_2",
+        "ROUGE-2",
+        partial(_rouge, name="rouge_2"),
+        "F of shared pairs of words, across sentences too.",
+        _LIN,
+    ),
+    _entry(
+        "rouge_l",
+        "ROUGE-L",
+        partial(_rouge, name="rouge_l"),
+        "F of the longest common subsequence of words.",
+        _LIN,
+    ),
+    _entry(
+        "meteor",
+        "METEOR",
+        _meteor,
+        "Weighted F of words equal in form, stem or (with WordNet) meaning, less for "
+        "broken order.",
+        "Lavie A, Agarwal A. WMT 2007:228-231",
+    ),
+    _entry(
+        "chrf",
+        "chrF",
+        _chrf,
+        "F of shared runs of up to 6 characters, recall counted twice.",
+        "Popović M. WMT 2015:392-395",
+    ),
+)
+
+KIND_OF: Mapping[str, str] = MappingProxyType(
+    {metric.name: metric.name.partition("_")[0] for metric in OVERLAP}
+)
+"""The counts of `loop.score.metrics.word_counts` that a metric is made from."""

@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.labels.texts import words
-from loop.score.metric import (
+from loop.score.metrics.base import (
     Direction,
     Metric,
     MetricInput,
     MetricOptions,
     Scores,
     Unavailable,
+    both_texts,
+    count_defined,
+    mean_scores,
+    sign,
 )
-from loop.score.metrics.texts import both_texts, count_defined, mean_scores, sign
 from loop.stats.confusion import divide
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")

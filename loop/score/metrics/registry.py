@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from loop.core.errors import DataError
-from loop.score.metric import Metric
+from loop.score.metrics.base import Metric
 from loop.score.metrics.bertscore import BERTSCORE
-from loop.score.metrics.chexpert import CHEXPERT
-from loop.score.metrics.labels import LABELS
-from loop.score.metrics.overlap import OVERLAP
+from loop.score.metrics.clinical import CHEXPERT, LABELS
+from loop.score.metrics.lexical import OVERLAP
 from loop.score.metrics.readability import READING
 
 METRICS: Mapping[str, Metric] = MappingProxyType(

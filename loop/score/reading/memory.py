@@ -12,7 +12,7 @@ from loop.labels.importing.columns import cell_text, refuse_repeats
 from loop.labels.importing.table import SourceRow, SourceTable
 from loop.score.joining import CandidateTable
 from loop.score.reading.options import ReadingOptions
-from loop.score.reading.roles import find_ids
+from loop.score.reading.sides import find_ids
 
 Texts: TypeAlias = (
     "Mapping[str, str | None] | Sequence[str | None] | pd.Series[Any] | pd.DataFrame"

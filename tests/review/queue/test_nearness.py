@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from loop.evaluate.protocol import Protocol
 from loop.review.queue.value import Nearness, measure_nearness
-from loop.stats.agreement import cohen_kappa
 from loop.stats.confusion import Confusion
+from loop.stats.kappa import cohen_kappa
 
 POINT = Protocol()
 LOWER = Protocol(rule="lower", min_positives=14)

@@ -8,8 +8,8 @@ from loop.core.records import Mark, Value
 from loop.labels.ballots import read_votes
 from loop.labels.cohort import read_cohort
 from loop.review.reading.files import read_answer_file, read_decisions
-from loop.score.experts.reading import read_ratings
-from loop.score.experts.scores import read_scores
+from loop.score.experts.metric_scores import read_scores
+from loop.score.experts.ratings import read_ratings
 
 
 @pytest.fixture

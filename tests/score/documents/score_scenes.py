@@ -6,12 +6,14 @@ import numpy as np
 
 from loop.core.paths import bundled
 from loop.labels.taxonomy import read_taxonomy
-from loop.score.confused import Confused
-from loop.score.metric import Direction, Metric, Unavailable
-from loop.score.metrics.sheet import MetricCorrelations, MetricResult, ScoreSheet
-from loop.score.records import Conventions, Coverage, ExtractorFacts
-from loop.score.result import (
+from loop.score.counting import Confused
+from loop.score.metrics.base import Direction, Metric, Unavailable
+from loop.score.metrics.score_sheet import MetricCorrelations, MetricResult, ScoreSheet
+from loop.score.records import (
     CaseScore,
+    Conventions,
+    Coverage,
+    ExtractorFacts,
     LabelScore,
     RanScore,
     SystemDifference,

@@ -1,16 +1,295 @@
-"""The folder of a score: everything in it, or nothing; and nobody else's files."""
+"""The page, texts, data and folder of a score: escaped, consistent, all or nothing."""
 
+import csv
+import io
 import json
 import os
+import re
+import subprocess
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
+from loop import __version__
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, WriteError
-from loop.score.documents import files as module
-from loop.score.documents.files import check_folder, render_files, write_folder
-from tests.score.documents.score_scenes import document_of
+from loop.score.documents import score_files as module
+from loop.score.documents.score_files import (
+    FORMAT,
+    check_folder,
+    metric_data,
+    render_errors_csv,
+    render_files,
+    render_score_html,
+    render_score_markdown,
+    score_data,
+    write_folder,
+)
+from loop.score.metrics.registry import METRICS
+from tests.documents.test_in_browser import CHROMIUM, FLAGS, PROBE
+from tests.evaluate.test_evaluation_html import outline
+from tests.score.documents.score_scenes import (
+    LABELS,
+    NAMES,
+    document_of,
+    ran_score,
+    under,
+)
+
+LONG = "openai:Qwen/Qwen3-4B-Instruct-2507@http://127.0.0.1:8000/v1"
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Return the page of three systems."""
+    return render_score_html(document_of("template", "drops sentences", LONG))
+
+
+def words_of(page):
+    """Return everything a reader is told, as one text."""
+    return " ".join(" ".join(outline(page).words).split())
+
+
+def test_no_network_and_no_script(page):
+    """The page works unplugged: nothing is loaded, nothing runs."""
+    tags = outline(page).tags
+    assert not {"script", "link", "iframe", "img", "object"} & {t for t, _ in tags}
+    assert not re.search(r"url\(|@import|src=", page)
+    assert not any(name.startswith("on") for _, attrs in tags for name in attrs)
+    policy = next(a["content"] for t, a in tags if "http-equiv" in a)
+    assert policy.startswith("default-src 'none'")
+
+
+def test_hostile_names_are_text():
+    """System names and case ids come from files."""
+    nasty = '"><script>alert(1)</script>{{ 7*7 }}'
+    score = ran_score((nasty, nasty + "2"))
+    cases = tuple(replace_id(one, nasty) for one in score.cases)
+    page = render_score_html(
+        document_of(
+            nasty,
+            nasty + "2",
+            score=replace(score, cases=cases),
+            remarks=(nasty,),
+        )
+    )
+    assert "<script" not in page
+    assert page.count("{{ 7*7 }}") > 10
+    outline(page)
+
+
+def replace_id(case, name):
+    """Return a case with another id."""
+    return case._replace(case_id=name)
+
+
+def test_every_tinted_cell_says_its_numbers_in_words(page):
+    """Colour is repeated in a sentence with counts, for who does not see it."""
+    said = words_of(page)
+    assert (
+        "Atelectasis, template: F1 0.915, found 27, invented 2, missed 3, of 298 pairs"
+        in said
+    )
+    assert "Atelectasis, template: 0.100, 3 of 30 present in the reference" in said
+    assert "Atelectasis, template: 0.007, 2 of 268 absent in the reference" in said
+    last = NAMES["pulmonary_vascular_abnormal"]
+    assert f"{last}, template: F1 not defined, no case has it on either side" in said
+    assert f"{last}, template: no case present in the reference" in said
+
+
+def test_every_number_carries_its_signature(page):
+    """The conventions stand beside the score, not in a footnote elsewhere."""
+    said = words_of(page)
+    assert said.count("ran|extractor@v7:3f2a3f|rules:ababab|unc:excl|zd:skip") == 3
+    assert "ran_errors|v1" in said
+
+
+def test_missing_and_extra_ids_are_named_and_counted(page):
+    """A lost row is told by its id, not found by a reader who counts."""
+    said = words_of(page)
+    assert "template: 2 references without a candidate, not scored: c1, c2" in said
+    assert "template: 1 candidates without a reference, left out: x9" in said
+    assert "references: 1 without a word, left out: c7" in said
+
+
+def test_a_metric_that_did_not_run_says_why(page):
+    """The rest of the table is there all the same."""
+    assert "bertscore : no model: name one with --bert." in words_of(page)
+
+
+@pytest.mark.parametrize(
+    ("rule", "perfect", "told"),
+    [
+        ("skip", 1.0, "A perfect copy of the references scores 1.000"),
+        ("zero", 0.143, "would score only 0.143, not 1: under zero_division zero"),
+        ("one", 1.0, "counts 1 in the mean; that raises every score"),
+        ("skip", None, "has no score here"),
+    ],
+)
+def test_what_a_perfect_copy_would_score_stands_on_the_page(rule, perfect, told):
+    """Three findings in three cases give 3/21 under zero: a reader must know."""
+    assert told in words_of(render_score_html(under(rule, perfect, "a", "b")))
+
+
+def test_one_system_has_no_ranking_and_no_differences():
+    """Nothing is compared, so nothing pretends to be."""
+    page = render_score_html(document_of("only"))
+    said = words_of(page)
+    assert "only on 300 cases" in said
+    assert "What sets systems apart" not in said and "Ranking" not in said
+
+
+def test_tables_have_scoped_headers_and_nothing_is_nan(page):
+    """A screen reader can say which row and column a number belongs to."""
+    parsed = outline(page)
+    headers = [attrs for tag, attrs in parsed.tags if tag == "th"]
+    assert headers and all("scope" in attrs for attrs in headers)
+    assert not re.search(r"\b(nan|None|inf)\b", " ".join(parsed.words))
+
+
+def test_both_papers_have_their_colours(page):
+    """Dark pages are not light ones with a filter: both palettes are spelled out."""
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert "--paper: #ffffff" in style and "--paper: #12181f" in style
+    assert "prefers-color-scheme: dark" in style
+
+
+@pytest.mark.slow
+@pytest.mark.external
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.parametrize("width", [1280, 800, 500])
+def test_page_fits_the_window_and_loads_nothing(page, tmp_path, width):
+    """No sideways scrolling of the page on a desk or a phone, no request."""
+    text, banned = re.subn(
+        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page
+    )
+    assert banned == 1
+    probed = tmp_path / "page.html"
+    probed.write_text(text.replace("</body>", PROBE), "utf-8")
+    window = (f"--window-size={width},800", f"--user-data-dir={tmp_path / 'browser'}")
+    done = subprocess.run(
+        [CHROMIUM, *FLAGS, *window, probed.as_uri()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert 'data-probe="false 0"' in done.stdout
+
+
+HOSTILE = ("=HYPERLINK(1)", "@x|<script>`")
+
+
+@pytest.fixture(scope="module")
+def document():
+    """Return two systems with hostile names."""
+    return document_of(*HOSTILE)
+
+
+def test_markdown_tables_keep_their_columns(document):
+    """A name with a bar in it is still one cell."""
+    text = render_score_markdown(document)
+    assert "<script" not in text
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(tables) >= 10
+    for table in tables:
+        assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_markdown_names_the_conventions_and_the_signature(document):
+    """A number that is copied out of the text takes its conventions along."""
+    text = render_score_markdown(document)
+    assert "zero division skip" in text
+    assert text.count("zd:skip") == 2
+    assert "A perfect copy of the references scores 1.000" in text
+    assert not re.search(r"\b(nan|None|inf)\b", text)
+
+
+def test_json_is_json_and_holds_every_number(document):
+    """No NaN, which is no JSON: an undefined number is null."""
+    data = json.loads(json.dumps(score_data(document), allow_nan=False))
+    first = data["systems"][0]
+    assert first["ran_score"]["value"] == 0.8
+    assert first["perfect_copy"] == 1.0
+    assert len(first["labels"]) == 21
+    label = first["labels"][0]
+    assert (label["tp"], label["fp"], label["fn"], label["tn"]) == (27, 2, 3, 266)
+    assert label["false_negative_rate"] == pytest.approx(0.1)
+    assert first["labels"][-1]["f1"] is None
+    assert first["labels"][-1]["false_negative_rate"] is None
+    assert data["metrics_not_run"][0]["metric"] == "bertscore"
+    assert data["coverage"][0]["missing"] == ["c1", "c2"]
+
+
+def test_errors_are_one_row_each_and_no_formula(document):
+    """Ids and labels only; a spreadsheet does not run a system's name."""
+    rows = list(csv.DictReader(io.StringIO(render_errors_csv(document))))
+    assert len(rows) == 2 * 8 * 2
+    assert rows[0] == {
+        "id": "c000",
+        "system": "'=HYPERLINK(1)",
+        "label": LABELS[0],
+        "error": "missed",
+    }
+
+
+def test_worst_cases_are_those_with_the_most_errors():
+    """More errors first, then the lower F1, then the id: the order is no accident."""
+    score = ran_score(("a",))
+    one = score.cases[0]
+    cases = (
+        one._replace(case_id="z", errors=1),
+        one._replace(case_id="y", errors=3, f1=0.2),
+        one._replace(case_id="x", errors=3, f1=0.1),
+        one._replace(case_id="w", errors=0, f1=1.0, missed=(), invented=()),
+    )
+    data = score_data(document_of("a", score=replace(score, cases=cases)))
+    worst = [case["case_id"] for case in data["systems"][0]["worst_cases"]]
+    assert worst == ["x", "y", "z"]
+
+
+def test_pairs_stand_in_the_order_of_the_ranking():
+    """The order in which tests were made means nothing to a reader."""
+    score = ran_score(("a", "b", "c"))
+    turned = replace(score, differences=score.differences[::-1])
+    data = score_data(document_of("a", "b", "c", score=turned))
+    pairs = [one["better"] + one["worse"] for one in data["differences"]]
+    assert pairs == ["ab", "ac", "bc"]
+
+
+def test_the_registry_is_data_too():
+    """`--list --json` names direction, range and needs of every metric."""
+    entries = [metric_data(one) for one in METRICS.values()]
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
+    assert {one["direction"] for one in entries} == {"higher", "lower", "neither"}
+
+
+def test_json_says_what_it_is_and_who_wrote_it(document):
+    """A file found years later is read without the page beside it."""
+    data = score_data(document)
+    assert (data["format"], data["ranloop"]) == (FORMAT, __version__)
+    assert data["label_names"] == {label: NAMES[label] for label in LABELS}
+    cells = data["systems"][0]["cells"]
+    assert (cells["decided"], cells["uncertain"]) == (298 * 21, 2 * 21)
+    assert cells["share"] == pytest.approx(298 / 300)
+    told = document.sources._replace(
+        repeated_references=("c5",), notes=("Ids differ in case.",)
+    )
+    data = score_data(replace(document, sources=told))
+    assert data["repeated_references"] == ["c5"]
+    assert "Ids differ in case." in data["remarks"]
+
+
+def test_markdown_has_no_table_without_rows():
+    """No confusion and no error are told as such, not as an empty table."""
+    score = replace(ran_score(("a",)), cases=())
+    text = render_score_markdown(document_of("a", score=score, confused=()))
+    assert "Nothing is missed in a case where something else is invented." in text
+    assert "No case has an error." in text
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert all(len(table.splitlines()) > 2 for table in tables)
+
 
 EVERY = {"score.html", "score.md", "scores.json", "per_case.csv", "errors.csv"}
 

@@ -10,8 +10,6 @@ import pytest
 
 from loop.documents.numbers import share
 from loop.score.experts import documents as words
-from loop.score.experts.agreement import unit_codes
-from loop.score.experts.counts import count_agreement
 from loop.score.experts.documents import (
     MetaDocument,
     agreement_svg,
@@ -19,9 +17,10 @@ from loop.score.experts.documents import (
     render_meta_html,
     render_meta_markdown,
 )
+from loop.score.experts.error_counts import count_agreement
 from loop.score.experts.meta import meta_evaluate
-from loop.score.experts.ratings import Ratings
-from loop.score.experts.scores import ScoredMetric, ScoreTable
+from loop.score.experts.metric_scores import ScoredMetric, ScoreTable
+from loop.score.experts.ratings import Ratings, unit_codes
 
 HOSTILE = "<script>alert(1)</script>|\u202e\x1b[31m"
 NA = np.nan

@@ -5,10 +5,9 @@ import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from loop.core.errors import DataError
-from loop.score.experts.comparing import compare_all
-from loop.score.experts.meta import meta_evaluate
-from loop.score.experts.scores import ScoredMetric, ScoreTable
-from tests.score.experts.test_agreement import ratings_of
+from loop.score.experts.meta import compare_all, meta_evaluate
+from loop.score.experts.metric_scores import ScoredMetric, ScoreTable
+from tests.score.experts.test_ratings import ratings_of
 
 NA = np.nan
 QUICK = {"resamples": 60, "permutations": 200}

@@ -13,7 +13,7 @@ sys.path.extend(json.loads(sys.argv[1]))
 from bert_score import BERTScorer
 
 from loop.core.errors import DataError
-from loop.score.metric import MetricOptions
+from loop.score.metrics.base import MetricOptions
 from loop.score.metrics.bertscore import BERTSCORE, bertscore, load_encoder
 from tests.score.metrics.scenes import CANDIDATE, REFERENCE, make_side
 from tests.score.metrics.tiny_bert import LAYERS, WORDS, write_encoder

@@ -5,7 +5,7 @@ import numpy as np
 from loop.core.paths import bundled
 from loop.core.records import ValueCode
 from loop.labels.taxonomy import read_taxonomy
-from loop.score.metric import MetricInput, MetricOptions
+from loop.score.metrics.base import MetricInput, MetricOptions
 from loop.score.records import Coverage, Graded, Joined, PairSide
 
 TAXONOMY = read_taxonomy(bundled() / "labels")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from loop.engines.vllm.environment import VARIABLE
-from loop.score.metric import MetricOptions
+from loop.score.metrics.base import MetricOptions
 from loop.score.metrics.registry import METRICS
 from tests.score.metrics.scenes import make_side
 

@@ -10,7 +10,7 @@ from loop.score.extractor import Extractor
 from loop.score.grading import grade
 from loop.score.joining import join_texts
 from loop.score.metrics.registry import find
-from loop.score.metrics.run import run_metrics
+from loop.score.metrics.score_sheet import run_metrics
 from tests.score.metrics.scenes import ALONE, TAXONOMY
 
 SYSTEMS = ("C1", "C2")

@@ -3,7 +3,7 @@
 import pytest
 
 from loop.core.errors import DataError
-from loop.score.metric import Direction
+from loop.score.metrics.base import Direction
 from loop.score.metrics.registry import FAMILIES, METRICS, find
 
 

@@ -1,0 +1,249 @@
+"""From pairs to a document: twins, a second extractor, experts, words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from loop.core.errors import DataError
+from loop.core.paths import bundled
+from loop.core.records import ValueCode
+from loop.labels.taxonomy import read_taxonomy
+from loop.run.execute import Problem
+from loop.score.documents.score_files import render_score_html, render_score_markdown
+from loop.score.documents.sentences import coverage_lines, floor_sentence, problem_line
+from loop.score.experts.ratings import Ratings
+from loop.score.metrics.score_sheet import ScoreSheet
+from loop.score.records import Conventions, Coverage, Graded, Joined, PairSide
+from loop.score.scoring import (
+    Counting,
+    ReadPairs,
+    build_document,
+    describe_experts,
+    find_twins,
+)
+from tests.score.documents.score_scenes import (
+    FACTS,
+    document_of,
+    metric,
+    ran_score,
+    sheet_of,
+)
+
+TAXONOMY = read_taxonomy(bundled() / "labels")
+QUICK = Counting(metrics=(), resamples=50, permutations=50)
+
+
+def labels(seed, share=0.2, cases=40):
+    """Return random labels."""
+    rng = np.random.default_rng(seed)
+    return (rng.random((cases, len(TAXONOMY.ids))) < share).astype(np.int8)
+
+
+def read_of(reference, systems, **others):
+    """Return given labels of a few systems, as they are read."""
+    ids = tuple(f"c{n:02}" for n in range(len(reference)))
+    columns = tuple(PairSide(name=n, texts=None, codes=c) for n, c in systems.items())
+    joined = Joined(
+        case_ids=ids,
+        reference=PairSide(name="reference", texts=None, codes=reference),
+        systems=columns,
+        coverage=tuple(
+            Coverage(name, len(ids), len(ids), (), (), (), ()) for name in systems
+        ),
+    )
+    graded = Graded(
+        case_ids=ids,
+        labels=TAXONOMY.ids,
+        systems=tuple(systems),
+        reference=reference,
+        candidates=np.stack(list(systems.values())),
+    )
+    return ReadPairs(joined=joined, graded=graded, **others)
+
+
+def ratings_of(systems, points, cases=40):
+    """Return two raters who give every candidate of a system `points` and one more."""
+    ids = tuple(f"c{n:02}" for n in range(cases) for _ in systems)
+    names = tuple(systems) * cases
+    first = np.array([points[name] + (n % 3) / 4 for n, name in enumerate(names)])
+    return Ratings(
+        ids=ids,
+        systems=names,
+        raters=("r1", "r2"),
+        scores=np.stack([first, first + 0.5], axis=1),
+        scale=(1.0, 5.0),
+    )
+
+
+def test_a_copy_of_the_references_scores_one_and_stands_first():
+    """Perfect agreement is 1.0 under skip, and the page says so."""
+    truth = labels(1)
+    read = read_of(truth, {"random": labels(2), "copy": truth})
+    document = build_document(read, TAXONOMY, QUICK)
+    first = document.score.systems[0]
+    assert (first.system, first.ran_score.value, first.perfect) == ("copy", 1.0, 1.0)
+    assert document.keys == {"copy": "A", "random": "B"}
+    assert "labels as given" in render_score_html(document)
+
+
+def test_labels_that_never_occur_lower_a_perfect_copy_under_zero():
+    """Three findings of 21, one in each of three cases: 3/21 (metrics, section 8)."""
+    truth = np.zeros((3, len(TAXONOMY.ids)), dtype=np.int8)
+    truth[[0, 1, 2], [0, 1, 2]] = 1
+    read = read_of(truth, {"copy": truth})
+    rules = Conventions(zero_division="zero")
+    document = build_document(read, TAXONOMY, replace(QUICK, conventions=rules))
+    assert document.score.systems[0].ran_score.value == pytest.approx(3 / 21)
+    page = render_score_html(document)
+    assert "would score only 0.143, not 1" in page
+
+
+def test_no_finding_is_taken_for_nothing():
+    """It is missed wherever something is invented in a clear case, by its making."""
+    truth = np.zeros((4, len(TAXONOMY.ids)), dtype=np.int8)
+    told = truth.copy()
+    clear = TAXONOMY.ids.index("no_finding")
+    truth[:, clear] = 1
+    told[:, 0] = 1
+    truth[0, [clear, 1]] = (0, 1)
+    document = build_document(read_of(truth, {"a": told}), TAXONOMY, QUICK)
+    assert [(one.missed, one.invented, one.n) for one in document.confused] == [
+        (TAXONOMY.ids[1], TAXONOMY.ids[0], 1)
+    ]
+
+
+def test_metrics_with_the_same_values_are_told_once():
+    """Macro and micro averages of one thing are the same for a single case."""
+    sheet = sheet_of(("a",))
+    again = sheet.results[0]._replace(metric=metric("twin", "Twin"))
+    sheet = replace(sheet, results=(*sheet.results[:1], again))
+    assert find_twins(sheet) == {"twin": "ran_score"}
+    assert "twin as ran\\_score" in render_score_markdown(
+        document_of("a", twins={"twin": "ran_score"})
+    )
+
+
+def test_a_second_extractor_is_shown_beside_the_first():
+    """A reader sees what depends on who read the labels."""
+    truth = labels(1)
+    systems = {"good": truth, "bad": labels(2)}
+    first = read_of(truth, systems)
+    graded = replace(first.graded, extractor=FACTS)
+    swapped = read_of(truth, {"good": labels(3), "bad": truth}).graded
+    second = replace(swapped, extractor=replace(FACTS, ref="other@v1"))
+    read = replace(first, graded=graded, second=second)
+    document = build_document(read, TAXONOMY, QUICK)
+    for text in (render_score_html(document), render_score_markdown(document)):
+        assert "other@v1" in text and "Change places" in text
+
+
+def test_experts_are_joined_by_case_and_system():
+    """The better system gets more points; a metric's sign is turned where needed."""
+    truth = labels(1)
+    systems = {"good": truth, "bad": labels(2)}
+    ratings = ratings_of(systems, {"good": 4.0, "bad": 2.0})
+    read = read_of(truth, systems, ratings=ratings)
+    document = build_document(read, TAXONOMY, QUICK)
+    found = document.experts
+    assert [(one.system, one.n) for one in found.points] == [("good", 40), ("bad", 40)]
+    assert found.points[0].mean == pytest.approx(4.5, abs=0.02)
+    assert (found.rated, found.unrated, found.unscored) == (80, 0, 0)
+    by_name = {one.name: one for one in found.metrics}
+    assert by_name["ran_errors"].negated and not by_name["ran_score"].negated
+    assert all(one.found.tau_b.value > 0.5 for one in found.metrics)
+    assert "What experts say" in render_score_html(document)
+
+
+def test_ratings_without_a_system_are_those_of_the_only_one():
+    """A file about one system need not name it."""
+    sheet = sheet_of(("a",))
+    ratings = Ratings(
+        ids=("c1", "c2", "zz"),
+        systems=("", "", ""),
+        raters=("r",),
+        scores=np.array([[1.0], [5.0], [3.0]]),
+        scale=(1.0, 5.0),
+    )
+    found = describe_experts(sheet, ratings)
+    assert (found.rated, found.unrated, found.unscored) == (2, 1, 1)
+    assert found.points[0].mean == 3.0
+    assert found.agreement.ordinal.value is None
+
+
+def test_ratings_of_other_candidates_are_refused():
+    """The message shows one of each side, so that the mistake can be seen."""
+    sheet = sheet_of(("a",))
+    ratings = ratings_of({"b": 0}, {"b": 3.0})
+    with pytest.raises(DataError, match=r"'c00' of 'b', scores of 'c1' of 'a'"):
+        describe_experts(sheet, ratings)
+
+
+def test_a_metric_that_ran_for_some_systems_only_is_not_held_against_experts():
+    """Its correlation would be over other candidates than that of the rest."""
+    sheet = sheet_of(("a", "b"))
+    sheet = ScoreSheet(
+        systems=sheet.systems, case_ids=sheet.case_ids, results=sheet.results[1:]
+    )
+    ratings = Ratings(
+        ids=("c1", "c2"),
+        systems=("a", "b"),
+        raters=("r",),
+        scores=np.array([[1.0], [5.0]]),
+        scale=(1.0, 5.0),
+    )
+    found = describe_experts(sheet, ratings)
+    assert [one.name for one in found.metrics] == ["ran_errors"]
+
+
+def test_nothing_wrong_with_the_rows_is_no_line():
+    """Lines are for what a reader must know."""
+    truth = labels(1)
+    document = build_document(read_of(truth, {"copy": truth}), TAXONOMY, QUICK)
+    assert coverage_lines(document) == ()
+    assert "every candidate a reference" in render_score_html(document)
+
+
+def test_too_many_systems_for_the_exchanges_are_said():
+    """Else dummies would make every difference look like chance."""
+    many = ran_score([f"s{n}" for n in range(36)])
+    assert "With 630 pairs and 10,000 exchanges" in floor_sentence(many)
+    assert "--permutations 126000" in floor_sentence(many)
+    assert "no sampled pair can have" in render_score_html(
+        replace(document_of("a"), score=many)
+    )
+    assert floor_sentence(ran_score(("a", "b", "c"))) == ""
+    exact = [one._replace(exact=True, p=1e-6) for one in many.differences]
+    assert floor_sentence(replace(many, differences=tuple(exact))) == ""
+    # Exact ones come first in Holm's order: a single sampled one is multiplied by 1.
+    some = (*exact[1:], many.differences[0])
+    assert floor_sentence(replace(many, differences=some)) == ""
+
+
+def test_unanswered_texts_are_told_with_their_cases():
+    """An engine's failure is counted in the open, never as absent."""
+    told = problem_line(Problem("HTTP 503", 7, ("c1", "c2")))
+    assert told == "no answer for 7 distinct texts: HTTP 503 (c1, c2, ...)"
+    page = render_score_html(
+        document_of("a", problems=(Problem("HTTP 503", 7, ("c1", "c2")),))
+    )
+    assert told in page
+
+
+def test_the_ran_score_has_one_interval_wherever_it_stands():
+    """A system that lost cases: its metric would draw others than the ranking does."""
+    truth = labels(1)
+    less = labels(2)
+    less[:5] = ValueCode.MISSING
+    read = read_of(truth, {"less": less, "more": labels(3)})
+    lost = tuple(f"c{n:02}" for n in range(5))
+    coverage = (Coverage("less", 35, 35, lost, (), (), ()), read.joined.coverage[1])
+    read = replace(read, joined=replace(read.joined, coverage=coverage))
+    document = build_document(read, TAXONOMY, QUICK)
+    ranked = {one.system: one.ran_score for one in document.score.systems}
+    shown = {
+        one.system: one.estimate
+        for one in document.sheet.results
+        if one.metric.name == "ran_score"
+    }
+    assert shown == ranked
