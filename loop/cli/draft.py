@@ -179,23 +179,33 @@ def show(
 @draft.command("edit")
 def edit(
     ref: DraftArgument,
-    label: Annotated[str, typer.Argument(help="Label id, e.g. edema.")],
+    label: Annotated[str, typer.Argument(help="Label id, e.g. edema.")] = "",
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(help="YAML as `draft show --label` prints it; - for stdin."),
-    ],
+    ] = None,
+    contract: ContractOption = "",
     actor: ActorOption = None,
     role: RoleOption = "editor",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replace one guide of a draft by a YAML text."""
-    text = sys.stdin.read() if str(file) == "-" else read_text(file)
+    """Replace one guide of a draft by a YAML text, or its output contract."""
+    if (file is None) != (not label) or not (label or contract):
+        raise DataError(
+            "name a label and the file of its guide, or another contract with "
+            "--contract, or both."
+        )
+    edits: tuple[GuideEdit, ...] = ()
+    if file is not None:
+        text = sys.stdin.read() if str(file) == "-" else read_text(file)
+        edits = (GuideEdit(label=label, text=text),)
     made = edit_draft(
         open_workspace(workspace),
         ref,
-        (GuideEdit(label=label, text=text),),
+        edits,
         acting(actor, role),
+        contract=contract,
     )
     print_drafted(made, as_json=as_json)
 

@@ -202,7 +202,7 @@ def _values(outcome: Outcome) -> dict[str, Value]:
     except KeyError as error:
         raise DataError(
             f"case {outcome.item_id}: an answer is not present, absent or uncertain. "
-            "Only runs with the label_values contract can be evaluated."
+            "Only runs with a contract for label values can be evaluated."
         ) from error
 
 

@@ -298,3 +298,15 @@ def test_a_wrong_guide_is_refused_with_its_line(call):
     assert "line 6, x: there is no such field" in str(wrong.exception)
     unknown = call("draft", "show", ref, "--label", "edema")
     assert "Name one of pleural_effusion" in str(unknown.exception)
+
+
+def test_an_edit_needs_a_guide_or_a_contract(call, place):
+    """A label without its file is half a request."""
+    ref = begin(call)
+    for more in ((), ("pleural_effusion",)):
+        wrong = call("draft", "edit", ref, *more)
+        assert wrong.exit_code == 1
+        assert "--contract" in str(wrong.exception)
+    unmarked = call("draft", "edit", ref, "--contract", "binary")
+    assert unmarked.exit_code == 1
+    assert "no template has a frozen block 'answer'" in str(unmarked.exception)

@@ -23,6 +23,7 @@ from loop.core.yaml_files import dump_yaml
 from loop.prompts.catalog import Header, version_folder
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.version import PromptVersion
+from loop.review.revise.answers import answered_in
 from loop.review.revise.begin import require_dev, with_guides
 from loop.review.revise.copies import check_copies, new_wording
 from loop.review.revise.decide import record_attempt
@@ -111,9 +112,12 @@ def edit_draft(
     edits: Sequence[GuideEdit],
     actor: Actor,
     *,
+    contract: str = "",
     now: Clock = utc_now,
 ) -> Drafted:
     """Return the draft `ref` with these guides in place of its own, as written.
+
+    With a contract it is answered in that one from now on.
 
     An earlier check of it is stale from now on; if the wording was measured, that
     stands in the ledger first. A kill leaves the old guides or the new ones.
@@ -121,7 +125,8 @@ def edit_draft(
     Raises
     ------
     DataError
-        There is no such draft, or a text is no guide of its label; names the line.
+        There is no such draft or contract, a text is no guide of its label, or the
+        draft does not mark how to answer; says where.
     OverlapError
         Wording is copied from a case of a cohort that is not for development.
     ConflictError
@@ -135,14 +140,14 @@ def edit_draft(
         for one in edits:
             _require_seen(line.draft, one)
         edited = replace(
-            with_guides(line.draft, guides),
+            answered_in(with_guides(line.draft, guides), contract),
             author=actor.name,
             time=format_time(now()),
         )
         made = _describe(workspace, line, edited)
         if edited.digest != line.draft.digest:
             record_attempt(workspace, line, actor, "edited after its check", now)
-            _rewrite(workspace, edited)
+            _rewrite(workspace, edited, line.draft)
     return made
 
 
@@ -170,13 +175,20 @@ def _describe(
     return replace(made, copies=copies, skipped=skipped, notes=name_unseen(skipped))
 
 
-def _rewrite(workspace: Workspace, draft: PromptVersion) -> None:
+def _rewrite(workspace: Workspace, draft: PromptVersion, old: PromptVersion) -> None:
     """Write the guides, which are one file, and then who wrote them.
 
     The digest in ``prompt.yaml`` of a draft decides nothing, so that a kill between
-    the two writes leaves a draft like one that was edited in an editor.
+    the two writes leaves a draft like one that was edited in an editor. With another
+    contract the template comes first: lint finds one that goes with no contract.
     """
     folder = version_folder(workspace, draft)
+    for name, now, then in (
+        ("system.jinja", draft.system, old.system),
+        ("user.jinja", draft.user, old.user),
+    ):
+        if now != then:
+            write_atomic(folder / name, now)
     write_atomic(folder / "guides.yaml", dump_guides(draft.guides))
     header = Header(
         name=draft.name,

@@ -9,6 +9,7 @@ import gradio as gr
 
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.prompts.catalog import list_drafts
+from loop.prompts.outputs.base import CONTRACTS
 from loop.review.revise.begin import DraftRequest, begin_draft, correct_reference_from
 from loop.review.revise.decide import CommitDecision, discard_draft, keep_draft
 from loop.review.revise.edit import GuideEdit, edit_draft
@@ -107,6 +108,7 @@ def _begin(
         prompt=prompt,
         cohort=cohort,
         verdicts=ids,
+        contract=_contract(visit),
         engine=known_engines(desk, prompt, cohort)[0],
     )
     made = begin_draft(desk.workspace, desk.store, request, visit.actor, now=desk.now)
@@ -115,6 +117,13 @@ def _begin(
     return show_sheet(
         visit, (prompt, cohort), made.draft.ref, told=Told(notes=made.notes)
     )
+
+
+def _contract(visit: Visit) -> str:
+    """Return the output contract that was chosen; empty to keep the version's."""
+    chosen = visit.data.get("chosen")
+    named = chosen.get("contract") if isinstance(chosen, Mapping) else ""
+    return named if named in CONTRACTS else ""
 
 
 def _correct(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from loop.core.errors import DataError
 from loop.labels.recorded import read_record
+from loop.prompts.catalog import latest_version
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
+from loop.prompts.version import can_exchange
 from loop.review.kept import KeptVerdict
 from loop.review.revise.begin import find_open, group_by_label
 from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
@@ -134,7 +137,26 @@ def show_verdicts(scene: ReviseState) -> str:
         names=scene.names,
         most=CASES_SHOWN,
         total=len(by_id),
+        **_contracts(scene),
     )
+
+
+ANSWERED = {
+    "label_values": "present, absent or uncertain for every label",
+    "findings": "a list of the labels that are present or uncertain",
+    "binary": "present or absent for every label, never uncertain",
+}
+"""Output contract to what an answer in it says."""
+
+
+def _contracts(scene: ReviseState) -> dict[str, object]:
+    """Return the contracts that a draft may be answered in, and the one of now."""
+    try:
+        newest = latest_version(scene.desk.workspace, scene.prompt)
+    except DataError:
+        return {"contracts": {}, "contract": ""}
+    offered = ANSWERED if can_exchange(newest) else {}
+    return {"contracts": offered, "contract": newest.contract}
 
 
 def asked(verdict: Verdict) -> Iterator[PromptChange]:
