@@ -97,14 +97,15 @@ def count_uncertain(answers: Codes, truth: Codes, policy: UncertainAnswers) -> C
     >>> count_uncertain(answers, truth, UncertainAnswers.EXCLUDED).tolist()
     [1, 0, -1, -1, -1]
     """
-    counted = {
-        UncertainAnswers.WRONG: np.where(truth == 1, 0, 1),
-        UncertainAnswers.ABSENT: np.int8(0),
-        UncertainAnswers.PRESENT: np.int8(1),
-        UncertainAnswers.EXCLUDED: np.int8(-1),
-    }[policy]
-    binary = np.where(answers == ValueCode.UNCERTAIN, counted, np.maximum(answers, -1))
-    return binary.astype(np.int8)
+    binary = np.maximum(answers, -1).astype(np.int8)
+    if policy is UncertainAnswers.EXCLUDED:
+        return binary
+    uncertain = answers == ValueCode.UNCERTAIN
+    if policy is UncertainAnswers.WRONG:
+        counted = np.where(truth == 1, 0, 1).astype(np.int8)
+        return np.where(uncertain, counted, binary)
+    binary[uncertain] = int(policy is UncertainAnswers.PRESENT)
+    return binary
 
 
 def join_draws(draws: Sequence[AlignedPairs]) -> AlignedPairs:

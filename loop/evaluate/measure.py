@@ -234,9 +234,12 @@ def _count_open(pairs: AlignedPairs, column: int) -> OpenAnswers:
     """Count how the cases are answered that the reference calls uncertain."""
     open_cases = pairs.reference[:, column] == ValueCode.UNCERTAIN
     answers = pairs.predicted[open_cases, column]
-    codes = (ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN)
-    counts = [int((answers == code).sum()) for code in codes]
-    return OpenAnswers(*counts, len(answers) - sum(counts))
+    present, absent, uncertain = (
+        int((answers == code).sum())
+        for code in (ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN)
+    )
+    unanswered = len(answers) - present - absent - uncertain
+    return OpenAnswers(present, absent, uncertain, unanswered)
 
 
 def measure_averages(

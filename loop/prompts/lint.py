@@ -177,11 +177,11 @@ def _lint_values(version: PromptVersion) -> Iterator[Finding]:
     """Count wordings with a value that the contract does not offer."""
     if version.contract != BinaryValues.name:
         return
-    unsure = sum(
-        one.value is Value.UNCERTAIN
-        for guide in version.guides
-        for one in (*guide.clarifications, *guide.exemplars)
-    )
+    values = [
+        *(one.value for guide in version.guides for one in guide.clarifications),
+        *(one.value for guide in version.guides for one in guide.exemplars),
+    ]
+    unsure = values.count(Value.UNCERTAIN)
     if unsure:
         yield _warning(
             "guides",
