@@ -179,7 +179,10 @@ def failures(
             items = _items(place, found.run_id, wanted, number)
             found = _narrowed(found, items, order)
     total = len(found.rows)
-    found = found._replace(rows=found.rows[:limit])
+    if isinstance(found, OpenCases):
+        found = found._replace(rows=found.rows[:limit])
+    else:
+        found = found._replace(rows=found.rows[:limit])
     beside = _beside(found, _texts(place, found, text), items)
     rows = [_row(row) | beside[row.case_id, row.label] for row in found.rows]
     if as_json or layout is OutputFormat.JSON:
