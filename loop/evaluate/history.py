@@ -101,13 +101,15 @@ class VersionScore:
 
     @property
     def measured(self) -> str:
-        """How it was measured: engine, policy and reference, as it is shown."""
+        """How it was measured: engine, policy, reference and cases, as it is shown."""
         if not self.run:
             return ""
         served = f" {self.engine_digest[:6]}" if self.engine_digest else ""
+        cases = [part[2:] for part in self.signature.split("|") if part[:2] == "n:"]
         return (
             f"{self.engine or 'engine not recorded'}{served}, uncertain answers "
             f"{self.policy.value}, reference {self.reference}"
+            + "".join(f", {number} cases" for number in cases)
         )
 
     @property

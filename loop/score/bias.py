@@ -62,7 +62,7 @@ def correct(
     labels: Sequence[str],
     errors: Mapping[str, Confusion],
     *,
-    uncertain: Uncertain = Uncertain.WRONG,
+    uncertain: Uncertain = Uncertain.EXCLUDED,
     zero_division: ZeroDivision = "skip",
     **resampling: Unpack[Resampling],
 ) -> Corrections:

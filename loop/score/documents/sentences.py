@@ -87,13 +87,14 @@ def unequal_coverage_sentence(score: RanScore) -> str:
     findings = max(_count_findings(one) for one in score.systems)
     if most - least <= _APART and fewer <= _OF_FINDINGS * findings:
         return ""
-    again = ""
+    again = hedges = ""
     if score.conventions.uncertain is Uncertain.EXCLUDED:
+        hedges = "hedges, "
         again = " Score again with --uncertain wrong to count what is uncertain."
     return (
         f"{spared} is scored on {percent(least)} of the cells, {other} on "
         f"{percent(most)}: {count(fewer)} cells fewer, where the reference has "
-        f"{count(findings)} findings. What a system hedges, does not answer or leaves "
+        f"{count(findings)} findings. What a system {hedges}does not answer or leaves "
         "out is not held against it, neither in its rank nor in the differences: it "
         f"may owe its score to that.{again} What has no answer stays out under every "
         "option."
