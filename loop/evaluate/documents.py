@@ -275,8 +275,9 @@ def _row(evaluation: Evaluation, place: int) -> Iterator[tuple[str, object]]:
     yield ("uncertain_answers", evaluation.protocol.policy.value)
     yield ("uncertain_of_positives", result.hedges.positives)
     yield ("uncertain_of_negatives", result.hedges.negatives)
-    for view in evaluation.views:
-        yield (f"verdict_if_{view.policy.value}", view.verdicts[place].value)
+    verdicts = {view.policy: view.verdicts[place] for view in evaluation.views}
+    for policy in UncertainAnswers:
+        yield (f"verdict_if_{policy.value}", verdicts[policy].value)
     for answer, number in result.open_answers._asdict().items():
         yield (f"reference_uncertain_{answer}", number)
     flips = result.flips
