@@ -84,6 +84,24 @@ def test_outcomes_changed_in_the_store_give_other_counts(trials):
     assert "gives other counts than entry" in what
 
 
+def test_a_score_by_another_policy_than_registered_is_found(trials):
+    """Nobody may score under one protocol and register another."""
+    last = [
+        one for one in read_ledger(trials.workspace.ledger) if one.action == "evaluated"
+    ][-1]
+    signature = last.payload["signature"].replace("unc:wrong", "unc:excl")
+    event = Event(
+        action="evaluated",
+        subject=last.subject,
+        reason="again",
+        payload={**last.payload, "signature": signature},
+    )
+    append_event(trials.workspace.ledger, event, EDITOR)
+    ((check, what),) = found(trials.workspace)
+    assert check == "evaluations"
+    assert "by another policy for uncertain answers than registered" in what
+
+
 def test_what_is_not_on_this_machine_is_a_note(trials):
     """Texts and runs are private: a checkout without them is no broken history."""
     shutil.rmtree(trials.workspace.private)
