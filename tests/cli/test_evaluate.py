@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
 from loop.cli import compare, evaluate, failures
@@ -396,3 +397,21 @@ def test_a_cohort_that_changed_is_refused(call, place):
     result = call("evaluate")
     assert isinstance(result.exception, DataError)
     assert "changed" in str(result.exception)
+
+
+def test_a_taxonomy_edited_after_the_run_invents_no_answer(call, place):
+    """A label that nobody asked for lacks evidence; one that is gone is not scored."""
+    before = json.loads(call("evaluate", "latest:tiny@v1", "--json").stdout)
+    path = place.labels / "taxonomy.yaml"
+    entries = yaml.safe_load(path.read_text("utf-8"))
+    entries["labels"] = [one for one in entries["labels"] if one["id"] != "fracture"]
+    added = {**entries["labels"][0], "id": "scoliosis", "name": "Scoliosis"}
+    entries["labels"].append({**added, "chexpert": None})
+    path.write_text(yaml.safe_dump(entries, sort_keys=False), "utf-8")
+    after = json.loads(call("evaluate", "latest:tiny@v1", "--json").stdout)
+    new = label_of(after, "scoliosis")
+    assert (new["n"], new["verdict"]) == (0, "INSUFFICIENT")
+    assert new["reasons"] == ["no case has a usable reference label"]
+    assert set(new["verdict_if_uncertain"].values()) == {"INSUFFICIENT"}
+    assert "fracture" not in {one["label"] for one in after["labels"]}
+    assert label_of(after) == label_of(before)
