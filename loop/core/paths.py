@@ -22,10 +22,6 @@ the ledger or a signature has its digest."""
 
 _MATERIAL = ("prompts", "labels", "reports/releases")
 
-_PROTOCOL = "reports/templates/protocol.yaml"
-"""What a new workspace claims. The shipped ``labels/protocol.yaml`` stays as it was
-registered, without what could not be said then."""
-
 
 def bundled() -> Path:
     """Folder that holds the shipped ``prompts/``, ``labels/`` and ``reports/``.
@@ -34,6 +30,15 @@ def bundled() -> Path:
     """
     inside = Path(__file__).resolve().parents[1] / "_data"
     return inside if inside.is_dir() else Path(__file__).resolve().parents[2]
+
+
+def new_protocol() -> Path:
+    """File with what a new workspace claims.
+
+    The shipped ``labels/protocol.yaml`` stays as the shipped ledger registered it,
+    without what could not be said then.
+    """
+    return bundled() / "reports" / "templates" / "protocol.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +145,7 @@ def find_workspace(start: Path, explicit: Path | None = None) -> Workspace:
 def init_workspace(target: Path) -> Workspace:
     """Make a workspace at `target` from the shipped material.
 
-    Its protocol is the one for new workspaces: the shipped releases were judged by an
-    earlier one, which the shipped ledger registers.
+    Its protocol is `new_protocol`.
 
     Raises
     ------
@@ -164,7 +168,7 @@ def init_workspace(target: Path) -> Workspace:
                     dirs_exist_ok=True,
                     copy_function=_copy_writable,
                 )
-        _copy_writable(str(source / _PROTOCOL), str(Workspace(target).protocol))
+        _copy_writable(str(new_protocol()), str(Workspace(target).protocol))
     except (OSError, shutil.Error) as error:
         cause = error if error.errno else OSError(str(error))
         raise write_error(target, cause) from error
