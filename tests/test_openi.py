@@ -101,7 +101,7 @@ def test_readme_states_these_numbers(scores):
 
 
 def test_a_hedge_that_is_wrong_costs_what_the_readme_says(scores):
-    """The newest version under the policies `excluded` and `wrong`, on both cohorts."""
+    """The newest version under every policy for uncertain answers, on both cohorts."""
     text = README.read_text("utf-8")
     for cohort in ("dev", "test"):
         views = {one.policy.value: one for one in scores["latest", cohort].views}
