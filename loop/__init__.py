@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loop.release.labelling import label
+    from loop.release.label import label
 
 try:
     __version__ = version("ranloop")
@@ -17,7 +17,7 @@ __all__ = ["__version__", "label"]
 def __getattr__(name: str) -> Any:
     """Return `label`, imported when it is asked for: the command line stays light."""
     if name == "label":
-        from loop.release.labelling import label
+        from loop.release.label import label
 
         return label
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from loop.core.paths import Workspace, bundled, init_workspace
 
-# A busy machine is no failure: time limits are checked where they are the claim.
+# A busy machine is no failure: tests count what is done, and bound no measured time.
 settings.register_profile("ranloop", deadline=None)
 settings.load_profile("ranloop")
 

@@ -37,7 +37,7 @@ from loop.evaluate.plan_text import (
     plan_notes,
     render_plan_csv,
 )
-from loop.release.documents.render import render_documents
+from loop.release.documents.documents import render_documents
 from loop.score.documents.score_files import render_files
 from loop.score.experts.documents import (
     meta_data,

@@ -29,15 +29,14 @@ from loop.evaluate.ceiling import (
     measure_ceiling,
 )
 from loop.evaluate.inputs import read_inputs
-from loop.labels.agreement import (
+from loop.labels.ballots import Votes, read_cohort_votes
+from loop.labels.cohort import read_cohort
+from loop.labels.reader_agreement import (
     AgreementReport,
     LabelAgreement,
     agreement_table,
     measure_agreement,
 )
-from loop.labels.ballots import Votes
-from loop.labels.cohort import read_cohort
-from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.taxonomy import read_taxonomy
 from loop.stats.intervals import Estimate
 

@@ -29,14 +29,14 @@ from loop.core.ledger import LedgerEntry, quarantine_torn_line
 from loop.core.paths import Workspace
 from loop.documents.templates import template_folder
 from loop.release.audit.audit import LedgerAudit, audit_workspace
-from loop.release.audit.changes import (
+from loop.release.audit.documents import audit_data, render_audit_csv, render_audit_html
+from loop.release.audit.known_heads import parse_head
+from loop.release.audit.prompt_changes import (
     audited_prompt,
     concerns,
     list_audited,
     read_changes,
 )
-from loop.release.audit.documents import audit_data, render_audit_csv, render_audit_html
-from loop.release.audit.heads import parse_head
 
 _FORMS = (".csv", ".json", ".html")
 

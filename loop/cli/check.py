@@ -9,9 +9,10 @@ from typing import Any
 from loop.cli.console import print_json, print_table, say
 from loop.core.findings import Finding
 from loop.prompts.lint import LEVELS
-from loop.review.copied import Copy
+from loop.review.revise.changes import LabelCheck, ShareCheck, ShareCriterion
 from loop.review.revise.check import Check
 from loop.review.revise.check import TargetOutcome as Outcome
+from loop.review.revise.copies import Copy
 from loop.review.revise.draws import (
     POWER,
     DrawEvidence,
@@ -21,7 +22,6 @@ from loop.review.revise.draws import (
     ShareName,
 )
 from loop.review.revise.forecast import Forecast
-from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 
 
 def show_lint(findings: Iterable[Finding]) -> None:

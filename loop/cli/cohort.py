@@ -32,12 +32,15 @@ from loop.cli.console import (
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
+from loop.labels.ballots import votes_path
 from loop.labels.cohort import (
     as_recorded,
+    find_record,
     has_texts,
     list_cohorts,
     read_cohort,
     read_cohort_file,
+    read_record,
 )
 from loop.labels.dry_run import (
     VotesFile,
@@ -54,11 +57,8 @@ from loop.labels.holdout import (
 )
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.labels.intact import edited_references
-from loop.labels.kept_votes import votes_path
 from loop.labels.overlap import check_cohorts, require_separate
-from loop.labels.recorded import find_record, read_record
-from loop.labels.reference import list_references, read_reference
+from loop.labels.reference import edited_references, list_references, read_reference
 from loop.labels.sealing import is_stored, vault_key
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the holdout.")]

@@ -26,7 +26,7 @@ from loop.core.digests import digest_json
 from loop.core.errors import LoopError, WorkspaceError
 from loop.core.findings import Finding, FindingSeverity, broken, note, ok
 from loop.core.paths import Workspace
-from loop.engines.names import masked
+from loop.engines.base import masked
 from loop.engines.vllm.environment import find_vllm
 from loop.run.asking import EngineOptions, choose_engine, opened
 from loop.run.store import open_store

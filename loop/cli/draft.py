@@ -10,13 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from loop.cli.check import (
-    check_data,
-    show_check,
-    show_copies,
-    show_forecast,
-    show_lint,
-)
+from loop.cli.check import check_data, show_check, show_copies, show_forecast, show_lint
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
@@ -46,22 +40,36 @@ from loop.core.files import read_text
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.lint import lint_data
-from loop.review.files import read_verdicts
+from loop.prompts.version import CallPlan
 from loop.review.revise.begin import DraftRequest, begin_draft
-from loop.review.revise.changed import CaseChange, Changes
-from loop.review.revise.checked import Checked, recall_check
-from loop.review.revise.checking import CheckStep, Examination, check_draft_ref
-from loop.review.revise.decide import (
+from loop.review.revise.changes import CaseChange, Changes
+from loop.review.revise.check_record import Checked, recall_check
+from loop.review.revise.commit import (
     CommitDecision,
     commit_checked,
     discard_draft,
     keep_draft,
 )
-from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
-from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from loop.review.revise.draft import (
+    Drafted,
+    DraftInfo,
+    Shown,
+    find_engine_counter,
+    list_open_drafts,
+    render_shown,
+    show_draft,
+)
+from loop.review.revise.edit import (
+    GuideEdit,
+    SettingsEdit,
+    edit_draft,
+    guide_text,
+    instructions_text,
+)
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
-from loop.review.revise.shown import Shown, find_engine_counter, render_shown
+from loop.review.revise.run_check import CheckStep, Examination, check_draft_ref
+from loop.review.verdict_files import read_verdicts
 from loop.run.asking import EngineOptions
 from loop.run.store import open_store
 from loop.run.task import Watch
@@ -159,6 +167,10 @@ def show(
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Print the messages a model receives.")
     ] = False,
+    instructions: Annotated[
+        bool,
+        typer.Option("--instructions", help="Print both templates, to be edited."),
+    ] = False,
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="Engine whose tokens are counted.")
     ] = "rules",
@@ -170,6 +182,8 @@ def show(
     made = show_draft(place, ref, engine)
     if label:
         _show_guide(made, label, as_json=as_json)
+    elif instructions:
+        _show_instructions(made, as_json=as_json)
     elif prompt:
         _show_prompt(place, made, engine, as_json=as_json)
     else:
@@ -184,30 +198,48 @@ def edit(
         Path | None,
         typer.Argument(help="YAML as `draft show --label` prints it; - for stdin."),
     ] = None,
+    instructions: Annotated[
+        Path | None,
+        typer.Option(
+            "--instructions",
+            help="Templates as `draft show --instructions` prints them; - for stdin.",
+        ),
+    ] = None,
+    plan: Annotated[
+        CallPlan | None, typer.Option("--plan", help="How many calls a case takes.")
+    ] = None,
     contract: ContractOption = "",
     actor: ActorOption = None,
     role: RoleOption = "editor",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replace one guide of a draft by a YAML text, or its output contract."""
-    if (file is None) != (not label) or not (label or contract):
-        raise DataError(
-            "name a label and the file of its guide, or another contract with "
-            "--contract, or both."
+    """Replace a guide of a draft, its instructions, its call plan or its contract.
+
+    Blocks that are marked as frozen stay as they are.
+    """
+    if bool(label) != (file is not None):
+        raise typer.BadParameter("a guide takes a label and a file")
+    if not (file or instructions or plan or contract):
+        raise typer.BadParameter(
+            "name a label and a file, --instructions, --plan or --contract"
         )
-    edits: tuple[GuideEdit, ...] = ()
-    if file is not None:
-        text = sys.stdin.read() if str(file) == "-" else read_text(file)
-        edits = (GuideEdit(label=label, text=text),)
     made = edit_draft(
         open_workspace(workspace),
         ref,
-        edits,
+        (GuideEdit(label=label, text=_read(file)),) if file else (),
         acting(actor, role),
-        contract=contract,
+        settings=SettingsEdit(
+            instructions=_read(instructions) if instructions else "",
+            plan=plan,
+            contract=contract,
+        ),
     )
     print_drafted(made, as_json=as_json)
+
+
+def _read(file: Path) -> str:
+    return sys.stdin.read() if str(file) == "-" else read_text(file)
 
 
 @draft.command("check")
@@ -342,6 +374,14 @@ def discard(
         print_json({"draft": ref, "entry": entry.seq if entry else None})
     else:
         say(f"discarded {ref}" + (f", ledger entry {entry.seq}" if entry else ""))
+
+
+def _show_instructions(made: Drafted, *, as_json: bool) -> None:
+    text = instructions_text(made.draft)
+    if as_json:
+        print_json({"draft": made.draft.ref, "instructions": text})
+    else:
+        say(text.removesuffix("\n"))
 
 
 def print_drafted(made: Drafted, *, as_json: bool) -> None:

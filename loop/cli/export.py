@@ -21,10 +21,10 @@ from loop.cli.console import (
 )
 from loop.core.paths import Workspace
 from loop.labels.importing.screening import Screening
-from loop.release.export.manifest import Manifest
-from loop.release.export.origin import cohort_cases, file_cases, find_origin
+from loop.release.export.contents import Manifest
+from loop.release.export.export import Act, write_export
+from loop.release.export.exported import cohort_cases, file_cases, find_origin
 from loop.release.export.records import CaseSource, ExportSpec, ExportTarget
-from loop.release.export.write import Act, write_export
 
 
 def register(app: typer.Typer) -> None:

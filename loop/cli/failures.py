@@ -35,7 +35,6 @@ from loop.evaluate.failures import (
     read_evidence,
     read_texts,
 )
-from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
 from loop.review.queue.progress import mark_progress
 from loop.review.queue.records import (
@@ -45,7 +44,8 @@ from loop.review.queue.records import (
     ReviewStatus,
     TextSection,
 )
-from loop.review.reservations import list_reservations
+from loop.review.status import read_kept
+from loop.review.working import list_reservations
 from loop.run.store import open_store
 
 _UNCERTAIN = "uncertain"

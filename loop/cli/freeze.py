@@ -26,8 +26,8 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.documents.templates import template_folder
 from loop.release.candidate import FreezeRequest
-from loop.release.documents.render import render_documents
-from loop.release.form import ClaimFacts
+from loop.release.documents.documents import render_documents
+from loop.release.facts import ClaimFacts
 from loop.release.freeze import FreezeContext, Frozen, Signing
 from loop.release.freeze import freeze as freeze_release
 from loop.release.keys import (
@@ -37,7 +37,7 @@ from loop.release.keys import (
     load_private,
     needs_passphrase,
 )
-from loop.release.withdraw import withdraw_release
+from loop.release.released import withdraw_release
 from loop.run.asking import EngineOptions
 from loop.run.task import Task, Watch
 

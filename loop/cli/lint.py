@@ -19,7 +19,7 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.lint import has_errors, lint_data, lint_version
 from loop.prompts.version import PromptVersion
-from loop.review.revise.answers import comparable_parent
+from loop.review.revise.draft import comparable_parent
 
 
 def register(app: typer.Typer) -> None:
@@ -40,8 +40,14 @@ def lint(
     """
     place = open_workspace(workspace)
     version = read_version(place, prompt)
-    labels = read_taxonomy(place.labels).extracted
-    found = lint_version(version, labels=labels, parent=_parent(place, version))
+    taxonomy = read_taxonomy(place.labels)
+    found = lint_version(
+        version,
+        labels=taxonomy.extracted,
+        meanings={label.id: label for label in taxonomy.labels},
+        reading=taxonomy.reading,
+        parent=_parent(place, version),
+    )
     if as_json:
         findings = lint_data(found)
         print_json({"prompt": version.ref, "findings": findings})

@@ -21,6 +21,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "Data": {
         "cohort": "Import, check and list cohorts of cases.",
+        "guideline": "Write the annotation guideline for readers.",
         "reading": "Read cases blind, publish the votes, settle disputes.",
         "agreement": "Measure how well readers agree, label by label.",
     },

@@ -24,20 +24,31 @@ from loop.cli.console import (
 from loop.core.paths import Workspace
 from loop.review.reading.adjudication import Adjudicated
 from loop.review.reading.adjudication import adjudicate as decide
-from loop.review.reading.answers import answer_many, complete_case, defer_case
-from loop.review.reading.assignment import Assignment, read_assignment
-from loop.review.reading.comments import read_comments
-from loop.review.reading.disputes import Dispute, Disputes, read_disputes
-from loop.review.reading.files import read_answer_file, read_case_list, read_decisions
-from loop.review.reading.plans import (
+from loop.review.reading.answer_files import (
+    read_answer_file,
+    read_case_list,
+    read_decisions,
+)
+from loop.review.reading.answers import (
+    ReadingSheet,
+    answer_many,
+    complete_case,
+    defer_case,
+    open_sheet,
+    read_comments,
+)
+from loop.review.reading.assignment import (
+    Assignment,
     PlanRequest,
     ReadingPlan,
     assign_cases,
     clear_plans,
     count_shared,
+    read_assignment,
     read_order,
     read_plans,
 )
+from loop.review.reading.disputes import Dispute, Disputes, read_disputes
 from loop.review.reading.progress import ReadingProgress, measure_progress, next_case
 from loop.review.reading.publication import (
     Publication,
@@ -45,7 +56,6 @@ from loop.review.reading.publication import (
     preview_publication,
     publish_readings,
 )
-from loop.review.reading.sheet import ReadingSheet, open_sheet
 from loop.run.store import open_store
 
 CohortArgument = Annotated[str, typer.Argument(help="Cohort that is read.")]

@@ -8,13 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from loop.cli.check import (
-    check_data,
-    show_check,
-    show_copies,
-    show_forecast,
-    show_lint,
-)
+from loop.cli.check import check_data, show_check, show_copies, show_forecast, show_lint
 from loop.cli.console import (
     GATE_EXIT,
     ActorOption,
@@ -35,11 +29,11 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.lint import lint_data
-from loop.review.revise.begin import find_open
-from loop.review.revise.checking import Examination
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.revision import Revision, RevisionRequest
 from loop.review.revise.revision import revise as revise_prompt
+from loop.review.revise.run_check import Examination
+from loop.review.status import find_open
 from loop.run.asking import EngineOptions
 from loop.run.store import open_store
 

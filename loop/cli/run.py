@@ -27,12 +27,12 @@ from loop.cli.labels import describe_labels
 from loop.core.config import Config, read_config
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import register_protocol
-from loop.release.request import engine_remark, find_request, is_released_engine
+from loop.release.load import engine_remark, find_request, is_released_engine
 from loop.run.asking import EngineOptions
 from loop.run.cost import DryRun, Shape, estimate_run
 from loop.run.execute import Problem, RunSummary
 from loop.run.label_table import check_target, write_labels
-from loop.run.published import FIGURE, SOURCE
+from loop.run.reference_implementation import FIGURE, SOURCE
 from loop.run.task import Task, prepare_run, run_draws
 
 _HEADER = (

@@ -27,9 +27,15 @@ from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.paths import Workspace
 from loop.labels.taxonomy import read_taxonomy
-from loop.review.export import verdicts_file, verdicts_table
-from loop.review.kept import KeptVerdict, VerdictState, judged_cohorts, read_kept
-from loop.review.submit import ImportDefaults, dry_run_file, take_file, withdraw_verdict
+from loop.review.status import KeptVerdict, VerdictState, judged_cohorts, read_kept
+from loop.review.submit import withdraw_verdict
+from loop.review.verdict_files import (
+    ImportDefaults,
+    dry_run_file,
+    take_file,
+    verdicts_file,
+    verdicts_table,
+)
 from loop.run.store import Store, open_store
 
 CohortOption = Annotated[

@@ -16,7 +16,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
-from loop.release.form import ReleaseFacts
+from loop.release.facts import ReleaseFacts
 from loop.release.keys import PublicKey, read_public_key
 from loop.release.load import verify_release
 from loop.release.released import RELEASE_NAME

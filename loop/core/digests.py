@@ -68,3 +68,29 @@ def framed(parts: Iterable[str]) -> bytes:
         data = part.encode("utf-8", "surrogatepass")
         out += b"%d:" % len(data) + data
     return bytes(out)
+
+
+class RepeatedKeyError(ValueError):
+    """A key appears twice in one JSON object; which is not said, as it may be text."""
+
+    def __init__(self) -> None:
+        super().__init__("a name occurs twice")
+
+
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object as `json.loads` gives it: its ``object_pairs_hook``.
+
+    Raises
+    ------
+    RepeatedKeyError
+        A key appears twice: of its two values none may win unseen.
+
+    Examples
+    --------
+    >>> json.loads('{"a": {"b": 1}}', object_pairs_hook=unique_keys)
+    {'a': {'b': 1}}
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKeyError
+    return found

@@ -8,7 +8,7 @@ a `Reading`; a run keeps exactly one `Outcome` per item.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -166,8 +166,26 @@ class Clarification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    """More wordings of one label in one language, which only `rules` reads.
+
+    A language model is not shown them: it knows that words have synonyms and endings.
+    """
+
+    language: str
+    """Language of the wordings, ISO 639-1."""
+
+    terms: tuple[str, ...] = ()
+    exclusions: tuple[str, ...] = ()
+    clarifications: tuple[Clarification, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Guide:
-    """The clinical content of one label in one prompt version."""
+    """The clinical content of one label in one prompt version.
+
+    All but the `lexicon` is guidance: whoever reads, a person or a model, is shown it.
+    """
 
     label: str
     """Label id of the taxonomy, for example ``"pleural_effusion"``."""
@@ -189,6 +207,36 @@ class Guide:
 
     implies: tuple[str, ...] = ()
     """Label ids that are present whenever this one is."""
+
+    counts: tuple[str, ...] = ()
+    """What counts as the finding, in a few words each."""
+
+    does_not_count: tuple[str, ...] = ()
+    """What looks like the finding and is not, in a few words each."""
+
+    uncertain_when: tuple[str, ...] = ()
+    """What neither states the finding nor rules it out, in a few words each."""
+
+    lexicon: tuple[Lexicon, ...] = ()
+    """Wordings for `rules` alone, one part a language."""
+
+    @property
+    def parts(self) -> tuple[Guide | Lexicon, ...]:
+        """Where its wordings are kept: itself, then each lexicon."""
+        return (self, *self.lexicon)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What digests are made of: every field, and of the last four the filled ones.
+
+        Guides written before these existed keep their digests.
+        """
+        later = ("counts", "does_not_count", "uncertain_when", "lexicon")
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if value or name not in later
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

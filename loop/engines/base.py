@@ -1,7 +1,8 @@
-"""The one seam between loop and whatever produces text."""
+"""The seam between loop and whatever produces text: engines, settings, names."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import (
     Callable,
     Collection,
@@ -13,10 +14,10 @@ from collections.abc import (
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from loop.core.config import Config
-from loop.core.errors import UnknownEngineError
+from loop.core.errors import EngineError, UnknownEngineError
 from loop.core.records import Completion, Prompt
 
 
@@ -175,3 +176,76 @@ def check_scheme(name: str, shipped: Collection[str] = ()) -> None:
         + "Name an engine as scheme:model, for example "
         "openai:MODEL@http://127.0.0.1:8000/v1, or plain `rules`."
     )
+
+
+_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
+_NO_SCHEME = re.compile(r"@(?P<place>[\w.-]+:[0-9]+(?:/[\w./-]*)?)$")
+"""A host and a port: else the model's name would swallow where to ask."""
+
+_SECRET = re.compile(
+    r"(@https?://)(?:[^/?#]*@|[^?#]*[?#]).*", re.IGNORECASE | re.DOTALL
+)
+
+
+class ModelName(NamedTuple):
+    """The parts of an engine's name after its scheme."""
+
+    model: str
+    """Name of the model as the server knows it; it may hold ``/``, ``:`` and ``@``."""
+
+    adapter: str | None = None
+    """Name of a LoRA adapter; None for the model alone."""
+
+    url: str | None = None
+    """Where to ask; None for the configured place."""
+
+
+def split_name(rest: str) -> ModelName:
+    """Return the parts of an engine's name without its scheme.
+
+    A URL begins at the first ``@http://`` or ``@https://``, an adapter at the last
+    ``#`` before it.
+
+    Raises
+    ------
+    EngineError
+        There is no model, an empty adapter, or a host and port without http://.
+
+    Examples
+    --------
+    >>> split_name("Qwen/Qwen3-14B@http://127.0.0.1:8000/v1").url
+    'http://127.0.0.1:8000/v1'
+    >>> split_name("me@home/model#chest")
+    ModelName(model='me@home/model', adapter='chest', url=None)
+    """
+    name, *urls = _URL.split(rest, maxsplit=1)
+    model, sharp, adapter = name.rpartition("#")
+    if not sharp:
+        model = name
+    if not model or (sharp and not adapter):
+        raise EngineError(
+            f"the engine's name has no {'adapter after #' if model else 'model'}. Name "
+            "it as scheme:model[#adapter][@url], for example "
+            "openai:Qwen/Qwen3-14B@http://127.0.0.1:8000/v1."
+        )
+    if not urls and (found := _NO_SCHEME.search(name)):
+        raise EngineError(
+            f"{found['place']} in the engine's name is not an address. Write "
+            f"@http://{found['place']}, or @https:// where the server has it."
+        )
+    return ModelName(model, adapter if sharp else None, urls[0] if urls else None)
+
+
+def masked(name: str) -> str:
+    """Return an engine's name without what may be secret in its URL.
+
+    Such a URL is refused; the refusal must not show it either.
+
+    Examples
+    --------
+    >>> masked("openai:model@https://me:word@127.0.0.1/v1")
+    'openai:model@https://***'
+    >>> masked("openai:me@home/model@http://127.0.0.1/v1")
+    'openai:me@home/model@http://127.0.0.1/v1'
+    """
+    return _SECRET.sub(r"\1***", name)

@@ -15,8 +15,7 @@ from loop.core.errors import DataError
 from loop.core.records import Outcome, Status, UncertainAnswers, Value, ValueCode
 from loop.labels.reference import Reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
-from loop.run.store import RunRecord, Store
-from loop.run.values import Values, read_values
+from loop.run.store import RunRecord, Store, Values, read_values
 
 Codes = NDArray[np.int8]
 
@@ -203,7 +202,7 @@ def _values(outcome: Outcome) -> dict[str, Value]:
     except KeyError as error:
         raise DataError(
             f"case {outcome.item_id}: an answer is not present, absent or uncertain. "
-            "Only runs with a contract for label values can be evaluated."
+            "Only runs with the label_values contract can be evaluated."
         ) from error
 
 

@@ -18,8 +18,8 @@ from loop.core.errors import DataError
 from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes
 from loop.evaluate.measure import resampling_units
-from loop.labels.agreement import POOLED
 from loop.labels.ballots import Votes
+from loop.labels.reader_agreement import POOLED
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.confusion import EXCLUDED, divide, kappas, pair_indicators
 from loop.stats.intervals import Estimate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import UncertainAnswers, ValueCode
-from loop.evaluate.align import Codes, count_uncertain
+from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
 from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.inputs import Inputs, read_inputs
-from loop.evaluate.measure import Clusters, resampling_units
+from loop.evaluate.measure import resampling_units
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import CohortFacts, Method, RunFacts
 from loop.run.spec import read_spec, undrawn
@@ -24,6 +24,105 @@ from loop.stats.confusion import Confusion, average_f1, count_confusions
 from loop.stats.intervals import Interval
 from loop.stats.paired import can_be_significant, holm, mcnemar_exact, tango_interval
 from loop.stats.resampling import Bootstrap
+
+Mask = NDArray[np.bool_]
+
+
+class PairedAnswers(NamedTuple):
+    """What two runs said of the same cases, in one order: arrays (cases, labels).
+
+    Which cases count depends on the question, so that there are three masks.
+    """
+
+    case_ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    reference: Codes
+    """1, 0, or -1 for excluded."""
+
+    before: Codes
+    after: Codes
+
+    def counted(self, policy: UncertainAnswers) -> PairedAnswers:
+        """Return the same with uncertain answers as `policy` counts them."""
+        before, after = (
+            np.where(
+                answers == ValueCode.UNCERTAIN,
+                count_uncertain(answers, self.reference, policy),
+                answers,
+            ).astype(np.int8)
+            for answers in (self.before, self.after)
+        )
+        return self._replace(before=before, after=after)
+
+    @property
+    def decided(self) -> Mask:
+        """Where the reference and both runs decide: what agreement is taken over."""
+        both = (self.before >= 0) & (self.after >= 0)
+        return np.asarray((self.reference >= 0) & both)
+
+    @property
+    def losable(self) -> Mask:
+        """Where a right answer can be lost: the reference and the run before decide.
+
+        What a comparison judges. A failed engine gave no answer, right or wrong, so
+        its pairs are left out.
+        """
+        answered = self.after != ValueCode.FAILED
+        return np.asarray((self.reference >= 0) & (self.before >= 0) & answered)
+
+    @property
+    def judged(self) -> Mask:
+        """Where the reference decides and the engine failed in neither run.
+
+        What the check of a draft judges: there an uncertain or unreadable answer
+        before is a wrong one too, which the draft may have put right.
+        """
+        return np.asarray((self.reference >= 0) & self.answered)
+
+    @property
+    def answered(self) -> Mask:
+        """Where the engine failed in neither run."""
+        failed = (self.before == ValueCode.FAILED) | (self.after == ValueCode.FAILED)
+        return np.asarray(~failed)
+
+
+def pair_answers(before: AlignedPairs, after: AlignedPairs) -> PairedAnswers:
+    """Return what both runs said of the cases that both hold, in the first's order."""
+    where = {case: row for row, case in enumerate(after.case_ids)}
+    case_ids = tuple(case for case in before.case_ids if case in where)
+    left = np.flatnonzero([case in where for case in before.case_ids])
+    right = np.array([where[case] for case in case_ids], dtype=np.int64)
+    return PairedAnswers(
+        case_ids=case_ids,
+        labels=after.labels,
+        reference=after.binary_reference[right],
+        before=before.predicted[left],
+        after=after.predicted[right],
+    )
+
+
+class Transitions(NamedTuple):
+    """What became of each answer; masks of shape (cases, labels).
+
+    Right is what equals the reference, and every other answer is wrong.
+    """
+
+    fixed: Mask
+    broken: Mask
+    still_wrong: Mask
+    still_right: Mask
+
+
+def sort_answers(answers: PairedAnswers, cases: Mask) -> Transitions:
+    """Return what became of the answers that `cases` holds."""
+    was = answers.before == answers.reference
+    now = answers.after == answers.reference
+    return Transitions(
+        fixed=cases & ~was & now,
+        broken=cases & was & ~now,
+        still_wrong=cases & ~was & ~now,
+        still_right=cases & was & now,
+    )
 
 
 class ShareDifference(NamedTuple):
@@ -112,6 +211,52 @@ def judge_regression(
         verdict=verdict,
         reachable=tango_interval(0, 0, n, confidence=level).low > -margin,
     )
+
+
+class LabelLosses(NamedTuple):
+    """Whether one label got worse."""
+
+    accuracy: Regression
+    sensitivity: Regression
+    """Over the positives alone."""
+
+
+def measure_losses(
+    answers: PairedAnswers, cases: Mask, protocol: Protocol
+) -> tuple[LabelLosses, ...]:
+    """Return of each label whether it got worse by the protocol's margins.
+
+    Parameters
+    ----------
+    cases
+        Which of the answers count: `PairedAnswers.losable` or `PairedAnswers.judged`.
+    """
+    positives = cases & (answers.reference == ValueCode.PRESENT)
+    margins, confidence = protocol.margins, protocol.confidence
+    return tuple(
+        LabelLosses(
+            judge_regression(overall, margins.accuracy, confidence),
+            judge_regression(among_positives, margins.sensitivity, confidence),
+        )
+        for overall, among_positives in zip(
+            _count_differences(answers, cases),
+            _count_differences(answers, positives),
+            strict=True,
+        )
+    )
+
+
+def _count_differences(
+    answers: PairedAnswers, cases: Mask
+) -> Iterator[ShareDifference]:
+    """Yield the right answers of each label that were lost and gained in `cases`."""
+    changes = sort_answers(answers, cases)
+    for column in range(len(answers.labels)):
+        yield ShareDifference(
+            lost=int(changes.broken[:, column].sum()),
+            gained=int(changes.fixed[:, column].sum()),
+            n=int(cases[:, column].sum()),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,9 +389,6 @@ class Comparison:
         )
 
 
-Mask = NDArray[np.bool_]
-
-
 def compare_runs(
     workspace: Workspace,
     before: str,
@@ -284,15 +426,18 @@ def compare_inputs(
             f"{after.run.run_id} asked {after.cohort.name}. Compare two runs on the "
             "same cohort."
         )
-    shared = _share(before, after)
+    shared = pair_answers(before.pairs, after.pairs)
     if not shared.case_ids:
         raise DataError(
             f"runs {before.run.run_id} and {after.run.run_id} have no case in common. "
             "Run both on the same cases."
         )
+    patients = dict(zip(before.pairs.case_ids, before.patients, strict=True))
+    clusters = resampling_units([patients[case] for case in shared.case_ids])
     names = [after.taxonomy.find(label).name for label in shared.labels]
     engine_changes = find_engine_changes(before.run.manifest, after.run.manifest)
     labels = _changes(shared, names, after.protocol)
+    counted = shared.counted(after.protocol.policy)
     if engine_changes:
         labels = tuple(replace(one, same_engine=False) for one in labels)
     return Comparison(
@@ -304,21 +449,21 @@ def compare_inputs(
         only_before=len(before.pairs.case_ids) - len(shared.case_ids),
         only_after=len(after.pairs.case_ids) - len(shared.case_ids),
         labels=labels,
-        macro_before=_macro_f1(shared, shared.before),
-        macro_after=_macro_f1(shared, shared.after),
+        macro_before=_macro_f1(counted, counted.before),
+        macro_after=_macro_f1(counted, counted.after),
         macro=bootstrap_f1_difference(
-            shared.binary_reference,
-            shared.scored(shared.counted(shared.before)),
-            shared.scored(shared.counted(shared.after)),
-            units=shared.clusters.units,
+            _scored(counted, counted.reference),
+            _scored(counted, counted.before),
+            _scored(counted, counted.after),
+            units=clusters.units,
             resamples=resamples,
             seed=seed,
             confidence=after.protocol.confidence,
         ),
         method=Method(
-            unit=shared.clusters.unit,
-            units=shared.clusters.total,
-            known=shared.clusters.known,
+            unit=clusters.unit,
+            units=clusters.total,
+            known=clusters.known,
             resamples=resamples,
             seed=seed,
         ),
@@ -366,161 +511,51 @@ def _flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-class _SharedCases(NamedTuple):
-    """Codes of the cases that both runs hold, in one order."""
-
-    case_ids: tuple[str, ...]
-    labels: tuple[str, ...]
-    reference: Codes
-    """1, 0, or -1 for excluded."""
-
-    before: Codes
-    after: Codes
-    """Answers as `ValueCode`."""
-
-    policy: UncertainAnswers
-    clusters: Clusters
-
-    def counted(self, answers: Codes) -> Codes:
-        """`answers` as 1, 0, or -1 for none, by the policy for uncertain ones."""
-        return count_uncertain(answers, self.reference, self.policy)
-
-    @property
-    def compared(self) -> Mask:
-        """Where a right answer can be lost: the reference and the run before decide.
-
-        A failed engine gave no answer, right or wrong, so its pairs are left out.
-        """
-        answered = self.after != ValueCode.FAILED
-        before = self.counted(self.before) >= 0
-        return np.asarray((self.reference >= 0) & before & answered)
-
-    @property
-    def decided(self) -> Mask:
-        """Where the reference and both runs decide."""
-        both = (self.counted(self.before) >= 0) & (self.counted(self.after) >= 0)
-        return np.asarray((self.reference >= 0) & both)
-
-    @property
-    def binary_reference(self) -> Codes:
-        """Reference with everything but the decided pairs excluded."""
-        return self.scored(self.reference)
-
-    def scored(self, codes: Codes) -> Codes:
-        """`codes` with everything but the pairs decided by all three excluded."""
-        return np.where(self.decided, codes, -1).astype(np.int8)
-
-
-def _share(before: Inputs, after: Inputs) -> _SharedCases:
-    where = {case: row for row, case in enumerate(after.pairs.case_ids)}
-    rows = [
-        (row, where[case])
-        for row, case in enumerate(before.pairs.case_ids)
-        if case in where
-    ]
-    left = np.array([row for row, _ in rows], dtype=np.int64)
-    right = np.array([row for _, row in rows], dtype=np.int64)
-    return _SharedCases(
-        case_ids=tuple(before.pairs.case_ids[row] for row in left),
-        labels=after.pairs.labels,
-        reference=after.pairs.binary_reference[right],
-        before=before.pairs.predicted[left],
-        after=after.pairs.predicted[right],
-        policy=after.protocol.policy,
-        clusters=resampling_units([before.patients[row] for row in left]),
-    )
-
-
 def _changes(
-    shared: _SharedCases, names: list[str], protocol: Protocol
+    shared: PairedAnswers, names: list[str], protocol: Protocol
 ) -> tuple[LabelChange, ...]:
     """Return the change of every label, Holm-corrected over those with cases."""
-    tests = [_mcnemar(shared, column) for column in range(len(shared.labels))]
-    with_cases = np.flatnonzero(shared.decided.any(axis=0))
+    counted = shared.counted(protocol.policy)
+    decided = sort_answers(counted, counted.decided)
+    counts = zip(decided.broken.sum(axis=0), decided.fixed.sum(axis=0), strict=True)
+    tests = [mcnemar_exact(int(lost), int(gained)) for lost, gained in counts]
+    with_cases = np.flatnonzero(counted.decided.any(axis=0))
     corrected = dict(
         zip(with_cases.tolist(), holm([tests[i] for i in with_cases]), strict=True)
     )
-    return tuple(
-        _change(shared, column, name, protocol, (p, corrected.get(column, 1.0)))
-        for column, (name, p) in enumerate(zip(names, tests, strict=True))
-    )
-
-
-def _mcnemar(shared: _SharedCases, column: int) -> float:
-    lost, gained = _discordant(shared, column)
-    return mcnemar_exact(int(lost.sum()), int(gained.sum()))
-
-
-def _discordant(shared: _SharedCases, column: int) -> tuple[Mask, Mask]:
-    """Return where a decided case was lost, and where one was gained."""
-    decided = shared.decided[:, column]
-    right_before, right_after = (
-        shared.counted(answers)[:, column] == shared.reference[:, column]
-        for answers in (shared.before, shared.after)
-    )
-    lost = decided & right_before & ~right_after
-    return lost, decided & ~right_before & right_after
-
-
-def _change(
-    shared: _SharedCases,
-    column: int,
-    name: str,
-    protocol: Protocol,
-    p_values: tuple[float, float],
-) -> LabelChange:
-    lost, gained = _discordant(shared, column)
-    usable = shared.reference[:, column] >= 0
-    before, after = shared.before[:, column], shared.after[:, column]
-    to_decided = usable & (before == ValueCode.UNCERTAIN) & (after >= 0)
-    return LabelChange(
-        label=shared.labels[column],
-        name=name,
-        fixed=_ids(shared, gained),
-        broken=_ids(shared, lost),
-        became_uncertain=_ids(
-            shared, usable & (before >= 0) & (after == ValueCode.UNCERTAIN)
-        ),
-        became_decided=_ids(shared, to_decided),
-        decided_right=int((to_decided & (after == shared.reference[:, column])).sum()),
-        became_unanswered=_ids(
-            shared,
-            usable & (before >= ValueCode.UNCERTAIN) & (after < ValueCode.UNCERTAIN),
-        ),
-        f1_before=_f1(shared, shared.before, column),
-        f1_after=_f1(shared, shared.after, column),
-        p=p_values[0],
-        p_holm=p_values[1],
-        testable=can_be_significant(int(lost.sum() + gained.sum()), protocol.alpha),
-        accuracy=judge_regression(
-            _difference(shared, column),
-            protocol.margins.accuracy,
-            protocol.confidence,
-        ),
-        sensitivity=judge_regression(
-            _difference(shared, column, positives=True),
-            protocol.margins.sensitivity,
-            protocol.confidence,
-        ),
-        judged=bool(usable.any()) and (_asks(before) or _asks(after)),
-    )
-
-
-def _difference(
-    shared: _SharedCases, column: int, *, positives: bool = False
-) -> ShareDifference:
-    """Count right answers lost and gained; one that is no longer given is lost."""
-    truth = shared.reference[:, column]
-    compared = shared.compared[:, column]
-    if positives:
-        compared = compared & (truth == 1)
-    was = compared & (shared.counted(shared.before)[:, column] == truth)
-    now = compared & (shared.counted(shared.after)[:, column] == truth)
-    return ShareDifference(
-        lost=int((was & ~now).sum()),
-        gained=int((now & ~was).sum()),
-        n=int(compared.sum()),
-    )
+    losses = measure_losses(counted, counted.losable, protocol)
+    changes = []
+    for column, (label, name) in enumerate(zip(shared.labels, names, strict=True)):
+        broken, fixed = decided.broken[:, column], decided.fixed[:, column]
+        before, after = shared.before[:, column], shared.after[:, column]
+        usable = shared.reference[:, column] >= 0
+        to_decided = usable & (before == ValueCode.UNCERTAIN) & (after >= 0)
+        right = to_decided & (after == shared.reference[:, column])
+        no_more = (before >= ValueCode.UNCERTAIN) & (after < ValueCode.UNCERTAIN)
+        changed = int(broken.sum() + fixed.sum())
+        changes.append(
+            LabelChange(
+                label=label,
+                name=name,
+                fixed=_ids(shared, fixed),
+                broken=_ids(shared, broken),
+                became_uncertain=_ids(
+                    shared, usable & (before >= 0) & (after == ValueCode.UNCERTAIN)
+                ),
+                became_decided=_ids(shared, to_decided),
+                decided_right=int(right.sum()),
+                became_unanswered=_ids(shared, usable & no_more),
+                f1_before=_f1(counted, counted.before, column),
+                f1_after=_f1(counted, counted.after, column),
+                p=tests[column],
+                p_holm=corrected.get(column, 1.0),
+                testable=can_be_significant(changed, protocol.alpha),
+                accuracy=losses[column].accuracy,
+                sensitivity=losses[column].sensitivity,
+                judged=bool(usable.any()) and (_asks(before) or _asks(after)),
+            )
+        )
+    return tuple(changes)
 
 
 def _asks(codes: Codes) -> bool:
@@ -530,28 +565,33 @@ def _asks(codes: Codes) -> bool:
     )
 
 
-def _unanswered(shared: _SharedCases, codes: Codes) -> float:
-    """Return the largest share, over the labels, of unparsed and failed answers."""
+def _scored(shared: PairedAnswers, codes: Codes) -> Codes:
+    """Return `codes` with everything but the pairs decided by all three excluded."""
+    return np.where(shared.decided, codes, -1).astype(np.int8)
+
+
+def _unanswered(shared: PairedAnswers, codes: Codes) -> float:
+    """Return the largest share, over the labels, of unparsed and failed answers.
+
+    Of the pairs that the reference decides; a check counts cases instead, in which
+    any label lacks an answer.
+    """
     usable = shared.reference >= 0
     silent = usable & np.isin(codes, (ValueCode.UNPARSED, ValueCode.FAILED))
     shares = silent.sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
     return float(shares.max(initial=0.0))
 
 
-def _ids(shared: _SharedCases, mask: Mask) -> tuple[str, ...]:
+def _ids(shared: PairedAnswers, mask: Mask) -> tuple[str, ...]:
     return tuple(shared.case_ids[row] for row in np.flatnonzero(mask))
 
 
-def _f1(shared: _SharedCases, codes: Codes, column: int) -> float | None:
-    counts = count_confusions(
-        shared.binary_reference, shared.scored(shared.counted(codes))
-    )
+def _f1(shared: PairedAnswers, codes: Codes, column: int) -> float | None:
+    counts = count_confusions(_scored(shared, shared.reference), _scored(shared, codes))
     return Confusion(*(int(count) for count in counts[column])).f1
 
 
-def _macro_f1(shared: _SharedCases, codes: Codes) -> float | None:
-    counts = count_confusions(
-        shared.binary_reference, shared.scored(shared.counted(codes))
-    )
+def _macro_f1(shared: PairedAnswers, codes: Codes) -> float | None:
+    counts = count_confusions(_scored(shared, shared.reference), _scored(shared, codes))
     score = float(average_f1(counts, zero_division="skip"))
     return None if np.isnan(score) else score

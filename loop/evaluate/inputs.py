@@ -9,8 +9,7 @@ from loop.core.paths import Workspace
 from loop.evaluate.align import AlignedPairs, align
 from loop.evaluate.protocol import Protocol, protocol_digest, read_protocol
 from loop.evaluate.results import CohortFacts, RunFacts
-from loop.labels.cohort import Cohort, read_cohort
-from loop.labels.recorded import read_record
+from loop.labels.cohort import Cohort, read_cohort, read_record
 from loop.labels.reference import Reference, read_reference
 from loop.labels.sealing import Opening, require_opening
 from loop.labels.taxonomy import Taxonomy, read_taxonomy

@@ -1,7 +1,9 @@
 """Cohorts: named, digest-pinned sets of cases; their texts stay in the private store.
 
 ``labels/cohorts/<name>/cohort.yaml`` says what the cohort is, ``cases.csv`` pins every
-case by digest, ``.ranloop/cases/<name>.jsonl`` holds the texts, one case a line.
+case by digest, ``.ranloop/cases/<name>.jsonl`` holds the texts, one case a line. Files
+under ``labels/`` can be edited with any editor; the chain of the ledger cannot be
+without notice. So role, cases, references and votes are believed only as recorded.
 """
 
 from __future__ import annotations
@@ -10,20 +12,20 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Item
-from loop.core.yaml_files import read_model
-from loop.labels.recorded import CohortRecord, read_record
+from loop.core.yaml_files import dump_yaml, read_model
 
 CASE_COLUMNS = ("case_id", "patient", "sha256")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -81,6 +83,7 @@ class CohortFile(BaseModel):
     cases: int
     digest: str
     not_coded: bool = False
+    not_comparable: dict[str, str] = {}
     pseudonym_key: str = ""
     imported: str = ""
     format: str = ""
@@ -107,6 +110,9 @@ class Cohort:
 
     not_coded: bool
     """The reference comes from coding: nothing coded is weaker than absent."""
+
+    not_comparable: Mapping[str, str]
+    """Label id to why the reference cannot judge it; no claim is made of these."""
 
     pseudonym_key: str
     """Fingerprint of the key the patients were pseudonymised with; may be empty."""
@@ -223,21 +229,31 @@ def read_cohort(
         citation=about.citation,
         language=about.language,
         not_coded=about.not_coded,
+        not_comparable=about.not_comparable,
         pseudonym_key=about.pseudonym_key,
         cases=cases,
         digest=digest,
     )
 
 
+def format_cohort_file(about: CohortFile) -> str:
+    """Return ``cohort.yaml`` as text; without `not_comparable` where that is empty."""
+    empty = set() if about.not_comparable else {"not_comparable"}
+    return dump_yaml(about.model_dump(mode="json", exclude=empty))
+
+
 def recorded_fields(about: CohortFile) -> dict[str, object]:
     """Return what the ledger records of ``cohort.yaml``: what changes a claim."""
-    return {
+    recorded: dict[str, object] = {
         "role": about.role.value,
         "not_coded": about.not_coded,
         "pseudonym_key": about.pseudonym_key,
         "cases": about.cases,
         "cohort_digest": about.digest,
     }
+    if about.not_comparable:
+        recorded["not_comparable"] = " ".join(sorted(about.not_comparable))
+    return recorded
 
 
 def as_recorded(about: CohortFile, record: CohortRecord | None) -> bool:
@@ -387,3 +403,105 @@ def _case(row: list[str], path: Path, line: int) -> CohortCase:
     if len(row) != 3:
         raise DataError(f"{path}, line {line}: not three cells. Restore the file.")
     return CohortCase(*row)
+
+
+HOLDOUT = "holdout"
+RETIRED = "dev"
+"""Role of a holdout that was retired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CohortRecord:
+    """The last import of a cohort and what was recorded of it since."""
+
+    name: str
+    added: Mapping[str, Any]
+    """Payload of its ``cohort_added`` entry; a retired holdout has the role it has
+    since."""
+
+    references: Mapping[int, Mapping[str, Any]]
+    """Reference number to the payload that recorded it last, in order of recording."""
+
+    @property
+    def votes(self) -> str | None:
+        """Digest of the votes that made a reference last, or None without any."""
+        digests = [p["votes"] for p in self.references.values() if "votes" in p]
+        return str(digests[-1]) if digests else None
+
+    @property
+    def newest(self) -> int:
+        """Highest reference number that was ever recorded; 0 without any."""
+        return max(self.references, default=0)
+
+    @property
+    def newest_digest(self) -> str | None:
+        """Digest of that reference version; None without any."""
+        digest = self.references.get(self.newest, {}).get("digest")
+        return None if digest is None else str(digest)
+
+    @property
+    def is_holdout(self) -> bool:
+        """Whether its labels and votes are sealed."""
+        return self.added.get("role") == HOLDOUT
+
+    @property
+    def retired(self) -> bool:
+        """Whether it was a holdout and was given up."""
+        return self.added.get("retired") is True
+
+
+def find_record(entries: Sequence[LedgerEntry], name: str) -> CohortRecord | None:
+    """Return what `entries` hold of cohort `name`, or None when it was never added.
+
+    What was recorded before the last import belongs to a cohort that it replaced.
+    """
+    added: Mapping[str, Any] | None = None
+    references: dict[int, Mapping[str, Any]] = {}
+    for entry in entries:
+        if entry.action == "cohort_added" and entry.subject == name:
+            added, references = entry.payload, {}
+        elif entry.action == "holdout_retired" and entry.subject == name and added:
+            added = {**added, "role": RETIRED, "retired": True}
+            plain = entry.payload.get("digests", {})
+            references = {n: _in_plain(p, plain) for n, p in references.items()}
+        elif (
+            entry.action == "reference_revised" and entry.payload.get("cohort") == name
+        ):
+            number = int(entry.payload["number"])
+            references.pop(number, None)
+            references[number] = entry.payload
+    if added is None:
+        return None
+    return CohortRecord(name=name, added=added, references=references)
+
+
+def _in_plain(
+    payload: Mapping[str, Any], plain: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """Return what was recorded of a version, with digests that need no key."""
+    digests = {
+        key: plain.get(str(payload[key]), payload[key])
+        for key in ("digest", "votes")
+        if key in payload
+    }
+    return {**payload, **digests}
+
+
+def read_record(workspace: Workspace, name: str) -> CohortRecord:
+    """Return what the ledger recorded of cohort `name`.
+
+    Raises
+    ------
+    DataError
+        It recorded nothing: a cohort copied here without its ledger, or made by hand.
+    LedgerError
+        The ledger is broken.
+    """
+    record = find_record(read_ledger(workspace.ledger), name)
+    if record is None:
+        raise DataError(
+            f"{workspace.ledger} has no entry cohort_added of cohort {name!r}: nothing "
+            "shows that its role and cases are those it was imported with. Bring the "
+            "ledger along with which it was made, or import it again with --replace."
+        )
+    return record

@@ -14,10 +14,16 @@ from loop.core.errors import DataError
 from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.paths import Workspace
-from loop.core.yaml_files import dump_yaml
-from loop.labels.cohort import CohortRole, cohort_folder, read_cohort_file
-from loop.labels.kept_votes import votes_lock, votes_path
-from loop.labels.recorded import RETIRED, CohortRecord, read_record
+from loop.labels.ballots import votes_lock, votes_path
+from loop.labels.cohort import (
+    RETIRED,
+    CohortRecord,
+    CohortRole,
+    cohort_folder,
+    format_cohort_file,
+    read_cohort_file,
+    read_record,
+)
 from loop.labels.reference import list_references, reference_path, version_lock
 from loop.labels.sealing import (
     SUFFIX,
@@ -124,7 +130,7 @@ def retire_holdout(
         changed = about.model_copy(update={"role": CohortRole(RETIRED)})
         write_atomic(
             cohort_folder(workspace, name) / "cohort.yaml",
-            dump_yaml(changed.model_dump(mode="json")),
+            format_cohort_file(changed),
         )
     places = tuple(_place(workspace, path) for path in opened)
     return Retirement(cohort=name, openings=openings, files=places)

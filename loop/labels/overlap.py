@@ -19,7 +19,7 @@ from loop.labels.cohort import (
     list_cohorts,
     read_cohort,
 )
-from loop.labels.texts import fold_text, shingles
+from loop.labels.language import fold_text, shingles
 
 EXAMPLES = 5
 _NUMERATOR, _DENOMINATOR = 4, 5

@@ -8,21 +8,33 @@ sealed, see `loop.labels.sealing`.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.files import locked
 from loop.core.ledger import Actor, Event, append_event
 from loop.core.paths import Workspace
-from loop.core.records import Mark
-from loop.labels.cohort import Cohort, CohortRole, cohort_folder, read_cohort
-from loop.labels.marks import CODES, MARKS, Marks, format_reference, parse_reference
-from loop.labels.recorded import choose_version, read_record, require_version
+from loop.core.records import Mark, ValueCode
+from loop.core.safe_text import format_csv
+from loop.labels.cohort import (
+    Cohort,
+    CohortRecord,
+    CohortRole,
+    cohort_folder,
+    read_cohort,
+    read_record,
+)
 from loop.labels.sealing import (
     Opening,
     is_digest_of,
@@ -37,24 +49,11 @@ from loop.labels.sealing import (
     write_labels,
 )
 
-__all__ = [
-    "CODES",
-    "MARKS",
-    "Marks",
-    "Reference",
-    "add_version",
-    "commit_version",
-    "correct_reference",
-    "format_reference",
-    "list_references",
-    "locate",
-    "next_number",
-    "read_reference",
-    "reference_path",
-    "version_event",
-    "version_lock",
-    "write_reference",
-]
+CODES: Mapping[Mark, ValueCode] = {mark: ValueCode[mark.name] for mark in Mark}
+MARKS: Mapping[int, Mark] = {code: mark for mark, code in CODES.items()}
+_BY_WORD = {mark.value: code for mark, code in CODES.items()}
+
+Marks = NDArray[np.int8]
 
 _VERSION = re.compile(r"v([1-9][0-9]*)\.csv(?:\.sealed)?")
 
@@ -154,7 +153,7 @@ def read_reference(
     """
     record = read_record(workspace, cohort_name)
     numbers = list_references(workspace, cohort_name)
-    wanted = choose_version(record, numbers, number)
+    wanted = _choose_version(record, numbers, number)
     path = reference_path(workspace, cohort_name, wanted)
     refuse_plain(path, sealed=record.is_holdout)
     if record.is_holdout:
@@ -174,8 +173,56 @@ def read_reference(
     )
     cohort = read_cohort(workspace, cohort_name, record=record)
     _require_cases(reference, cohort, path)
-    require_version(record, wanted, reference.digest, path)
+    _require_version(record, wanted, reference.digest, path)
     return reference
+
+
+def _choose_version(
+    record: CohortRecord, numbers: Sequence[int], number: int | None
+) -> int:
+    """Return reference version `number`, or the newest; `numbers` have a file."""
+    known = {*numbers, *record.references}
+    votes = f"`ranloop cohort votes {record.name} FILE`"
+    if not known:
+        raise DataError(
+            f"cohort {record.name!r} has no reference yet. Import label columns, or "
+            f"add readers' votes with {votes}."
+        )
+    wanted = max(known) if number is None else number
+    if wanted in numbers:
+        return wanted
+    if wanted in record.references:
+        raise DataError(
+            f"reference v{wanted}.csv of cohort {record.name!r} is gone, but the "
+            "ledger recorded it. Restore it from version control or a backup, or make "
+            f"a new version with {votes}."
+        )
+    there = ", ".join(f"v{n}" for n in sorted(numbers))
+    raise DataError(
+        f"cohort {record.name!r} has no reference v{wanted} (found: {there}). Name one "
+        "of these."
+    )
+
+
+def _require_version(
+    record: CohortRecord, number: int, digest: str, path: Path
+) -> None:
+    """Refuse a reference file whose sha256 `digest` is not the recorded one."""
+    votes = f"`ranloop cohort votes {record.name} FILE`"
+    recorded = record.references.get(number)
+    if recorded is None:
+        raise DataError(
+            f"{path} is not in the ledger: nothing says who made it, and why. Move it "
+            f"away, and register its marks: readers' votes with {votes}, single marks "
+            "with `ranloop revise` and a verdict reference_wrong."
+        )
+    if recorded["digest"] != digest:
+        raise DataError(
+            f"{path} was edited: the ledger recorded sha256 {recorded['digest'][:12]}, "
+            f"found {digest[:12]}. Restore it from version control or a backup, or "
+            f"make a new version with {votes}; a wrong mark is corrected with `ranloop "
+            "revise` and a verdict reference_wrong."
+        )
 
 
 def reference_path(workspace: Workspace, cohort_name: str, number: int) -> Path:
@@ -315,23 +362,22 @@ def correct_reference(
 
 
 def version_event(
-    cohort: tuple[str, str],
+    cohort: str,
+    cohort_digest: str,
     number: int,
     digest: str,
+    *,
     reason: str,
     facts: Mapping[str, Any],
 ) -> Event:
-    """Return what the ledger records of a version.
-
-    `cohort` is its name and digest, `digest` that of the version (`label_digest`).
-    """
+    """Return what the ledger records of a version; for `digest` see `label_digest`."""
     return Event(
         action="reference_revised",
-        subject=f"{cohort[0]}:ref{number}",
+        subject=f"{cohort}:ref{number}",
         reason=reason,
         payload={
-            "cohort": cohort[0],
-            "cohort_digest": cohort[1],
+            "cohort": cohort,
+            "cohort_digest": cohort_digest,
             "number": number,
             "digest": digest,
             **facts,
@@ -369,7 +415,9 @@ def commit_version(
     there, sealed = is_stored(path), cohort.role is CohortRole.HOLDOUT
     write_labels(workspace, path, raw, sealed=sealed)
     digest = label_digest(workspace, raw, sealed=sealed)
-    event = version_event((cohort.name, cohort.digest), number, digest, reason, facts)
+    event = version_event(
+        cohort.name, cohort.digest, number, digest, reason=reason, facts=facts
+    )
     try:
         append_event(workspace.ledger, event, actor)
     except LoopError:
@@ -395,3 +443,91 @@ def _folder(workspace: Workspace, cohort_name: str) -> list[Path]:
 def version_lock(workspace: Workspace, cohort_name: str) -> Path:
     """Lock file held while a version of a cohort's reference is made."""
     return workspace.open_private() / "locks" / f"reference-{cohort_name}.lock"
+
+
+def edited_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]:
+    """Return versions whose file is not the recorded one, or was never recorded.
+
+    A sealed one is unsealed for that.
+
+    Raises
+    ------
+    DataError
+        The ledger has no entry of the cohort; or a holdout's labels lie in plain, or
+        the key that they were sealed with is not here.
+    LedgerError
+        The ledger is broken.
+    """
+    record = read_record(workspace, cohort_name)
+    return tuple(
+        number
+        for number in list_references(workspace, cohort_name)
+        if not _is_intact(workspace, record, number)
+    )
+
+
+def _is_intact(workspace: Workspace, record: CohortRecord, number: int) -> bool:
+    path = reference_path(workspace, record.name, number)
+    raw = read_labels(workspace, path, sealed=record.is_holdout)
+    recorded = record.references.get(number, {}).get("digest")
+    return is_digest_of(workspace, recorded, raw)
+
+
+def format_reference(
+    case_ids: Sequence[str], labels: Sequence[str], marks: Marks
+) -> bytes:
+    """Return the file of a reference version: values spelled out, LF line ends."""
+    words = {code: mark.value for code, mark in MARKS.items()}
+    rows = (
+        [case_id, *(words[code] for code in row)]
+        for case_id, row in zip(case_ids, marks.tolist(), strict=True)
+    )
+    return format_csv(["case_id", *labels], rows, end="\n").encode("utf-8")
+
+
+def parse_reference(
+    raw: bytes, path: Path
+) -> tuple[tuple[str, ...], tuple[str, ...], Marks]:
+    """Return labels, case ids and codes of a reference file; `path` is for messages.
+
+    Raises
+    ------
+    DataError
+        It is not such a file; names the line.
+    """
+    case_ids: list[str] = []
+    codes = array("b")
+    try:
+        rows = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""), strict=True)
+        header = next(rows, [])
+        _check_header(header, path)
+        for row in rows:
+            if len(row) != len(header):
+                raise DataError(
+                    f"{path}, line {rows.line_num}: {len(row)} cells, the header has "
+                    f"{len(header)}. Restore the file."
+                )
+            case_ids.append(row[0])
+            codes.extend(map(_BY_WORD.__getitem__, row[1:]))
+    except KeyError as error:
+        known = ", ".join(_BY_WORD)
+        raise DataError(
+            f"{path}, line {rows.line_num}: a cell holds none of {known}. "
+            "Restore the file."
+        ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is not a UTF-8 CSV file. Restore it.") from error
+    marks = np.frombuffer(codes, dtype=np.int8) if codes else np.empty(0, np.int8)
+    return (
+        tuple(header[1:]),
+        tuple(case_ids),
+        marks.reshape(len(case_ids), len(header) - 1),
+    )
+
+
+def _check_header(header: list[str], path: Path) -> None:
+    if header[:1] != ["case_id"] or len(set(header)) != len(header):
+        raise DataError(
+            f"{path}, line 1: the first column must be case_id and no column may stand "
+            "twice. Restore the file."
+        )

@@ -29,7 +29,7 @@ from loop.core.errors import DataError, SealedError, StoreError
 from loop.core.files import locked, make_folder, sync_folder, write_atomic, write_error
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.labels.recorded import CohortRecord
+from loop.labels.cohort import CohortRecord
 
 _KEY_BYTES = 32
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
@@ -47,7 +47,16 @@ class Label:
     """Where it belongs, for example ``"pleura"``."""
 
     definition: str
-    """What counts and what does not, one to three sentences."""
+    """What the label means, one sentence or a few."""
+
+    counts: tuple[str, ...] = ()
+    """What counts, in a few words each."""
+
+    does_not_count: tuple[str, ...] = ()
+    """What looks like the finding and does not count, in a few words each."""
+
+    uncertain_when: tuple[str, ...] = ()
+    """What neither states the finding nor rules it out, in a few words each."""
 
     chexpert: str | None = None
     """The comparable CheXpert label, or None."""
@@ -65,6 +74,9 @@ class Taxonomy:
     version: int
     digest: str
     """Sha256 over everything in the file."""
+
+    reading: tuple[str, ...] = ()
+    """How a report is read, whichever label is asked about: one rule each."""
 
     _names: Mapping[str, Label] = field(init=False, repr=False, compare=False)
 
@@ -175,16 +187,14 @@ def read_taxonomy(labels_folder: Path) -> Taxonomy:
     """
     path = labels_folder / "taxonomy.yaml"
     model = read_model(path, _TaxonomyFile)
-    labels = tuple(
-        Label(**{**entry.model_dump(), "aliases": tuple(entry.aliases)})
-        for entry in model.labels
-    )
+    labels = tuple(Label(**entry.model_dump()) for entry in model.labels)
     try:
         return Taxonomy(
             labels=labels,
             no_finding_policy=model.no_finding_policy,
             version=model.version,
-            digest=digest_json(model.model_dump(mode="json")),
+            digest=digest_json(_identity(model)),
+            reading=model.reading,
         )
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
@@ -213,15 +223,21 @@ def _quote(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
+_Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
 class _LabelEntry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid")
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
     name: Annotated[str, StringConstraints(min_length=1)]
     group: str
     definition: Annotated[str, StringConstraints(min_length=20)]
+    counts: tuple[_Words, ...] = ()
+    does_not_count: tuple[_Words, ...] = ()
+    uncertain_when: tuple[_Words, ...] = ()
     chexpert: str | None
-    aliases: list[str] = []
+    aliases: tuple[str, ...] = ()
 
 
 class _TaxonomyFile(BaseModel):
@@ -229,4 +245,17 @@ class _TaxonomyFile(BaseModel):
 
     version: int
     no_finding_policy: NoFindingPolicy
+    reading: tuple[_Words, ...] = ()
     labels: list[_LabelEntry]
+
+
+def _identity(model: _TaxonomyFile) -> dict[str, Any]:
+    """Return what the digest is made of: of the later lists, those that are there."""
+    data = model.model_dump(mode="json")
+    if not data["reading"]:
+        del data["reading"]
+    for label in data["labels"]:
+        for name in ("counts", "does_not_count", "uncertain_when"):
+            if not label[name]:
+                del label[name]
+    return data

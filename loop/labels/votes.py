@@ -18,27 +18,27 @@ from loop.core.files import locked
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.core.records import Mark, ValueCode
-from loop.labels.adjudicated import (
-    Adjudications,
-    Decisions,
-    decision_facts,
-    keep_decisions,
-)
-from loop.labels.ballots import Votes, format_votes, read_votes
-from loop.labels.cohort import Cohort, CohortRole
-from loop.labels.kept_votes import (
+from loop.labels.ballots import (
+    Votes,
     find_kept,
+    format_votes,
     not_as_recorded,
+    read_votes,
     votes_lock,
     write_votes,
 )
+from loop.labels.cohort import Cohort, CohortRole, read_record
 from loop.labels.majority import (
+    Adjudications,
+    Decisions,
     MajorityRule,
     MarkChanges,
     Superseded,
     count_cast,
     count_superseded,
+    decision_facts,
     find_untouched,
+    keep_decisions,
     keep_marks,
     list_changes,
     majority,
@@ -46,7 +46,6 @@ from loop.labels.majority import (
     read_newest,
     recorded_rule,
 )
-from loop.labels.recorded import read_record
 from loop.labels.reference import (
     CODES,
     Marks,

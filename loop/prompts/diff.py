@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import NamedTuple
 
-from loop.core.records import Clarification, Exemplar, Guide
+from loop.core.records import Clarification, Exemplar, Guide, Lexicon
 from loop.prompts.version import PromptVersion
 
 _ADDED, _REMOVED = "+", "-"
@@ -114,11 +114,21 @@ def _facts(guide: Guide | None) -> Iterator[tuple[str, str]]:
         return
     yield "name", guide.name
     yield "definition", guide.definition
-    yield from _each("term", guide.terms)
-    yield from _each("exclusion", guide.exclusions)
-    yield from _each("clarification", map(show_clarification, guide.clarifications))
+    yield from _each("counts", guide.counts)
+    yield from _each("does not count", guide.does_not_count)
+    yield from _each("uncertain when", guide.uncertain_when)
+    yield from _wordings(guide)
     yield from _each("exemplar", map(show_exemplar, guide.exemplars))
     yield from _each("implies", guide.implies)
+    for lexicon in guide.lexicon:
+        for kind, text in _wordings(lexicon):
+            yield f"lexicon {lexicon.language} {kind}", text
+
+
+def _wordings(of: Guide | Lexicon) -> Iterator[tuple[str, str]]:
+    yield from _each("term", of.terms)
+    yield from _each("exclusion", of.exclusions)
+    yield from _each("clarification", map(show_clarification, of.clarifications))
 
 
 def _each(kind: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:

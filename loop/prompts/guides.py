@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, RootModel, StringConstraints
 
-from loop.core.records import Clarification, Exemplar, Guide, Value
+from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Value
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
 
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -46,16 +46,39 @@ class ExemplarModel(BaseModel):
         )
 
 
+class _LexiconModel(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    terms: tuple[Phrase, ...] = ()
+    exclusions: tuple[Phrase, ...] = ()
+    clarifications: tuple[ClarificationModel, ...] = ()
+
+    def record(self, language: str) -> Lexicon:
+        return Lexicon(
+            language=language,
+            terms=self.terms,
+            exclusions=self.exclusions,
+            clarifications=tuple(one.record() for one in self.clarifications),
+        )
+
+
+Language = Annotated[str, StringConstraints(pattern="^[a-z]{2}$")]
+
+
 class _GuideModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Phrase
     definition: Phrase
+    counts: tuple[Phrase, ...] = ()
+    does_not_count: tuple[Phrase, ...] = ()
+    uncertain_when: tuple[Phrase, ...] = ()
     terms: tuple[Phrase, ...] = ()
     exclusions: tuple[Phrase, ...] = ()
     clarifications: tuple[ClarificationModel, ...] = ()
     exemplars: tuple[ExemplarModel, ...] = ()
     implies: tuple[str, ...] = ()
+    lexicon: dict[Language, _LexiconModel] = {}
 
     def record(self, label: str) -> Guide:
         return Guide(
@@ -67,6 +90,12 @@ class _GuideModel(BaseModel):
             clarifications=tuple(one.record() for one in self.clarifications),
             exemplars=tuple(one.record() for one in self.exemplars),
             implies=self.implies,
+            counts=self.counts,
+            does_not_count=self.does_not_count,
+            uncertain_when=self.uncertain_when,
+            lexicon=tuple(
+                one.record(language) for language, one in self.lexicon.items()
+            ),
         )
 
 
@@ -93,14 +122,13 @@ def dump_guides(guides: Sequence[Guide]) -> str:
 
 def _plain(guide: Guide) -> dict[str, Any]:
     """Return the guide as plain data in reading order."""
-    data: dict[str, Any] = {"name": guide.name, "definition": guide.definition}
-    lists: dict[str, list[Any]] = {
-        "terms": list(guide.terms),
-        "exclusions": list(guide.exclusions),
-        "clarifications": [
-            _filled(phrase=rule.phrase, value=rule.value.value, note=rule.note)
-            for rule in guide.clarifications
-        ],
+    data: dict[str, Any] = {
+        "name": guide.name,
+        "definition": guide.definition,
+        "counts": list(guide.counts),
+        "does_not_count": list(guide.does_not_count),
+        "uncertain_when": list(guide.uncertain_when),
+        **_plain_wordings(guide),
         "exemplars": [
             _filled(
                 text=one.text, value=one.value.value, evidence=one.evidence, why=one.why
@@ -108,8 +136,25 @@ def _plain(guide: Guide) -> dict[str, Any]:
             for one in guide.exemplars
         ],
         "implies": list(guide.implies),
+        "lexicon": {
+            one.language: {
+                key: rows for key, rows in _plain_wordings(one).items() if rows
+            }
+            for one in guide.lexicon
+        },
     }
-    return data | {key: rows for key, rows in lists.items() if rows}
+    return {key: value for key, value in data.items() if value}
+
+
+def _plain_wordings(of: Guide | Lexicon) -> dict[str, list[Any]]:
+    return {
+        "terms": list(of.terms),
+        "exclusions": list(of.exclusions),
+        "clarifications": [
+            _filled(phrase=rule.phrase, value=rule.value.value, note=rule.note)
+            for rule in of.clarifications
+        ],
+    }
 
 
 def _filled(**values: str) -> dict[str, str]:

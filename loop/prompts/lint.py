@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from jinja2 import TemplateError, meta
 
 from loop.core.errors import DataError
 from loop.core.findings import Finding, FindingSeverity, broken, warning
-from loop.core.records import Guide, Value
+from loop.core.records import Guide, Lexicon, Value
 from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.render import PromptPlan, environment, plan_prompts
@@ -18,8 +20,14 @@ from loop.prompts.version import PromptVersion, frozen_blocks
 MAX_SUFFIX = 200
 """Characters of static text allowed after the case: more would defeat the cache."""
 
-LONG_CHARS = 40_000
-"""Characters of one call from which a warning says that it is long."""
+LONG_BYTES = 12_000
+"""Bytes of one call for up to 20 labels from which a warning says that it is long."""
+
+LABEL_BYTES = 600
+"""Bytes that each label beyond 20 may take."""
+
+MOST_WORDINGS = 12
+"""Wordings of one label that a model is shown at most: more are for a lexicon."""
 
 CHARS_PER_TOKEN = 4
 """Rule of thumb for English; real counts depend on the model's tokenizer."""
@@ -31,10 +39,28 @@ LEVELS = {FindingSeverity.BROKEN: "error", FindingSeverity.WARNING: "warning"}
 """Severity of what lint found to its word: a version with an error is not committed."""
 
 
+class LabelMeaning(Protocol):
+    """What a label means wherever it is asked for: a label of the taxonomy."""
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """What counts, in a few words each."""
+
+    @property
+    def does_not_count(self) -> tuple[str, ...]:
+        """What looks like the finding and does not count."""
+
+    @property
+    def uncertain_when(self) -> tuple[str, ...]:
+        """What leaves the label uncertain."""
+
+
 def lint_version(
     version: PromptVersion,
     *,
     labels: Collection[str],
+    meanings: Mapping[str, LabelMeaning] | None = None,
+    reading: Sequence[str] = (),
     parent: PromptVersion | None = None,
 ) -> list[Finding]:
     """Return the findings on `version`, errors first; empty when it is clean.
@@ -43,6 +69,11 @@ def lint_version(
     ----------
     labels
         Label ids that may be asked for.
+    meanings
+        Label id to what the taxonomy says of it: guides are held against it, and
+        what a language model is shown of them is looked at as well.
+    reading
+        With `meanings`: the taxonomy's rules of reading, which the prompt should hold.
     parent
         Version it was revised from: its frozen blocks must be unchanged.
     """
@@ -56,6 +87,13 @@ def lint_version(
         *(found for guide in version.guides for found in lint_guide(guide)),
         *_lint_shared_terms(version.guides),
     ]
+    if meanings is not None:
+        findings += _lint_shown(version)
+        findings += _lint_exemplars(version.guides)
+        findings += _lint_reading(version, reading)
+        for guide in version.guides:
+            if guide.label in meanings:
+                findings += _lint_meaning(guide, meanings[guide.label])
     return sorted(findings, key=lambda found: found.holds)
 
 
@@ -115,12 +153,17 @@ def _lint_rendering(version: PromptVersion) -> Iterator[Finding]:
             f"{plan.suffix_length} characters follow the case text (at most "
             f"{MAX_SUFFIX}): move them before it, so that servers can reuse the prefix",
         )
-    chars = prompt_length(plan)
-    if chars > LONG_CHARS:
+    size = max(
+        sum(len(one.content.encode()) for one in call.frame.messages)
+        for call in plan.calls
+    )
+    allowed = LONG_BYTES + LABEL_BYTES * max(len(version.guides) - 20, 0)
+    if size > allowed:
         yield _warning(
             "templates",
-            f"one call has {chars} characters before the case text, roughly "
-            f"{chars // CHARS_PER_TOKEN} tokens (estimate: characters / 4)",
+            f"one call has {size:,} bytes before the case text (at most {allowed:,}), "
+            f"roughly {size // CHARS_PER_TOKEN:,} tokens: put wordings that only "
+            "`rules` needs into the lexicon",
         )
 
 
@@ -207,7 +250,9 @@ def _lint_labels(version: PromptVersion, labels: Collection[str]) -> Iterator[Fi
 def lint_guide(guide: Guide) -> Iterator[Finding]:
     """Yield what is contradictory or repeated inside one guide."""
     where = f"guide {guide.label}"
-    terms, exclusions = _folded(guide.terms), _folded(guide.exclusions)
+    every = guide.parts
+    terms = _folded(term for one in every for term in one.terms)
+    exclusions = _folded(phrase for one in every for phrase in one.exclusions)
     for both in sorted(set(terms) & set(exclusions)):
         yield _error(where, f"{both!r} is both a term and an exclusion; keep one")
     for phrase in _repeated(terms):
@@ -216,7 +261,7 @@ def lint_guide(guide: Guide) -> Iterator[Finding]:
         yield _warning(where, f"exclusion {phrase!r} appears twice")
     yield from _lint_stars(guide)
     rules: dict[str, str] = {}
-    for rule in guide.clarifications:
+    for rule in (rule for one in every for rule in one.clarifications):
         phrase = fold_phrase(rule.phrase)
         if rules.setdefault(phrase, rule.value) != rule.value:
             yield _error(where, f"{phrase!r} is clarified with two different values")
@@ -225,19 +270,226 @@ def lint_guide(guide: Guide) -> Iterator[Finding]:
     for number, example in enumerate(guide.exemplars, 1):
         if example.evidence.casefold() not in example.text.casefold():
             yield _error(where, f"exemplar {number}: its evidence is not in its text")
+    yield from _lint_notes(guide)
+
+
+def _lint_notes(guide: Guide) -> Iterator[Finding]:
+    """Yield reasons that speak of one wording and are given for another, too."""
+    phrases: dict[str, list[str]] = {}
+    for rule in guide.clarifications:
+        if rule.note:
+            phrases.setdefault(rule.note, []).append(rule.phrase)
+    for note, given in phrases.items():
+        said = _stems(note)
+        foreign = [phrase for phrase in given if not _stems(phrase) & said]
+        if 0 < len(foreign) < len(given):
+            names = ", ".join(repr(one) for one in foreign)
+            yield _warning(
+                f"guide {guide.label}",
+                f"the note {note!r} is given for {names}, which it does not speak of",
+            )
+
+
+def _stems(words: str) -> set[str]:
+    """Return the first five letters of the words that carry meaning."""
+    return {word[:5] for word in re.findall(r"[^\W\d_]{4,}", words.casefold())}
 
 
 def _lint_stars(guide: Guide) -> Iterator[Finding]:
     """Yield wordings with a ``*`` where no engine reads it as "any ending"."""
-    rules = (rule.phrase for rule in guide.clarifications)
-    for phrase in (*guide.terms, *guide.exclusions, *rules):
-        parts = [part.strip() for part in phrase.replace("…", "...").split("...")]
+    for phrase in (phrase for one in guide.parts for phrase in _all(one)):
+        parts = [part.strip() for part in _dots(phrase).split("...")]
         if any("*" in part[:-1] or part == "*" for part in parts):
             yield _error(
                 f"guide {guide.label}",
                 f"{phrase!r}: * stands only after the last word, or after the last "
                 "word before ...; elsewhere the wording never matches",
             )
+
+
+def _all(of: Guide | Lexicon) -> tuple[str, ...]:
+    rules = (rule.phrase for rule in of.clarifications)
+    return (*of.terms, *of.exclusions, *rules)
+
+
+def _lint_shown(version: PromptVersion) -> Iterator[Finding]:
+    """Yield guides that show a model what only `rules` has a use for."""
+    many, spelled = [], []
+    for guide in version.guides:
+        if len(guide.terms) > MOST_WORDINGS:
+            many.append(f"{guide.label} ({len(guide.terms)})")
+        shown = _all(guide)
+        if not all(is_shown(wording, guide) for wording in shown):
+            spelled.append(guide.label)
+    if many:
+        yield _warning(
+            "guides",
+            f"a language model is shown more than {MOST_WORDINGS} wordings of "
+            f"{', '.join(many)}: move the others to the lexicon, which `rules` reads",
+        )
+    if spelled:
+        yield _warning(
+            "guides",
+            "a language model is shown wordings with * or ..., or of another script, "
+            f"in {', '.join(spelled)}: move them to the lexicon, which `rules` reads",
+        )
+
+
+def _lint_exemplars(guides: Iterable[Guide]) -> Iterator[Finding]:
+    """Yield labels without an example of each kind."""
+    kinds = {"present": {Value.PRESENT}, "absent": {Value.ABSENT, Value.UNCERTAIN}}
+    for kind, values in kinds.items():
+        lacking = [
+            guide.label
+            for guide in guides
+            if not any(one.value in values for one in guide.exemplars)
+        ]
+        if lacking:
+            what = "that is present" if kind == "present" else "that only looks like it"
+            yield _warning("guides", f"no exemplar {what}: {', '.join(lacking)}")
+
+
+def _lint_reading(version: PromptVersion, rules: Sequence[str]) -> Iterator[Finding]:
+    """Yield rules of reading that the prompt's own words leave out."""
+    words = " ".join(f"{version.system} {version.user}".split())
+    missing = [rule for rule in rules if " ".join(rule.split()) not in words]
+    if missing:
+        yield _warning(
+            "templates",
+            f"leaves out {len(missing)} of the {len(rules)} rules of reading of the "
+            f"taxonomy: {' / '.join(missing)}",
+        )
+
+
+def is_pattern(wording: str) -> bool:
+    """Whether a wording is a pattern that only `rules` reads, not words."""
+    return "*" in wording or "..." in _dots(wording)
+
+
+def is_shown(wording: str, guide: Guide) -> bool:
+    """Whether a language model is to be shown a wording of a guide.
+
+    Not a pattern, nor words in another script than the guide's definition.
+    """
+    return not is_pattern(wording) and _is_latin(wording) >= _is_latin(guide.definition)
+
+
+def _is_latin(text: str) -> bool:
+    return all(char < "\u0250" for char in text if char.isalpha())
+
+
+def _lint_meaning(guide: Guide, meaning: LabelMeaning) -> Iterator[Finding]:
+    """Yield where a guide reads the taxonomy's own words otherwise than it says.
+
+    Every wording of the guide is looked for in what the taxonomy lists, and decides as
+    it would in a report: the longest one, an exclusion or a clarification before a
+    term. What the guide has no wording for is no contradiction.
+    """
+    expected = (
+        ("counts", meaning.counts, (Value.PRESENT,)),
+        ("does_not_count", meaning.does_not_count, (Value.ABSENT,)),
+        ("uncertain_when", meaning.uncertain_when, (Value.UNCERTAIN, Value.ABSENT)),
+    )
+    wordings = list(_guide_wordings(guide))
+    for listed, items, right in expected:
+        own = {fold_phrase(one) for one in getattr(guide, listed)}
+        for item in items:
+            for found in _decide(wordings, item):
+                if found.value not in right:
+                    yield _warning(
+                        f"guide {guide.label}",
+                        f"{found.kind} {found.phrase!r} makes {item!r} {found.value}; "
+                        f"the taxonomy lists it under {listed}",
+                    )
+        missing = [one for one in items if own and fold_phrase(one) not in own]
+        if missing:
+            yield _warning(
+                f"guide {guide.label}",
+                f"{listed} leaves out what the taxonomy lists: "
+                f"{', '.join(repr(one) for one in missing)}",
+            )
+
+
+class _LintWording(NamedTuple):
+    kind: str
+    phrase: str
+    value: Value
+    outranks: bool
+
+
+def _guide_wordings(guide: Guide) -> Iterator[_LintWording]:
+    for one in guide.parts:
+        for term in one.terms:
+            yield _LintWording("term", term, Value.PRESENT, False)
+        for phrase in one.exclusions:
+            yield _LintWording("exclusion", phrase, Value.ABSENT, True)
+        for rule in one.clarifications:
+            yield _LintWording("clarification", rule.phrase, rule.value, True)
+
+
+def _decide(wordings: Iterable[_LintWording], item: str) -> list[_LintWording]:
+    """Return the wordings that decide what a guide says of a few words, if any do."""
+    words = re.findall(r"\w+", fold_phrase(item))
+    hits = [
+        (one, found)
+        for one in wordings
+        if (found := _find(one.phrase, words)) is not None
+    ]
+    hits.sort(key=lambda hit: (hit[0].outranks, len(hit[0].phrase)), reverse=True)
+    kept: list[tuple[_LintWording, tuple[int, int]]] = []
+    for one, (start, end) in hits:
+        over = (other for other in kept if other[1][0] < end and start < other[1][1])
+        if not any(other.outranks for other, _ in over):
+            kept.append((one, (start, end)))
+    for value in (Value.PRESENT, Value.UNCERTAIN, Value.ABSENT):
+        deciding = [one for one, _ in kept if one.value is value]
+        if deciding:
+            return deciding
+    return []
+
+
+_GAP = 5
+"""Words that ``...`` may stand for."""
+
+
+def _find(wording: str, words: Sequence[str]) -> tuple[int, int] | None:
+    """Return where a wording is among words, as a half-open range; None if nowhere.
+
+    The last word of a part may be in the plural, or go on where the part ends in a
+    star. Takes time in proportion to parts times words, whatever the wording is.
+    """
+    parts = [part.split() for part in fold_phrase(_dots(wording)).split("...")]
+    parts = [part for part in parts if part]
+    ends: dict[int, int] = {}
+    for number, part in enumerate(parts):
+        found: dict[int, int] = {}
+        for start in range(len(words) - len(part) + 1):
+            if number == 0:
+                first = start
+            else:
+                before = (ends.get(start - gap) for gap in range(_GAP + 1))
+                known = [one for one in before if one is not None]
+                if not known:
+                    continue
+                first = max(known)
+            if _says(part, words[start : start + len(part)]):
+                found.setdefault(start + len(part), first)
+        ends = found
+    return next(((first, end) for end, first in ends.items()), None)
+
+
+def _says(part: Sequence[str], words: Sequence[str]) -> bool:
+    *head, last = part
+    if list(words[:-1]) != head:
+        return False
+    if last.endswith("*"):
+        return words[-1].startswith(last[:-1])
+    stem = last.removesuffix("y")
+    return words[-1] in (last, f"{last}s", f"{last}es", f"{stem}ies")
+
+
+def _dots(wording: str) -> str:
+    return wording.replace("…", "...")
 
 
 def _lint_shared_terms(guides: Iterable[Guide]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ ends with ``{# end frozen #}``, each on a line of its own; both lines render to 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from loop.core.digests import digest_json
@@ -143,7 +143,7 @@ class PromptVersion:
                 "name": self.name,
                 "system": self.system,
                 "user": self.user,
-                "guides": [asdict(guide) for guide in self.guides],
+                "guides": [guide.identity for guide in self.guides],
                 "plan": self.plan,
                 "contract": self.contract,
                 "inputs": self.inputs,

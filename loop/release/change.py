@@ -19,7 +19,7 @@ from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.diff import PromptChange, VersionDiff, diff_data, diff_versions
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import Candidate, Watching, ask_draws
-from loop.release.form import ChangedLabelFacts, ChangeFacts, WorseFacts
+from loop.release.facts import ChangedLabelFacts, ChangeFacts, WorseFacts
 from loop.release.released import Released, current_release
 from loop.review.revise.draws import (
     DrawEvidence,
@@ -27,7 +27,6 @@ from loop.review.revise.draws import (
     DrawnVerdict,
     weigh_draws,
 )
-from loop.review.revise.shares import NonInferiorityRule
 from loop.run.asking import HeldEngine, has_chance
 
 _CLASSES: Mapping[str, str] = {
@@ -156,7 +155,7 @@ def _weigh(
         for runs in (before, after)
     ]
     drawn = DrawnAnswers(*(tuple(one.pairs for one in side) for side in sides))
-    return weigh_draws(drawn, {}, NonInferiorityRule.of(sides[0][0].protocol))
+    return weigh_draws(drawn, {}, sides[0][0].protocol)
 
 
 def change_facts(version: PromptVersion, compared: Compared) -> ChangeFacts:

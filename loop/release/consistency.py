@@ -26,9 +26,8 @@ from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import digest_counts
 from loop.evaluate.results import claim_level, decide_claim
 from loop.prompts.version import PromptVersion
-from loop.release.documents.table import evaluation_table
-from loop.release.folder import SCHEMA, TABLE, shown
-from loop.release.form import (
+from loop.release.documents.spreadsheet import evaluation_table
+from loop.release.facts import (
     DRAWN_FORMAT,
     ClaimFacts,
     EvaluationFacts,
@@ -38,8 +37,8 @@ from loop.release.form import (
     ReleaseFacts,
     predicate_of,
 )
-from loop.release.rendering import read_prompt, render_files
-from loop.release.sandbox import render_sandboxed
+from loop.release.folder import SCHEMA, TABLE, shown
+from loop.release.rendering import read_prompt, render_files, render_sandboxed
 from loop.release.statement import ENVELOPE, Statement
 from loop.stats.confusion import average_f1, effective_labels, micro_f1
 from loop.stats.intervals import Estimate, clopper_pearson

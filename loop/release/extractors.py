@@ -18,9 +18,8 @@ from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_versions, read_aliases
 from loop.release.candidate import engine_facts
-from loop.release.load import Release
+from loop.release.load import Release, RunRequest, engine_remark, find_request
 from loop.release.released import list_releases
-from loop.release.request import RunRequest, engine_remark, find_request
 from loop.run.asking import EngineOptions
 from loop.run.manifest import find_run, read_manifest
 from loop.run.store import RunRecord, open_store

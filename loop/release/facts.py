@@ -1,191 +1,533 @@
-"""The content of ``release.json``, gathered from everything that was measured."""
+"""The content of ``release.json``: what documents are made of and `verify` reads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
-from loop.core.clock import format_time
+from loop.core.digests import canonical_json
 from loop.core.errors import DataError
-from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
-from loop.evaluate.tried import Selection, correct_optimism
-from loop.prompts.catalog import find_parent
-from loop.release.candidate import Candidate, FreezeRequest
-from loop.release.change import Compared, change_facts
-from loop.release.form import (
-    DRAWN_FORMAT,
-    FACTS,
-    FORMAT,
-    ClaimFacts,
-    FrozenFacts,
-    HeadFacts,
-    ReleasedFacts,
-    ReleaseFacts,
-    SeparationFacts,
-    SupersededFacts,
-    ToolFacts,
-)
-from loop.release.measured import evaluation_facts
-from loop.release.opened import Holdout, opening_facts
-from loop.release.provenance import (
-    ceiling_facts,
-    cohort_facts,
-    compute_facts,
-    history_facts,
-    protocol_facts,
-    reading_facts,
-    selection_facts,
-)
-from loop.release.released import Released, release_name
-from loop.release.separation import Separation
-from loop.run.store import open_store
+from loop.core.yaml_files import check_model
+from loop.evaluate.gates import NO_HEDGES, GateVerdict, Hedges
+from loop.evaluate.results import Exclusions
+from loop.prompts.version import CallPlan
+from loop.release.statement import Hex, Time, read_canonical
+from loop.stats.confusion import Confusion
+from loop.stats.intervals import Estimate
+
+FACTS = "release.json"
+FORMAT: Final = "ranloop-release/1"
+DRAWN_FORMAT: Final = "ranloop-release/2"
+"""Of a release whose engine was asked each case several times."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseEvidence:
-    """What a release rests on."""
+Verdict = Annotated[GateVerdict, Field(strict=False)]
+Count = Annotated[int, Field(ge=0, le=10**8)]
+OneOrMore = Annotated[int, Field(ge=1, le=10**8)]
+Number = int | float
+"""A whole number stays one: it is written and printed as it was read."""
 
-    request: FreezeRequest
-    candidate: Candidate
-    compared: Compared
-    """The candidate beside the release in use, or its parent."""
+Share = Annotated[Number, Field(ge=0, le=1)]
+Slug = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 
+
+class ReleaseModel(BaseModel):
+    """A part of ``release.json``: read strictly, and never changed."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, frozen=True
+    )
+
+
+class ReleasedFacts(ReleaseModel):
+    """The prompt version that is released."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}-v[1-9][0-9]*$")]
+    prompt: Slug
+    version: OneOrMore
+    ref: str
+    digest: Hex
+    parent: Hex | None
+    parent_ref: str
+    author: str
+    time: str
+    why: str
+    contract: str
+    plan: Annotated[CallPlan, Field(strict=False)]
+    labels: list[str]
+    languages: list[str]
+
+
+class FrozenFacts(ReleaseModel):
+    """Who froze the release, when and why."""
+
+    time: Time
+    actor: str
+    role: str
+    meaning: str
+    why: str
+    objections: list[str]
+    override: str
+
+
+class SupersededFacts(ReleaseModel):
+    """The release whose place this one takes."""
+
+    name: str
+    statement_sha256: Hex
+    ref: str
+
+
+class EngineFacts(ReleaseModel):
+    """The engine, every parameter, and what it says it is."""
+
+    name: str
+    parameters: dict[str, Any]
+    identity: dict[str, Any]
+    digest: Hex
+
+
+class ProtocolFacts(ReleaseModel):
+    """The protocol it was judged by."""
+
+    digest: Hex
+    registered: str
+    late: bool
+    content: dict[str, Any]
+
+
+class FrozenCohort(ReleaseModel):
+    """A cohort that the release was measured on."""
+
+    name: str
+    role: str
+    source: str
+    licence: str
+    citation: str
+    language: str
+    digest: Hex
+    cases: Count
+    synthetic: bool
+    patients_known: bool | Count
+    reference: OneOrMore | None
+    reference_digest: Hex | None
+    readers: Count | None
+    need: Count | None
+    not_coded: bool | Count | None
+
+
+class RateFacts(ReleaseModel):
+    """A share with its exact interval; null without a denominator."""
+
+    value: Share | None
+    low: Share | None
+    high: Share | None
+
+
+class KappaFacts(ReleaseModel):
+    """Cohen's kappa with an interval, and why it has none."""
+
+    value: Number | None
+    low: Number | None
+    high: Number | None
+    note: str
+
+    @property
+    def estimate(self) -> Estimate:
+        """Kappa as an estimate."""
+        return Estimate(self.value, self.low, self.high)
+
+
+class AverageFacts(ReleaseModel):
+    """An F1 over several labels."""
+
+    name: str
+    value: Share | None
+    low: Share | None
+    high: Share | None
+    labels: Count
+
+
+class ExcludedFacts(ReleaseModel):
+    """Why cases of a label were not scored."""
+
+    uncertain_reference: Count
+    no_majority: Count
+    missing: Count
+    uncertain_predicted: Count
+    unparsed: Count
+    failed: Count
+    not_asked: Count
+
+
+class HedgeFacts(ReleaseModel):
+    """Uncertain answers to cases that the reference decides."""
+
+    positives: Count
+    negatives: Count
+
+
+class GateFacts(ReleaseModel):
+    """What the gate of a label said."""
+
+    verdict: Verdict
+    reasons: list[str]
+    needs: str
+
+
+class LabelFacts(ReleaseModel):
+    """One label of an evaluation."""
+
+    label: str
+    name: str
+    tp: Count
+    fp: Count
+    fn: Count
+    tn: Count
+    n: Count
+    excluded: ExcludedFacts
+    not_coded: Count
+    accuracy: RateFacts
+    sensitivity: RateFacts
+    specificity: RateFacts
+    kappa: KappaFacts
+    kappa_bootstrap: KappaFacts
+    f1: Share | None
+    gate: GateFacts
+    answered_uncertain: HedgeFacts | None = None
+    """None, and not written down, under a protocol that says nothing of uncertain
+    answers: they are left out, and counted among the exclusions."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_was_not_asked(
+        self, write: SerializerFunctionWrapHandler
+    ) -> Any:
+        written = write(self)
+        if self.answered_uncertain is None:
+            written.pop("answered_uncertain", None)
+        return written
+
+    @property
+    def hedges(self) -> Hedges:
+        """Uncertain answers as far as they were written down."""
+        said = self.answered_uncertain
+        return Hedges(said.positives, said.negatives) if said else NO_HEDGES
+
+    @property
+    def confusion(self) -> Confusion:
+        """The shipped counts."""
+        return Confusion(self.tp, self.fp, self.fn, self.tn)
+
+    @property
+    def exclusions(self) -> Exclusions:
+        """Why cases were not scored, with their sums."""
+        return Exclusions(**self.excluded.model_dump())
+
+
+class MethodFacts(ReleaseModel):
+    """How the bootstrap intervals were made."""
+
+    unit: str
+    units: Count
+    known: Count
+    resamples: Count
+    seed: int
+
+
+class EvaluationFacts(ReleaseModel):
+    """One evaluation: aggregates, never a case.
+
+    Over several draws, counts and statuses are added up over them, and a share with
+    its interval is that of the cases' means. One draw is not written down.
+    """
+
+    cohort: str
+    role: str
+    run: str
+    draws: OneOrMore = 1
+    runs: list[str] = []
+    """Those of all draws; empty for one."""
+
+    created: str
+    cases: Count
+    not_run: Count
+    statuses: dict[str, Count]
+    policy: str
+    verdict: Verdict
+    registered_late: bool
+    labels: list[LabelFacts]
+    macro: AverageFacts
+    supported: AverageFacts
+    micro: AverageFacts
+    method: MethodFacts
+    signature: str
+    counts_digest: Hex
+    notes: list[str]
+
+    @model_serializer(mode="wrap")
+    def _leave_out_one_draw(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if self.draws == 1:
+            for name in ("draws", "runs"):
+                written.pop(name, None)
+        return written
+
+
+class ClaimedFacts(ReleaseModel):
+    """What the claim says of one label."""
+
+    label: str
+    p: Share | None
+    p_holm: Share | None
+    certified: bool | None
+
+
+class ClaimFacts(ReleaseModel):
+    """What the evaluation on one cohort certifies."""
+
+    kind: Literal["all", "subset"]
+    alpha: Share
+    verdict: Verdict
+    cohort: str
+    labels: list[ClaimedFacts]
+
+
+class SelectionFacts(ReleaseModel):
+    """How many versions were tried, and the score corrected for that."""
+
+    tried: Count
+    apparent: Number | None
+    corrected: Number | None
+    low: Number | None
+    high: Number | None
+    expected_drop: Number | None
+    note: str
+
+
+class CeilingLabelFacts(ReleaseModel):
+    """Readers and model on one label, by accuracy."""
+
+    label: str
+    readers: Number | None
+    model: Number | None
+    difference: Number | None
+    low: Number | None
+    high: Number | None
+
+
+class CeilingFacts(ReleaseModel):
+    """The model beside the readers."""
+
+    readers: Count | None
+    labels: list[CeilingLabelFacts]
+    note: str
+
+
+class ListedOpening(ReleaseModel):
+    """One opening of the holdout."""
+
+    number: OneOrMore
+    budget: Count
+    time: Time
+    actor: str
+    why: str
+    prompt: str
+
+
+class SeparationFacts(ReleaseModel):
+    """What was checked between development and holdout."""
+
+    checked: list[str]
+    remarks: list[str]
+
+
+class ChangedLabelFacts(ReleaseModel):
+    """How the guide of one label changed: how often, or the wordings."""
+
+    label: str
+    added: Count | list[str]
+    removed: Count | list[str]
+    changed: Count | list[str]
+
+
+class WorseFacts(ReleaseModel):
+    """A label that lost more right answers than it gained."""
+
+    label: str
+    before: Number | None
+    after: Number | None
+    lost: Count
+    gained: Count
+    low: Number | None
+    high: Number | None
+
+
+class ChangeFacts(ReleaseModel):
+    """What the release changes against the one in use."""
+
+    previous: str
+    from_ref: str
+    classes: list[str]
+    labels: list[ChangedLabelFacts]
+    diff_digest: str
+    improved: list[str]
+    unchanged: list[str]
+    worse: list[WorseFacts]
+    rollback: str
+    harm: list[str] | None = None
+    """Over several draws: what got worse by the evidence, in words; the lists above
+    are then of the first draw. None, and not written down, for one draw."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_one_draw(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if self.harm is None:
+            written.pop("harm", None)
+        return written
+
+
+class PastFacts(ReleaseModel):
+    """One version or draft that led here."""
+
+    ref: str
+    digest: str
+    time: str
+    author: str
+    why: str
+    verdicts: Count
+    status: str
+    macro_f1: Number | None
+    measured: str = ""
+    """By which engine, policy and reference; not written down where nobody said."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_was_not_said(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if not self.measured:
+            written.pop("measured", None)
+        return written
+
+
+class ReadingFacts(ReleaseModel):
+    """Who read the dev cohort."""
+
+    readers: Count | None
+    blind: Count | None
+    votes: Count | None
+    kappa: dict[str, Any] | None
+
+
+class ComputeFacts(ReleaseModel):
+    """What the run took; null where nobody counted."""
+
+    seconds: Number | None
+    tokens: Count | None
+    platform: str
+    python: str
+    packages: dict[str, str]
+
+
+class HeadFacts(ReleaseModel):
+    """The last entry of the ledger that the release ships."""
+
+    seq: OneOrMore
+    head: Hex
+
+
+class ToolFacts(ReleaseModel):
+    """What wrote the release."""
+
+    ranloop: str
+
+
+class ReleaseFacts(ReleaseModel):
+    """The content of ``release.json``."""
+
+    format: Literal["ranloop-release/1", "ranloop-release/2"]
+    release: ReleasedFacts
+    frozen: FrozenFacts
+    supersedes: SupersededFacts | None
+    engine: EngineFacts
+    protocol: ProtocolFacts
+    cohorts: list[FrozenCohort]
+    evaluations: list[EvaluationFacts]
     claim: ClaimFacts
-    holdout: Holdout | None
-    """None for a release on development data only."""
+    selection: SelectionFacts | None
+    ceiling: CeilingFacts | None
+    openings: list[ListedOpening]
+    development_only: bool
+    separation: SeparationFacts
+    change: ChangeFacts
+    history: list[PastFacts]
+    reading: ReadingFacts | None
+    compute: ComputeFacts
+    ledger: HeadFacts
+    tool: ToolFacts
 
-    separation: Separation
-    objections: tuple[str, ...]
-    """What an override answers; empty when nothing stood against it."""
+
+def format_facts(facts: ReleaseFacts) -> bytes:
+    """Return the bytes of ``release.json``: canonical JSON and a line end."""
+    return canonical_json(facts.model_dump()) + b"\n"
 
 
-def release_facts(
-    workspace: Workspace, evidence: ReleaseEvidence, actor: Actor, time: datetime
-) -> ReleaseFacts:
-    """Return the content of ``release.json``: numbers, digests and words, no case.
+def parse_facts(raw: bytes) -> ReleaseFacts:
+    """Return the content of ``release.json``.
 
     Raises
     ------
     DataError
-        Something the release rests on is no longer as it was measured.
-    LedgerError
-        The ledger is broken.
+        It is not spelled as `format_facts` does, or a field is wrong; names it.
     """
-    try:
-        return _gather(workspace, evidence, actor, time)
-    except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
-            for one in error.errors(include_input=False, include_url=False)[:5]
-        )
-        raise DataError(
-            f"{FACTS} of the release cannot be written: {wrong}. Nothing was released."
-        ) from error
+    if not raw.endswith(b"\n"):
+        raise DataError(f"{FACTS} is cut off. Take the release anew from its maker.")
+    return check_model(read_canonical(raw[:-1], FACTS), ReleaseFacts, FACTS)
 
 
-def _gather(
-    workspace: Workspace, evidence: ReleaseEvidence, actor: Actor, time: datetime
-) -> ReleaseFacts:
-    candidate = evidence.candidate
-    holdout = evidence.holdout.result if evidence.holdout else None
-    dev = candidate.evaluation
-    head = read_ledger(workspace.ledger)[-1]
-    evaluations = [
-        evaluation_facts(dev),
-        *([holdout.evaluation] if holdout else []),
-    ]
-    return ReleaseFacts(
-        format=DRAWN_FORMAT if any(one.draws > 1 for one in evaluations) else FORMAT,
-        release=_release(workspace, candidate),
-        frozen=_frozen(evidence, actor, time),
-        supersedes=_supersedes(evidence.compared.base.release),
-        engine=candidate.engine,
-        protocol=protocol_facts(dev),
-        cohorts=[
-            cohort_facts(workspace, dev.cohort),
-            *([holdout.cohort] if holdout else []),
+def predicate_of(facts: ReleaseFacts) -> dict[str, Any]:
+    """Return what the statement says of a release, taken from its ``release.json``.
+
+    Small on purpose: what a reader of the statement alone must know, and enough to
+    tell that it belongs to these facts.
+    """
+    release, claim = facts.release, facts.claim
+    return {
+        "release": release.name,
+        "prompt": {"ref": release.ref, "digest": release.digest},
+        "contract": release.contract,
+        "engine": {"name": facts.engine.name, "digest": facts.engine.digest},
+        "protocol": facts.protocol.digest,
+        "cohorts": [
+            {
+                "name": one.name,
+                "role": one.role,
+                "digest": one.digest,
+                "reference_digest": one.reference_digest,
+            }
+            for one in facts.cohorts
         ],
-        evaluations=evaluations,
-        claim=evidence.claim,
-        selection=selection_facts(_select(workspace, candidate)),
-        ceiling=ceiling_facts(workspace, dev),
-        openings=opening_facts(workspace, evidence.request.holdout) if holdout else [],
-        development_only=holdout is None,
-        separation=SeparationFacts(
-            checked=list(evidence.separation.checked),
-            remarks=list(evidence.separation.remarks),
-        ),
-        change=change_facts(candidate.version, evidence.compared),
-        history=history_facts(workspace, candidate.version.name, dev.cohort.name),
-        reading=reading_facts(workspace, dev.cohort),
-        compute=compute_facts(candidate.manifest),
-        ledger=HeadFacts(seq=head.seq, head=head.hash),
-        tool=ToolFacts(ranloop=_own_version()),
-    )
-
-
-def _release(workspace: Workspace, candidate: Candidate) -> ReleasedFacts:
-    made = candidate.version
-    parent = find_parent(workspace, made)
-    return ReleasedFacts(
-        name=release_name(made.ref),
-        prompt=made.name,
-        version=made.number,
-        ref=made.ref,
-        digest=made.digest,
-        parent=made.parent,
-        parent_ref=parent.ref if parent else "",
-        author=made.author,
-        time=made.time,
-        why=made.why,
-        contract=candidate.contract,
-        plan=made.plan,
-        labels=list(made.labels),
-        languages=[candidate.evaluation.cohort.language],
-    )
-
-
-def _frozen(evidence: ReleaseEvidence, actor: Actor, time: datetime) -> FrozenFacts:
-    override = ""
-    if evidence.objections:
-        override = evidence.request.override.strip()
-    return FrozenFacts(
-        time=format_time(time),
-        actor=actor.name,
-        role=actor.role,
-        meaning=evidence.request.meaning,
-        why=evidence.request.why.strip(),
-        objections=list(evidence.objections),
-        override=override,
-    )
-
-
-def _supersedes(release: Released | None) -> SupersededFacts | None:
-    if release is None:
-        return None
-    return SupersededFacts(
-        name=release.name, statement_sha256=release.statement, ref=release.ref
-    )
-
-
-def _select(workspace: Workspace, candidate: Candidate) -> Selection:
-    """Correct the dev score for the versions tried on its cohort."""
-    evaluation = candidate.evaluation
-    with open_store(workspace) as store:
-        return correct_optimism(
-            workspace,
-            store,
-            evaluation.run.run_id,
-            reference=evaluation.cohort.reference,
-        )
-
-
-def _own_version() -> str:
-    try:
-        return version("ranloop")
-    except PackageNotFoundError:
-        return "unknown"
+        "gates": [
+            {
+                "cohort": one.cohort,
+                "run": one.run,
+                "counts_digest": one.counts_digest,
+                "verdict": one.verdict.value,
+            }
+            for one in facts.evaluations
+        ],
+        "claim": {
+            "kind": claim.kind,
+            "verdict": claim.verdict.value,
+            "cohort": claim.cohort,
+        },
+        "development_only": facts.development_only,
+        "override": facts.frozen.override,
+        "ledger": {"seq": facts.ledger.seq, "head": facts.ledger.head},
+        "tool": facts.tool.ranloop,
+    }

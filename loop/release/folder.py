@@ -14,7 +14,7 @@ from typing import NamedTuple
 from loop.core.errors import DataError
 from loop.core.files import write_error
 from loop.core.safe_text import printable
-from loop.release.form import FACTS
+from loop.release.facts import FACTS
 from loop.release.statement import ENVELOPE
 
 PROMPT = ("prompt.yaml", "guides.yaml", "system.jinja", "user.jinja")

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from importlib import metadata
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import ValidationError
 
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
@@ -19,40 +22,66 @@ from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.tried import Selection, correct_optimism
 from loop.labels.cohort import CohortRole, read_cohort
-from loop.prompts.catalog import FILES, read_version, version_folder
+from loop.prompts.catalog import FILES, find_parent, read_version, version_folder
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import (
-    APPROVERS,
+    Candidate,
     FreezeRequest,
+    Holdout,
+    How,
     Watching,
+    claim_facts,
+    open_for,
+    opening_facts,
     read_candidate,
 )
-from loop.release.change import compare_with_base
-from loop.release.facts import ReleaseEvidence, release_facts
-from loop.release.form import (
+from loop.release.change import Compared, change_facts, compare_with_base
+from loop.release.facts import (
+    DRAWN_FORMAT,
     FACTS,
+    FORMAT,
     ClaimFacts,
+    FrozenFacts,
+    HeadFacts,
+    ReleasedFacts,
     ReleaseFacts,
+    SeparationFacts,
+    SupersededFacts,
+    ToolFacts,
     format_facts,
     predicate_of,
 )
 from loop.release.keys import PublicKey
-from loop.release.looks import find_earlier_looks
-from loop.release.opened import Holdout, How, claim_facts, open_for
-from loop.release.publish import (
+from loop.release.provenance import (
+    ceiling_facts,
+    cohort_facts,
+    compute_facts,
+    evaluation_facts,
+    history_facts,
+    protocol_facts,
+    reading_facts,
+    selection_facts,
+)
+from loop.release.released import (
+    APPROVERS,
+    Released,
     Step,
+    find_release,
     find_unrecorded,
     freezing,
     record_release,
+    release_folder,
+    release_name,
     unwatched,
     write_release,
 )
-from loop.release.released import find_release, release_folder, release_name
 from loop.release.rendering import render_files
-from loop.release.separation import Separation, measure_separation
+from loop.release.separation import Separation, find_earlier_looks, measure_separation
 from loop.release.statement import ENVELOPE, Approval, sign_release
 from loop.run.asking import hold_engine
+from loop.run.store import open_store
 
 Render = Callable[[ReleaseFacts, Sequence[Approval]], Mapping[str, bytes]]
 """Facts of a release and whoever signs it to its documents, file name to bytes."""
@@ -103,6 +132,24 @@ class FreezeContext:
     now: Clock = utc_now
     reached: Step = unwatched
     watching: Watching = lambda task: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseEvidence:
+    """What a release rests on."""
+
+    request: FreezeRequest
+    candidate: Candidate
+    compared: Compared
+    """The candidate beside the release in use, or its parent."""
+
+    claim: ClaimFacts
+    holdout: Holdout | None
+    """None for a release on development data only."""
+
+    separation: Separation
+    objections: tuple[str, ...]
+    """What an override answers; empty when nothing stood against it."""
 
 
 def freeze(desk: FreezeContext, request: FreezeRequest) -> Frozen:
@@ -190,7 +237,7 @@ def _release(desk: FreezeContext, staging: Path, evidence: ReleaseEvidence) -> F
     """Sign and write what was decided, and give the ledger the last word."""
     workspace, version = desk.workspace, evidence.candidate.version
     name = release_name(version.ref)
-    facts = release_facts(workspace, evidence, desk.actor, desk.now())
+    facts = _release_facts(workspace, evidence, desk.actor, desk.now())
     approvals = [
         Approval(
             one.key.keyid, one.key.name, one.key.role, one.meaning, facts.frozen.time
@@ -371,3 +418,123 @@ def _ledger_until(workspace: Workspace, seq: int) -> bytes:
     read_ledger(workspace.ledger)
     lines = workspace.ledger.read_bytes().splitlines(keepends=True)[:seq]
     return b"".join(lines)
+
+
+def _release_facts(
+    workspace: Workspace, evidence: ReleaseEvidence, actor: Actor, time: datetime
+) -> ReleaseFacts:
+    """Return the content of ``release.json``: numbers, digests, words, no case."""
+    try:
+        return _gather(workspace, evidence, actor, time)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
+            for one in error.errors(include_input=False, include_url=False)[:5]
+        )
+        raise DataError(
+            f"{FACTS} of the release cannot be written: {wrong}. Nothing was released."
+        ) from error
+
+
+def _gather(
+    workspace: Workspace, evidence: ReleaseEvidence, actor: Actor, time: datetime
+) -> ReleaseFacts:
+    candidate = evidence.candidate
+    holdout = evidence.holdout.result if evidence.holdout else None
+    dev = candidate.evaluation
+    head = read_ledger(workspace.ledger)[-1]
+    evaluations = [
+        evaluation_facts(dev),
+        *([holdout.evaluation] if holdout else []),
+    ]
+    return ReleaseFacts(
+        format=DRAWN_FORMAT if any(one.draws > 1 for one in evaluations) else FORMAT,
+        release=_version_facts(workspace, candidate),
+        frozen=_frozen(evidence, actor, time),
+        supersedes=_supersedes(evidence.compared.base.release),
+        engine=candidate.engine,
+        protocol=protocol_facts(dev),
+        cohorts=[
+            cohort_facts(workspace, dev.cohort),
+            *([holdout.cohort] if holdout else []),
+        ],
+        evaluations=evaluations,
+        claim=evidence.claim,
+        selection=selection_facts(_select(workspace, candidate)),
+        ceiling=ceiling_facts(workspace, dev),
+        openings=opening_facts(workspace, evidence.request.holdout) if holdout else [],
+        development_only=holdout is None,
+        separation=SeparationFacts(
+            checked=list(evidence.separation.checked),
+            remarks=list(evidence.separation.remarks),
+        ),
+        change=change_facts(candidate.version, evidence.compared),
+        history=history_facts(workspace, candidate.version.name, dev.cohort.name),
+        reading=reading_facts(workspace, dev.cohort),
+        compute=compute_facts(candidate.manifest),
+        ledger=HeadFacts(seq=head.seq, head=head.hash),
+        tool=ToolFacts(ranloop=_own_version()),
+    )
+
+
+def _version_facts(workspace: Workspace, candidate: Candidate) -> ReleasedFacts:
+    made = candidate.version
+    parent = find_parent(workspace, made)
+    return ReleasedFacts(
+        name=release_name(made.ref),
+        prompt=made.name,
+        version=made.number,
+        ref=made.ref,
+        digest=made.digest,
+        parent=made.parent,
+        parent_ref=parent.ref if parent else "",
+        author=made.author,
+        time=made.time,
+        why=made.why,
+        contract=candidate.contract,
+        plan=made.plan,
+        labels=list(made.labels),
+        languages=[candidate.evaluation.cohort.language],
+    )
+
+
+def _frozen(evidence: ReleaseEvidence, actor: Actor, time: datetime) -> FrozenFacts:
+    override = ""
+    if evidence.objections:
+        override = evidence.request.override.strip()
+    return FrozenFacts(
+        time=format_time(time),
+        actor=actor.name,
+        role=actor.role,
+        meaning=evidence.request.meaning,
+        why=evidence.request.why.strip(),
+        objections=list(evidence.objections),
+        override=override,
+    )
+
+
+def _supersedes(release: Released | None) -> SupersededFacts | None:
+    if release is None:
+        return None
+    return SupersededFacts(
+        name=release.name, statement_sha256=release.statement, ref=release.ref
+    )
+
+
+def _select(workspace: Workspace, candidate: Candidate) -> Selection:
+    """Correct the dev score for the versions tried on its cohort."""
+    evaluation = candidate.evaluation
+    with open_store(workspace) as store:
+        return correct_optimism(
+            workspace,
+            store,
+            evaluation.run.run_id,
+            reference=evaluation.cohort.reference,
+        )
+
+
+def _own_version() -> str:
+    try:
+        return metadata.version("ranloop")
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,7 +1,8 @@
 """Whether a candidate and a holdout are separate: what a release must not rest on.
 
 Text of a holdout in a prompt, or a patient on both sides, would make the final claim a
-claim about cases that were seen.
+claim about cases that were seen. So would cases that were looked at before they became
+a holdout.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from loop.core.errors import DataError, LedgerError
-from loop.core.ledger import read_ledger
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import (
     Cohort,
@@ -22,11 +23,16 @@ from loop.labels.cohort import (
     read_cohort,
     read_cohort_file,
 )
+from loop.labels.language import SHINGLE, fold_text, shingles, words
 from loop.labels.overlap import PairReport, check_cohorts, near_duplicates
-from loop.labels.texts import SHINGLE, fold_text, shingles, words
 from loop.prompts.version import PromptVersion
-from loop.release.looks import was_open
-from loop.review.copied import REFUSED_RUN, Copy, NewWording, find_copies, find_windows
+from loop.review.revise.copies import (
+    REFUSED_RUN,
+    Copy,
+    NewWording,
+    find_copies,
+    find_windows,
+)
 
 _PATIENTS = "patients:"
 """How `check_cohorts` begins what it says of patients that are not known."""
@@ -107,12 +113,16 @@ def _describe(
 def _wording(version: PromptVersion) -> Iterator[NewWording]:
     """Yield whatever of a version may have been copied from a case."""
     for guide in version.guides:
+        rules = [rule for one in guide.parts for rule in one.clarifications]
         for where, texts in (
             ("definition", (guide.definition,)),
-            ("term", guide.terms),
-            ("exclusion", guide.exclusions),
-            ("clarification", [rule.phrase for rule in guide.clarifications]),
-            ("clarification", [rule.note for rule in guide.clarifications]),
+            ("counts", guide.counts),
+            ("does not count", guide.does_not_count),
+            ("uncertain when", guide.uncertain_when),
+            ("term", [term for one in guide.parts for term in one.terms]),
+            ("exclusion", [each for one in guide.parts for each in one.exclusions]),
+            ("clarification", [rule.phrase for rule in rules]),
+            ("clarification", [rule.note for rule in rules]),
             ("exemplar", [one.text for one in guide.exemplars]),
             ("exemplar", [one.evidence for one in guide.exemplars]),
             ("exemplar", [one.why for one in guide.exemplars]),
@@ -234,3 +244,89 @@ def _once_open(workspace: Workspace, cohort: Cohort) -> Iterator[str]:
                 f"the cases of holdout {cohort.name} were open before: entry "
                 f"{entry.seq} of the ledger has them as {entry.subject}, {role}"
             )
+
+
+def find_earlier_looks(workspace: Workspace, holdout: str) -> tuple[str, ...]:
+    """Return how the cases of a holdout were seen before, as sentences.
+
+    Empty for cases that were never anything but a holdout, as far as the ledger knows:
+    it has the digest of every cohort as a whole, and those of its source files.
+
+    Raises
+    ------
+    DataError
+        There is no such cohort.
+    LedgerError
+        The ledger is broken.
+    """
+    digest = read_cohort(workspace, holdout).digest
+    entries = read_ledger(workspace.ledger)
+    return (
+        *_same_cases(entries, holdout, digest),
+        *_same_source(workspace, entries, holdout, digest),
+    )
+
+
+def was_open(entry: LedgerEntry, digest: str) -> bool:
+    """Whether an entry says that the cases with that digest were no holdout then."""
+    return entry.payload.get("cohort_digest") == digest and _tells_of_open(entry)
+
+
+def _tells_of_open(entry: LedgerEntry) -> bool:
+    added = (
+        entry.action == "cohort_added"
+        and entry.payload.get("role") != CohortRole.HOLDOUT
+    )
+    return added or entry.action == "holdout_retired"
+
+
+def _same_cases(
+    entries: Sequence[LedgerEntry], holdout: str, digest: str
+) -> Iterator[str]:
+    """Yield that exactly these cases were an open cohort, and how often measured on."""
+    added = [entry for entry in entries if was_open(entry, digest)]
+    if not added:
+        return
+    names = {entry.subject for entry in added}
+    since = _newest_import(entries, holdout).seq
+    looks = sum(
+        entry.action == "evaluated"
+        and entry.payload.get("cohort") in names
+        and entry.seq < since
+        for entry in entries
+    )
+    where = ", ".join(f"{entry.subject}, entry {entry.seq}" for entry in added)
+    times = "once" if looks == 1 else f"{looks} times"
+    yield (
+        f"the cases of {holdout} are no longer unseen: they were an open cohort before "
+        f"({where} of the ledger), and versions were measured on them {times}"
+    )
+
+
+def _same_source(
+    workspace: Workspace, entries: Sequence[LedgerEntry], holdout: str, digest: str
+) -> Iterator[str]:
+    """Yield that an open cohort of the same file is gone: some cases may be both's."""
+    here = {
+        read_cohort_file(workspace, name).digest for name in list_cohorts(workspace)
+    }
+    files = _files(_newest_import(entries, holdout))
+    for entry in entries:
+        other = entry.payload.get("cohort_digest")
+        if entry.action != "cohort_added" or other in here or other == digest:
+            continue
+        if _tells_of_open(entry) and files & _files(entry):
+            yield (
+                f"{entry.subject} (entry {entry.seq} of the ledger) was an open cohort "
+                f"from a source file that {holdout} comes from too; it is not here any "
+                "more, so the cases they share are unknown"
+            )
+
+
+def _newest_import(entries: Sequence[LedgerEntry], name: str) -> LedgerEntry:
+    ours = [e for e in entries if e.action == "cohort_added" and e.subject == name]
+    return ours[-1]
+
+
+def _files(entry: LedgerEntry) -> set[str]:
+    return set(map(str, dict(entry.payload.get("files", {})).values()))

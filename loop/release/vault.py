@@ -19,9 +19,8 @@ from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import find_registration, protocol_digest, read_protocol
-from loop.labels.cohort import CohortRole, read_cohort
+from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.labels.holdout import label_files
-from loop.labels.recorded import read_record
 from loop.labels.reference import reference_path
 from loop.labels.sealing import (
     Opening,
@@ -32,7 +31,7 @@ from loop.labels.sealing import (
     require_opening,
 )
 from loop.prompts.catalog import read_version
-from loop.release.looks import was_open
+from loop.release.separation import was_open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +123,7 @@ def open_holdout(
     ----------
     seen
         Whether cases that were measured on before may be opened all the same; see
-        `loop.release.looks`.
+        `loop.release.separation`.
 
     Raises
     ------

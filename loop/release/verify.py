@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from loop.core.digests import digest_bytes
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LedgerError
 from loop.core.findings import Finding, broken, join_problems, ok
+from loop.core.ledger import LedgerEntry, read_ledger, signed_bytes
 from loop.core.signing import Envelope, is_signed, key_id, parse_envelope
-from loop.release.folder import shown
-from loop.release.statement import ENVELOPE, Approval, Statement, parse_statement
-
-if TYPE_CHECKING:
-    from loop.release.keys import PublicKey
-import base64
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from loop.core.entries import signed_bytes
-from loop.core.errors import LedgerError
-from loop.core.ledger import LedgerEntry, read_ledger
 from loop.labels.sealing import list_openings
-from loop.release.folder import LEDGER, PROMPT, unpacked
-
-if TYPE_CHECKING:
-    from loop.release.keys import PublicKey
-from typing import TYPE_CHECKING
-
 from loop.release.consistency import (
     check_agreement,
     check_claim,
@@ -37,11 +21,18 @@ from loop.release.consistency import (
     check_prompt,
     check_table,
 )
-from loop.release.folder import TABLE, Contents, read_contents
-from loop.release.form import FACTS, ProtocolFacts, ReleaseFacts, parse_facts
-
-if TYPE_CHECKING:
-    from loop.release.keys import PublicKey
+from loop.release.facts import FACTS, ProtocolFacts, ReleaseFacts, parse_facts
+from loop.release.folder import (
+    LEDGER,
+    PROMPT,
+    TABLE,
+    Contents,
+    read_contents,
+    shown,
+    unpacked,
+)
+from loop.release.keys import PublicKey
+from loop.release.statement import ENVELOPE, Approval, Statement, parse_statement
 
 
 class Signed(NamedTuple):

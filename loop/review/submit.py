@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,16 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
 from loop.core.records import Value
-from loop.evaluate.failures import open_for_review
-from loop.labels.dry_run import trial
-from loop.labels.taxonomy import read_taxonomy
-from loop.review.files import check_verdicts, read_verdicts
 from loop.review.verdict import Verdict
 from loop.run import store as runs
-from loop.run.manifest import find_run
-from loop.run.store import Store, open_store
+from loop.run.store import Store
 
 _LOOKUP = 500
 """Ids in one SELECT."""
@@ -382,128 +374,4 @@ def _stands(
         other["label"] == verdict.label
         and not set(verdict.case_ids).isdisjoint(other["case_ids"])
         for other in said
-    )
-
-
-class ImportDefaults(NamedTuple):
-    """What the verdicts of a file are about, where the file does not say it."""
-
-    reviewer: str
-    """Who judges where a verdict names nobody."""
-
-    cohort: str = ""
-    """Cohort of the cases; by default what the file says, or the run's."""
-
-    run: str = ""
-    """Run that was judged; by default what the file says, or none."""
-
-
-class ImportedVerdicts(NamedTuple):
-    """What was taken from a file."""
-
-    cohort: str
-    run: str
-    """Full id of the run, or empty."""
-
-    ids: tuple[str, ...]
-    """Ids the verdicts are kept under, in file order."""
-
-
-def take_file(
-    workspace: Workspace,
-    store: Store,
-    path: Path,
-    occasion: ImportDefaults,
-    now: Clock = utc_now,
-) -> ImportedVerdicts:
-    """Keep the verdicts of a file, all or none, and return their ids.
-
-    Raises
-    ------
-    DataError
-        The file, a verdict, the cohort or the run is wrong; nothing was kept.
-    UnknownLabelError
-        A label is not in the taxonomy; nothing was kept.
-    StoreError
-        The store cannot be written; nothing was kept.
-    """
-    file = read_verdicts(path, reviewer=occasion.reviewer)
-    ref = occasion.run or file.run
-    record = find_run(workspace, ref) if ref else None
-    of_run = record.spec.cohort if record else ""
-    name = occasion.cohort or file.cohort or of_run
-    if not name:
-        raise DataError(
-            f"nothing says which cohort the cases of {path} belong to. Name it with "
-            "--cohort or --run, or write `cohort: NAME` at the top of the file."
-        )
-    if record and name != of_run:
-        raise DataError(
-            f"run {record.id} asked the cases of {of_run}, and the verdicts are on "
-            f"{name}. Name the right run or the right cohort."
-        )
-    cohort = open_for_review(workspace, name)
-    taxonomy = read_taxonomy(workspace.labels)
-    verdicts = check_verdicts(file.verdicts, taxonomy, frozenset(cohort.case_ids))
-    made_on = VerdictContext(
-        cohort=name,
-        prompt=record.spec.prompt if record else file.prompt,
-        source=path.name,
-        run=record.id if record else "",
-    )
-    return ImportedVerdicts(
-        name, made_on.run, submit_verdicts(store, verdicts, made_on, now)
-    )
-
-
-class VerdictsDryRun(NamedTuple):
-    """What a verdict file holds."""
-
-    cohort: str
-    run: str
-    """Full id of the run that was judged, or empty."""
-
-    verdicts: int
-    known: int
-    """Of these: in the store already, word for word."""
-
-    reviewers: tuple[str, ...]
-    """Who judges, as the file says; sorted."""
-
-    judgements: Mapping[str, int]
-    labels: Mapping[str, int]
-    """Label id to number of verdicts, most first."""
-
-
-def dry_run_file(
-    workspace: Workspace,
-    store: Store,
-    path: Path,
-    occasion: ImportDefaults,
-    now: Clock = utc_now,
-) -> VerdictsDryRun:
-    """Return what `take_file` would keep; `store` is only read.
-
-    Raises
-    ------
-    DataError
-        The file, a verdict, the cohort or the run is wrong.
-    UnknownLabelError
-        A label is not in the taxonomy.
-    WriteError
-        The store to try it in cannot be made.
-    """
-    with trial(workspace) as copy, open_store(copy) as empty:
-        taken = take_file(workspace, empty, path, occasion, now)
-        verdicts = load_verdicts(empty, taken.cohort, taken.ids)
-    known = load_verdicts(store, taken.cohort, [one.id for one in verdicts])
-    labels = Counter(one.label for one in verdicts)
-    return VerdictsDryRun(
-        cohort=taken.cohort,
-        run=taken.run,
-        verdicts=len(taken.ids),
-        known=len(known),
-        reviewers=tuple(sorted({one.reviewer for one in verdicts})),
-        judgements=dict(Counter(one.judgement.value for one in verdicts)),
-        labels=dict(labels.most_common()),
     )

@@ -1,17 +1,27 @@
-"""A clinician's verdict on one or more cases of one label, and what it asks for."""
+"""A clinician's verdict on one or more cases of one label, and what it asks for.
+
+It has three shapes: what people write, in a file or in the form on a page
+(`VerdictForm`); the record (`Verdict`); and the JSON data that the store keeps of it
+(`loop.review.submit.payload`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from loop.core.digests import digest_json
-from loop.core.errors import DataError
-from loop.core.records import Clarification, Exemplar, Value
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.records import Clarification, Exemplar, Lexicon, Value
+from loop.core.yaml_files import check_model
+from loop.labels.taxonomy import NO_FINDING, Taxonomy
+from loop.prompts.diff import show_clarification, show_exemplar
 from loop.prompts.guides import ClarificationModel, ExemplarModel, Phrase
+from loop.prompts.lint import fold_phrase
 
 
 class Judgement(StrEnum):
@@ -184,6 +194,56 @@ def _contradiction(verdict: Verdict) -> str:
     return ""
 
 
+class GuideList(NamedTuple):
+    """One of the lists that a guide is made of, and a verdict may edit."""
+
+    kind: str
+    """As a change of it is called: ``"term"``."""
+
+    name: str
+    """Of `Guide` and `Edits`: ``"terms"``."""
+
+    key: Callable[[Any], str] = fold_phrase
+    """What tells its rows apart."""
+
+    show: Callable[[Any], str] = str
+    """A row as one line."""
+
+    @property
+    def removals(self) -> str:
+        """Its counterpart among the `Edits`: ``"remove_terms"``."""
+        return f"remove_{self.name}"
+
+
+GUIDE_LISTS = (
+    GuideList("term", "terms"),
+    GuideList("exclusion", "exclusions"),
+    GuideList(
+        "clarification",
+        "clarifications",
+        lambda one: fold_phrase(one.phrase),
+        show_clarification,
+    ),
+    GuideList(
+        "exemplar",
+        "exemplars",
+        lambda example: fold_phrase(example.text),
+        show_exemplar,
+    ),
+    GuideList("implies", "implies", str),
+)
+"""All of them that a verdict changes, in reading order."""
+
+LEXICON_LISTS = tuple(one for one in GUIDE_LISTS if hasattr(Lexicon, one.name))
+"""Those that a lexicon has as well."""
+
+GUIDANCE_LISTS = (
+    GuideList("counts", "counts"),
+    GuideList("does not count", "does_not_count"),
+    GuideList("uncertain when", "uncertain_when"),
+)
+"""The lists of a guide that only an editor changes."""
+
 _SINGULAR = {
     "case": "cases",
     "case_id": "cases",
@@ -209,6 +269,7 @@ _ADDS = {
     Action.ADD_EXEMPLAR: "exemplars",
     Action.ADD_IMPLICATION: "implies",
 }
+
 _REMOVES = {
     Action.REMOVE_TERM: "terms",
     Action.REMOVE_EXCLUSION: "exclusions",
@@ -216,7 +277,8 @@ _REMOVES = {
     Action.REMOVE_EXEMPLAR: "exemplars",
     Action.REMOVE_IMPLICATION: "implies",
 }
-_CONTENT = frozenset(_ADDS.values()) | {f"remove_{key}" for key in _REMOVES.values()}
+
+_CONTENT = frozenset(one.name for one in fields(Edits))
 
 
 def _listed(value: object) -> object:
@@ -237,6 +299,7 @@ def _case_ids(value: object) -> object:
 Phrases = Annotated[tuple[Phrase, ...], BeforeValidator(_listed)]
 
 Named = TypeVar("Named")
+
 Said = Annotated[Named | None, BeforeValidator(lambda value: value or None)]
 """What may be left out or left empty: then nobody chose it."""
 
@@ -285,22 +348,21 @@ class VerdictForm(BaseModel):
             context=self.context,
             case_ids=self.cases,
             edits=Edits(
-                terms=self.terms,
-                exclusions=self.exclusions,
-                clarifications=tuple(rule.record() for rule in self.clarifications),
-                exemplars=tuple(one.record() for one in self.exemplars),
-                implies=self.implies,
-                remove_terms=self.remove_terms,
-                remove_exclusions=self.remove_exclusions,
-                remove_clarifications=self.remove_clarifications,
-                remove_exemplars=self.remove_exemplars,
-                remove_implies=self.remove_implies,
+                **{one.name: _records(getattr(self, one.name)) for one in fields(Edits)}
             ),
             correct_value=self.correct_value,
             reviewer=self.reviewer or reviewer,
             comment=self.comment,
             anchor=self.anchor,
         )
+
+
+def _records(rows: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the rows of one list, rules and examples as records."""
+    return tuple(
+        row.record() if isinstance(row, ClarificationModel | ExemplarModel) else row
+        for row in rows
+    )
 
 
 def _plural(data: dict[Any, Any]) -> dict[Any, Any]:
@@ -371,3 +433,151 @@ def build_verdict(form: VerdictForm, reviewer: str, where: str) -> Verdict:
         return form.as_verdict(reviewer)
     except ValueError as error:
         raise DataError(f"{where}: {error}. Correct it.") from error
+
+
+_WHERE = "the verdict"
+
+
+def build_from_form(
+    fields: Mapping[str, Any],
+    *,
+    reviewer: str,
+    taxonomy: Taxonomy,
+    case_ids: Collection[str],
+) -> Verdict:
+    """Return the verdict that the fields of a form say, checked against its cohort.
+
+    Parameters
+    ----------
+    fields
+        As in a verdict file, see `loop.review.verdict_files`; empty ones do not count.
+    reviewer
+        Who is signed in; a name among the fields is not believed.
+    case_ids
+        The cases of the cohort.
+
+    Raises
+    ------
+    DataError
+        A field is wrong or missing, the parts contradict each other, a case is not in
+        the cohort, or the evidence of an exemplar is not in its text.
+    UnknownLabelError
+        The label is not in the taxonomy.
+    """
+    filled = {key: _filled(value) for key, value in fields.items() if key != "reviewer"}
+    filled = {key: value for key, value in filled.items() if value not in ("", [], {})}
+    _require_characters(filled)
+    form = check_model(filled, VerdictForm, _WHERE)
+    verdict = build_verdict(form, reviewer, _WHERE)
+    (checked,) = check_verdicts((verdict,), taxonomy, case_ids)
+    _require_evidence(checked)
+    return checked
+
+
+def _filled(value: Any) -> Any:
+    """Return a field without blank ends, and without its empty parts."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list | tuple):
+        parts = (_filled(one) for one in value)
+        return [one for one in parts if one not in ("", None, {}, [])]
+    if isinstance(value, Mapping):
+        parts_by_key = {key: _filled(one) for key, one in value.items()}
+        return {key: one for key, one in parts_by_key.items() if one not in ("", None)}
+    return "" if value is None else value
+
+
+def _require_characters(value: object) -> None:
+    """Refuse what is no text: half of a character, which nothing could store."""
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{_WHERE}: character {error.start + 1} of a field is incomplete. "
+                "Delete it and type it again."
+            ) from error
+    elif isinstance(value, list):
+        for one in value:
+            _require_characters(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            _require_characters(one)
+
+
+def _require_evidence(verdict: Verdict) -> None:
+    """Refuse an exemplar whose evidence is not in its text, as lint would later."""
+    for number, example in enumerate(verdict.edits.exemplars, 1):
+        if example.evidence.casefold() not in example.text.casefold():
+            raise DataError(
+                f"{_WHERE}, exemplar {number}: its evidence phrase is not in "
+                "its text. Use the phrase in the paraphrase, or shorten the phrase."
+            )
+
+
+DERIVED = frozenset({Judgement.REFERENCE_WRONG, *RECORDED_ONLY})
+"""What can be said of a label that follows from the others."""
+
+
+def check_verdicts(
+    verdicts: Sequence[Verdict], taxonomy: Taxonomy, case_ids: Collection[str]
+) -> tuple[Verdict, ...]:
+    """Return the verdicts with canonical label ids, after checking what they name.
+
+    Raises
+    ------
+    UnknownLabelError
+        A label is not in the taxonomy.
+    DataError
+        A case is not in the cohort, wording is given for "No Finding", or two verdicts
+        disagree on what is right.
+    """
+    checked = tuple(
+        _check_one(number, verdict, taxonomy, case_ids)
+        for number, verdict in enumerate(verdicts, 1)
+    )
+    _refuse_disagreement(checked)
+    return checked
+
+
+def _refuse_disagreement(verdicts: Sequence[Verdict]) -> None:
+    """Refuse two verdicts that call different values right for the same case."""
+    said: dict[tuple[str, str], tuple[int, Value]] = {}
+    for number, verdict in enumerate(verdicts, 1):
+        value = verdict.correct_value
+        if value is None:
+            continue
+        for case_id in verdict.case_ids:
+            first, before = said.setdefault((case_id, verdict.label), (number, value))
+            if before != value:
+                raise DataError(
+                    f"verdicts {first} and {number} disagree on {verdict.label} of "
+                    f"case {case_id}: correct_value {before} and {value}. Agree on "
+                    "one and remove the other. Nothing was changed."
+                )
+
+
+def _check_one(
+    number: int, verdict: Verdict, taxonomy: Taxonomy, case_ids: Collection[str]
+) -> Verdict:
+    try:
+        label = taxonomy.find(verdict.label).id
+        implied = tuple(taxonomy.find(name).id for name in verdict.edits.implies)
+        no_more = tuple(taxonomy.find(name).id for name in verdict.edits.remove_implies)
+    except UnknownLabelError as error:
+        raise UnknownLabelError(f"verdict {number}: {error}") from error
+    unknown = [case for case in verdict.case_ids if case not in case_ids]
+    if unknown:
+        raise DataError(
+            f"verdict {number}: the cohort has no case {unknown[0][:80]!r}. Correct "
+            "the case id (put ids with leading zeros in quotes) or name the cohort "
+            "with --cohort."
+        )
+    if label == NO_FINDING and (verdict.judgement not in DERIVED or verdict.edits):
+        raise DataError(
+            f"verdict {number}: No Finding is derived from the other labels and has no "
+            "guide: only its reference or the text can be wrong. Judge the "
+            "label that is wrong in this case."
+        )
+    edits = replace(verdict.edits, implies=implied, remove_implies=no_more)
+    return replace(verdict, label=label, edits=edits)

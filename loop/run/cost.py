@@ -12,7 +12,7 @@ from typing import NamedTuple
 from loop.core.config import Config, ModelPrice, read_config
 from loop.core.paths import Workspace
 from loop.core.records import Item, Mark
-from loop.engines.names import split_name
+from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, iter_items, read_cohort, read_cohort_file
 from loop.labels.reference import Reference, list_references, read_reference
 from loop.prompts.catalog import read_version
@@ -20,7 +20,7 @@ from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.render import PromptPlan, plan_prompts
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange, with_contract
 from loop.run.asking import check_engine
-from loop.run.published import ANSWER, in_published_layout
+from loop.run.reference_implementation import ANSWER, in_published_layout
 from loop.run.task import check_open
 from loop.run.tokens import Count, TokenCounter, find_counter
 
@@ -131,7 +131,7 @@ class PromptLayout(StrEnum):
     JOINT = "joint"
     PER_LABEL = "per_label"
     REFERENCE = "reference"
-    """As the published reference implementation does; see `loop.run.published`."""
+    """As the published reference implementation does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

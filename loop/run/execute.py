@@ -8,37 +8,28 @@ resumption after a kill, and the promise that every item ends in exactly one out
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import canonical_json, digest_json, framed
-from loop.core.errors import ConflictError
+from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.files import locked
 from loop.core.records import Completion, Field, Item, Prompt, PromptFrame, Status
 from loop.engines.base import Engine
+from loop.prompts.outputs.base import Contract
+from loop.run.database import FieldEncoder
 from loop.run.spec import RunSpec, run_id, spec_data
-from loop.run.store import RunRecord, Store
+from loop.run.store import RunRecord, Store, Writer
 
 if TYPE_CHECKING:
     from hashlib import _Hash
-import json
-import time
-from collections.abc import (
-    Generator,
-    Iterable,
-)
-from dataclasses import replace
-from itertools import islice
-
-from loop.core.errors import DataError, EngineError
-from loop.prompts.outputs.base import Contract
-from loop.run.database import FieldEncoder
-from loop.run.writer import Writer
 
 
 @contextmanager
@@ -251,7 +242,7 @@ class KeyMaker:
             "messages": frame.messages,
             "fields": frame.fields,
             "schema": frame.schema,
-            "guides": [asdict(guide) for guide in frame.guides],
+            "guides": [guide.identity for guide in frame.guides],
             "language": language,
         }
         # The frame is kept beside its digest: an id is only unique while it lives.

@@ -24,11 +24,10 @@ from loop.core.paths import Workspace
 from loop.core.records import Item, Value
 from loop.core.safe_text import shielded
 from loop.labels.cohort import CohortRole, iter_items, read_cohort
-from loop.labels.importing.columns import QUOTED
+from loop.labels.importing.source import QUOTED
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
 from loop.run.manifest import find_run, read_manifest
-from loop.run.store import RunRecord, Store, open_store
-from loop.run.values import Values, read_values
+from loop.run.store import RunRecord, Store, Values, open_store, read_values
 
 FORMAT = "ranloop-labels/1"
 """Format of the manifest."""

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from threading import RLock
+from threading import Event, RLock, Thread
+from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
-from loop.core.errors import DataError, StoreError
+from pydantic_core import from_json
+
+from loop.core.errors import DataError, LoopError, StoreError
 from loop.core.paths import Workspace
 from loop.core.records import Completion, Outcome, Status
 from loop.run.database import connect, decode_fields, reported, transaction
@@ -361,3 +365,137 @@ def open_store(workspace: Workspace) -> Iterator[Store]:
 def read_outcomes(store: Store, run_id: str) -> Iterator[Outcome]:
     """Yield the outcomes of a run in cohort order; see `Store.read_outcomes`."""
     return store.read_outcomes(run_id)
+
+
+class Values(NamedTuple):
+    """The answers of one item."""
+
+    item_id: str
+    status: Status
+    values: Mapping[str, object]
+    """Field name to answer; a field that was not answered is missing."""
+
+
+def read_values(store: Store, run: RunRecord) -> Iterator[Values]:
+    """Yield the answers of a run in cohort order.
+
+    The same as `Store.read_outcomes` less evidence, repairs and problems, in a third
+    of the time.
+
+    Raises
+    ------
+    StoreError
+        The file is damaged or locked, or a row was changed by something other than
+        ranloop.
+    """
+    last = -1
+    while rows := store.read(
+        "SELECT seq, item_id, status, fields FROM outcomes "
+        "WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?",
+        [run.number, last, _PAGE],
+    ):
+        for _, item_id, status, fields in rows:
+            try:
+                values = {
+                    name: answer[0] if isinstance(answer, list) else answer
+                    for name, answer in from_json(fields).items()
+                }
+                yield Values(item_id, Status(status), values)
+            except (ValueError, AttributeError, IndexError) as error:
+                raise StoreError(
+                    f"{store.path}: the outcome of case {item_id} in run {run.id} "
+                    "cannot be read; something other than ranloop changed it. Run the "
+                    "same `ranloop run` again to make it anew."
+                ) from error
+        last = rows[-1][0]
+
+
+MAX_AGE_S = 0.05
+"""Age from which rows should be committed with the next answer, seconds."""
+
+_IDLE_S = 0.1
+"""Age at which rows are committed although no next row comes, seconds.
+
+Longer than `MAX_AGE_S`, so that the watching thread never competes with a fast engine:
+it acts only while the engine keeps everyone waiting.
+"""
+
+
+class Writer:
+    """Collects rows of a run and commits them in batches; a context manager.
+
+    Leaving the block commits what is left, also when the engine failed, so that an
+    answer that was paid for is kept.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = RLock()
+        self._completions: list[CompletionRow] = []
+        self._outcomes: list[OutcomeRow] = []
+        self._since = time.monotonic()
+        self._stop = Event()
+        self._failure: LoopError | None = None
+        self._thread = Thread(target=self._watch, name="ranloop-writer", daemon=True)
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        try:
+            self.flush()
+        except LoopError:
+            if error is None:
+                raise
+
+    def add_completion(self, row: CompletionRow) -> None:
+        """Take one completion; it is committed soon."""
+        self._completions.append(row)
+
+    def add_outcome(self, row: OutcomeRow) -> None:
+        """Take one outcome; it is committed soon."""
+        self._outcomes.append(row)
+
+    def due(self) -> bool:
+        """Whether the last commit is so long ago that `flush` should be called."""
+        return time.monotonic() - self._since >= MAX_AGE_S
+
+    def flush(self) -> None:
+        """Commit everything taken so far.
+
+        Raises
+        ------
+        StoreError
+            The store cannot be written; the rows are kept for the next attempt.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            # Rows may arrive while this writes: only what was written is removed.
+            completions, outcomes = tuple(self._completions), tuple(self._outcomes)
+            if completions or outcomes:
+                self._store.save(completions, outcomes)
+                del self._completions[: len(completions)]
+                del self._outcomes[: len(outcomes)]
+            self._since = time.monotonic()
+
+    def _watch(self) -> None:
+        """Commit rows that wait for an engine which is busy with something long."""
+        while not self._stop.wait(MAX_AGE_S):
+            with self._lock:
+                if time.monotonic() - self._since < _IDLE_S:
+                    continue
+                try:
+                    self.flush()
+                except LoopError as error:
+                    # Raised to the run with its next row, in the run's own thread.
+                    self._failure = error
+                    return

@@ -15,8 +15,7 @@ from loop.core.errors import DataError, EngineError
 from loop.core.paths import Workspace
 from loop.core.records import Completion, Item, Prompt
 from loop.engines.base import Accounting, Engine, Redrawing
-from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
-from loop.labels.recorded import read_record
+from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort, read_record
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
 from loop.prompts.catalog import read_version

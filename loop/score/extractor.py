@@ -22,8 +22,8 @@ from loop.core.errors import DataError
 from loop.core.files import write_error
 from loop.core.paths import Workspace, bundled
 from loop.core.records import Item, Status, Value, ValueCode
+from loop.labels.language import has_words
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
-from loop.labels.texts import has_words
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
@@ -31,8 +31,7 @@ from loop.prompts.version import PromptVersion
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.execute import Problem, RunSummary, Work, execute
 from loop.run.spec import RunSpec
-from loop.run.store import RunRecord, Store
-from loop.run.values import Values, read_values
+from loop.run.store import RunRecord, Store, Values, read_values
 from loop.score.records import Codes, ExtractorFacts
 
 _MATERIAL: Final = ("prompts", "labels")

@@ -10,9 +10,8 @@ import numpy as np
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
-from loop.labels.language import UNKNOWN, guess_language
+from loop.labels.language import UNKNOWN, guess_language, has_words
 from loop.labels.taxonomy import NO_FINDING, SUPPORT_DEVICES, Taxonomy
-from loop.labels.texts import has_words
 from loop.run.execute import Problem
 from loop.score.extractor import Extracted, Extractor, Watch
 from loop.score.records import (

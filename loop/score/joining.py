@@ -15,10 +15,9 @@ import numpy as np
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
 from loop.labels.importing.source import MAX_ID
-from loop.labels.importing.table import SourceTable, open_table
-from loop.labels.language import UNKNOWN, guess_language
+from loop.labels.importing.table_files import SourceTable, open_table
+from loop.labels.language import UNKNOWN, guess_language, has_words
 from loop.labels.taxonomy import Taxonomy, fold_name
-from loop.labels.texts import has_words
 from loop.score.reading.options import DEFAULTS, ReadingOptions, read_language
 from loop.score.reading.sides import (
     Entries,

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 import numpy as np
 
 from loop.core.paths import Workspace
-from loop.labels.texts import has_words
+from loop.labels.language import has_words
 from loop.prompts.version import PromptVersion
 from loop.score.api import (
     EXTRACTOR,

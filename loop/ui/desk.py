@@ -12,8 +12,7 @@ from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.results import Evaluation
 from loop.evaluate.tried import Selection, correct_optimism
-from loop.labels.cohort import CohortRole
-from loop.labels.recorded import read_record
+from loop.labels.cohort import CohortRole, read_record
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord, Store
 from loop.ui.access.access import Access

@@ -19,13 +19,12 @@ from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.failures import failing_cases, failures_table
 from loop.evaluate.history import history_table, read_scores
 from loop.evaluate.tried import correct_optimism
-from loop.labels.agreement import agreement_table, measure_agreement
-from loop.labels.cohort import read_cohort
-from loop.labels.kept_votes import read_cohort_votes
-from loop.labels.recorded import read_record
+from loop.labels.ballots import read_cohort_votes
+from loop.labels.cohort import read_cohort, read_record
+from loop.labels.reader_agreement import agreement_table, measure_agreement
 from loop.labels.taxonomy import read_taxonomy
-from loop.review.export import verdicts_file, verdicts_table
-from loop.review.kept import KeptVerdict, read_kept
+from loop.review.status import KeptVerdict, read_kept
+from loop.review.verdict_files import verdicts_file, verdicts_table
 from loop.run.label_table import write_labels
 from loop.run.store import RunRecord
 from loop.ui.desk import Desk

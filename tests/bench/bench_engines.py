@@ -44,7 +44,7 @@ from loop.core.config import Config, ServingSettings
 from loop.core.paths import Workspace, bundled
 from loop.core.records import Item, Message, Prompt, PromptFrame
 from loop.engines.base import Settings
-from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.client import Endpoint
 from loop.engines.openai.engine import ChatEngine
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract

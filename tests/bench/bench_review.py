@@ -32,9 +32,9 @@ from loop.core.people.roster import add_user
 from loop.core.people.users import UserRole
 from loop.core.records import Value
 from loop.labels.taxonomy import NO_FINDING
-from loop.review.kept import read_kept
 from loop.review.reading.answers import answer_many
 from loop.review.reading.assignment import read_assignment, reading_order
+from loop.review.status import read_kept
 from loop.review.verdict import Context
 from loop.run.store import open_store
 from tests.bench.large_workspace import COHORT, make_large

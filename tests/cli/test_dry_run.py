@@ -11,7 +11,7 @@ from loop.cli.run import show_dry_run
 from loop.core.ledger import Actor, read_ledger
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.run.published import SOURCE
+from loop.run.reference_implementation import SOURCE
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.labels.importing.table import open_table
+from loop.labels.importing.table_files import open_table
 
 
 @pytest.fixture

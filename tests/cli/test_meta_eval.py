@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import DataError
-from loop.score import Extractor
 from loop.score.experts.documents import meta_data
 from loop.score.experts.meta import evaluate_metrics
 from loop.score.experts.metric_scores import read_metric_scores, tabulate
 from loop.score.experts.ratings import read_ratings
+from loop.score.extractor import Extractor
 from tests.score.documents.score_scenes import sheet_of
 from tests.score.experts.radpref_folder import candidate, case, write_folder
 

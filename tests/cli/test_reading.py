@@ -11,14 +11,14 @@ from loop.cli import agreement, reading
 from loop.core.errors import LoopError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.records import Guide, Mark
+from loop.labels.ballots import votes_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.labels.kept_votes import votes_path
 from loop.labels.reference import list_references, read_reference
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
+from loop.review.reading.answers import keep_comment
 from loop.review.reading.assignment import read_assignment
-from loop.review.reading.comments import keep_comment
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 

@@ -20,8 +20,8 @@ from loop.release.extractors import (
     read_errors,
     score_reports,
 )
-from loop.release.request import find_request
-from loop.release.withdraw import withdraw_release
+from loop.release.load import find_request
+from loop.release.released import withdraw_release
 from loop.run.manifest import find_run
 from loop.score.documents.score_files import score_data
 from loop.score.extractor import Extractor

@@ -18,7 +18,7 @@ from loop.cli.main import app
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace
 from loop.evaluate.protocol import protocol_digest, register_protocol
-from loop.labels.recorded import read_record
+from loop.labels.cohort import read_record
 from loop.release.vault import Claimant, open_holdout
 from loop.run.task import prepare_run, run_task
 from tests.conftest import keep_first_version

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from loop.cli import failures, verdict
 from loop.core.errors import DataError
-from loop.review.files import read_verdicts
+from loop.review.verdict_files import read_verdicts
 from loop.run.task import run_prompt
 from tests.review.scenes import add_cohort, add_prompt
 

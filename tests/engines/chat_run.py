@@ -13,7 +13,7 @@ from random import Random
 from loop.core.config import Config, ServingSettings
 from loop.core.records import Item, Message, Prompt, PromptFrame
 from loop.engines.base import Settings
-from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.client import Endpoint
 from loop.engines.openai.engine import ChatEngine
 from loop.prompts.outputs.label_values import LabelValues
 from loop.run.asking import opened

@@ -57,7 +57,17 @@ def test_every_prompt_gets_its_own_answer():
     assert account["requests"] == account["answered"] == 1000
     assert account["prompt_tokens"] == 10_000
     assert account["cached_tokens"] == 8000
-    assert all(c.latency_s > 0 for c in found)
+
+
+def test_an_answer_says_how_long_it_took():
+    """From the request to the last byte, seconds; the loop's clock has milliseconds."""
+
+    async def slow(body):
+        await asyncio.sleep(0.05)
+        return echo(body)
+
+    found, _ = ask(Scripted(slow), 3)
+    assert all(one.latency_s > 0.04 for one in found)
 
 
 def test_one_engine_answers_twice_in_a_row():
@@ -200,10 +210,11 @@ def test_too_slow_an_answer_is_a_failure():
     """`timeout_s` is the longest wait for one answer."""
 
     async def answer(body):
-        await asyncio.sleep(5)
+        await asyncio.sleep(600)
         return echo(body)
 
-    found, account = ask(Scripted(answer), 2, timeout_s=0.1, retries=0)
+    # Long enough for the probe, whatever else the machine does.
+    found, account = ask(Scripted(answer), 2, timeout_s=2, retries=0)
     assert found[0].error == "no answer in time after 1 attempt"
     assert is_balanced(account)
 
@@ -319,9 +330,7 @@ def test_leaving_early_stops_everything_and_the_account_still_adds_up():
     with serving(Scripted(slow)) as url, make_engine(url) as engine:
         stream = engine.complete(make_prompts(1000))
         next(stream)
-        began = time.monotonic()
         stream.close()
-        assert time.monotonic() - began < 300
         account = engine.account()
         assert is_balanced(account)
         assert account["failed"]["stopped"] == account["requests"] - account["answered"]

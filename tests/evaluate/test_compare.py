@@ -6,7 +6,13 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.records import Status, UncertainAnswers
-from loop.evaluate.compare import ShareDifference, compare_inputs, judge_regression
+from loop.evaluate.compare import (
+    ShareDifference,
+    compare_inputs,
+    judge_regression,
+    measure_losses,
+    pair_answers,
+)
 from loop.evaluate.gates import GateVerdict
 from loop.stats.confusion import average_f1, count_confusions
 from tests.evaluate.scenes import inputs, outcome, random_run, reference, silent
@@ -222,3 +228,21 @@ def test_a_label_is_skipped_only_if_nobody_asks_or_the_reference_is_open():
     }
     assert comparison.verdict is GateVerdict.PASS
     assert compare(full, none, standard).verdict is GateVerdict.FAIL
+
+
+def test_a_hedged_answer_put_right_counts_in_a_check_and_not_in_a_comparison():
+    """A check asks whether a draft is right more often; a comparison what was lost."""
+    standard = reference({f"c{i}": {"edema": 1} for i in range(2)})
+    before, after = (
+        inputs(
+            [outcome(f"c{i}", {"edema": one}) for i, one in enumerate(values)], standard
+        )
+        for values in ([-1, 1], [1, 1])
+    )
+    pair = pair_answers(before.pairs, after.pairs)
+    at = pair.labels.index("edema")
+    counts = [
+        measure_losses(pair, cases, after.protocol)[at].accuracy.difference
+        for cases in (pair.judged, pair.losable)
+    ]
+    assert counts == [(0, 1, 2), (0, 0, 1)]

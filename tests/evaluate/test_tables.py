@@ -10,8 +10,8 @@ from loop.core.records import Mark, Value
 from loop.evaluate.failures import Failure, FailureKind, Failures, failures_table
 from loop.evaluate.history import VersionScore, history_table
 from loop.evaluate.tried import WordingStatus
-from loop.labels.agreement import agreement_table, measure_agreement
 from loop.labels.ballots import Votes
+from loop.labels.reader_agreement import agreement_table, measure_agreement
 from loop.labels.taxonomy import read_taxonomy
 
 SCORE = VersionScore(

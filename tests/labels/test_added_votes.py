@@ -9,10 +9,10 @@ from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Mark
-from loop.labels.agreement import measure_agreement
+from loop.labels.ballots import read_cohort_votes, votes_path
 from loop.labels.cohort import Cohort
-from loop.labels.kept_votes import read_cohort_votes, votes_path
 from loop.labels.majority import MajorityRule
+from loop.labels.reader_agreement import measure_agreement
 from loop.labels.reference import (
     correct_reference,
     list_references,

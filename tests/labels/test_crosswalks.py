@@ -9,7 +9,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Mark
-from loop.labels.openi import MeshCrosswalk, read_mesh_crosswalk
+from loop.labels.importing.openi import MeshCrosswalk, read_mesh_crosswalk
 from loop.labels.reference import MARKS, read_reference
 from loop.labels.taxonomy import Taxonomy
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loop.labels.language import SAMPLE, guess_language
+from loop.labels.language import SAMPLE, guess_language, has_words
 
 
 @pytest.mark.parametrize(
@@ -120,3 +120,9 @@ def test_the_shipped_demo_is_english(labels_folder: Path) -> None:
 def test_a_fifth_of_another_script_is_too_much(text: str, language: str) -> None:
     """Two letters of ten; two of eleven are a name or a sign."""
     assert guess_language(text) == language
+
+
+@pytest.mark.parametrize("text", ["7", "é", "肺", "a.", "Лёгкие"])
+def test_one_letter_or_digit_is_a_word(text):
+    """Of any script."""
+    assert has_words(text)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from loop.core.errors import OverlapError
 from loop.core.paths import Workspace
 from loop.labels.cohort import Cohort, texts_path
+from loop.labels.language import fold_text, shingles, words
 from loop.labels.overlap import (
     OverlapKind,
     check_cohorts,
     near_duplicates,
     require_separate,
 )
-from loop.labels.texts import fold_text, shingles, words
 
 LONG = (
     "the heart is normal in size and the lungs are clear without focal change or fluid "

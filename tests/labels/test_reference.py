@@ -10,10 +10,10 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.cohort import Cohort
-from loop.labels.intact import edited_references
 from loop.labels.reference import (
     CODES,
     correct_reference,
+    edited_references,
     list_references,
     read_reference,
     reference_path,

@@ -12,14 +12,13 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, SealedError, WriteError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.core.records import Mark
-from loop.labels.cohort import CohortRole, read_cohort
+from loop.labels.ballots import read_cohort_votes, read_turnout, votes_path
+from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.labels.dry_run import VotesFile, dry_run_votes
 from loop.labels.holdout import retire_holdout, seal_holdout
-from loop.labels.intact import edited_references
-from loop.labels.kept_votes import read_cohort_votes, read_turnout, votes_path
-from loop.labels.recorded import read_record
 from loop.labels.reference import (
     correct_reference,
+    edited_references,
     list_references,
     read_reference,
     reference_path,
@@ -318,7 +317,9 @@ def unsealed(workspace):
     vault_key(workspace).unlink(missing_ok=True)
     digest = digest_bytes(reference_path(workspace, "held", 1).read_bytes())
     cohort = read_cohort(workspace, "held")
-    made = version_event((cohort.name, cohort.digest), 1, digest, "as it was", {})
+    made = version_event(
+        cohort.name, cohort.digest, 1, digest, reason="as it was", facts={}
+    )
     append_event(workspace.ledger, made, ACTOR)
 
 

@@ -12,17 +12,17 @@ from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Mark, ValueCode
-from loop.labels.agreement import measure_agreement
 from loop.labels.ballots import (
     VOTE_CODES,
     Votes,
     format_votes,
     parse_turnout,
     parse_votes,
+    read_cohort_votes,
     read_votes,
+    votes_path,
 )
 from loop.labels.cohort import Cohort
-from loop.labels.kept_votes import read_cohort_votes, votes_path
 from loop.labels.majority import (
     MajorityRule,
     Superseded,
@@ -30,6 +30,7 @@ from loop.labels.majority import (
     read_minimum_readers,
     recorded_rule,
 )
+from loop.labels.reader_agreement import measure_agreement
 from loop.labels.reference import (
     MARKS,
     correct_reference,

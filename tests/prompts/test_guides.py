@@ -5,29 +5,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.core.errors import DataError
-from loop.core.records import Clarification, Exemplar, Guide, Value
+from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Value
 from loop.prompts.guides import dump_guides, parse_guides
 
 PHRASES = st.text(
     st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20
 ).filter(lambda text: text == text.strip() and text)
 LISTS = st.lists(PHRASES, max_size=3).map(tuple)
+RULES = st.lists(
+    st.builds(
+        Clarification,
+        phrase=PHRASES,
+        value=st.sampled_from(Value),
+        note=st.just("") | PHRASES,
+    ),
+    max_size=2,
+).map(tuple)
+LEXICONS = st.lists(
+    st.builds(
+        Lexicon,
+        language=st.sampled_from(["en", "zh", "no"]),
+        terms=LISTS,
+        exclusions=LISTS,
+        clarifications=RULES,
+    ),
+    max_size=2,
+    unique_by=lambda one: one.language,
+).map(tuple)
 GUIDES = st.builds(
     Guide,
     label=st.sampled_from(["edema", "no", "null", "1"]),
     name=PHRASES,
     definition=PHRASES,
+    counts=LISTS,
+    does_not_count=LISTS,
+    uncertain_when=LISTS,
+    lexicon=LEXICONS,
     terms=LISTS,
     exclusions=LISTS,
-    clarifications=st.lists(
-        st.builds(
-            Clarification,
-            phrase=PHRASES,
-            value=st.sampled_from(Value),
-            note=st.just("") | PHRASES,
-        ),
-        max_size=2,
-    ).map(tuple),
+    clarifications=RULES,
     exemplars=st.lists(
         st.builds(
             Exemplar,

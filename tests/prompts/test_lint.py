@@ -1,10 +1,11 @@
 """Lint finds what would go wrong, and is silent about a clean version."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
-from loop.core.records import Clarification, Exemplar, Value
+from loop.core.records import Clarification, Exemplar, Lexicon, Value
 from loop.prompts.lint import LEVELS, MAX_SUFFIX, lint_version
 from loop.prompts.version import frozen_blocks
 
@@ -124,7 +125,22 @@ def test_length_is_warned_about_with_an_estimate(first):
     """The estimate says that it is one."""
     (line,) = lint(with_guide(first, definition="long " * 10_000))
     assert line.startswith("warning templates: one call has 50")
-    assert "tokens (estimate: characters / 4)" in line
+    assert "roughly 12," in line
+    assert "into the lexicon" in line
+
+
+def test_every_label_beyond_twenty_may_take_its_share(first):
+    """A task of forty labels is not long because it has forty."""
+    guide = replace(first.guides[0], definition="Wet. " * 100)
+    forty = [replace(guide, label=f"l{number}") for number in range(40)]
+    few = replace(first, guides=tuple(forty[:24]))
+    many = replace(first, guides=tuple(forty))
+    long = replace(first, guides=(*forty[:24], replace(guide, definition="x" * 9000)))
+    found = [
+        [line for line in lint(one) if "bytes before the case" in line]
+        for one in (few, many, long)
+    ]
+    assert [len(lines) for lines in found] == [0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -162,6 +178,161 @@ def test_frozen_blocks_are_found_by_name(first):
     blocks = frozen_blocks(first.user)
     assert list(blocks) == ["answer"]
     assert "Answer" in blocks["answer"]
+
+
+class Meaning(NamedTuple):
+    """What a taxonomy says of a label."""
+
+    counts: tuple[str, ...] = ()
+    does_not_count: tuple[str, ...] = ()
+    uncertain_when: tuple[str, ...] = ()
+
+
+EDEMA = Meaning(
+    counts=("Kerley B lines",),
+    does_not_count=("soft tissue edema", "infection without the word"),
+    uncertain_when=("fluid overload alone",),
+)
+
+
+def held_against(version, meaning=EDEMA, reading=()):
+    """Return what lint says of a version that it holds against a taxonomy."""
+    meanings = {"edema": meaning}
+    found = lint_version(version, labels=LABELS, meanings=meanings, reading=reading)
+    return [f"{one.where}: {one.what}" for one in found]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"terms": ("edema",)}, "term 'edema' makes 'soft tissue edema' present"),
+        (
+            {"terms": ("infect*",)},
+            "term 'infect*' makes 'infection without the word' present",
+        ),
+        (
+            {"terms": ("fluid ... alone",)},
+            "term 'fluid ... alone' makes 'fluid overload alone' present",
+        ),
+        (
+            {"exclusions": ("kerley b line",)},
+            "exclusion 'kerley b line' makes 'Kerley B lines' absent",
+        ),
+        (
+            {"clarifications": (Clarification(phrase="line", value=Value.UNCERTAIN),)},
+            "clarification 'line' makes 'Kerley B lines' uncertain",
+        ),
+        (
+            {"lexicon": (Lexicon(language="en", terms=("tissue edema",)),)},
+            "term 'tissue edema' makes 'soft tissue edema' present",
+        ),
+    ],
+)
+def test_a_guide_that_contradicts_the_taxonomy_is_named(first, changes, message):
+    """Readers and models are told the same, or somebody knows that they are not."""
+    found = held_against(with_guide(first, **{"terms": (), **changes}))
+    assert [line for line in found if f"guide edema: {message}" in line], found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"terms": ("edema",), "exclusions": ("tissue edema",)},
+        {"terms": ("kerley b line",)},
+        {"terms": ("ide", "fect")},
+        {
+            "terms": ("kerley",),
+            "clarifications": (Clarification(phrase="overload", value=Value.ABSENT),),
+        },
+        {
+            "terms": ("kerley", "tissue"),
+            "clarifications": (
+                Clarification(phrase="tissue edema", value=Value.ABSENT),
+                Clarification(phrase="fluid overload", value=Value.UNCERTAIN),
+            ),
+        },
+    ],
+)
+def test_a_guide_that_agrees_contradicts_nothing(first, changes):
+    """An exclusion or a clarification outranks the terms that it overlaps."""
+    found = held_against(with_guide(first, **changes))
+    assert [line for line in found if " makes " in line] == []
+
+
+def test_what_a_guide_leaves_out_of_the_taxonomy_is_named(first):
+    """A copy of the definition that fell behind is seen."""
+    counts = {"counts": ("septal lines",)}
+    found = held_against(with_guide(first, **counts))
+    assert (
+        "guide edema: counts leaves out what the taxonomy lists: 'Kerley B lines'"
+        in (found)
+    )
+    agreed = held_against(with_guide(first, counts=("Kerley-B  lines",)))
+    assert [line for line in agreed if "leaves out what" in line] == []
+
+
+def test_rules_of_reading_that_a_prompt_leaves_out_are_named(first):
+    """Line breaks do not matter, words do."""
+    rules = ("No reaches its list.", "Stable is present.")
+    version = replace(first, system=first.system + "\nNo reaches\n its list.\n")
+    (line,) = [one for one in held_against(version, reading=rules) if "reading" in one]
+    assert "leaves out 1 of the 2 rules" in line
+    assert "Stable is present." in line
+
+
+def test_what_a_model_has_no_use_for_belongs_to_the_lexicon(first):
+    """A model knows endings; a pattern in a prompt is noise, and costs tokens."""
+    many = tuple(f"wording {chr(97 + number)}" for number in range(13))
+    shown = held_against(with_guide(first, terms=many))
+    assert [line for line in shown if "more than 12 wordings of edema (13)" in line]
+    for wording in ("wet*", "wet ... lung", "\u80ba\u6c34\u80bf"):
+        found = held_against(with_guide(first, terms=(wording,)))
+        assert [one for one in found if "with * or ..., or of another script" in one]
+    kept = Lexicon(language="en", terms=(*many, "wet*"))
+    hidden = held_against(with_guide(first, terms=("wet",), lexicon=(kept,)))
+    assert [line for line in hidden if "lexicon" in line] == []
+
+
+def test_labels_without_an_example_of_each_kind_are_named(first):
+    """One that is present, and one that only looks like it."""
+    present = Exemplar(text="Wet lung.", value=Value.PRESENT, evidence="Wet")
+    absent = Exemplar(text="Dry lung.", value=Value.ABSENT, evidence="Dry")
+    found = held_against(with_guide(first, exemplars=(present,)))
+    lines = [line for line in found if "no exemplar" in line]
+    assert lines == [
+        "guides: no exemplar that is present: fracture",
+        "guides: no exemplar that only looks like it: edema, fracture",
+    ]
+    both = with_guide(first, exemplars=(present, absent))
+    assert not [
+        line for line in held_against(both) if "edema" in line and "no ex" in line
+    ]
+
+
+def test_a_note_that_speaks_of_another_wording_is_named(first):
+    """A reason copied down a list is no reason for what it does not mention."""
+    rules = tuple(
+        Clarification(
+            phrase=phrase, value=Value.UNCERTAIN, note="old granulomas calcify"
+        )
+        for phrase in ("granuloma", "atherosclerosis")
+    )
+    found = lint(with_guide(first, clarifications=rules))
+    assert found == [
+        "warning guide edema: the note 'old granulomas calcify' is given for "
+        "'atherosclerosis', which it does not speak of"
+    ]
+    assert lint(with_guide(first, clarifications=rules[:1])) == []
+    assert lint(with_guide(first, clarifications=rules[1:])) == []
+
+
+@pytest.mark.parametrize(
+    "wording", ["a ... " * 40 + "b", "(((((", "*" * 30, "a" * 5000]
+)
+def test_a_hostile_wording_takes_no_time(first, wording):
+    """Wordings are words: nothing in them repeats a search without end."""
+    meaning = Meaning(counts=("a " * 3000,))
+    held_against(with_guide(first, terms=(wording,)), meaning)
 
 
 def test_rules_that_say_uncertain_are_counted_where_it_is_not_offered(first):

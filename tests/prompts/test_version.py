@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from loop.core.records import Guide
+from loop.core.records import Guide, Lexicon
 from loop.prompts.version import CallPlan
 
 
@@ -35,6 +35,23 @@ def test_digest_ignores_what_does_not_change_behaviour(first):
 def test_digest_changes_with_everything_that_changes_behaviour(first, change):
     """Two different prompts never share an identity."""
     assert dataclasses.replace(first, **change).digest != first.digest
+
+
+@pytest.mark.parametrize("name", ["counts", "does_not_count", "uncertain_when"])
+def test_digest_changes_with_guidance(first, name):
+    """What counts is part of what is asked."""
+    guide = dataclasses.replace(first.guides[0], **{name: ("wet",)})
+    changed = dataclasses.replace(first, guides=(guide, *first.guides[1:]))
+    assert changed.digest != first.digest
+
+
+def test_digest_changes_with_the_lexicon(first):
+    """It changes what `rules` answers, though no model is shown it."""
+    guide = dataclasses.replace(
+        first.guides[0], lexicon=(Lexicon(language="en", terms=("wet",)),)
+    )
+    changed = dataclasses.replace(first, guides=(guide, *first.guides[1:]))
+    assert changed.digest != first.digest
 
 
 def test_digest_depends_on_the_order_of_guides(first):

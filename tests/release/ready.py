@@ -11,7 +11,7 @@ from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.prompts.catalog import write_version
 from loop.release.candidate import FreezeRequest
-from loop.release.documents.render import render_documents
+from loop.release.documents.documents import render_documents
 from loop.release.freeze import FreezeContext, Frozen, Signing, freeze
 from loop.release.keys import PublicKey, load_private, make_key
 from tests.review.revise import conftest

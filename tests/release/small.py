@@ -13,8 +13,8 @@ from loop.core.paths import Workspace
 from loop.core.signing import key_id, public_of
 from loop.core.yaml_files import check_model
 from loop.prompts.catalog import file_digests, write_folder
-from loop.release.documents.table import evaluation_table
-from loop.release.form import FACTS, ReleaseFacts, format_facts, predicate_of
+from loop.release.documents.spreadsheet import evaluation_table
+from loop.release.facts import FACTS, ReleaseFacts, format_facts, predicate_of
 from loop.release.keys import PublicKey, load_private, make_key
 from loop.release.released import frozen_payload
 from loop.release.rendering import render_files

@@ -10,7 +10,7 @@ from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.prompts.version import PromptVersion
 from loop.release.consistency import judge_again, shipped_digest
-from loop.release.form import LabelFacts
+from loop.release.facts import LabelFacts
 from loop.stats.confusion import Confusion, average_f1, effective_labels, micro_f1
 from loop.stats.intervals import clopper_pearson
 from loop.stats.kappa import cohen_kappa

@@ -19,14 +19,18 @@ from loop.evaluate.recording import record_evaluation
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.release.audit.audit import audit_workspace
-from loop.release.form import format_facts, parse_facts
+from loop.release.facts import format_facts, parse_facts
 from loop.release.freeze import freeze
 from loop.release.keys import make_key, read_public_keys, revoke_key
 from loop.release.load import load_release, verify_release
-from loop.release.publish import find_unrecorded
-from loop.release.released import current_release, find_release, list_releases
+from loop.release.released import (
+    current_release,
+    find_release,
+    find_unrecorded,
+    list_releases,
+    withdraw_release,
+)
 from loop.release.verify import verify_folder
-from loop.release.withdraw import withdraw_release
 from loop.run.manifest import find_run
 from loop.run.task import run_prompt
 from tests.release.ready import APPROVER, AUTHOR, PROTOCOL, TINY, make_ready, rows

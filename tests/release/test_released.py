@@ -5,7 +5,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
 from loop.release.audit.audit import audit_workspace
-from loop.release.form import HeadFacts
+from loop.release.facts import HeadFacts
 from loop.release.load import load_release
 from loop.release.released import (
     current_release,

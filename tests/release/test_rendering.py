@@ -8,9 +8,8 @@ import pytest
 from loop.core.errors import DataError
 from loop.prompts.catalog import write_folder
 from loop.prompts.version import CallPlan
-from loop.release import sandbox
-from loop.release.rendering import read_prompt, render_files
-from loop.release.sandbox import render_sandboxed
+from loop.release import rendering
+from loop.release.rendering import read_prompt, render_files, render_sandboxed
 from tests.release.small import VERSION
 
 HOSTILE = {
@@ -59,6 +58,6 @@ def test_a_strangers_prompt_is_rendered_apart_to_the_same():
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_template_that_takes_too_much_is_stopped(monkeypatch, kind):
     """Time and memory have an end before anybody vouches for a prompt."""
-    monkeypatch.setattr(sandbox, "SECONDS", 3)
+    monkeypatch.setattr(rendering, "SECONDS", 3)
     with pytest.raises(DataError, match="does not render within"):
         render_sandboxed(replace(VERSION, system=HOSTILE[kind]))

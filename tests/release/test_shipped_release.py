@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace, bundled
-from loop.labels.texts import words
+from loop.labels.language import words
 from loop.release.audit.audit import audit_workspace
 from loop.release.keys import read_public_keys
 from loop.release.load import load_release

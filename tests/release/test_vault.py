@@ -11,9 +11,8 @@ from loop.core.errors import DataError, SealedError
 from loop.core.ledger import Actor, read_ledger
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.protocol import protocol_digest, register_protocol
-from loop.labels.cohort import read_cohort
+from loop.labels.cohort import read_cohort, read_record
 from loop.labels.holdout import retire_holdout
-from loop.labels.recorded import read_record
 from loop.labels.reference import read_reference, reference_path
 from loop.labels.sealing import sealed_path, unseal, vault_key
 from loop.prompts.catalog import read_version

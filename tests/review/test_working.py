@@ -7,8 +7,15 @@ import pytest
 
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor
-from loop.review.reservations import list_reservations, release, reserve
-from loop.review.working import LARGEST, drop_working, keep_working, read_working
+from loop.review.working import (
+    LARGEST,
+    drop_working,
+    keep_working,
+    list_reservations,
+    read_working,
+    release,
+    reserve,
+)
 from loop.run.store import open_store
 from tests.review.scenes import WHEN
 

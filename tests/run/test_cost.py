@@ -24,7 +24,7 @@ from loop.run.cost import (
     expect_findings,
     list_ways,
 )
-from loop.run.published import in_published_layout
+from loop.run.reference_implementation import in_published_layout
 from loop.run.tokens import estimate_tokens
 
 LATEST = read_version(Workspace(bundled()), "extractor@latest")

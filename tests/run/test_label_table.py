@@ -22,7 +22,7 @@ from loop.engines import base
 from loop.labels.cohort import cohort_folder
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.labels.importing.table import open_table
+from loop.labels.importing.table_files import open_table
 from loop.labels.taxonomy import read_taxonomy
 from loop.run import label_table
 from loop.run.label_table import (

@@ -14,8 +14,7 @@ import pytest
 from loop.core.errors import DataError, StoreError, WorkspaceError
 from loop.core.records import Completion
 from loop.run.database import MIGRATIONS, connect
-from loop.run.store import Store, StoredVerdict, open_store, read_outcomes
-from loop.run.writer import Writer
+from loop.run.store import Store, StoredVerdict, Writer, open_store, read_outcomes
 
 
 def row(number, text="{}"):

@@ -14,7 +14,9 @@ import loop.score
 from loop.core.errors import DataError
 from loop.core.paths import bundled
 from loop.labels.taxonomy import read_taxonomy
-from loop.score import Extractor, ReadingOptions, ran_score
+from loop.score.api import ran_score
+from loop.score.extractor import Extractor
+from loop.score.reading.options import ReadingOptions
 
 REFERENCES = {
     "a": "Small left pleural effusion. No pneumothorax.",

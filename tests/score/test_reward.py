@@ -10,7 +10,11 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.run.execute import execute
-from loop.score import Extractor, RanScoreMetric, RanScoreReward
+from loop.score.extractor import Extractor
+from loop.score.reward import (
+    RanScoreMetric,
+    RanScoreReward,
+)
 
 REFERENCE = "Small left pleural effusion. Mild cardiomegaly."
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.paths import Workspace, bundled
-from loop.review.submit import ImportDefaults, take_file
+from loop.review.verdict_files import ImportDefaults, take_file
 from loop.run.store import open_store
 from tests.ui.conftest import (
     DESKTOP,

@@ -13,8 +13,7 @@ from loop.core.people.roster import add_user
 from loop.core.people.users import Right, UserRole
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.review.files import read_verdicts
-from loop.review.submit import ImportDefaults, take_file
+from loop.review.verdict_files import ImportDefaults, read_verdicts, take_file
 from loop.run.store import open_store
 from loop.ui.access.rules import find_rule
 from loop.ui.documents import DOCUMENTS

@@ -15,7 +15,7 @@ from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
 from loop.labels.cohort import CohortRole, list_cohorts, read_cohort_file
 from loop.labels.reference import list_references
-from loop.review.kept import read_kept
+from loop.review.status import read_kept
 from loop.ui.pages.files import events, view
 from loop.ui.pages.files.steps import ImportKind, Visitor, look
 from loop.ui.uploads import open_inbox

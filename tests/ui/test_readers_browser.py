@@ -9,9 +9,8 @@ from loop.core.ledger import Actor, read_ledger
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import read_reference
-from loop.review.reading.answers import complete_case, read_answers
+from loop.review.reading.answers import complete_case, read_answers, read_comment
 from loop.review.reading.assignment import read_assignment, reading_order
-from loop.review.reading.comments import read_comment
 from loop.run.store import open_store
 from tests.ui.conftest import barriers, open_tab, sign_in
 from tests.ui.forked import serving

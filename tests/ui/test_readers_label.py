@@ -14,8 +14,13 @@ from loop.labels.cohort import texts_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.review.reading.answers import answer_many, complete_case, read_answers
-from loop.review.reading.assignment import read_assignment, reading_order
-from loop.review.reading.plans import CaseOrder, PlanRequest, assign_cases
+from loop.review.reading.assignment import (
+    CaseOrder,
+    PlanRequest,
+    assign_cases,
+    read_assignment,
+    reading_order,
+)
 from loop.review.reading.publication import publish_readings
 from loop.run.store import StoredVerdict
 from loop.run.task import run_prompt

@@ -13,9 +13,8 @@ from loop.core.records import Mark, Value
 from loop.evaluate.protocol import register_protocol
 from loop.labels.reference import read_reference
 from loop.review.reading.adjudication import adjudicate
-from loop.review.reading.answers import answer, answer_many, complete_case
+from loop.review.reading.answers import answer, answer_many, complete_case, keep_comment
 from loop.review.reading.assignment import read_assignment
-from loop.review.reading.comments import keep_comment
 from loop.review.reading.publication import publish_readings
 from loop.run.task import run_prompt
 from loop.ui.pages.readers import (

@@ -10,7 +10,7 @@ import pytest
 from loop.core.paths import Workspace, bundled
 from loop.core.people.roster import set_roles
 from loop.core.people.users import UserRole
-from loop.review.submit import ImportDefaults, take_file
+from loop.review.verdict_files import ImportDefaults, take_file
 from loop.run.store import open_store
 from tests.ui.conftest import open_tab, sign_in
 from tests.ui.forked import serving

@@ -9,7 +9,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.people.users import PermissionRefused, Right, UserRole
 from loop.labels.taxonomy import NO_FINDING
-from loop.review.kept import VerdictState, read_kept
+from loop.review.status import VerdictState, read_kept
 from loop.review.verdict import Context, Judgement
 from loop.run.task import run_prompt
 from loop.ui.pages.review import answers, moves, state

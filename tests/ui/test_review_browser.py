@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from loop.core.paths import Workspace
-from loop.review.kept import read_kept
+from loop.review.status import read_kept
 from loop.run.store import open_store
 from tests.ui.conftest import PASSWORD, barriers, open_tab, press, sign_in
 

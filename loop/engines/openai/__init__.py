@@ -5,7 +5,7 @@ with all connections; the run's thread draws prompts and takes completions, many
 time, so that neither the store nor the parser stands in the way of a request.
 """
 
-from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.client import Endpoint
 from loop.engines.openai.engine import ChatEngine
 
 __all__ = ["ChatEngine", "Endpoint"]

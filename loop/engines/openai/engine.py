@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import replace
 from itertools import islice
+from queue import SimpleQueue
 from random import Random
 from threading import Thread
 from types import TracebackType
@@ -17,16 +19,145 @@ import uvloop
 
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt, PromptFrame
-from loop.engines.base import Settings, register
-from loop.engines.names import split_name
-from loop.engines.openai.bodies import RequestPrefix, make_envelope
-from loop.engines.openai.client import EndpointClient
+from loop.engines.base import Settings, register, split_name
+from loop.engines.openai.client import Endpoint, EndpointClient, read_key
+from loop.engines.openai.completions import RequestPrefix, make_prefix
 from loop.engines.openai.concurrency import ConcurrencyLimit
-from loop.engines.openai.endpoint import Endpoint, read_key
-from loop.engines.openai.probe import Probe, Probed
-from loop.engines.openai.same_server import SameServer
+from loop.engines.openai.probe import Probe, Probed, SameServer
 from loop.engines.openai.sending import Account, PendingPrompt, Sender
-from loop.engines.openai.workers import WorkerPool
+
+Arrivals = list[tuple[int, Completion]]
+
+_GATHER_S = 0.03
+"""How long completions are gathered before they are handed over, seconds.
+
+Each turn between the two threads holds up both, so there should be few; at full speed
+the prompts drawn ahead still last longer than this.
+"""
+
+
+class WorkerPool:
+    """Works in the event loop's thread on jobs that another thread puts in.
+
+    `jobs` is filled from outside, followed by a call of `wake` in the loop's thread;
+    `arrived` is emptied from outside. An exception in `arrived` is the last thing
+    there.
+    """
+
+    def __init__(
+        self, sender: Sender, concurrency: ConcurrencyLimit, deadline_s: float | None
+    ) -> None:
+        self.jobs: deque[PendingPrompt] = deque()
+        self.arrived: SimpleQueue[Arrivals | BaseException] = SimpleQueue()
+        self._sender = sender
+        self._concurrency = concurrency
+        self._loop = asyncio.get_running_loop()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._batch: Arrivals = []
+        self._flushing: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self._late: asyncio.TimerHandle | None = None
+        if deadline_s is not None:
+            self._late = self._loop.call_later(deadline_s, self._end, deadline_s)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody takes jobs without being woken; any thread may ask."""
+        return not self._workers
+
+    def wake(self) -> None:
+        """Put as many to work as there are jobs and the limit allows."""
+        if self._stopped:
+            return
+        free = self._concurrency.limit - len(self._workers)
+        for _ in range(min(free, len(self.jobs))):
+            worker = self._loop.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._left)
+
+    async def stop(self) -> None:
+        """End all work; what has arrived until now stays to be taken."""
+        self._halt()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        await self._sender.close()
+        self._flush()
+
+    async def _work(self) -> None:
+        """Take jobs until there are none, or more workers than the limit allows."""
+        concurrency, jobs, send, clock = (
+            self._concurrency,
+            self.jobs,
+            self._sender.send,
+            self._loop.time,
+        )
+        while len(self._workers) <= concurrency.limit:
+            wait = self._sender.resume_at - clock()
+            if wait > 0:
+                await asyncio.sleep(wait)
+                continue
+            if not jobs:
+                concurrency.starved()
+                self._flush()
+                return
+            job = jobs.popleft()
+            result = await send(job)
+            if isinstance(result, float):
+                self._loop.call_later(result, self._put_back, job)
+            else:
+                self._deliver(job.index, result)
+            if len(self._workers) < concurrency.limit and jobs:
+                self.wake()
+
+    def _put_back(self, job: PendingPrompt) -> None:
+        self.jobs.appendleft(job)
+        self.wake()
+
+    def _deliver(self, index: int, completion: Completion) -> None:
+        self._batch.append((index, completion))
+        if self._flushing is None:
+            enough = len(self.jobs) > len(self._workers)
+            wait = _GATHER_S if enough else 0
+            self._flushing = self._loop.call_later(wait, self._flush)
+
+    def _flush(self) -> None:
+        """Hand over what has arrived; whoever runs out of jobs does not wait for it."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        if self._batch:
+            self.arrived.put(self._batch)
+            self._batch = []
+
+    def _left(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        error = None if worker.cancelled() else worker.exception()
+        if error is not None:
+            self._fail(error)
+        elif self.jobs:
+            self.wake()
+
+    def _fail(self, error: BaseException) -> None:
+        """Hand over what arrived, then the error that ends everything."""
+        if not self._stopped:
+            self._halt()
+            self._flush()
+            self.arrived.put(error)
+
+    def _end(self, deadline_s: float) -> None:
+        self._fail(
+            EngineError(
+                f"the deadline of {deadline_s:g} s is over. Run the same command again "
+                "to go on: what was answered is kept."
+            )
+        )
+
+    def _halt(self) -> None:
+        self._stopped = True
+        if self._late is not None:
+            self._late.cancel()
+        for worker in self._workers:
+            worker.cancel()
+
 
 T = TypeVar("T")
 
@@ -77,18 +208,18 @@ class LoopThread:
 
 
 class Exchange:
-    """One stream of prompts: drawn and answered here, worked on by a crew there."""
+    """One stream of prompts: drawn and given back here, worked on in the pool."""
 
     def __init__(
         self,
         thread: LoopThread,
-        crew: WorkerPool,
-        pace: ConcurrencyLimit,
+        pool: WorkerPool,
+        concurrency: ConcurrencyLimit,
         settle: Callable[[], None],
     ) -> None:
         self._thread = thread
-        self._crew = crew
-        self._pace = pace
+        self._pool = pool
+        self._concurrency = concurrency
         self._settle = settle
         self._open = 0
         self._stopped = False
@@ -108,10 +239,10 @@ class Exchange:
         jobs = (make_job(index, prompt) for index, prompt in enumerate(prompts))
         more = True
         while more or self._open:
-            room = self._pace.limit + _AHEAD - self._open if more else 0
+            room = self._concurrency.limit + _AHEAD - self._open if more else 0
             if room > 0:
                 more = self._draw(jobs, min(room, _CHUNK))
-            if not more or room <= _CHUNK or not self._crew.arrived.empty():
+            if not more or room <= _CHUNK or not self._pool.arrived.empty():
                 yield from self._take()
         if self._stopped:
             raise _closed()
@@ -121,20 +252,20 @@ class Exchange:
         if self._stopped:
             return
         self._stopped = True
-        self._thread.call(self._crew.stop())
+        self._thread.call(self._pool.stop())
         self._settle()
-        self._crew.arrived.put(_closed())
+        self._pool.arrived.put(_closed())
 
     def _draw(self, jobs: Iterator[PendingPrompt], most: int) -> bool:
         """Hand `most` prompts over; return whether there may be more."""
         if self._stopped:
             return False
-        crew, drawn = self._crew, 0
+        pool, drawn = self._pool, 0
         for job in islice(jobs, most):
-            crew.jobs.append(job)
+            pool.jobs.append(job)
             drawn += 1
             self._open += 1
-            if drawn == 1 and crew.idle:
+            if drawn == 1 and pool.idle:
                 self._wake()
         if drawn:
             self._wake()
@@ -144,14 +275,14 @@ class Exchange:
         """Yield what has arrived; wait if that is nothing."""
         if not self._open:
             return
-        batch = self._crew.arrived.get()
+        batch = self._pool.arrived.get()
         if isinstance(batch, BaseException):
             raise batch
         self._open -= len(batch)
         yield from batch
 
     def _wake(self) -> None:
-        self._thread.loop.call_soon_threadsafe(self._crew.wake)
+        self._thread.loop.call_soon_threadsafe(self._pool.wake)
 
 
 def _closed() -> EngineError:
@@ -197,13 +328,13 @@ class ChatEngine:
         self._served = served
         self._revive = revive
         self._rng = rng or Random()
-        self._pace = ConcurrencyLimit(endpoint.serving)
+        self._concurrency = ConcurrencyLimit(endpoint.serving)
         self._account = Account()
-        self._wire = EndpointClient(endpoint, settings.config.hosts)
+        self._client = EndpointClient(endpoint, settings.config.hosts)
         self._thread: LoopThread | None = None
         self._probed: Probed | None = None
         self._exchange: Exchange | None = None
-        self._envelopes: dict[int, RequestPrefix] = {}
+        self._prefixes: dict[int, RequestPrefix] = {}
 
     def __enter__(self) -> ChatEngine:
         """Connect and probe.
@@ -251,7 +382,7 @@ class ChatEngine:
 
         def make_job(index: int, prompt: Prompt) -> PendingPrompt:
             return PendingPrompt(
-                index, prompt, self._envelope(prompt.frame, probed.constrained)
+                index, prompt, self._prefix(prompt.frame, probed.constrained)
             )
 
         try:
@@ -269,18 +400,23 @@ class ChatEngine:
         other = copy(self)
         seed = self._settings.seed + draw
         other._settings = replace(self._settings, seed=seed)
-        other._envelopes = {}
+        other._prefixes = {}
         other._exchange = None
         return other
 
     def account(self) -> Mapping[str, object]:
         """Return the counts of all requests so far, the probe's not among them."""
-        concurrency = {"now": self._pace.limit, "highest": self._pace.highest}
+        concurrency = {
+            "now": self._concurrency.limit,
+            "highest": self._concurrency.highest,
+        }
         return {**self._account.as_data(), "concurrency": concurrency}
 
     async def _open(self) -> Probed:
-        await self._wire.open()
-        return await Probe(self._wire, self._endpoint, self._settings, self._rng).run()
+        await self._client.open()
+        return await Probe(
+            self._client, self._endpoint, self._settings, self._rng
+        ).run()
 
     def _opened(self) -> Probed:
         if self._probed is None:
@@ -298,29 +434,31 @@ class ChatEngine:
         async def gather() -> WorkerPool:
             # Between two streams nobody looks: another draw may come hours later.
             asked = self._account.requests > 0
-            same = SameServer(self._wire, probed.server, doubtful=asked)
+            same = SameServer(self._client, probed.server, doubtful=asked)
             sender = Sender(
-                self._wire,
+                self._client,
                 account=self._account,
-                pace=self._pace,
+                concurrency=self._concurrency,
                 rng=self._rng,
                 same=same,
                 revive=self._revive,
             )
-            return WorkerPool(sender, self._pace, self._endpoint.serving.deadline_s)
+            return WorkerPool(
+                sender, self._concurrency, self._endpoint.serving.deadline_s
+            )
 
-        crew = thread.call(gather())
-        self._exchange = Exchange(thread, crew, self._pace, self._account.settle)
+        pool = thread.call(gather())
+        self._exchange = Exchange(thread, pool, self._concurrency, self._account.settle)
         return self._exchange
 
-    def _envelope(self, frame: PromptFrame, constrained: bool) -> RequestPrefix:
-        """Return the envelope of a frame, kept as long as the frame is."""
-        known = self._envelopes.get(id(frame))
+    def _prefix(self, frame: PromptFrame, constrained: bool) -> RequestPrefix:
+        """Return the prefix of a frame, kept as long as the frame is."""
+        known = self._prefixes.get(id(frame))
         if known is None or known.frame is not frame:
-            known = make_envelope(
+            known = make_prefix(
                 frame, self._endpoint, self._settings, constrained=constrained
             )
-            self._envelopes[id(frame)] = known
+            self._prefixes[id(frame)] = known
         return known
 
     def _close(self) -> None:
@@ -331,7 +469,7 @@ class ChatEngine:
         try:
             if self._exchange is not None:
                 self._exchange.stop()
-            thread.call(self._wire.close())
+            thread.call(self._client.close())
         finally:
             self._exchange = self._probed = None
             thread.close()

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
+from difflib import get_close_matches
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pydantic_core import from_json
+
+from loop.core.digests import digest_json, digest_text
 from loop.core.errors import EngineError
 from loop.engines.base import Settings
-from loop.engines.openai.bodies import (
+from loop.engines.openai.client import (
+    Endpoint,
+    EndpointClient,
+    LinkError,
+    RefusedError,
+    Reply,
+)
+from loop.engines.openai.completions import (
     UnreadableAnswerError,
     chat_body,
     one_line,
@@ -19,11 +31,11 @@ from loop.engines.openai.bodies import (
     request_fields,
     with_limit,
 )
-from loop.engines.openai.client import EndpointClient, LinkError, Reply
-from loop.engines.openai.endpoint import Endpoint
-from loop.engines.openai.fingerprint import find_model, read_server
-from loop.engines.openai.retrying import PUSH_BACK, is_transient
-from loop.engines.openai.sending import send_until_ready
+from loop.engines.openai.retrying import (
+    PUSH_BACK,
+    is_transient,
+    send_until_ready,
+)
 
 
 class Contradiction:
@@ -83,9 +95,13 @@ class Probe:
     """Asks one endpoint, before any case is sent."""
 
     def __init__(
-        self, wire: EndpointClient, endpoint: Endpoint, settings: Settings, rng: Random
+        self,
+        client: EndpointClient,
+        endpoint: Endpoint,
+        settings: Settings,
+        rng: Random,
     ) -> None:
-        self._wire = wire
+        self._client = client
         self._endpoint = endpoint
         self._settings = settings
         self._rng = rng
@@ -101,7 +117,7 @@ class Probe:
         """
         listed = find_model(await self._list_models(), self._endpoint)
         self._check_length(listed.max_model_len)
-        server = {**listed.facts, **await read_server(self._wire, self._endpoint)}
+        server = {**listed.facts, **await read_server(self._client, self._endpoint)}
         fingerprint = await self._complete_two_tokens()
         if fingerprint is not None:
             server["system_fingerprint"] = fingerprint
@@ -111,7 +127,7 @@ class Probe:
         url = self._endpoint.url + "/models"
         try:
             reply = await send_until_ready(
-                lambda: self._wire.get(url),
+                lambda: self._client.get(url),
                 self._endpoint.serving.patience_s,
                 self._rng,
                 self._settings.tell,
@@ -200,7 +216,7 @@ class Probe:
     async def _ask(self, body: bytes) -> Reply:
         try:
             return await send_until_ready(
-                lambda: self._wire.ask(body),
+                lambda: self._client.ask(body),
                 self._endpoint.serving.patience_s,
                 self._rng,
                 self._settings.tell,
@@ -242,3 +258,154 @@ class Probe:
             f"{status}); it says: {said or 'nothing else'}\nCorrect the engine's name, "
             "or fields in extra_body in .ranloop/config.yaml."
         )
+
+
+_STABLE = ("id", "root", "parent", "owned_by", "max_model_len", "meta")
+"""Fields of a listed model that do not change when the server starts again."""
+
+_SHOWN = 8
+"""How many served models a message names."""
+
+
+class Listed(NamedTuple):
+    """One entry of a server's model list."""
+
+    facts: Mapping[str, Any]
+    """The fields that identify the model; empty when the server has no list."""
+
+    @property
+    def max_model_len(self) -> int | None:
+        """Longest prompt and answer together, tokens; None when it is not said."""
+        length = self.facts.get("max_model_len")
+        return length if type(length) is int and length > 0 else None
+
+
+def find_model(reply: Reply, endpoint: Endpoint) -> Listed:
+    """Return the entry of the endpoint's model in the response to ``GET /models``.
+
+    Raises
+    ------
+    EngineError
+        The server has a list and the model is not in it.
+    """
+    data = _json(reply)
+    listed = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(listed, list):
+        return Listed({})
+    entries = [one for one in listed if isinstance(one, dict)]
+    for entry in entries:
+        if entry.get("id") == endpoint.model:
+            return Listed({name: entry[name] for name in _STABLE if entry.get(name)})
+    names = [name for entry in entries if isinstance(name := entry.get("id"), str)]
+    raise EngineError(
+        f"{endpoint.url} does not serve {endpoint.model!r}; it serves "
+        f"{_name_some(endpoint.model, names)}. Name one of these after the scheme of "
+        "the engine, or start the server with the model you want."
+    )
+
+
+async def read_server(client: EndpointClient, endpoint: Endpoint) -> dict[str, object]:
+    """Return what the server tells of itself: its version, llama.cpp's properties.
+
+    A server that offers neither gives an empty answer.
+    """
+    facts: dict[str, object] = {}
+    version = await _fetch(client, endpoint.root + "/version")
+    if isinstance(found := version.get("version"), str):
+        facts["version"] = found
+    props = await _fetch(client, endpoint.root + "/props")
+    for name in ("build_info", "model_path"):
+        if isinstance(found := props.get(name), str):
+            facts[name] = found
+    if isinstance(found := props.get("chat_template"), str):
+        facts["chat_template"] = digest_text(found)
+    if isinstance(found := props.get("default_generation_settings"), dict):
+        facts["n_ctx"] = found.get("n_ctx")
+    return facts
+
+
+async def _fetch(client: EndpointClient, url: str) -> Mapping[str, Any]:
+    """Return a JSON object; empty when there is none."""
+    try:
+        data = _json(await client.get(url))
+    except LinkError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _json(reply: Reply) -> object:
+    if reply.status != 200:
+        return None
+    try:
+        data: object = from_json(reply.body, allow_inf_nan=False)
+        digest_json(data)
+    except ValueError:
+        return None
+    return data
+
+
+def _name_some(model: str, names: list[str]) -> str:
+    """Return the served names, those like `model` first."""
+    if not names:
+        return "nothing"
+    like = get_close_matches(model, names, n=_SHOWN, cutoff=0.3)
+    first = [*like, *(name for name in names if name not in like)][:_SHOWN]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(one_line(name, most=100) for name in first) + more
+
+
+class SameServer:
+    """Looks again at what a server tells of itself, once nobody can be sure of it.
+
+    While a run waits for a server that is gone, another model may be started in its
+    place. Its answers would be stored as those of the first.
+
+    Parameters
+    ----------
+    known
+        What the probe learnt.
+    doubtful
+        Whether the server was out of sight already.
+    """
+
+    def __init__(
+        self, client: EndpointClient, known: Mapping[str, object], *, doubtful: bool
+    ) -> None:
+        self.doubtful = doubtful
+        self._client = client
+        self._known = known
+        self._lock = asyncio.Lock()
+
+    async def check(self) -> None:
+        """Return once the server is known to be the same.
+
+        Raises
+        ------
+        LinkError
+            It is not there, or not ready.
+        EngineError
+            It is another one, or serves another model.
+        """
+        async with self._lock:
+            if not self.doubtful:
+                return
+            endpoint = self._client.endpoint
+            reply = await self._client.get(endpoint.url + "/models")
+            if is_transient(reply.status):
+                raise RefusedError("server not ready")
+            listed = find_model(reply, endpoint).facts
+            told = {**listed, **await read_server(self._client, endpoint)}
+            # What it does not tell now, as while it loads, says nothing.
+            changed = [
+                name
+                for name in told.keys() & self._known.keys()
+                if told[name] != self._known[name]
+            ]
+            if changed:
+                raise EngineError(
+                    f"{endpoint.url} is no longer the server that was probed: it "
+                    f"reports another {', '.join(sorted(changed))}. Run the same "
+                    "command again to ask it as it is now; what was answered is kept "
+                    "under what it was."
+                )
+            self.doubtful = False

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import Random
 
+from loop.core.clock import utc_now
 from loop.core.errors import EngineError
+from loop.engines.base import ignore_progress
+from loop.engines.openai.client import LinkError, Reply
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
 
@@ -80,6 +84,52 @@ def _date(said: str) -> datetime | None:
     except (ValueError, TypeError, OverflowError):
         return None
     return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+_MOST_FAILURES = 3
+"""Connection failures in a row after which there is no server."""
+
+
+async def send_until_ready(
+    request: Callable[[], Awaitable[Reply]],
+    patience_s: float,
+    rng: Random,
+    tell: Callable[[str], None] = ignore_progress,
+) -> Reply:
+    """Return the response to `request`, sent again while the server is busy.
+
+    The last response is returned, busy or not, once `patience_s` seconds are over;
+    `tell` is told once that somebody waits.
+
+    Raises
+    ------
+    LinkError
+        The connection failed three times in a row, or the time was over.
+    """
+    clock = asyncio.get_running_loop().time
+    until = clock() + patience_s
+    attempt = failures = 0
+    told = False
+    while True:
+        attempt += 1
+        wait = backoff_s(attempt, rng, cap_s=5.0)
+        try:
+            reply = await request()
+        except LinkError as error:
+            failures += 1
+            if error.slow or failures >= _MOST_FAILURES or clock() + wait > until:
+                raise
+        else:
+            failures = 0
+            if not is_transient(reply.status):
+                return reply
+            wait += retry_after_s(reply.headers, utc_now()) or 0.0
+            if clock() + wait > until:
+                return reply
+            if not told:
+                tell(f"the server is busy (HTTP {reply.status}): waiting for it")
+                told = True
+        await asyncio.sleep(wait)
 
 
 _REFUSED_IN_A_ROW = 8

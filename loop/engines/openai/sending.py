@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from random import Random
 
 from loop.core.clock import utc_now
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
-from loop.engines.base import ignore_progress
-from loop.engines.openai.bodies import (
+from loop.engines.openai.client import Endpoint, EndpointClient, LinkError, Reply
+from loop.engines.openai.completions import (
     TOO_LONG,
     RequestPrefix,
     UnreadableAnswerError,
@@ -19,9 +19,8 @@ from loop.engines.openai.bodies import (
     read_answer,
     read_error,
 )
-from loop.engines.openai.client import EndpointClient, LinkError, Reply
 from loop.engines.openai.concurrency import ConcurrencyLimit
-from loop.engines.openai.endpoint import Endpoint
+from loop.engines.openai.probe import SameServer
 from loop.engines.openai.retrying import (
     PUSH_BACK,
     OutageLimit,
@@ -29,8 +28,8 @@ from loop.engines.openai.retrying import (
     backoff_s,
     is_transient,
     retry_after_s,
+    send_until_ready,
 )
-from loop.engines.openai.same_server import SameServer
 
 
 class Account:
@@ -75,62 +74,16 @@ class Account:
         }
 
 
-_MOST_FAILURES = 3
-"""Connection failures in a row after which there is no server."""
-
-
-async def send_until_ready(
-    request: Callable[[], Awaitable[Reply]],
-    patience_s: float,
-    rng: Random,
-    tell: Callable[[str], None] = ignore_progress,
-) -> Reply:
-    """Return the response to `request`, sent again while the server is busy.
-
-    The last response is returned, busy or not, once `patience_s` seconds are over;
-    `tell` is told once that somebody waits.
-
-    Raises
-    ------
-    LinkError
-        The connection failed three times in a row, or the time was over.
-    """
-    clock = asyncio.get_running_loop().time
-    until = clock() + patience_s
-    attempt = failures = 0
-    told = False
-    while True:
-        attempt += 1
-        wait = backoff_s(attempt, rng, cap_s=5.0)
-        try:
-            reply = await request()
-        except LinkError as error:
-            failures += 1
-            if error.slow or failures >= _MOST_FAILURES or clock() + wait > until:
-                raise
-        else:
-            failures = 0
-            if not is_transient(reply.status):
-                return reply
-            wait += retry_after_s(reply.headers, utc_now()) or 0.0
-            if clock() + wait > until:
-                return reply
-            if not told:
-                tell(f"the server is busy (HTTP {reply.status}): waiting for it")
-                told = True
-        await asyncio.sleep(wait)
-
-
 class FrameChecks:
     """Asks for one token after a frame without any case, once per frame."""
 
-    def __init__(self, wire: EndpointClient, endpoint: Endpoint, rng: Random) -> None:
-        self._wire = wire
+    def __init__(self, client: EndpointClient, endpoint: Endpoint, rng: Random) -> None:
+        self._client = client
         self._endpoint = endpoint
         self._rng = rng
         self._checks: dict[int, asyncio.Task[bool]] = {}
 
-    async def check(self, envelope: RequestPrefix) -> None:
+    async def check(self, prefix: RequestPrefix) -> None:
         """Return if the frame is accepted, or if that cannot be found out now.
 
         Raises
@@ -138,13 +91,13 @@ class FrameChecks:
         EngineError
             The server refuses the frame, so no case can be answered.
         """
-        known = self._checks.get(id(envelope))
+        known = self._checks.get(id(prefix))
         if known is None:
-            known = asyncio.create_task(self._ask(envelope))
+            known = asyncio.create_task(self._ask(prefix))
             known.add_done_callback(_take_error)
-            self._checks[id(envelope)] = known
+            self._checks[id(prefix)] = known
         if not await asyncio.shield(known):
-            self._checks.pop(id(envelope), None)
+            self._checks.pop(id(prefix), None)
 
     async def close(self) -> None:
         """End the checks under way."""
@@ -153,11 +106,11 @@ class FrameChecks:
         await asyncio.gather(*self._checks.values(), return_exceptions=True)
         self._checks.clear()
 
-    async def _ask(self, envelope: RequestPrefix) -> bool:
+    async def _ask(self, prefix: RequestPrefix) -> bool:
         """Return whether the frame is known to be accepted."""
         try:
             reply = await send_until_ready(
-                lambda: self._wire.ask(envelope.blank()),
+                lambda: self._client.ask(prefix.blank()),
                 self._endpoint.serving.patience_s,
                 self._rng,
             )
@@ -224,12 +177,12 @@ _FATAL = {
 class PendingPrompt:
     """One prompt on its way to its completion."""
 
-    __slots__ = ("attempts", "envelope", "index", "prompt", "revived", "sends")
+    __slots__ = ("attempts", "index", "prefix", "prompt", "revived", "sends")
 
-    def __init__(self, index: int, prompt: Prompt, envelope: RequestPrefix) -> None:
+    def __init__(self, index: int, prompt: Prompt, prefix: RequestPrefix) -> None:
         self.index = index
         self.prompt = prompt
-        self.envelope = envelope
+        self.prefix = prefix
         self.attempts = 0
         self.sends = 0
         self.revived = False
@@ -246,23 +199,23 @@ class Sender:
 
     def __init__(
         self,
-        wire: EndpointClient,
+        client: EndpointClient,
         *,
         account: Account,
-        pace: ConcurrencyLimit,
+        concurrency: ConcurrencyLimit,
         rng: Random,
         same: SameServer,
         revive: Callable[[], bool] | None = None,
     ) -> None:
-        self._wire = wire
-        self._endpoint = endpoint = wire.endpoint
+        self._client = client
+        self._endpoint = endpoint = client.endpoint
         self._account = account
-        self._pace = pace
+        self._concurrency = concurrency
         self._rng = rng
         self._same = same
         self._limits = RateLimits()
         self._patience = OutageLimit(endpoint.url, endpoint.serving.patience_s)
-        self._frames = FrameChecks(wire, endpoint, rng)
+        self._frames = FrameChecks(client, endpoint, rng)
         self._reviver = Reviver(revive) if revive else None
         self._clock = asyncio.get_running_loop().time
         self.resume_at = 0.0
@@ -276,7 +229,7 @@ class Sender:
         EngineError
             The engine as a whole cannot go on.
         """
-        body = job.envelope.body(job.prompt.tail)
+        body = job.prefix.body(job.prompt.tail)
         self._account.requests += 1
         job.sends += 1
         job.attempts += 1
@@ -284,7 +237,7 @@ class Sender:
         try:
             if self._same.doubtful:
                 await self._same.check()
-            reply = await self._wire.ask(body, fresh=job.sends > 1)
+            reply = await self._client.ask(body, fresh=job.sends > 1)
         except LinkError as error:
             return await self._after_failure(job, error, sent)
         self._patience.heard()
@@ -300,7 +253,7 @@ class Sender:
         self, job: PendingPrompt, reply: Reply, sent: float
     ) -> Completion | float:
         now = self._clock()
-        self._pace.answered(now)
+        self._concurrency.answered(now)
         self._limits.answered()
         try:
             completion = read_answer(reply.body, now - sent)
@@ -316,7 +269,7 @@ class Sender:
         if error.heard:
             self._patience.heard()
             if error.slow:
-                self._pace.pushed_back(sent, self._clock())
+                self._concurrency.pushed_back(sent, self._clock())
             return self._again(job, reason)
         if await self._revived(job, sent):
             self._patience.heard()
@@ -355,14 +308,14 @@ class Sender:
             wait = retry_after_s(reply.headers, utc_now())
             if status in PUSH_BACK:
                 now = self._clock()
-                self._pace.pushed_back(sent, now)
+                self._concurrency.pushed_back(sent, now)
                 if self._limits.concerns_all(status, reply.headers):
                     self.resume_at = max(self.resume_at, now + (wait or 0.0))
             return self._again(job, reason, wait or 0.0)
         if status in _FATAL or status < 400:
             self._account.failed[reason] += 1
             raise self._fatal(status)
-        await self._frames.check(job.envelope)
+        await self._frames.check(job.prefix)
         return self._refused(reason, reply)
 
     def _again(

@@ -144,12 +144,13 @@ def guide_wordings(guide: Guide) -> Iterator[tuple[str, Value | None, bool]]:
     clarification with the exemplar's value.
     """
     yield _PARENTHESES.sub("", guide.name), Value.PRESENT, False
-    for term in guide.terms:
-        yield term, Value.PRESENT, False
-    for exclusion in guide.exclusions:
-        yield exclusion, None, True
-    for rule in guide.clarifications:
-        yield rule.phrase, rule.value, True
+    for wordings in guide.parts:
+        for term in wordings.terms:
+            yield term, Value.PRESENT, False
+        for exclusion in wordings.exclusions:
+            yield exclusion, None, True
+        for rule in wordings.clarifications:
+            yield rule.phrase, rule.value, True
     for exemplar in guide.exemplars:
         yield exemplar.evidence, exemplar.value, True
 

@@ -20,22 +20,21 @@ from pydantic_core import from_json
 from loop.core.errors import EngineError
 from loop.core.files import write_error
 from loop.core.records import Completion, Prompt, PromptFrame
-from loop.engines.base import Settings
-from loop.engines.names import ModelName
-from loop.engines.openai.bodies import (
+from loop.engines.base import ModelName, Settings
+from loop.engines.openai.client import Endpoint
+from loop.engines.openai.completions import (
     TOO_LONG,
     RequestPrefix,
     ServerError,
     UnreadableAnswerError,
     chat_body,
-    make_envelope,
+    make_prefix,
     one_line,
     read_answer,
     read_error,
     request_fields,
     with_limit,
 )
-from loop.engines.openai.endpoint import Endpoint
 from loop.engines.openai.probe import Contradiction
 from loop.engines.openai.sending import Account
 from loop.engines.vllm.environment import (
@@ -186,9 +185,9 @@ class BatchChecks:
         bound = with_limit(request_fields(endpoint, settings, schema), _SCHEMA_TOKENS)
         yield make_line(_SCHEMA, chat_body(bound, self._question.message))
 
-    def frame_line(self, number: int, envelope: RequestPrefix) -> BatchRequest:
+    def frame_line(self, number: int, prefix: RequestPrefix) -> BatchRequest:
         """Return the request for one token after a frame without any case."""
-        return make_line(check_name(f"frame-{number}"), envelope.blank())
+        return make_line(check_name(f"frame-{number}"), prefix.blank())
 
     def await_line(self, line: BatchRequest) -> None:
         """Learn that `line` is handed over: if it is a check, it must come back."""
@@ -260,7 +259,7 @@ class BatchEngine:
             extra_body=request_extras(self._serving),
         )
         self._checks = BatchChecks(self._endpoint, settings, rng or Random())
-        self._envelopes: dict[int, RequestPrefix] = {}
+        self._prefixes: dict[int, RequestPrefix] = {}
         self._installed: Installed | None = None
         self._served: Mapping[str, object] = {}
         self._folder = Path()
@@ -315,7 +314,7 @@ class BatchEngine:
         other = copy(self)
         seed = self._settings.seed + draw
         other._settings = replace(self._settings, seed=seed)
-        other._envelopes = {}
+        other._prefixes = {}
         return other
 
     def account(self) -> Mapping[str, object]:
@@ -374,19 +373,17 @@ class BatchEngine:
         for index, prompt in enumerate(prompts):
             if not index:
                 yield from self._checks.lines()
-            known = len(self._envelopes)
-            envelope = self._envelope(prompt.frame)
-            if len(self._envelopes) > known:
-                yield self._checks.frame_line(known, envelope)
-            yield make_line(str(index), envelope.body(prompt.tail))
+            known = len(self._prefixes)
+            prefix = self._prefix(prompt.frame)
+            if len(self._prefixes) > known:
+                yield self._checks.frame_line(known, prefix)
+            yield make_line(str(index), prefix.body(prompt.tail))
 
-    def _envelope(self, frame: PromptFrame) -> RequestPrefix:
-        found = self._envelopes.get(id(frame))
+    def _prefix(self, frame: PromptFrame) -> RequestPrefix:
+        found = self._prefixes.get(id(frame))
         if found is None or found.frame is not frame:
-            found = make_envelope(
-                frame, self._endpoint, self._settings, constrained=True
-            )
-            self._envelopes[id(frame)] = found
+            found = make_prefix(frame, self._endpoint, self._settings, constrained=True)
+            self._prefixes[id(frame)] = found
         return found
 
     def _run(

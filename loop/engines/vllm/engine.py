@@ -12,9 +12,8 @@ from types import TracebackType
 
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Prompt
-from loop.engines.base import Engine, Settings, register
-from loop.engines.names import ModelName, split_name
-from loop.engines.openai.endpoint import Endpoint, checked_url, read_key
+from loop.engines.base import Engine, ModelName, Settings, register, split_name
+from loop.engines.openai.client import Endpoint, checked_url, read_key
 from loop.engines.openai.engine import ChatEngine
 from loop.engines.vllm.batch import BatchEngine
 from loop.engines.vllm.environment import find_vllm, request_extras

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.paths import Workspace
-from loop.engines.names import masked
+from loop.engines.base import masked
 from loop.evaluate.matrix.build import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
 from loop.evaluate.protocol import find_registration

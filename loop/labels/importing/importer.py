@@ -1,16 +1,21 @@
 """From a source to a cohort: texts to the private store, digests into the open.
 
-All or nothing: until the last rename and the ledger entry, no cohort exists.
+All or nothing: a cohort is built beside its final place and moved there in one go, and
+until the last rename and the ledger entry it does not exist.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import shutil
+import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +23,18 @@ import numpy as np
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
-from loop.core.files import locked, write_atomic, write_error
+from loop.core.files import (
+    folder_beside,
+    locked,
+    make_folder,
+    sync_folder,
+    write_atomic,
+    write_error,
+)
 from loop.core.ledger import Actor, Event, append_events
 from loop.core.paths import Workspace
 from loop.core.records import Item, Mark, ValueCode
 from loop.core.safe_text import format_csv
-from loop.core.yaml_files import dump_yaml
 from loop.labels.cohort import (
     CASE_COLUMNS,
     CohortCase,
@@ -35,15 +46,26 @@ from loop.labels.cohort import (
     check_name,
     cohort_folder,
     digest_cases_file,
+    format_cohort_file,
     recorded_fields,
+    texts_path,
 )
-from loop.labels.importing.formats import open_source
+from loop.labels.importing.encodings import find_encoding
+from loop.labels.importing.mimic import open_folder
+from loop.labels.importing.openi import is_openi, open_openi, read_mesh_crosswalk
 from loop.labels.importing.screening import Screening
-from loop.labels.importing.source import ImportOptions, Source, SourceCase
-from loop.labels.importing.staging import published, staged
+from loop.labels.importing.source import NAMED_BY, ImportOptions, Source, SourceCase
+from loop.labels.importing.table_files import (
+    open_csv,
+    open_excel,
+    open_jsonl,
+    open_parquet,
+    read_header,
+)
 from loop.labels.pseudonyms import Pseudonyms, open_pseudonyms
 from loop.labels.reference import CODES, format_reference, reference_path, version_event
 from loop.labels.sealing import label_digest, write_labels
+from loop.labels.taxonomy import read_taxonomy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +153,7 @@ def import_cohort(
     opened = replace(opened, cases=watch(opened.cases))
     pseudonyms = open_pseudonyms(workspace)
     lock = workspace.private / "locks" / f"cohort-{options.name}.lock"
-    with locked(lock), staged(workspace, options) as (folder, texts):
+    with locked(lock), _staged(workspace, options) as (folder, texts):
         screening = Screening(options)
         gathered = _write_texts(texts, opened, screening, pseudonyms)
         screening.require_excluded()
@@ -148,7 +170,7 @@ def import_cohort(
             }
         )
         _write_open_part(folder, about, gathered.cases)
-        with published(workspace, options, (folder, texts), now):
+        with _published(workspace, options.name, folder, texts, now):
             number = _record(workspace, opened, gathered, about, actor, options.reason)
     no_cues = _without_cues(workspace, gathered.languages)
     return _report(opened, gathered, screening, about, number, no_cues)
@@ -224,6 +246,7 @@ def _about(
         cases=len(gathered.cases),
         digest=cases_digest(gathered.cases),
         not_coded=source.not_coded or ValueCode.NOT_CODED in gathered.marks,
+        not_comparable=dict(source.not_comparable),
         format=source.format,
         files=[SourceFile(name=name, sha256=digest) for name, digest in source.files],
         excluded=dict(sorted(screening.excluded.items())),
@@ -233,7 +256,7 @@ def _about(
 
 def _write_open_part(folder: Path, about: CohortFile, cases: list[CohortCase]) -> None:
     write_atomic(folder / "cases.csv", format_csv(CASE_COLUMNS, cases, end="\n"))
-    write_atomic(folder / "cohort.yaml", dump_yaml(about.model_dump(mode="json")))
+    write_atomic(folder / "cohort.yaml", format_cohort_file(about))
 
 
 def _record(
@@ -274,7 +297,12 @@ def _record(
     write_labels(workspace, path, raw, sealed=sealed)
     digest = label_digest(workspace, raw, sealed=sealed)
     made = version_event(
-        (about.name, about.digest), 1, digest, "label columns of the source", {}
+        about.name,
+        about.digest,
+        1,
+        digest,
+        reason="label columns of the source",
+        facts={},
     )
     append_events(workspace.ledger, (event, made), actor)
     return 1
@@ -315,3 +343,134 @@ def _report(
         licence=about.licence,
         citation=about.citation,
     )
+
+
+FORMATS = ("csv", "jsonl", "parquet", "excel", "openi", "mimic")
+_BY_SUFFIX = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".xlsx": "excel",
+}
+
+
+def open_source(path: Path, options: ImportOptions, labels_folder: Path) -> Source:
+    """Return `path` opened with the importer that `options` names, or that fits.
+
+    Raises
+    ------
+    DataError
+        There is no such file, its format is unknown, or its header is wrong.
+    """
+    # Not `Path.exists`: it raises where a folder above may not be entered.
+    if not os.path.exists(path):
+        raise DataError(
+            f"{path} does not exist, or a folder above it may not be entered. Check "
+            "the path."
+        )
+    taxonomy = read_taxonomy(labels_folder)
+    kind = options.format if options.format != "auto" else _guess(path, options)
+    if options.columns and kind in ("mimic", "openi"):
+        asked = ", ".join(NAMED_BY[role] for role in options.columns)
+        raise DataError(
+            f"{path}: {asked} is for tables, and this is read as {kind}. Leave it out, "
+            "or for a CSV file name --format csv."
+        )
+    if kind == "mimic":
+        return open_folder(path, options.encoding)
+    if kind == "openi":
+        crosswalk = read_mesh_crosswalk(labels_folder, taxonomy)
+        return open_openi(path, options.encoding, taxonomy, crosswalk)
+    if kind == "parquet":
+        return open_parquet(path, taxonomy, options.columns)
+    if kind == "excel":
+        return open_excel(path, taxonomy, options.columns)
+    if kind == "jsonl":
+        return open_jsonl(path, options.encoding, taxonomy, options.columns)
+    if kind == "csv":
+        return open_csv(path, options.encoding, taxonomy, options.columns)
+    raise DataError(f"no format {kind[:40]!r}. Use one of auto, {', '.join(FORMATS)}.")
+
+
+def _guess(path: Path, options: ImportOptions) -> str:
+    if path.is_dir():
+        return "mimic"
+    kind = _BY_SUFFIX.get(path.suffix.lower(), "")
+    if not kind:
+        raise DataError(
+            f"{path}: cannot tell its format from its name. Name it with --format "
+            f"({', '.join(FORMATS)}), or give a folder of .txt files."
+        )
+    if kind == "csv":
+        encoding = find_encoding(path, options.encoding).name
+        return "openi" if is_openi(read_header(path, encoding)) else "csv"
+    return kind
+
+
+@contextmanager
+def _staged(
+    workspace: Workspace, options: ImportOptions
+) -> Iterator[tuple[Path, Path]]:
+    """Yield a hidden folder and texts file beside their final places."""
+    name = options.name
+    if cohort_folder(workspace, name).exists() and not options.replace:
+        raise DataError(
+            f"cohort {name!r} already exists in {workspace.cohorts}. Choose another "
+            "name, or use --replace; the old one is then kept in .ranloop/replaced/."
+        )
+    texts = texts_path(workspace, name)
+    staging = texts.with_name(f".{name}.importing")
+    make_folder(workspace.cohorts)
+    make_folder(texts.parent, mode=0o700)
+    with folder_beside(cohort_folder(workspace, name), "importing") as folder:
+        folder.chmod(0o755)
+        try:
+            yield folder, staging
+        finally:
+            staging.unlink(missing_ok=True)
+
+
+@contextmanager
+def _published(
+    workspace: Workspace, name: str, folder: Path, texts: Path, now: Clock
+) -> Iterator[None]:
+    """Move the staged cohort into place; move everything back if the block fails."""
+    finals = (cohort_folder(workspace, name), texts_path(workspace, name))
+    moved: list[tuple[Path, Path]] = []
+    try:
+        if any(final.exists() for final in finals):
+            attic = _make_attic(workspace, name, now())
+            for final, kept in zip(finals, ("cohort", "texts.jsonl"), strict=True):
+                if final.exists():
+                    _move(final, attic / kept, moved)
+        for path, final in zip((folder, texts), finals, strict=True):
+            _move(path, final, moved)
+            sync_folder(final.parent)
+        yield
+    except BaseException:
+        for origin, place in reversed(moved):
+            with suppress(OSError):
+                shutil.move(place, origin)
+        raise
+
+
+def _make_attic(workspace: Workspace, name: str, now: datetime) -> Path:
+    """Make a private folder for what is replaced; its random suffix is no other's."""
+    parent = workspace.private / "replaced"
+    make_folder(parent, mode=0o700)
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    try:
+        return Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}-{stamp}-"))
+    except OSError as error:
+        raise write_error(parent, error) from error
+
+
+def _move(origin: Path, place: Path, moved: list[tuple[Path, Path]]) -> None:
+    try:
+        shutil.move(origin, place)
+    except OSError as error:
+        raise write_error(place, error) from error
+    moved.append((origin, place))

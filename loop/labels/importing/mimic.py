@@ -13,7 +13,7 @@ from pathlib import Path
 
 from loop.core.errors import DataError
 from loop.labels.importing.encodings import decode_text
-from loop.labels.importing.sections import split_sections
+from loop.labels.importing.report_sections import split_sections
 from loop.labels.importing.source import Source, SourceCase, check_length
 
 _PATIENT = re.compile(r"p\d{6,}")

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from loop.core.errors import DataError
 from loop.labels.importing.source import MAX_ID, ImportOptions, SourceCase, check_length
-from loop.labels.language import guess_language
-from loop.labels.texts import fold_text
+from loop.labels.language import fold_text, guess_language
 
 _SPINE = re.compile(r"\b(?:thoracic|t)[ -]?spine\b", re.IGNORECASE)
 _CHEST = re.compile(

@@ -1,13 +1,14 @@
-"""What every importer yields, whatever the format."""
+"""What importers yield; which column of a table is what, and what a label cell says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loop.core.errors import DataError
+from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark
 from loop.labels.importing.encodings import check_encoding
+from loop.labels.taxonomy import Taxonomy, fold_name
 
 MAX_ID = 200
 """Characters of a case id, of a reader's or of a system's name."""
@@ -58,6 +59,9 @@ class Source:
 
     not_coded: bool = False
     """Its labels come from coding: nothing coded is weaker than absent."""
+
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
+    """Label id to why its marks say nothing of a prompt."""
 
     files: tuple[tuple[str, str], ...] = ()
     """Name and sha256 of the files read."""
@@ -133,3 +137,294 @@ def check_length(text: str, where: str) -> None:
             f"{MAX_TEXT:,}. Look for a quote that is never closed, or for several "
             "reports run together, and split them."
         )
+
+
+# Names are folded before they are compared: AccessionNumber is accession_number. Of
+# several columns for one role, the first listed here is used.
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "case_id": (
+        *("case_id", "case", "id", "study_id", "uid", "report_id", "exam_id"),
+        *("accession_number", "accession", "accession_no", "study_uid"),
+        *("study_instance_uid", "report_number", "report_no", "exam_number"),
+        *("note_id", "检查号", "报告号", "检查编号", "报告编号", "检查流水号"),
+        *("检查ID", "报告ID", "病例号", "病例编号", "编号", "序号"),
+    ),
+    "text": (
+        *("text", "report", "report_text", "report_body", "full_report"),
+        *("radiology_report", "full_text", "narrative", "文本", "报告"),
+        *("报告内容", "报告文本", "报告正文", "检查报告", "影像报告"),
+    ),
+    "findings": (
+        *("findings", "finding", "findings_text", "report_findings"),
+        *("影像所见", "检查所见", "影像表现", "影像学所见", "影像学表现"),
+        *("放射学所见", "放射学表现", "影像描述", "检查描述", "检查表现", "所见"),
+    ),
+    "impression": (
+        *("impression", "impressions", "conclusion", "conclusions"),
+        *("impression_text", "report_impression", "诊断意见", "印象", "结论"),
+        *("影像诊断", "影像学诊断", "放射学诊断", "诊断印象", "诊断结论"),
+        *("检查结论", "影像结论", "影像意见", "诊断"),
+    ),
+    "patient": (
+        *("patient", "patient_id", "subject_id", "subject", "patient_no"),
+        *("patient_number", "mrn", "medical_record_number", "患者", "病人"),
+        *("患者ID", "病人ID", "患者编号", "病人编号", "患者号", "病人号"),
+        *("病历号", "病案号", "登记号"),
+    ),
+    "language": ("language", "lang"),
+    "exam": (
+        *("exam", "examination", "study_description", "body_part"),
+        *("body_part_examined", "检查部位", "检查项目", "检查名称"),
+    ),
+    "labels": ("labels",),
+}
+"""Role of a column to the names it goes by."""
+
+_KNOWN = {fold_name(alias) for aliases in ROLES.values() for alias in aliases}
+NAMED_BY = {
+    "case_id": "--id-column",
+    "text": "--text-column",
+    "patient": "--patient-column",
+}
+"""Role to the option that names its column, for names that are not known."""
+
+QUOTED = "evidence"
+"""Last word of a column that quotes what the answer to a label rests on."""
+
+_WORDS: Mapping[str, Mark] = {
+    **{mark.value: mark for mark in Mark},
+    "1": Mark.PRESENT,
+    "0": Mark.ABSENT,
+    "-1": Mark.UNCERTAIN,
+    **dict.fromkeys(("1.0", "positive", "yes", "true"), Mark.PRESENT),
+    **dict.fromkeys(("0.0", "negative", "no", "false"), Mark.ABSENT),
+    **dict.fromkeys(("-1.0", "possible"), Mark.UNCERTAIN),
+    **dict.fromkeys(("", "nan", "none", "null", "na"), Mark.MISSING),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of one source, by what they hold."""
+
+    roles: Mapping[str, str]
+    """Role to column name: ``case_id``, ``text``, ``findings``, ..."""
+
+    labels: Mapping[str, str]
+    """Label id to column name, in taxonomy order."""
+
+    unused: tuple[str, ...]
+
+    def case(self, row: Mapping[str, object], where: str) -> SourceCase:
+        """Return one row as a case.
+
+        Raises
+        ------
+        DataError
+            A cell is not text, or a label cell is no mark.
+        """
+        cells = {
+            role: cell_text(row.get(name), name, where)
+            for role, name in self.roles.items()
+            if role != "labels"
+        }
+        both = f"{cells.get('findings', '')} {cells.get('impression', '')}"
+        return SourceCase(
+            where=where,
+            case_id=cells["case_id"].strip(),
+            text=cells.get("text", both).strip(),
+            patient=cells.get("patient", ""),
+            language=cells.get("language", "").strip(),
+            exam=cells.get("exam", ""),
+            marks={
+                label: read_mark(row.get(name), name, where)
+                for label, name in self.labels.items()
+            },
+        )
+
+
+def find_columns(
+    header: Sequence[str],
+    taxonomy: Taxonomy,
+    source: str,
+    named: Mapping[str, str] | None = None,
+) -> Columns:
+    """Return what each column of `header` holds.
+
+    A column with the whole text is used instead of findings and impression.
+
+    Parameters
+    ----------
+    named
+        Role of `NAMED_BY` to the column that the user says it is in.
+
+    Raises
+    ------
+    DataError
+        A needed column is missing, or two columns hold the same thing.
+    UnknownLabelError
+        A column is almost, but not quite, a label of the taxonomy.
+    """
+    refuse_repeats(header, source)
+    folded = {fold_name(name): name for name in reversed(header)}
+    roles = {
+        role: folded[fold_name(alias)]
+        for role, aliases in ROLES.items()
+        for alias in reversed(aliases)
+        if fold_name(alias) in folded
+    }
+    roles = _with_named(roles, named or {}, header, source)
+    if "text" in roles:
+        roles = {r: n for r, n in roles.items() if r not in ("findings", "impression")}
+    _require(roles, header, source)
+    rest = [name for name in header if name not in roles.values()]
+    # "Findings", though not used, is no misspelt "No Finding".
+    candidates = [name for name in rest if fold_name(name) not in _KNOWN]
+    found = label_columns(candidates, taxonomy, source)
+    unused = tuple(name for name in rest if name not in found.values())
+    return Columns(roles=roles, labels=found, unused=unused)
+
+
+def label_columns(
+    names: Iterable[str], taxonomy: Taxonomy, source: str, *, all_of: bool = False
+) -> dict[str, str]:
+    """Return label id to name for the `names` that are labels, in taxonomy order.
+
+    With `all_of`, every name must be a label.
+
+    Raises
+    ------
+    UnknownLabelError
+        A name is a misspelt label, or with `all_of` no label.
+    DataError
+        Two names are the same label.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        if taxonomy.knows(name):
+            label = taxonomy.find(name).id
+            if label in found:
+                raise DataError(
+                    f"{source}: columns {found[label]!r} and {name!r} are both label "
+                    f"{label}. Remove one of them."
+                )
+            found[label] = name
+        elif all_of or _is_misspelt(name, taxonomy):
+            _refuse_label(name, taxonomy, source)
+    return {label: found[label] for label in taxonomy.ids if label in found}
+
+
+def _is_misspelt(name: str, taxonomy: Taxonomy) -> bool:
+    """Whether a column is almost a label, and no quote of what one rests on."""
+    if fold_name(name).endswith(QUOTED):
+        return False
+    return taxonomy.suggest(name, cutoff=0.85) is not None
+
+
+def read_mark(cell: object, column: str, where: str) -> Mark:
+    """Return the mark that a label cell holds; an empty cell is `Mark.MISSING`.
+
+    An empty cell is never read as absent: nobody said so.
+
+    Raises
+    ------
+    DataError
+        The cell holds something else.
+    """
+    known = cell is None or isinstance(cell, (str, int, float))
+    word = "" if cell is None else str(cell).strip().casefold() if known else "?"
+    mark = _WORDS.get(word)
+    if mark is None:
+        raise DataError(
+            f"{where}: column {column[:60]!r} holds a value that is none of present, "
+            "absent, uncertain (or 1, 0, -1). Correct that cell."
+        )
+    return mark
+
+
+def cell_text(cell: object, column: str, where: str) -> str:
+    """Return a cell as text; a missing one is empty.
+
+    Raises
+    ------
+    DataError
+        The cell holds a list, an object or bytes.
+    """
+    if cell is None or (isinstance(cell, float) and cell != cell):
+        return ""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, (int, float)):
+        return str(cell)
+    raise DataError(
+        f"{where}: column {column[:60]!r} holds {type(cell).__name__}, not text. "
+        "Export it as text."
+    )
+
+
+def _with_named(
+    roles: Mapping[str, str],
+    named: Mapping[str, str],
+    header: Sequence[str],
+    source: str,
+) -> dict[str, str]:
+    """Return `roles` with the columns that the user named.
+
+    Those mean nothing else, but one column may hold both case and patient.
+    """
+    folded = {fold_name(name): name for name in reversed(header)}
+    found = {}
+    for role, wanted in named.items():
+        if wanted not in header and fold_name(wanted) not in folded:
+            raise DataError(
+                f"{source}: no column {wanted[:60]!r} (found: {name_columns(header)}). "
+                f"Correct {NAMED_BY[role]}."
+            )
+        found[role] = wanted if wanted in header else folded[fold_name(wanted)]
+    ids, taken = ("case_id", "patient"), set(found.values())
+    rest = {r: name for r, name in roles.items() if r in ids or name not in taken}
+    return {**rest, **found}
+
+
+def _require(roles: Mapping[str, str], header: Sequence[str], source: str) -> None:
+    there = name_columns(header)
+    if "case_id" not in roles:
+        raise DataError(
+            f"{source}: no column with case ids (found: {there}). Say which it is with "
+            "--id-column, or name it case_id, study_id, accession_number or 检查号."
+        )
+    if "text" not in roles and not {"findings", "impression"} & roles.keys():
+        raise DataError(
+            f"{source}: no column with the text (found: {there}). Say which it is with "
+            "--text-column, or name it text, report or 报告内容, or give findings and "
+            "impression."
+        )
+
+
+def name_columns(header: Sequence[str]) -> str:
+    """Return the first columns of `header` in words, for messages."""
+    return ", ".join(repr(name[:40]) for name in header[:12]) or "nothing"
+
+
+def refuse_repeats(header: Sequence[str], source: str) -> None:
+    """Refuse a header in which a name appears twice.
+
+    Raises
+    ------
+    DataError
+        There is one.
+    """
+    for index, name in enumerate(header):
+        if name in header[:index]:
+            raise DataError(
+                f"{source}: column {name[:60]!r} appears twice. Rename one of the two."
+            )
+
+
+def _refuse_label(name: str, taxonomy: Taxonomy, source: str) -> None:
+    try:
+        taxonomy.find(name)
+    except UnknownLabelError as error:
+        raise UnknownLabelError(f"{source}: {error}") from error

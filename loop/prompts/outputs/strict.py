@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from loop.core.entries import unique_keys
+from loop.core.digests import unique_keys
 from loop.core.records import Field, Span
 from loop.prompts.outputs.evidence import locate
 from loop.prompts.outputs.words import BARE

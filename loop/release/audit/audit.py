@@ -19,7 +19,7 @@ from loop.release.audit.chain import (
 )
 from loop.release.audit.cohorts import check_cohorts, check_protocol
 from loop.release.audit.evaluations import check_evaluations, check_openings
-from loop.release.audit.heads import KnownHead, check_heads
+from loop.release.audit.known_heads import KnownHead, check_heads
 from loop.release.audit.releases import check_given, check_releases, known_heads
 from loop.release.audit.signatures import check_signatures
 from loop.release.audit.versions import check_aliases, check_versions

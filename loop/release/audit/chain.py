@@ -8,8 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from loop.core.digests import digest_bytes
-from loop.core.entries import RepeatedKeyError, unique_keys
+from loop.core.digests import RepeatedKeyError, digest_bytes, unique_keys
 from loop.core.errors import DataError
 from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import (
@@ -20,7 +19,7 @@ from loop.core.ledger import (
     format_entry,
     make_entry,
 )
-from loop.labels.recorded import CohortRecord, find_record
+from loop.labels.cohort import CohortRecord, find_record
 
 
 class Trouble(StrEnum):
@@ -224,7 +223,7 @@ def check_chain(ledger: Ledger) -> list[Finding]:
     """Return every break of the chain in file order, or that it holds.
 
     That the end was cut off, or that everything from some line on was written anew with
-    fitting hashes, a chain cannot show: see `loop.release.audit.heads` and
+    fitting hashes, a chain cannot show: see `loop.release.audit.known_heads` and
     `loop.release.audit.signatures`.
     """
     breaks = list(_breaks(ledger))

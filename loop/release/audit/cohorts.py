@@ -13,13 +13,13 @@ from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace, bundled, new_protocol
 from loop.labels.cohort import (
+    CohortRecord,
     cohort_folder,
     has_texts,
     iter_items,
     list_cohorts,
     read_cohort,
 )
-from loop.labels.recorded import CohortRecord
 from loop.labels.reference import reference_path
 from loop.labels.sealing import is_digest_of, read_stored, sealed_path
 from loop.release.audit.chain import find_cohort, subjects

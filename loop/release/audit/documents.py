@@ -15,7 +15,7 @@ from loop.core.safe_text import format_csv
 from loop.documents.tables import neutralise
 from loop.documents.templates import render_template, shipped_templates
 from loop.release.audit.audit import LedgerAudit
-from loop.release.audit.changes import PromptChanges
+from loop.release.audit.prompt_changes import PromptChanges
 
 _COLUMNS = (
     *("row", "seq", "time", "actor", "role", "action", "subject", "reason", "meaning"),

@@ -16,10 +16,8 @@ from loop.core.records import UncertainAnswers
 from loop.evaluate.align import align, join_draws
 from loop.evaluate.measure import count_exclusions
 from loop.evaluate.recording import digest_counts
-from loop.labels.cohort import read_cohort
-from loop.labels.marks import parse_reference
-from loop.labels.recorded import HOLDOUT, RETIRED, CohortRecord
-from loop.labels.reference import Reference, reference_path
+from loop.labels.cohort import HOLDOUT, RETIRED, CohortRecord, read_cohort
+from loop.labels.reference import Reference, parse_reference, reference_path
 from loop.labels.sealing import list_openings
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.audit.chain import find_cohort

@@ -14,11 +14,11 @@ from loop.core.findings import Finding, broken, note, ok
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.audit.chain import subjects
-from loop.release.audit.heads import KnownHead
+from loop.release.audit.known_heads import KnownHead
 from loop.release.audit.signatures import find_keys
 from loop.release.audit.versions import find_commits
+from loop.release.facts import FACTS, HeadFacts
 from loop.release.folder import LARGEST
-from loop.release.form import FACTS, HeadFacts
 from loop.release.keys import PublicKey, keys_when
 from loop.release.released import (
     RELEASE_NAME,

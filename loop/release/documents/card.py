@@ -4,43 +4,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import floor
 
-from loop.documents.numbers import interval, share
+from loop.documents.numbers import NOT_ESTIMABLE, interval, share
+from loop.documents.svg import Axis, percent_axis, tick_labels
+from loop.evaluate.documents import ForestMark
 from loop.evaluate.gates import GateVerdict
-from loop.release.documents.card_evidence import (
+from loop.release.documents.card_sections import (
     ceiling_section,
     claim_section,
     claim_sentence,
+    cohort_section,
+    engine_section,
     history_section,
+    limits_section,
     openings_section,
+    release_section,
+    separation_section,
     shown_sentence,
     signature_section,
     tried_section,
-    verify_section,
-)
-from loop.release.documents.card_sections import (
-    cohort_section,
-    engine_section,
-    limits_section,
-    release_section,
-    separation_section,
     use_section,
+    verify_section,
     worse_section,
 )
-from loop.release.documents.evaluated import evaluation_section
-from loop.release.documents.phrases import (
+from loop.release.documents.parts import (
+    Banner,
+    DocumentColumn,
+    DocumentSection,
+    DocumentTable,
+    FactLine,
+    Figure,
+    Forest,
+    LabelRow,
+    ReleaseDocument,
+    WithInterval,
     claimed,
     counted,
+    fact,
     labels_with,
+    outcomes,
+    rate,
     told,
 )
-from loop.release.documents.section import (
-    Banner,
-    DocumentSection,
-    Figure,
-    ReleaseDocument,
+from loop.release.facts import (
+    AverageFacts,
+    EvaluationFacts,
+    LabelFacts,
+    MethodFacts,
+    ReleaseFacts,
 )
-from loop.release.form import AverageFacts, EvaluationFacts, ReleaseFacts
 from loop.release.statement import Approval
 
 _DEVELOPMENT = "DEVELOPMENT DATA ONLY"
@@ -72,7 +85,7 @@ def _sections(
 ) -> tuple[DocumentSection, ...]:
     return (
         worse_section(facts),
-        *(evaluation_section(facts, one) for one in _evaluations(facts)),
+        *(_evaluation_section(facts, one) for one in _evaluations(facts)),
         claim_section(facts),
         limits_section(facts),
         use_section(facts),
@@ -207,3 +220,199 @@ def _yaml(value: object) -> str:
         return f"[{', '.join(map(_yaml, value))}]"
     text = json.dumps(value)
     return "".join(f"\\u{ord(one):04x}" if one in "<>&`[]" else one for one in text)
+
+
+_RATES = ("Accuracy", "Sensitivity", "Specificity", "κ")
+_EXCLUDED = (
+    ("uncertain_reference", "Reference uncertain"),
+    ("no_majority", "No majority"),
+    ("missing", "No reference"),
+    ("not_asked", "Not asked"),
+    ("uncertain_predicted", "Answer uncertain"),
+    ("unparsed", "Unparsed"),
+    ("failed", "Engine failed"),
+)
+
+
+def _evaluation_section(
+    facts: ReleaseFacts, evaluation: EvaluationFacts
+) -> DocumentSection:
+    """Return one evaluation: every label with intervals, verdict and counts."""
+    cohort, role = told(evaluation.cohort), told(evaluation.role)
+    return DocumentSection(
+        key=f"evaluation-{role}-{_place(facts, evaluation)}",
+        title=f"Results on {cohort}" + ("" if role == cohort else f" ({role})"),
+        lead=(
+            "Accuracy, sensitivity and specificity with exact (Clopper-Pearson) "
+            "intervals, Cohen's kappa with its asymptotic one; a dash is not "
+            "estimable. Sensitivity and specificity count the scored cases.",
+            *_drawn(evaluation),
+        ),
+        lines=(
+            fact("Verdict of the protocol", evaluation.verdict),
+            FactLine("Macro-F1", _average(evaluation.macro)),
+            FactLine("Macro-F1, supported labels", _average(evaluation.supported)),
+            FactLine("Micro-F1", rate(evaluation.micro)),
+            fact("Outcomes", outcomes(evaluation)),
+            fact("Run", evaluation.run),
+            *(
+                [fact("Runs of all draws", ", ".join(evaluation.runs))]
+                if evaluation.draws > 1
+                else []
+            ),
+            fact("Run begun", evaluation.created),
+            FactLine("Intervals of averages", _resampled(evaluation.method)),
+            *_policy(facts),
+            fact("Conventions", evaluation.signature),
+            fact("Digest of the counts", evaluation.counts_digest),
+        ),
+        tables=(_rates_table(evaluation), _counts_table(evaluation)),
+        forest=_forest(facts, evaluation),
+    )
+
+
+def _policy(facts: ReleaseFacts) -> tuple[FactLine, ...]:
+    """Say what an uncertain answer counts as, where the protocol does."""
+    said = facts.protocol.content.get("uncertain_answers")
+    if said is None:
+        return ()
+    meaning = {
+        "wrong": "wrong: a false negative or a false positive",
+        "excluded": "excluded: left out of every rate, and counted",
+    }
+    return (fact("Uncertain answers", meaning.get(said, f"read as {said}")),)
+
+
+def _drawn(evaluation: EvaluationFacts) -> tuple[str, ...]:
+    """Say what counts and shares are of, where each case was asked several times."""
+    if evaluation.draws == 1:
+        return ()
+    return (
+        f"Every case was asked {evaluation.draws} times. Counts are of answers, shares "
+        "are means over the draws; an exact interval takes the mean of a case as one "
+        "answer, the bootstrap resamples units and draws.",
+    )
+
+
+def _place(facts: ReleaseFacts, evaluation: EvaluationFacts) -> int:
+    return [one is evaluation for one in facts.evaluations].index(True) + 1
+
+
+def _rates(label: LabelFacts) -> tuple[WithInterval, ...]:
+    return (label.accuracy, label.sensitivity, label.specificity, label.kappa)
+
+
+def _average(record: AverageFacts) -> str:
+    return f"{rate(record)} over {counted(record.labels, 'label')}"
+
+
+def _resampled(method: MethodFacts) -> str:
+    units = counted(method.units, told(method.unit) or "unit")
+    resamples = counted(method.resamples, "bootstrap resample")
+    known = counted(method.known, "case")
+    return f"{resamples} of {units}, patient known for {known}, seed {method.seed}"
+
+
+def _rates_table(evaluation: EvaluationFacts) -> DocumentTable:
+    heads = ("Label", "Verdict", *(f"#{name}" for name in _RATES), "Why")
+    rows = [
+        (
+            told(one.name),
+            told(one.gate.verdict),
+            *map(rate, _rates(one)),
+            _why(one) or NOT_ESTIMABLE,
+        )
+        for one in evaluation.labels
+    ]
+    return _columns(heads, rows)
+
+
+def _counts_table(evaluation: EvaluationFacts) -> DocumentTable:
+    labels = [(one, one.excluded.model_dump()) for one in evaluation.labels]
+    shown = [
+        (key, title)
+        for key, title in _EXCLUDED
+        if any(excluded[key] for _, excluded in labels)
+    ]
+    hedged = any(one.answered_uncertain for one, _ in labels)
+    rows = [
+        (
+            told(one.name),
+            *map(told, (one.n, one.tp, one.fp, one.fn, one.tn)),
+            share(one.f1),
+            *(told(excluded[key]) for key, _ in shown),
+            told(one.not_coded),
+            *(map(told, one.hedges) if hedged else ()),
+        )
+        for one, excluded in labels
+    ]
+    heads = ("n", "TP", "FP", "FN", "TN", "F1", *(title for _, title in shown))
+    further = ("Uncertain of positives", "Uncertain of negatives") if hedged else ()
+    columns = (*heads, "Absent as not coded", *further)
+    names = ("Label", *(f"#{one}" for one in columns))
+    return _columns(names, rows)
+
+
+def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> DocumentTable:
+    columns = (DocumentColumn(one.lstrip("#"), one.startswith("#")) for one in heads)
+    return DocumentTable(tuple(columns), tuple(rows))
+
+
+def _why(label: LabelFacts) -> str:
+    gate = label.gate
+    parts = [*map(told, gate.reasons), told(gate.needs)]
+    return "; ".join(filter(None, parts))
+
+
+def _forest(facts: ReleaseFacts, evaluation: EvaluationFacts) -> Forest:
+    threshold = facts.protocol.content.get("accuracy")
+    axis = _axis(evaluation, threshold)
+    return Forest(
+        low=axis.low,
+        ticks=tuple(zip(map(axis.x, axis.ticks), tick_labels(axis.ticks), strict=True)),
+        line=None if threshold is None else axis.x(threshold),
+        names=_RATES,
+        rows=tuple(_row(one, axis) for one in evaluation.labels),
+    )
+
+
+def _axis(evaluation: EvaluationFacts, threshold: float | None) -> Axis:
+    """Return an axis up to 1 that holds every accuracy and the threshold well."""
+    points = [one.accuracy.value for one in evaluation.labels]
+    lowest = min([point for point in points if point is not None], default=1.0)
+    wanted = min(lowest, 0.9 if threshold is None else threshold - 0.05)
+    low = max(floor(wanted * 10 + 1e-9) / 10, 0.0)
+    step = next(one for one in (0.05, 0.1, 0.2) if (1 - low) / one <= 5 + 1e-9)
+    steps = floor((1 - low) / step + 1e-9)
+    return percent_axis(
+        low, 1.0, tuple(round(1 - step * k, 2) for k in range(steps, -1, -1))
+    )
+
+
+def _row(label: LabelFacts, axis: Axis) -> LabelRow:
+    rates = tuple(
+        (share(one.value), "" if one.low is None else interval(one))
+        for one in _rates(label)
+    )
+    return LabelRow(
+        told(label.name),
+        told(label.gate.verdict),
+        _mark(label, axis),
+        rates,
+        _why(label),
+    )
+
+
+def _mark(label: LabelFacts, axis: Axis) -> ForestMark:
+    value, low, high = label.accuracy.value, label.accuracy.low, label.accuracy.high
+    known = value is not None and low is not None and high is not None
+    verdict = label.gate.verdict
+    said = f"accuracy {rate(label.accuracy)}" if known else "accuracy not estimable"
+    return ForestMark(
+        verdict=verdict,
+        point=axis.x(value) if known and value is not None else None,
+        low=axis.x(0.0 if low is None else low),
+        high=axis.x(1.0 if high is None else high),
+        cut_low=low is not None and axis.cuts(low),
+        title=f"{told(label.name)}: {said}, {verdict.value}",
+    )

@@ -11,8 +11,7 @@ from typing import Any
 from loop.prompts.render import Call
 from loop.prompts.version import PromptVersion
 from loop.release.export.records import RequestParameters
-from loop.release.export.requests import response_format
-from loop.release.export.templates import readable_json
+from loop.release.export.requests import readable_json, response_format
 
 CODE = "program.py"
 """Loads the saved programs without ranloop; copied as it stands here."""

@@ -18,10 +18,9 @@ from loop.core.records import Mark, Outcome, Span, Status, Value
 from loop.evaluate.align import align
 from loop.evaluate.failures import ALL_LABELS, Failure, find_failures, open_for_review
 from loop.evaluate.protocol import read_protocol
-from loop.labels.cohort import Cohort, has_texts, iter_items, read_cohort
-from loop.labels.importing.sections import split_sections
-from loop.labels.kept_votes import votes_path
-from loop.labels.recorded import read_record
+from loop.labels.ballots import votes_path
+from loop.labels.cohort import Cohort, has_texts, iter_items, read_cohort, read_record
+from loop.labels.importing.report_sections import split_sections
 from loop.labels.reference import MARKS, Reference, read_reference
 from loop.labels.taxonomy import (
     NO_FINDING,

@@ -10,10 +10,10 @@ from statistics import median
 from threading import Lock
 from typing import NamedTuple
 
-from loop.review.kept import KeptVerdict, VerdictState
 from loop.review.queue.build import Queue
 from loop.review.queue.records import QueueItem, ReviewStatus, RightKind, RunLine
-from loop.review.reservations import Reservation
+from loop.review.status import KeptVerdict, VerdictState
+from loop.review.working import Reservation
 
 Pair = tuple[str, str]
 

@@ -12,23 +12,22 @@ from loop.core.files import locked
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.core.records import Mark
-from loop.labels.adjudicated import (
+from loop.labels.ballots import votes_lock
+from loop.labels.cohort import CohortRecord, read_record
+from loop.labels.majority import (
     Decisions,
     decide_marks,
     decision_facts,
     recorded_decisions,
 )
-from loop.labels.kept_votes import votes_lock
-from loop.labels.recorded import CohortRecord, read_record
 from loop.labels.reference import (
     commit_version,
     format_reference,
     read_reference,
     version_lock,
 )
-from loop.review.reading.assignment import Assignment
+from loop.review.reading.assignment import PSEUDONYM, Assignment, pseudonym_of
 from loop.review.reading.disputes import Dispute, Disputes, read_disputes
-from loop.review.reading.publication import PSEUDONYM, pseudonym_of
 from loop.review.working import drop_working, keep_working, read_working
 from loop.run.store import Store
 
@@ -69,7 +68,7 @@ def adjudicate(
 
     "No Finding" of these cases follows anew from their labels. The same decisions once
     more change nothing. Votes that come in later leave a decision alone unless they
-    change a vote that it was made over; see `loop.labels.adjudicated`.
+    change a vote that it was made over; see `loop.labels.majority`.
 
     Parameters
     ----------

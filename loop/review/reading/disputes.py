@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from loop.core.digests import framed
 from loop.core.paths import Workspace
 from loop.core.records import Mark, Value, ValueCode
-from loop.labels.adjudicated import Decisions, find_disputed, recorded_decisions
-from loop.labels.ballots import VOTE_CODES, Votes
-from loop.labels.cohort import Cohort
-from loop.labels.kept_votes import read_cohort_votes
-from loop.labels.majority import MajorityRule, majority, recorded_rule
-from loop.labels.marks import MARKS, Marks
-from loop.labels.recorded import read_record
-from loop.labels.reference import Reference, read_reference
+from loop.labels.ballots import VOTE_CODES, Votes, read_cohort_votes
+from loop.labels.cohort import Cohort, read_record
+from loop.labels.majority import (
+    Decisions,
+    MajorityRule,
+    find_disputed,
+    majority,
+    recorded_decisions,
+    recorded_rule,
+)
+from loop.labels.reference import MARKS, Marks, Reference, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.review.reading.assignment import Assignment
 

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from loop.review.reading.answers import DEFERRED, LATEST
-from loop.review.reading.assignment import Assignment, check_reader, positions
-from loop.review.reading.plans import (
+from loop.review.reading.assignment import (
+    Assignment,
     ReadingPlan,
     cases_to_read,
+    check_reader,
     count_shared,
+    positions,
     read_plans,
 )
 from loop.run.store import Store

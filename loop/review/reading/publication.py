@@ -13,11 +13,16 @@ from loop.core.paths import Workspace
 from loop.core.records import Value, ValueCode
 from loop.labels.ballots import VOTE_CODES, Turnout, Votes
 from loop.labels.cohort import Cohort
-from loop.labels.pseudonyms import open_pseudonyms
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.labels.votes import Taking, VotesReport, preview_votes, take_votes
 from loop.review.reading.answers import read_answers
-from loop.review.reading.assignment import Assignment, check_reader, positions
+from loop.review.reading.assignment import (
+    Assignment,
+    check_reader,
+    positions,
+    pseudonym_of,
+    voted_cases,
+)
 from loop.review.reading.progress import (
     ReaderProgress,
     ReadingProgress,
@@ -25,9 +30,6 @@ from loop.review.reading.progress import (
     measure_progress,
 )
 from loop.run.store import Store
-
-PSEUDONYM = "reader-"
-"""How every pseudonym of a reader begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,20 +184,6 @@ def _publish(
     )
 
 
-def pseudonym_of(workspace: Workspace, reader: str) -> str:
-    """Return the pseudonym of a reader, the same at every publication.
-
-    Only this workspace's private key leads from the name to it.
-
-    Raises
-    ------
-    DataError
-        The key file is damaged.
-    """
-    name = check_reader(reader).casefold()
-    return PSEUDONYM + open_pseudonyms(workspace).of(f"reader {name}")[:8]
-
-
 def _choose(
     store: Store, assignment: Assignment, readers: Sequence[str]
 ) -> tuple[ReaderProgress, ...]:
@@ -345,40 +333,3 @@ def dry_run_publication(
             )
         )
     return tuple(found)
-
-
-def voted_cases(
-    workspace: Workspace, turnout: Turnout | None, reader: str
-) -> frozenset[str]:
-    """Return the cases that `reader` has a vote on, under the name or the pseudonym.
-
-    Raises
-    ------
-    DataError
-        The key of the pseudonyms is damaged.
-    """
-    if turnout is None:
-        return frozenset()
-    names = voting_names(workspace, turnout.readers, reader)
-    voted = turnout.voted[:, [turnout.readers.index(name) for name in names]]
-    return frozenset(
-        case
-        for case, row in zip(turnout.case_ids, voted.tolist(), strict=True)
-        if any(row)
-    )
-
-
-def voting_names(
-    workspace: Workspace, readers: Sequence[str], reader: str
-) -> tuple[str, ...]:
-    """Return under which of the names that voted `reader` did: name or pseudonym.
-
-    Raises
-    ------
-    DataError
-        The key of the pseudonyms is damaged.
-    """
-    names = {reader}
-    if any(name.startswith(PSEUDONYM) for name in readers):
-        names.add(pseudonym_of(workspace, reader))
-    return tuple(name for name in readers if name in names)

@@ -2,101 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from loop.core.clock import Clock, utc_now
+from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
-from loop.core.records import Guide
+from loop.core.records import Guide, Lexicon
+from loop.engines.rules.vocabulary import has_cjk
 from loop.labels.cohort import Cohort, CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import latest_version, read_version
+from loop.prompts.lint import MOST_WORDINGS, fold_phrase, is_shown
 from loop.prompts.version import PromptVersion
-from loop.review.copied import Copy
-from loop.review.files import check_verdicts
-from loop.review.kept import KeptVerdict, VerdictState, read_kept
-from loop.review.revise.answers import answered_in
-from loop.review.revise.commit import overtaken
-from loop.review.revise.copies import check_copies, new_wording
-from loop.review.revise.corrections import correct_from_verdicts
-from loop.review.revise.draft import Authorship, Drafted, build_draft, describe
-from loop.review.revise.draft_files import DraftMetadata, DraftOrigin, write_draft
-from loop.review.revise.ready import (
-    name_forgotten,
-    name_unseen,
-    read_earlier,
-    require_corrigible,
+from loop.review.revise.copies import Copy, check_copies, name_unseen, new_wording
+from loop.review.revise.draft import Drafted, answered_in, describe
+from loop.review.revise.draft_files import (
+    DraftMetadata,
+    DraftOrigin,
+    overtaken,
+    write_draft,
 )
+from loop.review.status import find_kept
 from loop.review.submit import VerdictContext, load_verdicts, save_verdicts
-from loop.review.verdict import Judgement, Verdict
+from loop.review.verdict import (
+    GUIDE_LISTS,
+    LEXICON_LISTS,
+    Edits,
+    GuideList,
+    Judgement,
+    Verdict,
+    check_verdicts,
+)
 from loop.run.store import Store
-
-
-def find_kept(store: Store, cohort: str, ids: Sequence[str]) -> tuple[Verdict, ...]:
-    """Return the kept verdicts on `cohort` with these ids, oldest first.
-
-    Raises
-    ------
-    DataError
-        The store does not have one of them for this cohort.
-    StoreError
-        The store cannot be read.
-    """
-    bare = dict.fromkeys(one.removeprefix(f"{cohort}:") for one in ids)
-    if not bare:
-        return ()
-    found = load_verdicts(store, cohort, tuple(bare))
-    known = {verdict.id for verdict in found}
-    # A verdict that was given again has its own id, counted on from the first one's.
-    lost = [one for one in bare if one.partition("-")[0] not in known]
-    if lost:
-        raise DataError(
-            f"no verdict {', '.join(name[:40] for name in lost)} is kept for cohort "
-            f"{cohort or '(none named)'}. See `ranloop verdict list`, or name the "
-            "cohort with --cohort."
-        )
-    return found
-
-
-def find_open(
-    workspace: Workspace, store: Store, prompt: str, cohort: str
-) -> tuple[KeptVerdict, ...]:
-    """Return the open verdicts on a prompt and cohort, oldest first.
-
-    Parameters
-    ----------
-    prompt
-        Name of the prompt, or a reference to any of its versions.
-
-    Raises
-    ------
-    StoreError
-        A verdict cannot be read.
-    LedgerError
-        The ledger is broken.
-    """
-    names = ("", prompt.partition("@")[0])
-    return tuple(
-        one
-        for one in read_kept(store, workspace, cohort)
-        if one.state is VerdictState.OPEN
-        and one.circumstances.prompt.partition("@")[0] in names
-    )
-
-
-def group_by_label(
-    verdicts: Iterable[KeptVerdict],
-) -> dict[str, tuple[KeptVerdict, ...]]:
-    """Return the verdicts of each label, the label with most of them first."""
-    groups: dict[str, list[KeptVerdict]] = {}
-    for one in verdicts:
-        groups.setdefault(one.verdict.label, []).append(one)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return {label: tuple(group) for label, group in ordered}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,40 +291,236 @@ def _keep(
         save_verdicts(store, verdicts, circumstances, when)
 
 
-class CorrectedReference(NamedTuple):
-    """What correcting a reference from verdicts did."""
+def read_earlier(
+    store: Store, base: PromptVersion, cohort: Cohort
+) -> tuple[Verdict, ...]:
+    """Return the kept verdicts that the draft `base` names: their cases count still."""
+    if not base.draft or not base.verdicts:
+        return ()
+    return load_verdicts(store, cohort.name, base.verdicts)
 
-    reference: int | None
-    """Number of the new reference version; None if it says all of it already."""
 
-    corrections: int
-    """Reference labels that the verdicts call wrong."""
+def name_forgotten(base: PromptVersion, earlier: Sequence[Verdict]) -> tuple[str, ...]:
+    """Name the verdicts of a draft that the store does not have."""
+    kept = {verdict.id for verdict in earlier}
+    lost = [one for one in base.verdicts if base.draft and one not in kept]
+    if not lost:
+        return ()
+    return (
+        f"{base.ref} names verdicts that are not kept here for this cohort: "
+        f"{', '.join(lost)}. Their cases are not checked.",
+    )
 
 
-def correct_reference_from(
-    workspace: Workspace,
-    store: Store,
-    cohort: str,
-    verdicts: Sequence[str],
-    actor: Actor,
-) -> CorrectedReference:
-    """Make the reference version that kept verdicts ask for; never a prompt.
+class Authorship(NamedTuple):
+    """Who makes a draft, when and why."""
 
-    Verdicts that do not call the reference wrong are left aside.
+    author: str
+    when: datetime
+    why: str
+
+
+class BuiltDraft(NamedTuple):
+    """A draft and what its verdicts asked for in vain."""
+
+    draft: PromptVersion
+    notes: tuple[str, ...]
+    """For example wording that was there already; harmless."""
+
+
+def build_draft(
+    base: PromptVersion, verdicts: Sequence[Verdict], by: Authorship
+) -> BuiltDraft:
+    """Return a draft with the wording of `base` and every edit applied.
+
+    `base` is a committed version, which becomes the parent, or an earlier draft,
+    whose parent and verdicts the new draft takes over.
+
+    Removals come before additions, so that a wording can move from the terms to the
+    exclusions in one verdict. A second clarification of the same phrase replaces the
+    first.
 
     Raises
     ------
     DataError
-        A verdict is not kept, names what the reference does not have, or two verdicts
-        disagree. Nothing was changed.
-    WriteError
-        The workspace cannot be written.
+        A verdict edits a label the prompt has no guide for, removes what is not
+        there, or two verdicts contradict each other.
     """
-    members = require_dev(workspace, cohort)
-    found = check_verdicts(
-        find_kept(store, cohort, verdicts),
-        read_taxonomy(workspace.labels),
-        frozenset(members.case_ids),
+    _refuse_contradictions(verdicts)
+    notes: list[str] = []
+    guides = {guide.label: _Wording(guide, notes) for guide in base.guides}
+    for number, verdict in enumerate(verdicts, 1):
+        if verdict.edits:
+            wording = guides.get(verdict.label)
+            if wording is None:
+                raise DataError(
+                    f"verdict {number}: {base.ref} has no guide for "
+                    f"{verdict.label}. Judge one of {', '.join(base.labels)}."
+                )
+            wording.where = f"verdict {number}"
+            wording.apply(verdict.edits)
+    draft = replace(
+        base,
+        number=0,
+        draft=draft_id(by.when),
+        guides=tuple(wording.guide for wording in guides.values()),
+        parent=base.parent if base.draft else base.digest,
+        author=by.author,
+        time=format_time(by.when),
+        why=by.why,
+        verdicts=tuple(
+            dict.fromkeys(
+                (
+                    *(base.verdicts if base.draft else ()),
+                    *(verdict.id for verdict in verdicts),
+                )
+            )
+        ),
     )
-    require_corrigible(workspace, members, found)
-    return CorrectedReference(*correct_from_verdicts(workspace, members, found, actor))
+    return BuiltDraft(draft, tuple(notes))
+
+
+def draft_id(when: datetime) -> str:
+    """Return a new draft id; it sorts by time and two processes never share one."""
+    return f"d{when:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+@dataclass(slots=True)
+class _Wording:
+    """One label's guide while edits are applied to it."""
+
+    guide: Guide
+    notes: list[str]
+    where: str = ""
+
+    def apply(self, edits: Edits) -> None:
+        """Take out everything that goes, then add everything that comes."""
+        for one in GUIDE_LISTS:
+            self._remove(one, getattr(edits, one.removals))
+        for one in GUIDE_LISTS:
+            self._add(one, getattr(edits, one.name))
+
+    def _remove(self, of: GuideList, names: Iterable[str]) -> None:
+        """Take out the rows with these names, from the lexicon too."""
+        current: list[Any] = list(getattr(self.guide, of.name))
+        for name in names:
+            kept = [row for row in current if _folded(of, row) != fold_phrase(name)]
+            if not self._forget(of, name) and len(kept) == len(current):
+                raise DataError(
+                    f"{self.where}: {self.guide.label} has no such entry in {of.name} "
+                    f"to remove: {name!r}. See `ranloop diff` for what it has."
+                )
+            current = kept
+        self._set(of, current)
+
+    def _add(self, of: GuideList, rows: Iterable[Any]) -> None:
+        """Append rows; one with a known key replaces the old row.
+
+        What a language model has no use for goes to the lexicon, where a guide has one.
+        """
+        current: list[Any] = list(getattr(self.guide, of.name))
+        for row in rows:
+            key, known = _folded(of, row), [_folded(of, one) for one in current]
+            if key not in known:
+                hidden = self._for_lexicon(of, row, len(current))
+                if hidden and self._is_hidden(of, row):
+                    self._note_known(of, key)
+                    continue
+                self._forget(of, key)
+                if hidden:
+                    self._remember(of, row)
+                else:
+                    current.append(row)
+            elif row in current or isinstance(row, str):
+                self._note_known(of, key)
+            else:
+                current[known.index(key)] = row
+        self._set(of, current)
+
+    def _is_hidden(self, of: GuideList, row: Any) -> bool:
+        """Whether a lexicon holds the row, in any spelling of a wording."""
+        rows = [one for part in self.guide.lexicon for one in getattr(part, of.name)]
+        if isinstance(row, str):
+            return _folded(of, row) in {_folded(of, one) for one in rows}
+        return row in rows
+
+    def _note_known(self, of: GuideList, key: str) -> None:
+        self.notes.append(f"{self.where}: {of.name} {key!r} is there already")
+
+    def _for_lexicon(self, of: GuideList, row: Any, shown: int) -> bool:
+        """Whether a row is for `rules` alone: a pattern, or one term too many."""
+        if not self.guide.lexicon or of not in LEXICON_LISTS:
+            return False
+        phrase = getattr(row, "phrase", row)
+        full = of.name == "terms" and shown >= MOST_WORDINGS
+        return full or not is_shown(phrase, self.guide)
+
+    def _remember(self, of: GuideList, row: Any) -> None:
+        """Append a row to the lexicon of its language."""
+        cjk = has_cjk(getattr(row, "phrase", row))
+        languages = [one.language for one in self.guide.lexicon]
+        own = next((one for one in languages if one != "zh"), "en")
+        language = "zh" if cjk else own
+        if language not in languages:
+            added = (*self.guide.lexicon, Lexicon(language=language))
+            self.guide = replace(self.guide, lexicon=added)
+        self._change(of, lambda one, rows: [*rows, row] if one == language else rows)
+
+    def _forget(self, of: GuideList, name: str) -> bool:
+        """Take rows out of every lexicon; return whether there were any."""
+        if of not in LEXICON_LISTS:
+            return False
+        before, key = self.guide, fold_phrase(name)
+        self._change(
+            of, lambda _, rows: [row for row in rows if _folded(of, row) != key]
+        )
+        return self.guide != before
+
+    def _change(
+        self, of: GuideList, rows_of: Callable[[str, list[Any]], list[Any]]
+    ) -> None:
+        """Replace one list of every lexicon."""
+        parts = []
+        for one in self.guide.lexicon:
+            rows = rows_of(one.language, list(getattr(one, of.name)))
+            changes: dict[str, Any] = {of.name: tuple(rows)}
+            parts.append(replace(one, **changes))
+        self.guide = replace(self.guide, lexicon=tuple(parts))
+
+    def _set(self, of: GuideList, rows: list[Any]) -> None:
+        changes: dict[str, Any] = {of.name: tuple(rows)}
+        self.guide = replace(self.guide, **changes)
+
+
+def _folded(of: GuideList, row: Any) -> str:
+    return fold_phrase(of.key(row))
+
+
+def _refuse_contradictions(verdicts: Sequence[Verdict]) -> None:
+    """Refuse two verdicts of one file that want opposite things."""
+    said: dict[tuple[str, str, str], tuple[int, str]] = {}
+    for number, verdict in enumerate(verdicts, 1):
+        for kind, phrase, meaning in _claims(verdict):
+            key = (verdict.label, kind, phrase)
+            first, before = said.setdefault(key, (number, meaning))
+            if before != meaning:
+                raise DataError(
+                    f"verdicts {first} and {number} disagree on {verdict.label}, "
+                    f"{phrase!r}: {before} and {meaning}. Agree on one and remove the "
+                    "other."
+                )
+
+
+def _claims(verdict: Verdict) -> list[tuple[str, str, str]]:
+    """Return what a verdict claims as (kind, phrase, meaning)."""
+    edits = verdict.edits
+    claims = [("owner", fold_phrase(t), "a term") for t in edits.terms]
+    claims += [("owner", fold_phrase(t), "an exclusion") for t in edits.exclusions]
+    claims += [
+        ("rule", fold_phrase(rule.phrase), rule.value.value)
+        for rule in edits.clarifications
+    ]
+    claims += [
+        ("example", fold_phrase(one.text), one.value.value) for one in edits.exemplars
+    ]
+    return claims

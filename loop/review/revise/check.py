@@ -16,31 +16,25 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loop.core.records import Value, ValueCode
 from loop.evaluate.align import AlignedPairs
-from loop.review.revise.changed import WORDS
+from loop.evaluate.compare import PairedAnswers, pair_answers
+from loop.evaluate.protocol import Protocol
+from loop.review.revise.changes import WORDS, LabelCheck, ShareCriterion, check_labels
 from loop.review.revise.draws import (
     DrawEvidence,
     DrawnAnswers,
     Pair,
-    ShareName,
     take_majority,
     weigh_draws,
-)
-from loop.review.revise.shares import (
-    LabelCheck,
-    NonInferiorityRule,
-    PairedAnswers,
-    ShareCriterion,
-    check_labels,
 )
 from loop.review.submit import Anchor
 from loop.review.verdict import Verdict
 
 # Steps from right: uncertain lies between present and absent, no answer beyond both.
 _RANK = {ValueCode.ABSENT: 0, ValueCode.UNCERTAIN: 1, ValueCode.PRESENT: 2}
+
 _NO_ANSWER = 3
 
 
@@ -268,10 +262,12 @@ def _listing(what: str, found: Iterable[str]) -> str:
 
 
 def check_draft(
-    measured: PairedAnswers,
+    before: AlignedPairs,
+    after: AlignedPairs,
     verdicts: Sequence[Verdict],
     anchors: Sequence[Anchor],
-    rule: NonInferiorityRule,
+    *,
+    protocol: Protocol,
 ) -> Check:
     """Return how the draft did against its parent.
 
@@ -283,12 +279,12 @@ def check_draft(
     ValueError
         They do not.
     """
-    before, after = measured
     if before.case_ids != after.case_ids or before.labels != after.labels:
         raise ValueError("the two runs do not hold the same cases and labels")
     if not np.array_equal(before.reference, after.reference):
         raise ValueError("the two runs are not scored against the same reference")
-    table = _AnswerTable(measured)
+    answers = pair_answers(before, after)
+    table = _AnswerTable(answers)
     fates = [(one, table.judge_anchor(one)) for one in anchors]
     return Check(
         cases=len(before.case_ids),
@@ -296,9 +292,9 @@ def check_draft(
         broken_anchors=_with_fate(fates, TargetOutcome.WORSE),
         unanswered_anchors=_with_fate(fates, TargetOutcome.UNANSWERED),
         missing_anchors=_with_fate(fates, TargetOutcome.GONE),
-        labels=check_labels(measured, rule),
+        labels=check_labels(answers, protocol),
         unanswered=Unanswered(
-            _unanswered(before), _unanswered(after), rule.max_unanswered
+            _unanswered(before), _unanswered(after), protocol.max_unanswered
         ),
     )
 
@@ -320,16 +316,15 @@ def _unanswered(pairs: AlignedPairs) -> float:
 class _AnswerTable:
     """Answers and reference of both runs, looked up by case and label."""
 
-    def __init__(self, measured: PairedAnswers) -> None:
-        self._before, self._after = measured
-        self._rows = {case: row for row, case in enumerate(self._before.case_ids)}
-        self._columns = {label: c for c, label in enumerate(self._before.labels)}
-        self._truth: NDArray[np.int8] = self._before.binary_reference
+    def __init__(self, answers: PairedAnswers) -> None:
+        self._answers = answers
+        self._rows = {case: row for row, case in enumerate(answers.case_ids)}
+        self._columns = {label: c for c, label in enumerate(answers.labels)}
 
     def answers(self, case_id: str, label: str) -> tuple[ValueCode, ValueCode]:
         """Return the answers before and after."""
         at = self._rows[case_id], self._columns[label]
-        before, after = self._before.predicted[at], self._after.predicted[at]
+        before, after = self._answers.before[at], self._answers.after[at]
         return ValueCode(int(before)), ValueCode(int(after))
 
     def expected(
@@ -338,7 +333,8 @@ class _AnswerTable:
         """Return what is right: the clinician's value, else the reference."""
         if value is not None:
             return ValueCode[value.name]
-        code = int(self._truth[self._rows[case_id], self._columns[label]])
+        at = self._rows[case_id], self._columns[label]
+        code = int(self._answers.reference[at])
         return ValueCode(code) if code >= 0 else None
 
     def holds(self, case_id: str, label: str) -> bool:
@@ -428,7 +424,7 @@ def check_draws(
     measured: DrawnAnswers,
     verdicts: Sequence[Verdict],
     anchors: Sequence[Anchor],
-    rule: NonInferiorityRule,
+    protocol: Protocol,
     look: int = 1,
 ) -> Check:
     """Return how the draft did against its parent over several draws of both.
@@ -443,9 +439,9 @@ def check_draws(
     ValueError
         The runs do not hold the same cases, labels and reference.
     """
-    majority = PairedAnswers(*map(take_majority, measured))
-    check = check_draft(majority, verdicts, anchors, rule)
-    table = _AnswerTable(majority)
+    parent, draft = map(take_majority, measured)
+    check = check_draft(parent, draft, verdicts, anchors, protocol=protocol)
+    table = _AnswerTable(pair_answers(parent, draft))
     expected = {
         pair: right
         for pair, value in _wanted(verdicts).items()
@@ -455,77 +451,6 @@ def check_draws(
     return replace(
         check,
         labels=(),
-        unanswered=Unanswered(before, after, rule.max_unanswered),
-        over_draws=weigh_draws(measured, expected, rule, look),
+        unanswered=Unanswered(before, after, protocol.max_unanswered),
+        over_draws=weigh_draws(measured, expected, protocol, look),
     )
-
-
-def summarise(check: Check) -> dict[str, object]:
-    """Return the counts of a check for the ledger: no case ids, no text."""
-    if check.over_draws is not None:
-        return _summarise_draws(check, check.over_draws)
-    return {
-        "cases": check.cases,
-        "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
-        "anchors_broken": len(check.broken_anchors),
-        "anchors_unanswered": len(check.unanswered_anchors),
-        "anchors_missing": len(check.missing_anchors),
-        "lost": check.lost,
-        "gained": check.gained,
-        "labels_worse": [one.label for one in check.labels if not one.passed],
-        "judged_by_counts": check.judged_by(ShareCriterion.COUNTS),
-        "not_judged": check.judged_by(ShareCriterion.NOTHING),
-        "unanswered": _shares(check.unanswered),
-    }
-
-
-def _summarise_draws(check: Check, evidence: DrawEvidence) -> dict[str, object]:
-    """Return the second form of a check in the ledger, which names its procedure."""
-    surplus = evidence.surplus
-    margins = [(one.label, test) for one in evidence.labels for test in one.margins]
-    return {
-        "form": 2,
-        "procedure": (
-            "harm: sign-flip test, Tarone, Holm; surplus: Miettinen-Nurminen by case; "
-            "margins: Tango"
-        ),
-        "draws": evidence.draws,
-        "look": evidence.look,
-        "cases": check.cases,
-        "targets": {p.value: check.count(p) for p in TargetOutcome if check.count(p)},
-        "surplus": None
-        if surplus is None
-        else {
-            "before": surplus.before,
-            "after": surplus.after,
-            "readings": surplus.readings,
-            "interval": [f"{limit:.4f}" for limit in surplus.interval],
-        },
-        "anchors_broken": len(check.broken_anchors),
-        "anchors_unanswered": len(check.unanswered_anchors),
-        "anchors_missing": len(check.missing_anchors),
-        "tests": evidence.tests,
-        "tested": evidence.tested,
-        "alpha": str(evidence.alpha),
-        "harmed": [
-            f"{one.label or 'rare labels'} {test.share.value}"
-            for one in evidence.every()
-            for test in one.harmed
-        ],
-        "not_shown": {
-            share.value: [
-                label
-                for label, test in margins
-                if test.share is share and not test.shown
-            ]
-            for share in (ShareName.ACCURACY, ShareName.SENSITIVITY)
-        },
-        "unanswered": _shares(check.unanswered),
-    }
-
-
-def _shares(unanswered: Unanswered) -> dict[str, str]:
-    return {
-        "before": f"{unanswered.before:.4f}",
-        "after": f"{unanswered.after:.4f}",
-    }

@@ -3,13 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.cohort import Cohort
-from loop.labels.reference import correct_reference, list_references
-from loop.review.verdict import Judgement, Verdict
+from loop.labels.reference import (
+    correct_reference,
+    list_references,
+    locate,
+    read_reference,
+)
+from loop.labels.taxonomy import read_taxonomy
+from loop.review.revise.begin import require_dev
+from loop.review.status import find_kept
+from loop.review.verdict import Judgement, Verdict, check_verdicts
+from loop.run.store import Store
+
+
+class CorrectedReference(NamedTuple):
+    """What correcting a reference from verdicts did."""
+
+    reference: int | None
+    """Number of the new reference version; None if it says all of it already."""
+
+    corrections: int
+    """Reference labels that the verdicts call wrong."""
+
+
+def correct_reference_from(
+    workspace: Workspace,
+    store: Store,
+    cohort: str,
+    verdicts: Sequence[str],
+    actor: Actor,
+) -> CorrectedReference:
+    """Make the reference version that kept verdicts ask for; never a prompt.
+
+    Verdicts that do not call the reference wrong are left aside.
+
+    Raises
+    ------
+    DataError
+        A verdict is not kept, names what the reference does not have, or two verdicts
+        disagree. Nothing was changed.
+    WriteError
+        The workspace cannot be written.
+    """
+    members = require_dev(workspace, cohort)
+    found = check_verdicts(
+        find_kept(store, cohort, verdicts),
+        read_taxonomy(workspace.labels),
+        frozenset(members.case_ids),
+    )
+    require_corrigible(workspace, members, found)
+    return CorrectedReference(*correct_from_verdicts(workspace, members, found, actor))
 
 
 def correct_from_verdicts(
@@ -42,3 +91,14 @@ def find_corrections(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Mark]
         if verdict.judgement is Judgement.REFERENCE_WRONG and verdict.correct_value
         for case_id in verdict.case_ids
     }
+
+
+def require_corrigible(
+    workspace: Workspace, cohort: Cohort, verdicts: Sequence[Verdict]
+) -> None:
+    """Refuse corrections of what the reference does not have."""
+    pairs = find_corrections(verdicts)
+    if pairs:
+        reference = read_reference(workspace, cohort.name)
+        for case_id, label in pairs:
+            locate(reference, case_id, label)

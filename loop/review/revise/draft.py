@@ -1,37 +1,38 @@
-"""Verdicts to a draft: the parent's guides with every asked-for edit applied."""
+"""A draft as people look at it: what it changes, how it stands, what a model gets."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from loop.core.clock import format_time
+from loop.core.config import read_config
 from loop.core.errors import DataError, LedgerError, OverlapError
 from loop.core.findings import Finding
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
-from loop.core.records import Guide
+from loop.core.records import Item, Message
+from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_drafts
 from loop.prompts.diff import VersionDiff, diff_versions
-from loop.prompts.lint import fold_phrase, has_errors, lint_version
-from loop.prompts.version import PromptVersion
-from loop.review.copied import Copy
-from loop.review.revise.answers import comparable_parent
-from loop.review.revise.checked import find_check, name_stale
-from loop.review.revise.commit import find_commit, is_recorded
-from loop.review.revise.copies import check_copies, new_wording
-from loop.review.revise.draft_files import DraftOrigin, read_about
-from loop.review.revise.inputs import DraftLineage, read_line
-from loop.review.revise.ready import name_unseen
-from loop.review.revise.shown import TokenChange, count_change, find_engine_counter
-from loop.review.verdict import Verdict
+from loop.prompts.lint import has_errors, lint_version
+from loop.prompts.outputs.base import get_contract
+from loop.prompts.render import plan_prompts
+from loop.prompts.version import PromptVersion, can_exchange, with_contract
+from loop.review.revise.check_record import find_check, name_stale
+from loop.review.revise.copies import Copy, check_copies, name_unseen, new_wording
+from loop.review.revise.draft_files import (
+    DraftLineage,
+    DraftOrigin,
+    find_commit,
+    is_recorded,
+    read_about,
+    read_line,
+)
 from loop.run.store import Store
+from loop.run.tokens import TokenCounter, find_counter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,30 @@ def lint_draft(
     labels = read_taxonomy(workspace.labels).extracted
     frozen = comparable_parent(parent, draft)
     return tuple(lint_version(draft, labels=labels, parent=frozen))
+
+
+def comparable_parent(parent: PromptVersion, draft: PromptVersion) -> PromptVersion:
+    """Return `parent` as it would be in the draft's contract.
+
+    Frozen blocks are compared with it: a draft in another contract must tell a model to
+    answer in that contract's words, and change no other frozen block.
+    """
+    if not can_exchange(parent):
+        return parent
+    return answered_in(parent, draft.contract)
+
+
+def answered_in(version: PromptVersion, contract: str) -> PromptVersion:
+    """Return `version` answered in `contract`; itself if it is, or if that is empty.
+
+    Raises
+    ------
+    DataError
+        There is no such contract, or the version does not mark how to answer.
+    """
+    if contract in ("", version.contract):
+        return version
+    return with_contract(version, contract, get_contract(contract).instruction)
 
 
 def show_draft(workspace: Workspace, ref: str, engine: str = "rules") -> Drafted:
@@ -189,19 +214,34 @@ def list_open_drafts(
 
 
 def _look(workspace: Workspace, store: Store, ref: str) -> DraftInfo | None:
+    """Return how the draft `ref` stands; None where its commit is recorded."""
     try:
         line = read_line(workspace, ref)
         made = find_commit(workspace, line.draft)
         if made is not None and is_recorded(workspace, made):
             return None
-        return _tell(workspace, line, _standing(workspace, store, line))
+        checked = _find_status(workspace, store, line)
+        about = read_about(workspace, line.draft)
     except LedgerError:
         raise
     except DataError as error:
         return _broken(ref, str(error))
+    return DraftInfo(
+        ref=line.draft.ref,
+        author=line.draft.author,
+        when=line.draft.time,
+        why=line.draft.why,
+        begun_by=about.begun_by,
+        verdicts=line.draft.verdicts,
+        cohort=about.cohort,
+        parent_ref=line.parent.ref,
+        behind=line.behind,
+        checked=checked,
+        origin=about.origin,
+    )
 
 
-def _standing(
+def _find_status(
     workspace: Workspace, store: Store, line: DraftLineage
 ) -> DraftCheckStatus:
     checked = find_check(workspace, line.draft)
@@ -210,26 +250,6 @@ def _standing(
     if line.behind or name_stale(workspace, store, line, checked):
         return DraftCheckStatus.STALE
     return DraftCheckStatus.PASSED if checked.passed else DraftCheckStatus.OBJECTIONS
-
-
-def _tell(
-    workspace: Workspace, line: DraftLineage, standing: DraftCheckStatus
-) -> DraftInfo:
-    draft: PromptVersion = line.draft
-    about = read_about(workspace, draft)
-    return DraftInfo(
-        ref=draft.ref,
-        author=draft.author,
-        when=draft.time,
-        why=draft.why,
-        begun_by=about.begun_by,
-        verdicts=draft.verdicts,
-        cohort=about.cohort,
-        parent_ref=line.parent.ref,
-        behind=line.behind,
-        checked=standing,
-        origin=about.origin,
-    )
 
 
 def _broken(ref: str, problem: str) -> DraftInfo:
@@ -280,167 +300,104 @@ def find_fate(workspace: Workspace, ref: str) -> DraftOutcome | None:
     return None
 
 
-Row = TypeVar("Row")
+PLACEHOLDER = "[{name} of the case]"
+"""What stands where an input of the case goes."""
 
 
-class Authorship(NamedTuple):
-    """Who makes a draft, when and why."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCall:
+    """One call of a version, with a placeholder where the case goes."""
 
-    author: str
-    when: datetime
-    why: str
+    name: str
+    """``"joint"`` or a label id."""
 
-
-class BuiltDraft(NamedTuple):
-    """A draft and what its verdicts asked for in vain."""
-
-    draft: PromptVersion
-    notes: tuple[str, ...]
-    """For example wording that was there already; harmless."""
+    messages: tuple[Message, ...]
+    tokens: int
+    """Of the static text: without the case and the marks of a chat template."""
 
 
-@dataclass(slots=True)
-class _Wording:
-    """One label's guide while edits are applied to it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Every call of a version as it is sent."""
 
-    guide: Guide
-    notes: list[str]
-    where: str = ""
+    ref: str
+    calls: tuple[ShownCall, ...]
+    exact: bool
+    """Whether the tokens were counted with the model's own tokenizer."""
 
-    def add(self, kind: str, rows: Iterable[Row], key: Callable[[Row], str]) -> None:
-        """Append rows of `kind`; one with a known key replaces the old row."""
-        current: list[Row] = list(getattr(self.guide, kind))
-        for row in rows:
-            known = [key(one) for one in current]
-            if key(row) not in known:
-                current.append(row)
-            elif row in current or isinstance(row, str):
-                self.notes.append(f"{self.where}: {kind} {key(row)!r} is there already")
-            else:
-                current[known.index(key(row))] = row
-        self._set(kind, current)
+    remark: str
+    """How they were counted, in words."""
 
-    def remove(
-        self, kind: str, names: Iterable[str], key: Callable[[Row], str]
-    ) -> None:
-        """Take out the rows of `kind` with these names."""
-        current: list[Row] = list(getattr(self.guide, kind))
-        for name in names:
-            kept = [row for row in current if key(row) != fold_phrase(name)]
-            if len(kept) == len(current):
-                raise DataError(
-                    f"{self.where}: {self.guide.label} has no such entry in {kind} to "
-                    f"remove: {name!r}. See `ranloop diff` for what it has."
-                )
-            current = kept
-        self._set(kind, current)
-
-    def _set(self, kind: str, rows: list[Row]) -> None:
-        changes: dict[str, object] = {kind: tuple(rows)}
-        self.guide = replace(self.guide, **changes)  # type: ignore[arg-type]
+    @property
+    def tokens(self) -> int:
+        """Static tokens of all calls of one case."""
+        return sum(call.tokens for call in self.calls)
 
 
-def build_draft(
-    base: PromptVersion, verdicts: Sequence[Verdict], by: Authorship
-) -> BuiltDraft:
-    """Return a draft with the wording of `base` and every edit applied.
+class TokenChange(NamedTuple):
+    """Static tokens of all calls of one case, before and after."""
 
-    `base` is a committed version, which becomes the parent, or an earlier draft,
-    whose parent and verdicts the new draft takes over.
+    before: int
+    after: int
+    exact: bool
+    """Whether counted with the model's own tokenizer; else estimated."""
 
-    Removals come before additions, so that a wording can move from the terms to the
-    exclusions in one verdict. A second clarification of the same phrase replaces the
-    first.
+    remark: str
+
+
+def find_engine_counter(workspace: Workspace, engine: str) -> TokenCounter:
+    """Return the best way to count the tokens of what `engine` is asked.
 
     Raises
     ------
     DataError
-        A verdict edits a label the prompt has no guide for, removes what is not
-        there, or two verdicts contradict each other.
+        The settings of this machine are malformed.
     """
-    _refuse_contradictions(verdicts)
-    notes: list[str] = []
-    guides = {guide.label: _Wording(guide, notes) for guide in base.guides}
-    for number, verdict in enumerate(verdicts, 1):
-        if verdict.edits:
-            wording = guides.get(verdict.label)
-            if wording is None:
-                raise DataError(
-                    f"verdict {number}: {base.ref} has no guide for "
-                    f"{verdict.label}. Judge one of {', '.join(base.labels)}."
-                )
-            wording.where = f"verdict {number}"
-            _apply(wording, verdict)
-    draft = replace(
-        base,
-        number=0,
-        draft=draft_id(by.when),
-        guides=tuple(wording.guide for wording in guides.values()),
-        parent=base.parent if base.draft else base.digest,
-        author=by.author,
-        time=format_time(by.when),
-        why=by.why,
-        verdicts=tuple(
-            dict.fromkeys(
-                (
-                    *(base.verdicts if base.draft else ()),
-                    *(verdict.id for verdict in verdicts),
-                )
-            )
-        ),
+    scheme, _, rest = engine.partition(":")
+    if scheme not in ("openai", "vllm"):
+        return find_counter(None)
+    engines = read_config(workspace).engines
+    serving = engines.vllm if scheme == "vllm" else engines.openai
+    return find_counter(split_name(rest).model, serving.revision)
+
+
+def render_shown(version: PromptVersion, counter: TokenCounter | None = None) -> Shown:
+    """Return the messages of `version` for a case that is not there.
+
+    Parameters
+    ----------
+    counter
+        How tokens are counted; None for an estimate.
+
+    Raises
+    ------
+    DataError
+        A template cannot be rendered, or the version asks for nothing.
+    """
+    counter = counter or find_counter(None)
+    plan = plan_prompts(version, get_contract(version.contract).schema)
+    marks = {name: PLACEHOLDER.format(name=name) for name in version.inputs}
+    item = Item(id="placeholder", variables=marks)
+    calls = tuple(
+        ShownCall(
+            name=call.frame.call,
+            messages=call.prompt(item).messages,
+            tokens=sum(counter.count(one.content) for one in call.frame.messages)
+            + sum(counter.count(after) for _, after in call.pieces),
+        )
+        for call in plan.calls
     )
-    return BuiltDraft(draft, tuple(notes))
+    return Shown(
+        ref=version.ref, calls=calls, exact=counter.exact, remark=counter.remark
+    )
 
 
-def draft_id(when: datetime) -> str:
-    """Return a new draft id; it sorts by time and two processes never share one."""
-    return f"d{when:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-
-
-def _apply(wording: _Wording, verdict: Verdict) -> None:
-    edits = verdict.edits
-    wording.remove("terms", edits.remove_terms, fold_phrase)
-    wording.remove("exclusions", edits.remove_exclusions, fold_phrase)
-    wording.remove("clarifications", edits.remove_clarifications, _phrase_key)
-    wording.remove("exemplars", edits.remove_exemplars, _text_key)
-    wording.remove("implies", edits.remove_implies, fold_phrase)
-    wording.add("terms", edits.terms, fold_phrase)
-    wording.add("exclusions", edits.exclusions, fold_phrase)
-    wording.add("clarifications", edits.clarifications, _phrase_key)
-    wording.add("exemplars", edits.exemplars, _text_key)
-    wording.add("implies", edits.implies, fold_phrase)
-
-
-def _phrase_key(rule: object) -> str:
-    return fold_phrase(str(getattr(rule, "phrase", "")))
-
-
-def _text_key(example: object) -> str:
-    return fold_phrase(str(getattr(example, "text", "")))
-
-
-def _refuse_contradictions(verdicts: Sequence[Verdict]) -> None:
-    """Refuse two verdicts of one file that want opposite things."""
-    said: dict[tuple[str, str, str], tuple[int, str]] = {}
-    for number, verdict in enumerate(verdicts, 1):
-        for kind, phrase, meaning in _claims(verdict):
-            key = (verdict.label, kind, phrase)
-            first, before = said.setdefault(key, (number, meaning))
-            if before != meaning:
-                raise DataError(
-                    f"verdicts {first} and {number} disagree on {verdict.label}, "
-                    f"{phrase!r}: {before} and {meaning}. Agree on one and remove the "
-                    "other."
-                )
-
-
-def _claims(verdict: Verdict) -> list[tuple[str, str, str]]:
-    """Return what a verdict claims as (kind, phrase, meaning)."""
-    edits = verdict.edits
-    claims = [("owner", fold_phrase(t), "a term") for t in edits.terms]
-    claims += [("owner", fold_phrase(t), "an exclusion") for t in edits.exclusions]
-    claims += [
-        ("rule", _phrase_key(rule), rule.value.value) for rule in edits.clarifications
-    ]
-    claims += [("example", _text_key(one), one.value.value) for one in edits.exemplars]
-    return claims
+def count_change(
+    before: PromptVersion, after: PromptVersion, counter: TokenCounter | None = None
+) -> TokenChange | None:
+    """Return how many static tokens each takes; None where one cannot be rendered."""
+    try:
+        old, new = render_shown(before, counter), render_shown(after, counter)
+    except DataError:
+        return None
+    return TokenChange(old.tokens, new.tokens, old.exact, old.remark)

@@ -1,8 +1,9 @@
-"""What is kept beside a draft: what it is about, and its last check.
+"""A draft as it is kept: its files, what it is about, and the versions around it.
 
-Both stand outside the draft's folder, so that neither its files nor its age change. The
-first is written before the draft: a kill between the two leaves a small file that
-nothing reads, never a draft that nobody knows the cohort of.
+What it is about and its last check stand outside the draft's folder, so that neither
+its files nor its age change. The first is written before the draft: a kill between the
+two leaves a small file that nothing reads, never a draft that nobody knows the cohort
+of.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from loop.core.errors import DataError
+from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked, read_text, write_atomic
+from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.prompts.catalog import drafts_folder, parse_ref, write_version
+from loop.prompts.catalog import (
+    drafts_folder,
+    find_parent,
+    latest_version,
+    parse_ref,
+    read_version,
+    write_version,
+)
 from loop.prompts.version import PromptVersion
 
 
@@ -53,10 +62,10 @@ class DraftFiles(NamedTuple):
 
 def beside(workspace: Workspace, draft: PromptVersion) -> DraftFiles:
     """Return where the files beside `draft` are or will be."""
-    return _find(workspace, draft.name, draft.draft)
+    return _files_of(workspace, draft.name, draft.draft)
 
 
-def _find(workspace: Workspace, name: str, draft: str) -> DraftFiles:
+def _files_of(workspace: Workspace, name: str, draft: str) -> DraftFiles:
     folder = workspace.private / "revising" / name
     return DraftFiles(folder / f"{draft}.about.json", folder / f"{draft}.check.json")
 
@@ -102,7 +111,7 @@ def remove_draft(workspace: Workspace, name: str, draft: str) -> None:
     Doing it twice is harmless.
     """
     shutil.rmtree(drafts_folder(workspace, name) / draft, ignore_errors=True)
-    for path in _find(workspace, name, draft):
+    for path in _files_of(workspace, name, draft):
         path.unlink(missing_ok=True)
 
 
@@ -123,3 +132,99 @@ def drafts_locked(workspace: Workspace, ref: str) -> AbstractContextManager[None
     """
     name = parse_ref(ref).name
     return locked(workspace.open_private() / "locks" / f"drafts-{name}.lock")
+
+
+class DraftLineage(NamedTuple):
+    """A draft and the versions around it."""
+
+    draft: PromptVersion
+    parent: PromptVersion
+    """The version it was made from."""
+
+    newest: PromptVersion
+    """The newest committed version; the parent unless someone was faster."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether another version was committed since the draft was made."""
+        return self.parent.digest != self.newest.digest
+
+
+def read_line(workspace: Workspace, ref: str) -> DraftLineage:
+    """Return the draft that `ref` names, its parent and the newest version.
+
+    A version that a killed commit made of this very draft does not count as newer.
+
+    Raises
+    ------
+    DataError
+        `ref` names no draft, or its parent is not among the versions.
+    """
+    draft = read_version(workspace, ref)
+    if not draft.draft:
+        raise DataError(
+            f"{draft.ref} is a committed version and stays as it is. Begin a draft of "
+            f"it with `ranloop draft begin {draft.name}`."
+        )
+    parent = find_parent(workspace, draft)
+    if parent is None:
+        raise DataError(
+            f"{draft.ref} was made from a version ({(draft.parent or 'none')[:12]}) "
+            f"that {draft.name} does not have. Restore it from version control, or "
+            f"discard the draft with `ranloop draft discard {draft.ref}`."
+        )
+    if find_commit(workspace, draft) is not None:
+        return DraftLineage(draft, parent, parent)
+    return DraftLineage(draft, parent, latest_version(workspace, draft.name))
+
+
+def require_current(line: DraftLineage) -> None:
+    """Refuse a draft whose parent is not the newest version any more.
+
+    Raises
+    ------
+    ConflictError
+        Another version was committed meanwhile; says whose, and what to do.
+    """
+    if line.behind:
+        raise overtaken(line.draft, line.newest)
+
+
+def overtaken(draft: PromptVersion, newest: PromptVersion) -> ConflictError:
+    """Return the refusal of a draft after whose start `newest` was committed."""
+    return ConflictError(
+        f"{newest.ref} was committed by {newest.author} at {newest.time}, after "
+        f"{draft.ref} was begun. The draft is kept. Bring its changes to {newest.ref} "
+        f"with `ranloop draft rebase {draft.ref}`."
+    )
+
+
+def find_commit(workspace: Workspace, draft: PromptVersion) -> PromptVersion | None:
+    """Return the newest version if it is this draft, committed; None if it is not.
+
+    A kill may come between the version and its ledger entry, or between that and the
+    removal of the draft: then version and draft stand side by side.
+
+    Raises
+    ------
+    DataError
+        The newest version cannot be read.
+    """
+    latest = latest_version(workspace, draft.name)
+    if (latest.digest, latest.parent) != (draft.digest, draft.parent):
+        return None
+    entry = _find_entry(workspace, latest)
+    return latest if entry is None or entry.payload.get("draft") == draft.ref else None
+
+
+def is_recorded(workspace: Workspace, version: PromptVersion) -> bool:
+    """Whether the ledger knows of the commit of `version`."""
+    return _find_entry(workspace, version) is not None
+
+
+def _find_entry(workspace: Workspace, version: PromptVersion) -> LedgerEntry | None:
+    """Return the ledger entry of a version's commit, if it has one."""
+    for entry in reversed(read_ledger(workspace.ledger)):
+        if entry.action == "draft_committed" and entry.subject == version.ref:
+            return entry
+    return None

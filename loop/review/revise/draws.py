@@ -21,8 +21,9 @@ from scipy.special import ndtri
 from loop.core.records import ValueCode
 from loop.documents.numbers import p_value
 from loop.evaluate.align import AlignedPairs
+from loop.evaluate.compare import PairedAnswers, pair_answers, sort_answers
 from loop.evaluate.flips import Flips, count_flips
-from loop.review.revise.shares import NonInferiorityRule, PairedAnswers, answered
+from loop.evaluate.protocol import Protocol
 from loop.stats.intervals import Interval
 from loop.stats.paired import (
     find_attainable,
@@ -278,7 +279,7 @@ class DrawnAnswers(NamedTuple):
     def pairs(self) -> Iterator[PairedAnswers]:
         """Yield each draw of the parent with the same draw of the draft."""
         for before, after in zip(self.before, self.after, strict=True):
-            yield PairedAnswers(before, after)
+            yield pair_answers(before, after)
 
 
 def take_majority(draws: Sequence[AlignedPairs]) -> AlignedPairs:
@@ -301,7 +302,7 @@ def take_majority(draws: Sequence[AlignedPairs]) -> AlignedPairs:
 def weigh_draws(
     measured: DrawnAnswers,
     expected: Mapping[Pair, ValueCode],
-    rule: NonInferiorityRule,
+    protocol: Protocol,
     look: int = 1,
 ) -> DrawEvidence:
     """Return what the draws of both versions show.
@@ -311,8 +312,8 @@ def weigh_draws(
     expected
         What is right in each targeted case that the cohort holds.
     look
-        Which look at this draft it is, counted from 1. With `spend_alpha` of the rule's
-        levels, all looks together keep them.
+        Which look at this draft it is, counted from 1. With `spend_alpha` of the
+        protocol's levels, all looks together keep them.
 
     Notes
     -----
@@ -324,11 +325,9 @@ def weigh_draws(
     Holm over the tests that could find anything by Tarone's rule. Margins: Tango's
     interval over the same means, which is rather too wide for them.
     """
-    churn_level = rule.confidence
-    rule = rule._replace(
-        alpha=spend_alpha(rule.alpha, look),
-        confidence=1 - spend_alpha(1 - rule.confidence, look),
-    )
+    alpha = spend_alpha(protocol.alpha, look)
+    confidence = 1 - spend_alpha(1 - protocol.confidence, look)
+    margins = protocol.margins
     table = _count(measured)
     names = measured.before[0].labels
     cases = table.cells(ShareName.ACCURACY).sum(axis=0)
@@ -337,7 +336,8 @@ def weigh_draws(
     rare = [
         one
         for one in columns
-        if positives[one] and not _is_reachable(int(positives[one]), rule)
+        if positives[one]
+        and not _is_reachable(int(positives[one]), margins.sensitivity, confidence)
     ]
     places: list[_Place] = [
         ((column,), share) for column in columns for share in _TESTED
@@ -345,27 +345,27 @@ def weigh_draws(
     pooled = tuple(rare) if len(rare) > 1 else ()
     if pooled:
         places.append((pooled, ShareName.SENSITIVITY))
-    tests, tested = _test_harm(table, places, rule.alpha)
+    tests, tested = _test_harm(table, places, alpha)
     harm: dict[tuple[int, ...], list[HarmTest]] = {}
     for (where, _), test in zip(places, tests, strict=True):
         harm.setdefault(where, []).append(test)
 
     def label(name: str, where: tuple[int, ...], churn: Flips | None) -> DrawnLabel:
-        shares = [(ShareName.SENSITIVITY, rule.sensitivity)]
+        shares = [(ShareName.SENSITIVITY, margins.sensitivity)]
         if name:
-            shares.insert(0, (ShareName.ACCURACY, rule.accuracy))
-        margins = (
-            _test_margin(table, (where, share), margin, rule.confidence)
+            shares.insert(0, (ShareName.ACCURACY, margins.accuracy))
+        shown = (
+            _test_margin(table, (where, share), margin, confidence)
             for share, margin in shares
         )
         return DrawnLabel(
-            label=name, churn=churn, harm=tuple(harm[where]), margins=tuple(margins)
+            label=name, churn=churn, harm=tuple(harm[where]), margins=tuple(shown)
         )
 
     flips: Sequence[Flips | None] = [None] * len(names)
     if len(measured.before) > 1:
         before = [one.predicted for one in measured.before]
-        flips = count_flips(before, churn_level)
+        flips = count_flips(before, protocol.confidence)
     targets = tuple(_count_targets(measured, expected))
     return DrawEvidence(
         draws=len(measured.before),
@@ -375,11 +375,11 @@ def weigh_draws(
         together=label("", pooled, None) if pooled else None,
         tests=len(places),
         tested=tested,
-        alpha=rule.alpha,
-        confidence=rule.confidence,
+        alpha=alpha,
+        confidence=confidence,
         look=look,
         targets=targets,
-        surplus=_add_up(targets, rule.confidence),
+        surplus=_add_up(targets, confidence),
     )
 
 
@@ -429,11 +429,12 @@ def _count(measured: DrawnAnswers) -> _RightAnswers:
     difference = np.zeros(truth.shape, dtype=np.int64)
     draws = np.zeros(truth.shape, dtype=np.int64)
     for pair in measured.pairs():
-        asked = [one.predicted != ValueCode.NOT_ASKED for one in pair]
-        there = answered(pair) & (asked[0] | asked[1])
-        right = [there & (one.predicted == truth) for one in pair]
-        difference += right[1].astype(np.int64) - right[0]
-        draws += there
+        asked = (pair.before != ValueCode.NOT_ASKED) | (
+            pair.after != ValueCode.NOT_ASKED
+        )
+        changes = sort_answers(pair, pair.judged & asked)
+        difference += changes.fixed.astype(np.int64) - changes.broken
+        draws += pair.answered & asked
     return _RightAnswers(truth, difference, draws)
 
 
@@ -479,11 +480,10 @@ def find_least_loss(squares: float, n: int, level: float) -> float | None:
     return None
 
 
-def _is_reachable(positives: int, rule: NonInferiorityRule) -> bool:
+def _is_reachable(positives: int, margin: float, confidence: float) -> bool:
     """Whether so many positives could show that no margin was lost."""
-    level = 2 * rule.confidence - 1
-    low = tango_interval(0, 0, positives, confidence=level).low
-    return low > -rule.sensitivity
+    level = 2 * confidence - 1
+    return tango_interval(0, 0, positives, confidence=level).low > -margin
 
 
 def _test_margin(
@@ -510,8 +510,7 @@ def _count_targets(
     for (case_id, label), right in expected.items():
         at = rows[case_id], columns[label]
         answers = [
-            (int(before.predicted[at]), int(after.predicted[at]))
-            for before, after in measured.pairs()
+            (int(pair.before[at]), int(pair.after[at])) for pair in measured.pairs()
         ]
         both = [pair for pair in answers if ValueCode.FAILED not in pair]
         yield TargetDraws(

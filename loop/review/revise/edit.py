@@ -1,8 +1,8 @@
-"""A draft's guide rewritten by hand: as YAML text, checked before it is written.
+"""A draft rewritten by hand: its guides, its instructions, its plan and its contract.
 
-A draft keeps its id while it is edited. What decides between two editors is the guide
-and not the draft: of two labels both edits are kept, of one label the second editor is
-told of the first.
+A draft keeps its id while it is edited. What decides between two editors is the guide,
+or the instructions, and not the draft: of two labels both edits are kept, of one label
+the second editor is told of the first.
 """
 
 from __future__ import annotations
@@ -22,15 +22,22 @@ from loop.core.records import Guide
 from loop.core.yaml_files import dump_yaml
 from loop.prompts.catalog import Header, version_folder
 from loop.prompts.guides import dump_guides, parse_guides
-from loop.prompts.version import PromptVersion
-from loop.review.revise.answers import answered_in
+from loop.prompts.version import CallPlan, PromptVersion, frozen_blocks
 from loop.review.revise.begin import require_dev, with_guides
-from loop.review.revise.copies import check_copies, new_wording
-from loop.review.revise.decide import record_attempt
-from loop.review.revise.draft import Drafted, describe
-from loop.review.revise.draft_files import drafts_locked, read_about
-from loop.review.revise.inputs import DraftLineage, read_line
-from loop.review.revise.ready import name_unseen
+from loop.review.revise.commit import record_attempt
+from loop.review.revise.copies import check_copies, name_unseen, new_wording
+from loop.review.revise.draft import (
+    Drafted,
+    answered_in,
+    comparable_parent,
+    describe,
+)
+from loop.review.revise.draft_files import (
+    DraftLineage,
+    drafts_locked,
+    read_about,
+    read_line,
+)
 
 _SOURCE = "the guide"
 
@@ -45,6 +52,54 @@ class GuideEdit:
 
     seen: str = ""
     """The text that was edited; empty to write over whatever is there now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsEdit:
+    """What is changed of a draft beside its guides; what is empty stays as it is."""
+
+    instructions: str = ""
+    """Both templates, as `instructions_text` writes them."""
+
+    seen: str = ""
+    """The instructions that were edited; empty to write over whatever is there now."""
+
+    plan: CallPlan | None = None
+    contract: str = ""
+    """Name of another output contract; its words take the place of the old one's."""
+
+
+_UNCHANGED = SettingsEdit()
+
+_SYSTEM, _USER = "[system.jinja]\n", "[user.jinja]\n"
+
+
+def instructions_text(version: PromptVersion) -> str:
+    """Return both templates of `version` as one text, each below a line of its name."""
+    system = version.system + ("" if version.system.endswith("\n") else "\n")
+    return f"{_SYSTEM}{system}{_USER}{version.user}"
+
+
+def parse_instructions(text: str) -> tuple[str, str]:
+    """Return the system and the user template that a text holds.
+
+    Raises
+    ------
+    DataError
+        One of the two lines with their names is missing or there twice.
+    """
+    lines = text.replace("\r\n", "\n").splitlines(keepends=True)
+    marks = [one for one in lines if one.rstrip() in (_SYSTEM.strip(), _USER.strip())]
+    if [one.rstrip() for one in marks] != [_SYSTEM.strip(), _USER.strip()] or (
+        lines[0] is not marks[0]
+    ):
+        raise DataError(
+            "the instructions hold both templates: a line [system.jinja] first, then "
+            "the system message, a line [user.jinja], then the user message. Begin "
+            "with what `ranloop draft show DRAFT --instructions` prints."
+        )
+    cut = next(n for n, one in enumerate(lines) if one is marks[1])
+    return "".join(lines[1:cut]), "".join(lines[cut + 1 :])
 
 
 def guide_text(guide: Guide) -> str:
@@ -112,12 +167,10 @@ def edit_draft(
     edits: Sequence[GuideEdit],
     actor: Actor,
     *,
-    contract: str = "",
+    settings: SettingsEdit = _UNCHANGED,
     now: Clock = utc_now,
 ) -> Drafted:
-    """Return the draft `ref` with these guides in place of its own, as written.
-
-    With a contract it is answered in that one from now on.
+    """Return the draft `ref` with these guides and settings in place of its own.
 
     An earlier check of it is stale from now on; if the wording was measured, that
     stands in the ledger first. A kill leaves the old guides or the new ones.
@@ -125,12 +178,13 @@ def edit_draft(
     Raises
     ------
     DataError
-        There is no such draft or contract, a text is no guide of its label, or the
-        draft does not mark how to answer; says where.
+        There is no such draft, a text is no guide of its label (names the line), or
+        the instructions change a frozen block of the version it is made from.
     OverlapError
         Wording is copied from a case of a cohort that is not for development.
     ConflictError
-        Somebody else edited one of these guides meanwhile; says who.
+        Somebody else edited one of these guides, or the instructions, meanwhile; says
+        who.
     WriteError
         The workspace cannot be written; the draft is as it was.
     """
@@ -140,26 +194,65 @@ def edit_draft(
         for one in edits:
             _require_seen(line.draft, one)
         edited = replace(
-            answered_in(with_guides(line.draft, guides), contract),
+            _with_settings(line, with_guides(line.draft, guides), settings),
             author=actor.name,
             time=format_time(now()),
         )
         made = _describe(workspace, line, edited)
         if edited.digest != line.draft.digest:
             record_attempt(workspace, line, actor, "edited after its check", now)
-            _rewrite(workspace, edited, line.draft)
+            _rewrite(workspace, edited)
     return made
+
+
+def _with_settings(
+    line: DraftLineage, draft: PromptVersion, edit: SettingsEdit
+) -> PromptVersion:
+    """Return the draft with other instructions, another plan or another contract."""
+    if edit.instructions:
+        if edit.seen and edit.seen != instructions_text(draft):
+            raise _conflict(line.draft, "the instructions")
+        system, user = parse_instructions(edit.instructions)
+        if system == f"{draft.system}\n":  # the text of a last line without an end
+            system = draft.system
+        draft = replace(draft, system=system, user=user)
+    if edit.plan is not None:
+        draft = replace(draft, plan=edit.plan)
+    draft = answered_in(draft, edit.contract)
+    _require_frozen(line.parent, draft)
+    return draft
+
+
+def _require_frozen(parent: PromptVersion, draft: PromptVersion) -> None:
+    """Refuse instructions that change what is marked as frozen."""
+    comparable = comparable_parent(parent, draft)
+    for file, before, after in (
+        ("system.jinja", comparable.system, draft.system),
+        ("user.jinja", comparable.user, draft.user),
+    ):
+        kept, now = frozen_blocks(before), frozen_blocks(after)
+        changed = [name for name, text in kept.items() if now.get(name) != text]
+        if changed:
+            raise DataError(
+                f"{file}: the frozen block {changed[0]!r} of {parent.ref} was changed. "
+                "Restore it: how answers are written and where the case stands is set "
+                "with --contract, not by hand."
+            )
+
+
+def _conflict(draft: PromptVersion, what: str) -> ConflictError:
+    return ConflictError(
+        f"{draft.author} edited {what} in {draft.ref} at {draft.time}, after you "
+        "opened it. Keep your text, open the draft again and make your change there. "
+        "Nothing was changed."
+    )
 
 
 def _require_seen(draft: PromptVersion, edit: GuideEdit) -> None:
     guide = draft.guide(edit.label)
     current = guide_text(guide) if guide else ""
     if edit.seen and edit.seen != current:
-        raise ConflictError(
-            f"{draft.author} edited the guide of {edit.label} in {draft.ref} at "
-            f"{draft.time}, after you opened it. Keep your text, open the draft again "
-            "and make your change there. Nothing was changed."
-        )
+        raise _conflict(draft, f"the guide of {edit.label}")
 
 
 def _describe(
@@ -175,20 +268,15 @@ def _describe(
     return replace(made, copies=copies, skipped=skipped, notes=name_unseen(skipped))
 
 
-def _rewrite(workspace: Workspace, draft: PromptVersion, old: PromptVersion) -> None:
-    """Write the guides, which are one file, and then who wrote them.
+def _rewrite(workspace: Workspace, draft: PromptVersion) -> None:
+    """Write the guides and the templates, and then who wrote them.
 
     The digest in ``prompt.yaml`` of a draft decides nothing, so that a kill between
-    the two writes leaves a draft like one that was edited in an editor. With another
-    contract the template comes first: lint finds one that goes with no contract.
+    the writes leaves a draft like one that was edited in an editor.
     """
     folder = version_folder(workspace, draft)
-    for name, now, then in (
-        ("system.jinja", draft.system, old.system),
-        ("user.jinja", draft.user, old.user),
-    ):
-        if now != then:
-            write_atomic(folder / name, now)
+    write_atomic(folder / "system.jinja", draft.system)
+    write_atomic(folder / "user.jinja", draft.user)
     write_atomic(folder / "guides.yaml", dump_guides(draft.guides))
     header = Header(
         name=draft.name,

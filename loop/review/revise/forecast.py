@@ -14,10 +14,9 @@ from loop.evaluate.stability import measure_stability
 from loop.labels.reference import Reference, read_reference
 from loop.prompts.catalog import read_version
 from loop.review.revise.begin import require_dev
-from loop.review.revise.checking import Examination, choose_looks
-from loop.review.revise.draft_files import read_about
+from loop.review.revise.draft_files import read_about, read_line
 from loop.review.revise.draws import ShareName, find_least_loss
-from loop.review.revise.inputs import read_line
+from loop.review.revise.run_check import Examination, choose_looks
 from loop.run.asking import choose_engine, has_chance
 from loop.run.canary import PROMPTS
 from loop.run.cost import estimate_run

@@ -20,19 +20,25 @@ from loop.core.digests import digest_json
 from loop.core.errors import ConflictError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace
-from loop.core.records import Clarification, Exemplar, Guide
-from loop.prompts.diff import show_clarification, show_exemplar
-from loop.prompts.lint import fold_phrase
+from loop.core.records import Guide, Lexicon
 from loop.prompts.version import PromptVersion
-from loop.review.revise.decide import record_attempt
-from loop.review.revise.draft import Drafted, draft_id, show_draft
+from loop.review.revise.begin import draft_id
+from loop.review.revise.commit import record_attempt
+from loop.review.revise.draft import Drafted, show_draft
 from loop.review.revise.draft_files import (
+    DraftLineage,
     drafts_locked,
     read_about,
+    read_line,
     remove_draft,
     write_draft,
 )
-from loop.review.revise.inputs import DraftLineage, read_line
+from loop.review.verdict import (
+    GUIDANCE_LISTS,
+    GUIDE_LISTS,
+    LEXICON_LISTS,
+    GuideList,
+)
 
 Row = TypeVar("Row")
 
@@ -79,30 +85,6 @@ class MergedPrompt(NamedTuple):
     """Decisions on conflicts that there are not."""
 
 
-class _Rows(NamedTuple):
-    """How the rows of a list are told apart and shown."""
-
-    kind: str
-    attribute: str
-    key: Callable[[Any], str]
-    show: Callable[[Any], str]
-
-
-def _phrase(rule: Clarification) -> str:
-    return fold_phrase(rule.phrase)
-
-
-def _text(example: Exemplar) -> str:
-    return fold_phrase(example.text)
-
-
-_LISTS = (
-    _Rows("term", "terms", fold_phrase, str),
-    _Rows("exclusion", "exclusions", fold_phrase, str),
-    _Rows("clarification", "clarifications", _phrase, show_clarification),
-    _Rows("exemplar", "exemplars", _text, show_exemplar),
-    _Rows("implies", "implies", str, str),
-)
 _SETTINGS = ("plan", "contract", "inputs")
 _TEMPLATES = {"system": "system.jinja", "user": "user.jinja"}
 
@@ -202,15 +184,33 @@ class _Merge:
             )
             for name in ("name", "definition")
         }
-        for rows in _LISTS:
-            lists = (getattr(side, rows.attribute) for side in (base, ours, theirs))
-            changes[rows.attribute] = tuple(self.rows(label, rows, *lists))
-        return replace(theirs, **changes)
+        for rows in (*GUIDANCE_LISTS, *GUIDE_LISTS):
+            lists = (getattr(side, rows.name) for side in (base, ours, theirs))
+            changes[rows.name] = tuple(self.rows(label, rows, *lists))
+        merged = self.lexicons(label, base, ours, theirs)
+        return replace(theirs, **changes, lexicon=tuple(merged))
+
+    def lexicons(
+        self, label: str, base: Guide, ours: Guide, theirs: Guide
+    ) -> Iterator[Lexicon]:
+        """Yield the lexicons after both changes, those without a row left out."""
+        tables = [
+            {one.language: one for one in side.lexicon} for side in (base, ours, theirs)
+        ]
+        for language in dict.fromkeys((*tables[2], *tables[1], *tables[0])):
+            sides = [table.get(language, _empty(language)) for table in tables]
+            changes: dict[str, Any] = {}
+            for rows in LEXICON_LISTS:
+                named = rows._replace(kind=f"lexicon {language} {rows.kind}")
+                lists = (getattr(side, rows.name) for side in sides)
+                changes[rows.name] = tuple(self.rows(label, named, *lists))
+            if any(changes.values()):
+                yield Lexicon(language=language, **changes)
 
     def rows(
         self,
         label: str,
-        rows: _Rows,
+        rows: GuideList,
         base: Sequence[Any],
         ours: Sequence[Any],
         theirs: Sequence[Any],
@@ -246,6 +246,10 @@ class _Merge:
         return tuple(dict.fromkeys((*merged, *theirs, *ours)))
 
 
+def _empty(language: str) -> Lexicon:
+    return Lexicon(language=language)
+
+
 def _conflict(place: _Place, ours: str, theirs: str) -> Conflict:
     label, kind, what = place
     mark = digest_json([*place, ours, theirs])[:8]
@@ -260,7 +264,11 @@ def _show(side: Row, show: Callable[[Row], str]) -> str:
 def _show_guide(guide: Guide | None) -> str:
     if guide is None:
         return ""
-    rows = sum(len(getattr(guide, one.attribute)) for one in _LISTS)
+    every = (*GUIDANCE_LISTS, *GUIDE_LISTS)
+    rows = sum(len(getattr(guide, one.name)) for one in every)
+    rows += sum(
+        len(getattr(part, one.name)) for part in guide.lexicon for one in LEXICON_LISTS
+    )
     return f"{guide.definition} ({rows} rows)"
 
 

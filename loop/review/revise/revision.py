@@ -14,31 +14,34 @@ from loop.core.paths import Workspace
 from loop.labels.cohort import CohortRole
 from loop.prompts.diff import VersionDiff, diff_versions
 from loop.prompts.version import PromptVersion
-from loop.review.copied import Copy
-from loop.review.files import VerdictFile, read_verdicts
 from loop.review.revise.begin import (
+    Authorship,
     DraftRequest,
     Outline,
-    find_kept,
     find_start,
     outline_draft,
     tell_about,
 )
 from loop.review.revise.check import Check
-from loop.review.revise.checked import Checked
-from loop.review.revise.checking import Examination, check_draft_ref
-from loop.review.revise.commit import reject_draft
-from loop.review.revise.corrections import correct_from_verdicts
-from loop.review.revise.decide import (
+from loop.review.revise.check_record import Checked
+from loop.review.revise.commit import (
     CommitDecision,
     commit_checked,
+    reject_draft,
     weigh,
 )
-from loop.review.revise.draft import Authorship
+from loop.review.revise.copies import Copy
+from loop.review.revise.corrections import correct_from_verdicts, require_corrigible
 from loop.review.revise.draft_files import write_draft
-from loop.review.revise.ready import require_corrigible, require_measurable
+from loop.review.revise.run_check import (
+    Examination,
+    check_draft_ref,
+    require_measurable,
+)
+from loop.review.status import find_kept
 from loop.review.submit import VerdictContext, save_verdicts
 from loop.review.verdict import Verdict
+from loop.review.verdict_files import VerdictFile, read_verdicts
 from loop.run.asking import EngineOptions, HeldEngine, hold_engine
 from loop.run.store import Store, open_store
 from loop.run.task import Watch

@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.labels.importing.table import SourceTable, open_table
+from loop.labels.importing.table_files import (
+    SourceTable,
+    open_table,
+)
 from loop.score.metrics.base import Direction, Metric
 from loop.score.metrics.registry import METRICS
 from loop.score.metrics.score_sheet import ScoreSheet

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from loop.core.entries import RepeatedKeyError, unique_keys
+from loop.core.digests import RepeatedKeyError, unique_keys
 from loop.core.errors import DataError
 from loop.score.experts.ratings import Ratings
 

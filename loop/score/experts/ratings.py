@@ -13,7 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.labels.importing.table import SourceRow, SourceTable, open_table
+from loop.labels.importing.table_files import (
+    SourceRow,
+    SourceTable,
+    open_table,
+)
 from loop.stats.correlation import Correlations, correlate
 from loop.stats.intervals import Estimate
 from loop.stats.reliability import icc_agreement, interval_alpha, ordinal_alpha

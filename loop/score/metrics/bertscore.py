@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.engines.vllm.environment import digest_model
-from loop.labels.texts import words
+from loop.labels.language import words
 from loop.score.metrics.base import (
     Direction,
     Metric,

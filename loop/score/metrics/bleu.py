@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.labels.texts import IDEOGRAPHS
+from loop.labels.language import IDEOGRAPHS
 
 ORDERS = 4
 WIDTH = 2 + 2 * ORDERS

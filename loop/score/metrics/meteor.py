@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.labels.texts import words
+from loop.labels.language import words
 
 LARGEST = 25_000_000
 """Product of the two numbers of words beyond which matching could take minutes."""

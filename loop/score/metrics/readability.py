@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.labels.texts import words
+from loop.labels.language import words
 from loop.score.metrics.base import (
     Direction,
     Metric,

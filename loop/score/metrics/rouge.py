@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.labels.texts import words
+from loop.labels.language import words
 
 COLUMNS = ("rouge_1", "rouge_2", "rouge_l", "rouge_1_recall")
 LARGEST = 10_000_000
@@ -16,7 +16,7 @@ library's table has a cell for each."""
 
 
 class _Words:
-    """Words as `loop.labels.texts` finds them.
+    """Words as `loop.labels.language` finds them.
 
     On ASCII text the same as the tokenizer of rouge-score; that one silently drops
     every letter with an accent and every Chinese character.

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from loop.labels.importing.columns import cell_text, refuse_repeats
-from loop.labels.importing.table import SourceRow, SourceTable
+from loop.labels.importing.source import cell_text, refuse_repeats
+from loop.labels.importing.table_files import SourceRow, SourceTable
 from loop.score.joining import CandidateTable
 from loop.score.reading.options import ReadingOptions
 from loop.score.reading.sides import find_ids

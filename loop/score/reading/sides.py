@@ -10,9 +10,18 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.records import ValueCode
-from loop.labels.importing.columns import ROLES, cell_text, label_columns, name_columns
-from loop.labels.importing.source import MAX_GENERATED, MAX_ID
-from loop.labels.importing.table import SourceRow, SourceTable
+from loop.labels.importing.source import (
+    MAX_GENERATED,
+    MAX_ID,
+    ROLES,
+    cell_text,
+    label_columns,
+    name_columns,
+)
+from loop.labels.importing.table_files import (
+    SourceRow,
+    SourceTable,
+)
 from loop.labels.taxonomy import Taxonomy, fold_name
 from loop.score.reading.options import LabelCells, ReadingOptions, read_language
 

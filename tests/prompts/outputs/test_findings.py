@@ -1,7 +1,6 @@
 """The contract findings: what the list says, and that no list says nothing."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from loop.core.records import Field, Item, Span, Value
 from loop.prompts.outputs.evidence import MAX_QUOTE
 from loop.prompts.outputs.findings import Findings, read_loosely
 from loop.prompts.outputs.label_values import MAX_CHARS
+from tests.calls import count_calls
 
 FIELDS = ("edema", "pleural_effusion", "cavity_cyst")
 TEXT = "FINDINGS: No edema. Small left pleural effusion, small left cyst?"
@@ -193,13 +193,12 @@ def test_the_schema_bounds_everything():
         "\ud800" * 1000,
     ],
 )
-def test_garbage_ends_quickly_as_unparsed(garbage):
+def test_garbage_is_looked_at_once_and_unparsed(garbage):
     """Neither depth nor length may hang or crash the run."""
-    start = time.perf_counter()
     reading = read(garbage)
     assert reading.fields is None
     assert reading.problem
-    assert time.perf_counter() - start < 30
+    assert count_calls(lambda: read(garbage)) < 10 * len(garbage)
 
 
 pieces = st.sampled_from(

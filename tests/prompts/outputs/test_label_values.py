@@ -1,7 +1,6 @@
 """The contract label_values: the strict form, and what is never read."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,7 @@ from loop.core.records import Field, Item, Span, Value
 from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.outputs.evidence import MAX_QUOTE
 from loop.prompts.outputs.label_values import MAX_CHARS, LabelValues
+from tests.calls import count_calls
 
 FIELDS = ("edema", "pleural_effusion", "cavity_cyst")
 TEXT = "FINDINGS: No edema. Small left pleural effusion, small left cyst?"
@@ -212,13 +212,12 @@ def test_the_contract_is_found_by_name():
         "\x00" * 1000,
     ],
 )
-def test_garbage_ends_quickly_as_unparsed(garbage):
+def test_garbage_is_looked_at_once_and_unparsed(garbage):
     """Models loop; neither depth nor length may hang or crash the run."""
-    start = time.perf_counter()
     reading = read(garbage)
     assert reading.fields is None
     assert reading.problem
-    assert time.perf_counter() - start < 30
+    assert count_calls(lambda: read(garbage)) < 10 * len(garbage)
 
 
 answers = st.recursive(

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from random import Random
-from time import monotonic
 
 import pytest
 from hypothesis import given, settings
@@ -19,9 +18,10 @@ from loop.release.audit.chain import (
     read_line,
     read_lines,
 )
-from loop.release.audit.heads import KnownHead
+from loop.release.audit.known_heads import KnownHead
 from loop.release.keys import make_key, signer_for
 from loop.run.store import open_store
+from tests.calls import count_calls
 from tests.release.audit.scenes import ACTOR, clock, make_history, rehashed
 
 
@@ -287,35 +287,39 @@ def _reported(history, raw):
 
 
 @pytest.mark.slow
-def test_ten_thousand_entries_take_seconds(history):
+def test_ten_times_the_entries_are_ten_times_the_work(history):
     """An audit is something people run every day."""
     first = history.entries()
     scores = {"cohort": "dev", "reference": 1, "prompt_digest": "x"}
-    many = [
-        replace(first[3], action="evaluated", payload={**scores, "run": str(n)})
-        for n in range(10_000)
-    ]
-    history.write(rehashed([*first, *many], 7))
-    with open_store(history.workspace):
-        began = monotonic()
-        audit = history.audit()
-    assert monotonic() - began < 60
-    assert len(audit.entries) == 10_006
+
+    def work(number):
+        many = [
+            replace(first[3], action="evaluated", payload={**scores, "run": str(n)})
+            for n in range(number)
+        ]
+        history.write(rehashed([*first, *many], 7))
+        with open_store(history.workspace):
+            assert len(history.audit().entries) == number + 6
+            return count_calls(history.audit)
+
+    assert work(200) * 15 > work(2000)
 
 
-@pytest.mark.slow
-def test_ten_thousand_lines_in_any_order_take_seconds(history):
+def test_lines_in_any_order_are_no_more_work_than_their_number(history):
     """Whoever wrecks a ledger cannot make its audit hang."""
     first = history.entries()
-    many = [replace(first[3], subject=f"tiny@v{n}") for n in range(10_000)]
-    history.write(rehashed([*first, *many], 7))
-    lines = history.path.read_bytes().splitlines(keepends=True)
-    Random(7).shuffle(lines)
-    history.path.write_bytes(b"".join(lines))
-    ledger = read_lines(history.path)
-    began = monotonic()
-    assert len(check_chain(ledger)) > 9_000
-    assert monotonic() - began < 30
+
+    def work(number):
+        many = [replace(first[3], subject=f"tiny@v{n}") for n in range(number)]
+        history.write(rehashed([*first, *many], 7))
+        lines = history.path.read_bytes().splitlines(keepends=True)
+        Random(7).shuffle(lines)
+        history.path.write_bytes(b"".join(lines))
+        ledger = read_lines(history.path)
+        assert len(check_chain(ledger)) > 0.9 * number
+        return count_calls(lambda: check_chain(ledger))
+
+    assert work(100) * 15 > work(1000)
 
 
 @pytest.mark.parametrize("number", ["2", None, True, 2.0, "two"])

@@ -15,13 +15,13 @@ from loop.core.errors import DataError
 from loop.release.consistency import check_table
 from loop.release.documents.checklist import (
     CHECKLISTS,
+    FILLED,
     ChecklistItem,
     read_checklist,
 )
-from loop.release.documents.phrases import AUTHOR
-from loop.release.documents.recorded import FILLED
-from loop.release.documents.render import render_documents
-from loop.release.form import format_facts
+from loop.release.documents.documents import render_documents
+from loop.release.documents.parts import AUTHOR
+from loop.release.facts import format_facts
 from loop.release.statement import Approval
 from tests.release.documents.example import (
     changed,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from loop.release.documents.render import render_documents
+from loop.release.documents.documents import render_documents
 from tests.release.documents.example import full_facts, spoiled
 from tests.release.documents.test_documents import documents, outline
 from tests.release.small import typed

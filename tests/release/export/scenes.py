@@ -5,6 +5,7 @@ from dataclasses import replace
 from loop.core.ledger import Actor
 from loop.core.records import Guide, Item
 from loop.prompts.version import CallPlan, PromptVersion
+from loop.release.export.export import Act, write_export
 from loop.release.export.records import (
     CaseSource,
     ExportOrigin,
@@ -12,7 +13,6 @@ from loop.release.export.records import (
     ExportTarget,
     RequestParameters,
 )
-from loop.release.export.write import Act, write_export
 
 ACT = Act(Actor(name="Dr A. Example"), "for the ward")
 SECRET = "zebra"

@@ -13,7 +13,7 @@ from loop.prompts.render import plan_prompts
 from loop.release.export import load_export
 from loop.release.export.programs import with_versions_of
 from tests.release.export.scenes import PER_LABEL, TEXTS, VERSION, exported, items
-from tests.release.export.test_load import edit, reseal
+from tests.release.export.test_edited_export import edit, reseal
 
 pytestmark = pytest.mark.slow
 

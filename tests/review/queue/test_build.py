@@ -8,17 +8,17 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace
 from loop.core.records import Value
 from loop.evaluate.failures import FailureKind
+from loop.labels.ballots import votes_path
 from loop.labels.cohort import read_cohort, texts_path
-from loop.labels.kept_votes import votes_path
 from loop.labels.taxonomy import NO_FINDING, read_taxonomy
 from loop.labels.votes import import_votes
-from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
 from loop.review.queue.progress import MarkedQueue, mark_progress, measure_pace
 from loop.review.queue.records import QueueFilter, ReviewStatus, RightKind, TextSection
-from loop.review.reservations import Reservation
+from loop.review.status import read_kept
 from loop.review.submit import VerdictContext, submit_verdict, withdraw_verdict
 from loop.review.verdict import Judgement
+from loop.review.working import Reservation
 from loop.run.store import open_store
 from loop.run.task import run_prompt
 from tests.review.scenes import (

@@ -7,11 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.review.export import verdicts_file, verdicts_table
-from loop.review.files import read_verdicts
-from loop.review.kept import read_kept
 from loop.review.queue.build import build_queue
 from loop.review.queue.records import Persistence, QueueFilter, Reasons
+from loop.review.status import read_kept
+from loop.review.verdict_files import read_verdicts, verdicts_file, verdicts_table
 from loop.run.store import open_store
 from loop.run.task import prepare_run, run_draws
 from loop.ui.pages.review import moves

@@ -1,19 +1,89 @@
-"""Answers are appended, the last one counts, and nothing becomes absent by silence."""
+"""What a reader is given and says: the last word counts, silence is never absent."""
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loop.core.errors import DataError, StoreError, UnknownLabelError
+from loop.core.errors import DataError, SealedError, StoreError, UnknownLabelError
 from loop.core.records import Value
+from loop.labels.ballots import votes_path
+from loop.labels.cohort import texts_path
 from loop.review.reading.answers import (
+    LONGEST,
+    ReadingSheet,
     answer,
     answer_many,
     complete_case,
+    keep_comment,
+    open_sheet,
     read_answers,
+    read_comment,
+    read_comments,
 )
+from loop.review.reading.assignment import read_assignment
+from loop.review.reading.publication import publish_readings
 from loop.run.store import open_store
-from tests.review.reading.conftest import CASES, at, import_texts
+from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, at, import_texts
+
+
+def test_a_reader_gets_text_and_own_answers_and_nothing_else(
+    workspace, store, assignment
+):
+    """Blinding by construction: there is no field for anything more."""
+    answer(store, assignment, "Dr. A", "c1", {"edema": Value.PRESENT})
+    answer(store, assignment, "Dr. B", "c1", {"fracture": Value.PRESENT})
+    sheet = open_sheet(workspace, store, assignment, "Dr. A", "c1")
+    assert [field.name for field in dataclasses.fields(ReadingSheet)] == [
+        "case_id", "text", "answers", "comment", "open_labels",
+    ]  # fmt: skip
+    assert sheet.answers == {"edema": Value.PRESENT}
+    assert sheet.text == "Made-up text number 1."
+    assert "edema" not in sheet.open_labels
+    assert len(sheet.open_labels) == 19
+
+
+def test_every_case_has_its_own_text(workspace, store, assignment):
+    """Found by its place in the file, checked by its digest."""
+    for case in CASES:
+        sheet = open_sheet(workspace, store, assignment, "Dr. A", case)
+        assert sheet.text.endswith(f"{case[1]}.")
+
+
+def test_a_holdout_can_be_read(workspace, store, tmp_path):
+    """Its reference is made this way; only the text is shown."""
+    import_texts(workspace, tmp_path, {"h1": "Sealed text."}, role="holdout")
+    sealed = read_assignment(workspace, "read")
+    assert open_sheet(workspace, store, sealed, "Dr. A", "h1").text == "Sealed text."
+
+
+def test_a_changed_text_is_refused_without_showing_it(workspace, store, assignment):
+    """An answer must be to the text that was pinned."""
+    path = texts_path(workspace, "read")
+    path.write_bytes(path.read_bytes().replace(b"number 1", b"number 7"))
+    with pytest.raises(DataError, match=r"line 1: not the text of case 'c1'") as error:
+        open_sheet(workspace, store, assignment, "Dr. A", "c1")
+    assert "Made-up" not in str(error.value)
+    assert open_sheet(workspace, store, assignment, "Dr. A", "c2").text
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\n", b"[]\n[]\n[]\n[]\n", b'{"a": 1}\n']
+)
+def test_a_broken_texts_file_is_said_to_be_one(workspace, store, assignment, content):
+    """Never another case's text."""
+    texts_path(workspace, "read").write_bytes(content)
+    with pytest.raises(DataError, match="not the text of case 'c3'"):
+        open_sheet(workspace, store, assignment, "Dr. A", "c3")
+
+
+def test_missing_texts_name_the_way_out(workspace, store, assignment):
+    """Texts do not travel with a cohort."""
+    texts_path(workspace, "read").unlink()
+    with pytest.raises(DataError, match=r"not on this machine.*--replace"):
+        open_sheet(workspace, store, assignment, "Dr. A", "c1")
+    with pytest.raises(DataError, match="no case 'zz'"):
+        open_sheet(workspace, store, assignment, "Dr. A", "zz")
 
 
 def test_the_last_answer_counts_and_none_is_deleted(store, assignment):
@@ -131,3 +201,81 @@ def test_two_windows_and_two_people_at_once_lose_nothing(workspace, assignment):
         for number in range(4):
             said = read_answers(one, assignment, f"Dr. {number}")
             assert sum(map(len, said.values())) == len(CASES) * len(labels)
+
+
+HOSTILE = "<script>alert(1)</script>\n{{ 7 * 7 }} \x00 \ud800 '; DROP TABLE readings"
+
+
+def test_the_last_comment_counts_and_the_same_is_kept_once(store, assignment):
+    """An empty one takes it back; earlier ones stay in the store."""
+    assert keep_comment(store, assignment, "Dr. A", "c1", "image quality ")
+    assert not keep_comment(store, assignment, "Dr. A", "c1", "image quality")
+    keep_comment(store, assignment, "Dr. A", "c1", "rotated")
+    assert read_comment(store, assignment, "Dr. A", "c1") == "rotated"
+    assert read_comment(store, assignment, "Dr. B", "c1") == ""
+    keep_comment(store, assignment, "Dr. A", "c1", "")
+    assert read_comments(store, assignment) == ()
+    assert store.read("SELECT count(*) FROM reading_comments") == [(3,)]
+
+
+def test_a_reader_sees_the_own_comment_and_no_other(workspace, store, assignment):
+    """Blind as for answers."""
+    keep_comment(store, assignment, "Dr. A", "c1", "mine")
+    keep_comment(store, assignment, "Dr. B", "c1", "theirs")
+    assert open_sheet(workspace, store, assignment, "Dr. A", "c1").comment == "mine"
+    assert [c.reader for c in read_comments(store, assignment, "c1")] == [
+        "Dr. A", "Dr. B",
+    ]  # fmt: skip
+
+
+def test_a_hostile_comment_is_text(store, assignment):
+    """Half of a character pair is no text, and the rest is kept as it is."""
+    keep_comment(store, assignment, "Dr. A", "c1", HOSTILE)
+    assert read_comment(store, assignment, "Dr. A", "c1") == HOSTILE.replace(
+        "\ud800", "?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "text", "message"),
+    [("zz", "x", "has no case"), ("c1", "x" * (LONGEST + 1), "at most 1,000")],
+)
+def test_a_comment_that_cannot_be_kept_is_refused(
+    store, assignment, case, text, message
+):
+    """And nothing is kept of it."""
+    with pytest.raises(DataError, match=message):
+        keep_comment(store, assignment, "Dr. A", case, text)
+    assert read_comments(store, assignment) == ()
+
+
+def test_comments_are_in_no_vote_and_no_ledger(workspace, store, assignment):
+    """They may hold clinical words."""
+    complete_case(store, assignment, "Dr. A", "c1")
+    keep_comment(store, assignment, "Dr. A", "c1", "zebra")
+    publish_readings(workspace, store, assignment, READ_TWICE, EDITOR)
+    assert b"zebra" not in votes_path(workspace, "read").read_bytes()
+    assert b"zebra" not in workspace.ledger.read_bytes()
+
+
+def test_comments_on_a_holdout_are_sealed(workspace, store, tmp_path):
+    """In the store no word of them, not even how long they are."""
+    import_texts(workspace, tmp_path, {"h1": "Held."}, name="held", role="holdout")
+    held = read_assignment(workspace, "held")
+    lengths = set()
+    for text in ("zebra", "zebra " * 20):
+        keep_comment(store, held, "Dr. A", "h1", text)
+        assert read_comment(store, held, "Dr. A", "h1") == text.strip()
+        (kept,) = store.read(
+            "SELECT comment FROM reading_comments ORDER BY number DESC LIMIT 1"
+        )[0]
+        assert kept.startswith("sealed:")
+        assert "zebra" not in kept
+        lengths.add(len(kept))
+    assert len(lengths) == 1
+    with pytest.raises(SealedError, match="are sealed"):
+        read_comments(store, held)
+    with store.writing() as connection:
+        connection.execute("UPDATE reading_comments SET reader = 'Dr. B'")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        read_comment(store, held, "Dr. B", "h1")

@@ -9,20 +9,27 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.core.paths import bundled
 from loop.core.records import Mark, Value
+from loop.labels.ballots import (
+    read_cohort_votes,
+    read_turnout,
+    votes_path,
+)
+from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.labels.kept_votes import read_cohort_votes, votes_path
-from loop.labels.reference import (
-    correct_reference,
-    list_references,
-    read_reference,
-)
+from loop.labels.reference import correct_reference, list_references, read_reference
 from loop.labels.votes import import_votes
 from loop.review.reading.answers import answer, complete_case
-from loop.review.reading.assignment import read_assignment, reading_order
-from loop.review.reading.publication import (
-    preview_publication,
+from loop.review.reading.assignment import (
     pseudonym_of,
+    read_assignment,
+    reading_order,
+    voted_cases,
+)
+from loop.review.reading.progress import measure_progress
+from loop.review.reading.publication import (
+    dry_run_publication,
+    preview_publication,
     publish_readings,
 )
 from loop.run.store import StoredVerdict
@@ -334,3 +341,58 @@ def test_a_preview_of_a_holdout_says_nothing_of_its_marks(workspace, store, tmp_
         preview_publication(workspace, store, asked, READ_TWICE, EDITOR).votes.reference
         == 2
     )
+
+
+@pytest.fixture
+def foresee(workspace, store, assignment):
+    """Return a function that says what publishing now would do."""
+
+    def run(voted=True):
+        cohort = read_cohort(workspace, "read")
+        turnout = read_turnout(workspace, cohort)
+        progress = measure_progress(store, assignment)
+        return dry_run_publication(
+            workspace, store, assignment, progress, turnout if voted else None
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("pseudonymous", [False, True])
+def test_new_replaced_and_lost_cases_are_told_apart(
+    store, assignment, say, publish, foresee, pseudonymous
+):
+    """A reader who took an answer back would lose the votes of that case."""
+    say("Dr. A", "paa")
+    say("Dr. B", "pa")
+    publish(pseudonymous=pseudonymous)
+    answer(store, assignment, "Dr. A", "c1", {"edema": None})
+    answer(store, assignment, "Dr. A", "c2", {"edema": Value.PRESENT})
+    say("Dr. A", "...p")
+    first, second = foresee()
+    assert (first.reader, first.complete, first.begun) == ("Dr. A", 3, 1)
+    assert (first.new, first.again, first.lost) == (1, 2, 1)
+    assert (second.new, second.again, second.lost) == (0, 2, 0)
+    with pytest.raises(DataError, match="would be lost"):
+        publish("Dr. A", pseudonymous=pseudonymous)
+    publish("Dr. A", pseudonymous=pseudonymous, replace=True)
+    first, _ = foresee()
+    assert (first.new, first.again, first.lost) == (0, 3, 0)
+
+
+def test_without_votes_everything_complete_is_new(say, publish, foresee):
+    """The first publication replaces nothing."""
+    say("Dr. A", "pa")
+    publish()
+    (one,) = foresee(voted=False)
+    assert (one.new, one.again, one.lost) == (2, 0, 0)
+
+
+def test_votes_of_others_are_nobody_elses(workspace, assignment, say, publish):
+    """A reader who was not published has no voted case."""
+    say("Dr. A", "pa")
+    publish()
+    turnout = read_turnout(workspace, assignment.cohort)
+    assert voted_cases(workspace, turnout, "Dr. A") == {"c1", "c2"}
+    assert voted_cases(workspace, turnout, "Dr. C") == frozenset()
+    assert voted_cases(workspace, None, "Dr. A") == frozenset()

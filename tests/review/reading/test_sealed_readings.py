@@ -7,14 +7,13 @@ import pytest
 
 from loop.core.errors import SealedError, StoreError
 from loop.core.records import Value
+from loop.labels.ballots import read_cohort_votes
 from loop.labels.holdout import retire_holdout
-from loop.labels.kept_votes import read_cohort_votes
 from loop.labels.sealing import WordSeal
-from loop.review.reading.answers import answer, complete_case, read_answers
+from loop.review.reading.answers import answer, complete_case, open_sheet, read_answers
 from loop.review.reading.assignment import read_assignment
 from loop.review.reading.disputes import read_disputes
 from loop.review.reading.publication import publish_readings
-from loop.review.reading.sheet import open_sheet
 from tests.review.reading.conftest import EDITOR, READ_TWICE, import_texts
 
 

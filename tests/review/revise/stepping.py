@@ -9,8 +9,8 @@ from loop.core.ledger import Actor
 from loop.core.records import Completion
 from loop.prompts.catalog import write_version
 from loop.review.revise.begin import DraftRequest, begin_draft
-from loop.review.revise.checking import check_draft_ref
 from loop.review.revise.commit import Commitment, commit_draft
+from loop.review.revise.run_check import check_draft_ref
 from loop.review.verdict import Edits, Judgement, Verdict
 
 OTHER = Actor(name="Dr C. Example")

@@ -1,21 +1,27 @@
-"""Beginning a draft writes a draft and nothing else."""
+"""Beginning a draft writes a draft and nothing else, with the edits asked for."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
 from loop.core.errors import ConflictError, DataError, OverlapError, StoreError
 from loop.core.ledger import read_ledger
-from loop.core.records import Guide, Mark
+from loop.core.records import Clarification, Exemplar, Guide, Lexicon, Mark, Value
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import list_drafts, read_version
+from loop.prompts.lint import MOST_WORDINGS
 from loop.review.revise.begin import (
+    Authorship,
     DraftRequest,
     begin_draft,
-    correct_reference_from,
-    find_open,
-    group_by_label,
+    build_draft,
+    read_earlier,
 )
+from loop.review.revise.corrections import correct_reference_from
+from loop.review.status import find_open, group_by_label
+from loop.review.verdict import Edits, Judgement, Verdict
 from tests.review.revise.stepping import FLUID, WRONG, begin, overtake
 
 
@@ -141,3 +147,180 @@ def test_open_verdicts_are_found_and_grouped(setting, store):
     }
     assert find_open(setting.workspace, store, "extractor", "dev") == ()
     assert "without the word" not in str(read_ledger(setting.workspace.ledger))
+
+
+BY = Authorship("Dr A. Example", datetime(2026, 1, 6, tzinfo=UTC), "because")
+
+
+def judge(label="pleural_effusion", **edits):
+    """Return a verdict with these edits."""
+    return Verdict(
+        label=label,
+        judgement=Judgement.MODEL_WRONG,
+        edits=Edits(**edits),
+        comment="general",
+    )
+
+
+def build(setting, *verdicts):
+    """Return the effusion guide of the draft."""
+    return build_draft(setting.tiny, verdicts, BY).draft.guide("pleural_effusion")
+
+
+def test_every_kind_of_edit_lands_in_its_list(setting):
+    """One verdict may carry several edits of several kinds."""
+    rule = Clarification(phrase="blunted angle", value=Value.UNCERTAIN)
+    example = Exemplar(text="Fluid is seen.", value=Value.PRESENT, evidence="Fluid")
+    guide = build(
+        setting,
+        judge(
+            terms=("layering fluid", "hydrothorax"),
+            exclusions=("pericardial effusion",),
+            clarifications=(rule,),
+            exemplars=(example,),
+            implies=("cardiomegaly",),
+        ),
+    )
+    assert guide.terms == ("pleural effusion", "layering fluid", "hydrothorax")
+    assert guide.exclusions == ("pericardial effusion",)
+    assert guide.clarifications == (rule,)
+    assert guide.exemplars == (example,)
+    assert guide.implies == ("cardiomegaly",)
+
+
+def with_lexicon(setting, *lexicons, **changes):
+    """Return a setting whose effusion guide has lexicons, and changes."""
+    guide = replace(setting.tiny.guides[0], lexicon=lexicons, **changes)
+    tiny = replace(setting.tiny, guides=(guide, *setting.tiny.guides[1:]))
+    return replace(setting, tiny=tiny)
+
+
+ENGLISH = Lexicon(language="en", terms=("fluid ... base",), exclusions=("ascit*",))
+
+
+def test_what_a_model_has_no_use_for_goes_to_the_lexicon(setting):
+    """Patterns and words of another script are for `rules`; words are for both."""
+    rule = Clarification(phrase="blunt* ... angle", value=Value.UNCERTAIN)
+    guide = build(
+        with_lexicon(setting, ENGLISH),
+        judge(
+            terms=("layering fluid", "menisc*", "\u80f8\u6c34"), clarifications=(rule,)
+        ),
+    )
+    english, chinese = guide.lexicon
+    assert guide.terms == ("pleural effusion", "layering fluid")
+    assert english.terms == ("fluid ... base", "menisc*")
+    assert (english.clarifications, guide.clarifications) == ((rule,), ())
+    assert chinese == Lexicon(language="zh", terms=("\u80f8\u6c34",))
+
+
+def test_a_guide_without_a_lexicon_keeps_everything_itself(setting):
+    """Versions written before there were lexicons go on as they were."""
+    guide = build(setting, judge(terms=("menisc*",)))
+    assert guide.terms == ("pleural effusion", "menisc*")
+    assert guide.lexicon == ()
+
+
+def test_a_term_too_many_for_a_model_goes_to_the_lexicon(setting):
+    """A dozen wordings are shown; `rules` reads them all."""
+    terms = tuple(f"fluid {chr(97 + number)}" for number in range(MOST_WORDINGS - 1))
+    full = with_lexicon(setting, ENGLISH, terms=terms)
+    guide = build(full, judge(terms=("layering fluid", "hydrothorax")))
+    assert guide.terms == (*terms, "layering fluid")
+    assert guide.lexicon[0].terms == ("fluid ... base", "hydrothorax")
+
+
+def test_a_wording_is_taken_out_of_the_lexicon(setting):
+    """Whoever removes a wording need not know where it is kept."""
+    guide = build(
+        with_lexicon(setting, ENGLISH),
+        judge(remove_terms=("Fluid ... base",), remove_exclusions=("ascit*",)),
+    )
+    assert guide.lexicon == (Lexicon(language="en"),)
+    with pytest.raises(DataError, match="no such entry in terms"):
+        build(with_lexicon(setting, ENGLISH), judge(remove_terms=("menisc*",)))
+
+
+def test_a_wording_of_the_lexicon_is_there_already(setting):
+    """Adding it again changes nothing, and says so."""
+    known = with_lexicon(setting, ENGLISH)
+    built = build_draft(known.tiny, [judge(terms=("Fluid ... base",))], BY)
+    assert "is there already" in built.notes[0]
+    assert built.draft.guide("pleural_effusion").terms == ("pleural effusion",)
+
+
+def test_a_word_of_the_lexicon_can_be_shown_to_a_model(setting):
+    """It moves, and is in one place only."""
+    words = Lexicon(language="en", terms=("hydrothorax",))
+    guide = build(
+        with_lexicon(setting, words),
+        judge(remove_terms=("hydrothorax",), terms=("hydrothorax",)),
+    )
+    assert guide.terms == ("pleural effusion", "hydrothorax")
+    assert guide.lexicon == (Lexicon(language="en"),)
+
+
+def test_templates_and_other_labels_stay_as_they_are(setting):
+    """A revision touches the judged label only."""
+    draft = build_draft(setting.tiny, [judge(terms=("fluid",))], BY).draft
+    assert (draft.system, draft.user) == (setting.tiny.system, setting.tiny.user)
+    assert draft.guide("cardiomegaly") == setting.tiny.guide("cardiomegaly")
+    assert draft.parent == setting.tiny.digest
+
+
+def test_a_term_already_there_is_noted_not_repeated(setting):
+    """Spelling variants of case and hyphen are the same term."""
+    built = build_draft(setting.tiny, [judge(terms=("Pleural-Effusion",))], BY)
+    assert built.draft.digest == setting.tiny.digest
+    assert "is there already" in built.notes[0]
+
+
+def test_a_new_rule_for_the_same_phrase_replaces_the_old_one(setting):
+    """The later round decides."""
+    old = judge(clarifications=(Clarification(phrase="fluid", value=Value.UNCERTAIN),))
+    base = build_draft(setting.tiny, [old], BY).draft
+    new = Clarification(phrase="Fluid", value=Value.PRESENT)
+    draft = build_draft(base, [judge(clarifications=(new,))], BY).draft
+    assert draft.guide("pleural_effusion").clarifications == (new,)
+
+
+def test_a_wording_can_move_from_terms_to_exclusions(setting):
+    """Removals come first, so one verdict can do both."""
+    verdict = judge(
+        remove_terms=("pleural effusion",), exclusions=("pleural effusion",)
+    )
+    guide = build(setting, verdict)
+    assert (guide.terms, guide.exclusions) == ((), ("pleural effusion",))
+
+
+def test_removing_what_is_not_there_names_the_verdict(setting):
+    """A typing error must not pass silently."""
+    with pytest.raises(DataError, match=r"verdict 1: .* 'effusoin'"):
+        build(setting, judge(remove_terms=("effusoin",)))
+
+
+def test_two_verdicts_that_contradict_each_other_are_refused(setting):
+    """Neither reviewer silently wins."""
+    yes = judge(clarifications=(Clarification(phrase="blunt", value=Value.PRESENT),))
+    no = judge(clarifications=(Clarification(phrase="Blunt", value=Value.ABSENT),))
+    with pytest.raises(DataError, match=r"verdicts 1 and 2 disagree.*Agree on one"):
+        build(setting, yes, no)
+
+
+def test_a_label_without_a_guide_is_refused(setting):
+    """The prompt does not ask for it, so there is nothing to edit."""
+    with pytest.raises(DataError, match="no guide for edema"):
+        build(setting, judge("edema", terms=("oedema",)))
+
+
+def test_two_drafts_never_share_an_id(setting):
+    """Two people may revise in the same second."""
+    ids = {build_draft(setting.tiny, [], BY).draft.draft for _ in range(50)}
+    assert len(ids) == 50
+
+
+def test_a_version_names_no_verdicts_that_a_draft_of_it_still_rests_on():
+    """They were answered when it was committed; only a draft's cases count still."""
+    version = SimpleNamespace(draft="", verdicts=("a1",))
+    draft = SimpleNamespace(draft="d1", verdicts=())
+    assert read_earlier(None, version, None) == read_earlier(None, draft, None) == ()

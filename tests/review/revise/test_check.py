@@ -7,19 +7,14 @@ import pytest
 
 from loop.core.records import Status, Value, ValueCode
 from loop.evaluate.align import AlignedPairs
-from loop.review.revise.check import (
-    TargetOutcome,
-    check_draft,
-    judge_progress,
-    summarise,
-)
-from loop.review.revise.shares import NonInferiorityRule, PairedAnswers, ShareCriterion
+from loop.evaluate.protocol import Protocol
+from loop.review.revise.changes import ShareCriterion
+from loop.review.revise.check import TargetOutcome, check_draft, judge_progress
+from loop.review.revise.check_record import summarise
 from loop.review.submit import Anchor
 from loop.review.verdict import Judgement, Verdict
 
-RULE = NonInferiorityRule(
-    accuracy=0.02, sensitivity=0.05, confidence=0.95, max_unanswered=0.01
-)
+RULE = Protocol()
 P, A, U = ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN
 FAILED = ValueCode.FAILED
 
@@ -45,8 +40,8 @@ def check(reference, before, after, targets=("c0",), anchors=()):
         case_ids=targets,
         comment="general",
     )
-    measured = PairedAnswers(pairs(reference, before), pairs(reference, after))
-    return check_draft(measured, [verdict], anchors, RULE)
+    measured = (pairs(reference, before), pairs(reference, after))
+    return check_draft(*measured, [verdict], anchors, protocol=RULE)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +73,8 @@ def test_the_clinicians_value_goes_before_the_reference():
         case_ids=("c0",),
         correct_value=Value.UNCERTAIN,
     )
-    measured = PairedAnswers(pairs([1], [P]), pairs([1], [U]))
-    (target,) = check_draft(measured, [verdict], (), RULE).targets
+    measured = (pairs([1], [P]), pairs([1], [U]))
+    (target,) = check_draft(*measured, [verdict], (), protocol=RULE).targets
     assert target.progress is TargetOutcome.FIXED
 
 
@@ -241,9 +236,9 @@ def test_a_targeted_case_that_is_gone_is_named():
 
 def test_two_references_are_refused():
     """A difference between two standards is no difference between two prompts."""
-    measured = PairedAnswers(pairs([1], [P]), pairs([0], [P]))
+    measured = (pairs([1], [P]), pairs([0], [P]))
     with pytest.raises(ValueError, match="same reference"):
-        check_draft(measured, [], (), RULE)
+        check_draft(*measured, [], (), protocol=RULE)
 
 
 def test_targets_that_are_right_already_need_no_gain_of_their_own():

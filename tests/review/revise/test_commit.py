@@ -1,4 +1,4 @@
-"""Committing is one at a time: the second of two keeps a draft, nobody loses work."""
+"""Committing, keeping and giving up: on a check that holds, recorded, one at a time."""
 
 import multiprocessing
 import os
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from loop.core.errors import ConflictError, LedgerError, WriteError
+from loop.core.errors import ConflictError, DataError, LedgerError, WriteError
 from loop.core.files import locked
 from loop.core.ledger import Event, append_event, read_ledger
 from loop.prompts.catalog import (
@@ -18,11 +18,272 @@ from loop.prompts.catalog import (
     write_version,
 )
 from loop.review.revise.commit import (
+    CommitDecision,
     Commitment,
+    commit_checked,
     commit_draft,
-    find_commit,
-    is_recorded,
+    discard_draft,
+    keep_draft,
 )
+from loop.review.revise.corrections import correct_reference_from
+from loop.review.revise.draft import list_open_drafts
+from loop.review.revise.draft_files import beside, find_commit, is_recorded
+from loop.run.store import open_store
+from tests.review.revise.stepping import (
+    FLUID,
+    OTHER,
+    USELESS,
+    WRONG,
+    begin,
+    check,
+    now,
+    overtake,
+)
+
+WORDY = replace(
+    FLUID.edits, terms=("fluid ... base", "blunting of the left costophrenic angle")
+)
+
+
+@pytest.fixture
+def draft(setting, store):
+    """Begin a draft and check it."""
+    made = begin(setting, store, FLUID).draft
+    check(setting, store, made)
+    return made
+
+
+def commit(setting, store, draft, why="bases were missed", override=""):
+    """Commit a draft as another person than the one who began it."""
+    return commit_checked(
+        setting.workspace,
+        store,
+        draft.ref,
+        OTHER,
+        CommitDecision(why, override),
+        now=now,
+    ).version
+
+
+def test_a_checked_draft_becomes_the_next_version(setting, store, draft):
+    """With its reason, its evidence, its run, and both names."""
+    version = commit(setting, store, draft)
+    assert (version.ref, version.author, version.why) == (
+        "tiny@v2",
+        OTHER.name,
+        "bases were missed",
+    )
+    assert read_version(setting.workspace, "tiny") == version
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert (entry.action, entry.actor) == ("draft_committed", OTHER.name)
+    assert entry.payload["check"]["drafted_by"] == setting.editor.name
+    assert entry.payload["check"]["targets"] == {"fixed": 2}
+    assert store.find_runs()[0].spec.prompt == "tiny@v2"
+    assert list_drafts(setting.workspace, "tiny") == ()
+    assert not any(path.exists() for path in beside(setting.workspace, draft))
+
+
+def test_an_unchecked_draft_is_refused(setting, store):
+    """Nothing is committed on hope."""
+    made = begin(setting, store, FLUID).draft
+    with pytest.raises(DataError, match="was not checked yet"):
+        commit(setting, store, made, override="anyway")
+
+
+def test_a_stale_check_is_refused_by_name(setting, store, draft):
+    """The message says what has changed."""
+    begin(setting, store, WRONG)
+    correct_reference_from(setting.workspace, store, "dev", (WRONG.id,), setting.editor)
+    with pytest.raises(ConflictError, match=r"does not hold any more.*dev:ref2"):
+        commit(setting, store, draft, override="anyway")
+    assert list_versions(setting.workspace, "tiny") == (1,)
+
+
+def test_objections_need_an_override_with_a_reason(setting, store):
+    """Both stand in the ledger."""
+    made = begin(setting, store, USELESS).draft
+    check(setting, store, made)
+    with pytest.raises(DataError, match="no targeted case was fixed"):
+        commit(setting, store, made)
+    commit(setting, store, made, override="needed elsewhere")
+    committed, override = read_ledger(setting.workspace.ledger)[-2:]
+    assert committed.payload["override"]["reason"] == "needed elsewhere"
+    assert override.action == "override"
+
+
+def test_lint_errors_cannot_be_overridden(setting, store):
+    """A contradictory guide is nobody's decision."""
+    guide = replace(setting.tiny.guides[0], exclusions=("pleural effusion",))
+    made = begin(setting, store, guides={guide.label: guide}).draft
+    check(setting, store, made)
+    with pytest.raises(DataError, match="cannot be overridden"):
+        commit(setting, store, made, override="anyway")
+
+
+def test_a_holdout_imported_after_the_check_is_looked_at(setting, store):
+    """A check cannot know of it, the commit must."""
+    made = begin(setting, store, replace(FLUID, edits=WORDY)).draft
+    check(setting, store, made)
+    text = "Blunting of the left costophrenic angle by fluid at base today."
+    setting.add_cohort("held", "holdout", [("h1", text, 1, 0)])
+    with pytest.raises(DataError, match="h1 of cohort held"):
+        commit(setting, store, made, override="anyway")
+    assert list_versions(setting.workspace, "tiny") == (1,)
+
+
+def test_whoever_comes_second_is_told_who_was_first(setting, store, draft):
+    """Their draft is kept and can be rebased."""
+    overtake(setting)
+    with pytest.raises(ConflictError, match=r"tiny@v2 .* Dr C. Example at 2026-01-07"):
+        commit(setting, store, draft)
+    assert read_version(setting.workspace, draft.ref) == draft
+
+
+def test_a_commit_killed_before_its_ledger_entry_is_finished(setting, store, draft):
+    """The version stands there without an entry: the same call writes it."""
+    write_version(setting.workspace, renumbered(draft, 2))
+    (info,) = list_open_drafts(setting.workspace, store, "tiny")
+    assert not info.behind
+    assert commit(setting, store, draft).ref == "tiny@v2"
+    entries = read_ledger(setting.workspace.ledger)
+    assert [entry.subject for entry in entries][-1] == "tiny@v2"
+    assert list_versions(setting.workspace, "tiny") == (1, 2)
+    assert list_drafts(setting.workspace, "tiny") == ()
+
+
+def test_a_commit_killed_before_its_draft_was_removed_is_finished(
+    setting, store, draft
+):
+    """The draft is no longer offered, and committing again commits nothing twice."""
+    commit(setting, store, draft)
+    left = write_version(setting.workspace, draft)
+    assert list_open_drafts(setting.workspace, store, "tiny") == ()
+    check_less = setting.workspace.ledger.read_bytes()
+    with pytest.raises(DataError, match="was not checked yet"):
+        commit(setting, store, left)
+    assert setting.workspace.ledger.read_bytes() == check_less
+    discard_draft(setting.workspace, left.ref, setting.editor, "left over")
+    assert list_drafts(setting.workspace, "tiny") == ()
+
+
+def test_a_broken_ledger_commits_nothing(setting, store, draft):
+    """Nothing is added to a history that cannot be trusted."""
+    ledger = setting.workspace.ledger
+    ledger.write_text(ledger.read_text().replace("a start", "a fake"))
+    with pytest.raises(LedgerError, match="was edited"):
+        commit(setting, store, draft)
+    assert list_versions(setting.workspace, "tiny") == (1,)
+    assert list_drafts(setting.workspace, "tiny") == (draft.draft,)
+
+
+def test_a_full_disk_commits_nothing_and_keeps_the_check(
+    setting, store, draft, monkeypatch
+):
+    """After freeing space the same commit goes through."""
+
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(WriteError, match="disk is full"):
+            commit(setting, store, draft)
+    assert list_versions(setting.workspace, "tiny") == (1,)
+    assert commit(setting, store, draft).ref == "tiny@v2"
+
+
+def test_a_draft_kept_on_purpose_stands_in_the_ledger(setting, store, draft):
+    """With the reason, and what its check showed."""
+    entry = keep_draft(setting.workspace, draft.ref, OTHER, "after the meeting")
+    assert (entry.action, entry.reason) == ("draft_rejected", "after the meeting")
+    assert entry.payload["parent_ref"] == "tiny@v1"
+    assert entry.payload["check"]["gained"] == 4
+    assert list_drafts(setting.workspace, "tiny") == (draft.draft,)
+    assert commit(setting, store, draft).ref == "tiny@v2"
+
+
+def test_a_checked_draft_leaves_a_trace_when_it_is_given_up(setting, store, draft):
+    """Once: giving up what was kept on purpose adds nothing."""
+    keep_draft(setting.workspace, draft.ref, OTHER, "after the meeting")
+    before = read_ledger(setting.workspace.ledger)
+    entry = discard_draft(setting.workspace, draft.ref, OTHER, "no use")
+    assert entry == before[-1]
+    assert read_ledger(setting.workspace.ledger) == before
+    assert list_drafts(setting.workspace, "tiny") == ()
+
+
+def test_an_unchecked_draft_is_given_up_without_a_trace(setting, store):
+    """It was private work."""
+    made = begin(setting, store, FLUID).draft
+    before = setting.workspace.ledger.read_bytes()
+    assert discard_draft(setting.workspace, made.ref, OTHER, "no use") is None
+    assert setting.workspace.ledger.read_bytes() == before
+    assert list_drafts(setting.workspace, "tiny") == ()
+
+
+def test_a_damaged_draft_can_be_given_up_by_its_id(setting, store, draft):
+    """Nobody has to look for its folder."""
+    folder = setting.workspace.private / "drafts" / "tiny" / draft.draft
+    (folder / "guides.yaml").write_text("- no guides")
+    with pytest.raises(DataError, match="guides"):
+        discard_draft(setting.workspace, "tiny@draft", OTHER, "damaged")
+    assert discard_draft(setting.workspace, draft.ref, OTHER, "damaged") is None
+    assert list_drafts(setting.workspace, "tiny") == ()
+    assert not any(path.exists() for path in beside(setting.workspace, draft))
+
+
+@pytest.mark.parametrize("ref", ["../x@draft:d1", "tiny@draft:../d", "a/b@draft:d1"])
+def test_a_reference_is_never_a_path(setting, ref):
+    """Not even for the lock that is taken first."""
+    before = sorted(setting.workspace.root.rglob("*"))
+    with pytest.raises(DataError, match="is not a prompt reference"):
+        discard_draft(setting.workspace, ref, OTHER, "no use")
+    assert sorted(setting.workspace.root.rglob("*")) == before
+
+
+def commit_and_report(setting, ref, start, results):
+    """Commit in another process, at the same moment as the other."""
+    with open_store(setting.workspace) as store:
+        start.wait()
+        try:
+            done = commit_checked(
+                setting.workspace, store, ref, OTHER, CommitDecision("now"), now=now
+            )
+            results.put((ref, done.version.ref))
+        except ConflictError as error:
+            results.put((ref, str(error)))
+
+
+@pytest.mark.slow
+def test_of_two_editors_committing_at_once_one_commits_and_one_rebases(setting, store):
+    """Real processes on real locks; nobody's draft is lost."""
+    ours = begin(setting, store, FLUID).draft
+    theirs = begin(
+        setting, store, replace(FLUID, edits=replace(FLUID.edits, terms=("fluid",)))
+    ).draft
+    for one in (ours, theirs):
+        check(setting, store, one)
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Event(), context.Queue()
+    workers = [
+        context.Process(
+            target=commit_and_report, args=(setting, one.ref, start, results)
+        )
+        for one in (ours, theirs)
+    ]
+    for worker in workers:
+        worker.start()
+    start.set()
+    said = dict(results.get(timeout=60) for _ in workers)
+    for worker in workers:
+        worker.join()
+    assert sorted(word == "tiny@v2" for word in said.values()) == [False, True]
+    (loser,) = [ref for ref, word in said.items() if word != "tiny@v2"]
+    assert "draft rebase" in said[loser]
+    (left,) = list_open_drafts(setting.workspace, store, "tiny")
+    assert (left.ref, left.behind) == (loser, True)
+    assert os.path.isdir(setting.workspace.prompts / "tiny" / "v2")
+
 
 WHEN = datetime(2026, 1, 6, tzinfo=UTC)
 
@@ -45,7 +306,7 @@ def commitment(setting):
     return Commitment(actor=setting.editor, reason="tested", evidence={"gained": 1})
 
 
-def commit_and_report(setting, draft, start, results):
+def commit_at_once(setting, draft, start, results):
     """Commit in another process, at the same moment as the others."""
     start.wait()
     try:
@@ -63,7 +324,7 @@ def test_of_processes_committing_at_once_exactly_one_wins(setting):
     drafts = [make_draft(setting, name) for name in names]
     start, results = context.Event(), context.Queue()
     workers = [
-        context.Process(target=commit_and_report, args=(setting, one, start, results))
+        context.Process(target=commit_at_once, args=(setting, one, start, results))
         for one in drafts
     ]
     for worker in workers:

@@ -12,7 +12,7 @@ from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.label_values import LabelValues
 from loop.prompts.version import frozen_blocks
 from loop.review.revise.begin import DraftRequest, begin_draft
-from loop.review.revise.edit import edit_draft
+from loop.review.revise.edit import SettingsEdit, edit_draft
 from loop.review.revise.revision import RevisionRequest, revise
 
 FLUID = """
@@ -20,6 +20,8 @@ judgement: guideline_ambiguous
 verdicts:
 - {cases: [f0, f1], label: pleural_effusion, terms: [fluid ... base]}
 """
+BINARY = SettingsEdit(contract="binary")
+BACK = SettingsEdit(contract="label_values")
 BLOCK = f"{{# frozen: answer #}}\n{LabelValues.instruction}{{# end frozen #}}\n"
 
 
@@ -177,12 +179,12 @@ def test_an_open_draft_may_change_its_contract_and_back(marked, store):
         marked.editor,
     )
     ref = begun.draft.ref
-    made = edit_draft(marked.workspace, ref, (), marked.editor, contract="binary")
+    made = edit_draft(marked.workspace, ref, (), marked.editor, settings=BINARY)
     found = read_version(marked.workspace, ref)
     assert found == made.draft
     assert found.contract == "binary"
     assert not any("frozen block" in one.what for one in made.lint)
-    back = edit_draft(marked.workspace, ref, (), marked.editor, contract="label_values")
+    back = edit_draft(marked.workspace, ref, (), marked.editor, settings=BACK)
     assert back.draft.digest == begun.draft.digest
 
 

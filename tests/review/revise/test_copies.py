@@ -6,16 +6,21 @@ import pytest
 
 from loop.core.records import Clarification, Exemplar, Value
 from loop.labels.cohort import CohortRole, read_cohort, texts_path
-from loop.review.copied import LONG_RUN, NewWording, find_copies
 from loop.review.revise.copies import (
+    LONG_RUN,
+    NewWording,
     check_copies,
+    find_copies,
     new_wording,
+    warn_of_copy,
 )
 
 P = Value.PRESENT
+
 COPIED = "There is a meniscus of fluid along the left wall today."
 
 CASE = ("c1", "FINDINGS: The heart, which is large,\nhas grown since the last film.")
+
 ZH = ("z1", "两肺纹理增粗,右侧肋膈角变钝,考虑少量胸腔积液。")
 
 
@@ -110,3 +115,12 @@ def test_a_cohort_without_texts_is_named_not_passed_over(setting):
     )
     short = new(setting, terms=("big heart",))
     assert check_copies(setting.workspace, short, cohort).skipped == ()
+
+
+def test_a_copy_is_warned_of_from_eight_words_on():
+    """Case and punctuation do not hide it; seven words are common speech."""
+    text = "There is a small left apical pneumothorax today, unchanged."
+    copied = "there is a SMALL left: apical pneumothorax today"
+    assert "own words" in warn_of_copy(copied, text)
+    assert warn_of_copy("is a small left apical pneumothorax today", text) == ""
+    assert warn_of_copy("", text) == ""

@@ -1,107 +1,208 @@
-"""Verdicts become exactly the edits they ask for."""
+"""The list of open drafts, what became of one, and a version as a model receives it."""
 
-from datetime import UTC, datetime
+import errno
+from dataclasses import replace
 
 import pytest
 
-from loop.core.errors import DataError
-from loop.core.records import Clarification, Exemplar, Value
-from loop.review.revise.draft import Authorship, build_draft
-from loop.review.verdict import Edits, Judgement, Verdict
+from loop.core.errors import WriteError
+from loop.core.paths import Workspace
+from loop.prompts.catalog import write_version
+from loop.prompts.version import CallPlan
+from loop.review.revise.commit import CommitDecision, commit_checked, discard_draft
+from loop.review.revise.draft import (
+    DraftCheckStatus,
+    count_change,
+    find_engine_counter,
+    find_fate,
+    list_open_drafts,
+    render_shown,
+    show_draft,
+)
+from loop.review.revise.draft_files import (
+    DraftMetadata,
+    DraftOrigin,
+    beside,
+    write_draft,
+)
+from loop.review.revise.edit import GuideEdit, edit_draft, guide_text
+from tests.review.revise.conftest import TINY
+from tests.review.revise.stepping import (
+    FLUID,
+    OTHER,
+    USELESS,
+    begin,
+    check,
+    now,
+    overtake,
+)
 
-BY = Authorship("Dr A. Example", datetime(2026, 1, 6, tzinfo=UTC), "because")
+
+def listed(setting, store):
+    """Return the open drafts of ``tiny``, by reference."""
+    return {one.ref: one for one in list_open_drafts(setting.workspace, store, "tiny")}
 
 
-def judge(label="pleural_effusion", **edits):
-    """Return a verdict with these edits."""
-    return Verdict(
-        label=label,
-        judgement=Judgement.MODEL_WRONG,
-        edits=Edits(**edits),
-        comment="general",
+def test_a_draft_tells_where_it_stands(setting, store):
+    """Whose, from what, checked or not, and behind or not."""
+    passed = begin(setting, store, FLUID).draft
+    failed = begin(setting, store, USELESS).draft
+    by_hand = begin(setting, store).draft
+    check(setting, store, passed)
+    check(setting, store, failed)
+    found = listed(setting, store)
+    assert [found[one.ref].checked for one in (passed, failed, by_hand)] == [
+        DraftCheckStatus.PASSED,
+        DraftCheckStatus.OBJECTIONS,
+        DraftCheckStatus.NEVER,
+    ]
+    assert [one.origin for one in found.values()] == [
+        DraftOrigin.VERDICTS,
+        DraftOrigin.VERDICTS,
+        DraftOrigin.HAND,
+    ]
+    info = found[passed.ref]
+    assert (info.parent_ref, info.behind, info.cohort) == ("tiny@v1", False, "dev")
+    assert (info.author, info.verdicts) == (setting.editor.name, (FLUID.id,))
+    overtake(setting)
+    info = listed(setting, store)[passed.ref]
+    assert (info.parent_ref, info.behind, info.checked) == (
+        "tiny@v1",
+        True,
+        DraftCheckStatus.STALE,
     )
 
 
-def build(setting, *verdicts):
-    """Return the effusion guide of the draft."""
-    return build_draft(setting.tiny, verdicts, BY).draft.guide("pleural_effusion")
-
-
-def test_every_kind_of_edit_lands_in_its_list(setting):
-    """One verdict may carry several edits of several kinds."""
-    rule = Clarification(phrase="blunted angle", value=Value.UNCERTAIN)
-    example = Exemplar(text="Fluid is seen.", value=Value.PRESENT, evidence="Fluid")
-    guide = build(
-        setting,
-        judge(
-            terms=("layering fluid", "hydrothorax"),
-            exclusions=("pericardial effusion",),
-            clarifications=(rule,),
-            exemplars=(example,),
-            implies=("cardiomegaly",),
-        ),
+def test_an_optimizer_may_lay_down_its_drafts(setting, store):
+    """Its proposals arrive where the others do."""
+    draft = replace(
+        TINY, number=0, draft="proposal", parent=TINY.digest, system="Read on.\n"
     )
-    assert guide.terms == ("pleural effusion", "layering fluid", "hydrothorax")
-    assert guide.exclusions == ("pericardial effusion",)
-    assert guide.clarifications == (rule,)
-    assert guide.exemplars == (example,)
-    assert guide.implies == ("cardiomegaly",)
-
-
-def test_templates_and_other_labels_stay_as_they_are(setting):
-    """A revision touches the judged label only."""
-    draft = build_draft(setting.tiny, [judge(terms=("fluid",))], BY).draft
-    assert (draft.system, draft.user) == (setting.tiny.system, setting.tiny.user)
-    assert draft.guide("cardiomegaly") == setting.tiny.guide("cardiomegaly")
-    assert draft.parent == setting.tiny.digest
-
-
-def test_a_term_already_there_is_noted_not_repeated(setting):
-    """Spelling variants of case and hyphen are the same term."""
-    built = build_draft(setting.tiny, [judge(terms=("Pleural-Effusion",))], BY)
-    assert built.draft.digest == setting.tiny.digest
-    assert "is there already" in built.notes[0]
-
-
-def test_a_new_rule_for_the_same_phrase_replaces_the_old_one(setting):
-    """The later round decides."""
-    old = judge(clarifications=(Clarification(phrase="fluid", value=Value.UNCERTAIN),))
-    base = build_draft(setting.tiny, [old], BY).draft
-    new = Clarification(phrase="Fluid", value=Value.PRESENT)
-    draft = build_draft(base, [judge(clarifications=(new,))], BY).draft
-    assert draft.guide("pleural_effusion").clarifications == (new,)
-
-
-def test_a_wording_can_move_from_terms_to_exclusions(setting):
-    """Removals come first, so one verdict can do both."""
-    verdict = judge(
-        remove_terms=("pleural effusion",), exclusions=("pleural effusion",)
+    about = DraftMetadata(
+        cohort="dev", origin=DraftOrigin.OPTIMIZER, begun_by="gepa", begun=""
     )
-    guide = build(setting, verdict)
-    assert (guide.terms, guide.exclusions) == ((), ("pleural effusion",))
+    write_draft(setting.workspace, draft, about)
+    assert listed(setting, store)[draft.ref].origin is DraftOrigin.OPTIMIZER
 
 
-def test_removing_what_is_not_there_names_the_verdict(setting):
-    """A typing error must not pass silently."""
-    with pytest.raises(DataError, match=r"verdict 1: .* 'effusoin'"):
-        build(setting, judge(remove_terms=("effusoin",)))
+def test_a_damaged_draft_hides_no_other(setting, store):
+    """It is named with its problem."""
+    good, bad = begin(setting, store, FLUID).draft, begin(setting, store).draft
+    folder = setting.workspace.private / "drafts" / "tiny" / bad.draft
+    (folder / "guides.yaml").write_text("- no guides")
+    found = listed(setting, store)
+    assert "guides.yaml" in found[bad.ref].problem
+    assert found[good.ref].problem == ""
 
 
-def test_two_verdicts_that_contradict_each_other_are_refused(setting):
-    """Neither reviewer silently wins."""
-    yes = judge(clarifications=(Clarification(phrase="blunt", value=Value.PRESENT),))
-    no = judge(clarifications=(Clarification(phrase="Blunt", value=Value.ABSENT),))
-    with pytest.raises(DataError, match=r"verdicts 1 and 2 disagree.*Agree on one"):
-        build(setting, yes, no)
+def test_a_kill_after_the_first_file_leaves_no_draft(setting, store):
+    """What a draft is about comes first and means nothing without it."""
+    draft = begin(setting, store, FLUID).draft
+    path = beside(setting.workspace, draft).about
+    path.with_name("d20260101-000000-abcdef.about.json").write_bytes(path.read_bytes())
+    assert list(listed(setting, store)) == [draft.ref]
 
 
-def test_a_label_without_a_guide_is_refused(setting):
-    """The prompt does not ask for it, so there is nothing to edit."""
-    with pytest.raises(DataError, match="no guide for edema"):
-        build(setting, judge("edema", terms=("oedema",)))
+def test_a_shown_draft_names_its_copies_instead_of_failing(setting, store):
+    """A holdout imported later must not hide the draft that copies it."""
+    text = "There is a meniscus of fluid along the left wall today."
+    guide = replace(TINY.guides[0], definition=text)
+    draft = begin(setting, store, guides={guide.label: guide}).draft
+    assert show_draft(setting.workspace, draft.ref).notes == ()
+    setting.add_cohort("held", "holdout", [("h1", text, 1, 0)])
+    shown = show_draft(setting.workspace, draft.ref)
+    assert "h1 of cohort held" in shown.notes[0]
+    assert shown.diff.counts() == {"+definition": 1, "-definition": 1}
 
 
-def test_two_drafts_never_share_an_id(setting):
-    """Two people may revise in the same second."""
-    ids = {build_draft(setting.tiny, [], BY).draft.draft for _ in range(50)}
-    assert len(ids) == 50
+def test_a_read_only_workspace_is_said_and_nothing_changes(setting, store, monkeypatch):
+    """Neither a new draft nor an edited one; what was there stays readable."""
+    draft = begin(setting, store, FLUID).draft
+    guide = replace(TINY.guides[0], definition="Any fluid.")
+    edit = GuideEdit(label=guide.label, text=guide_text(guide))
+    before = setting.state()
+
+    def refuse(*_args, **_options):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    with pytest.raises(WriteError, match="read-only"):
+        edit_draft(setting.workspace, draft.ref, (edit,), OTHER)
+    with pytest.raises(WriteError, match="read-only"):
+        begin(setting, store)
+    assert list(listed(setting, store)) == [draft.ref]
+    assert setting.state() == before
+
+
+def test_a_shown_prompt_has_a_placeholder_for_the_case():
+    """What a model receives, without any case."""
+    shown = render_shown(TINY)
+    (call,) = shown.calls
+    assert [message.role for message in call.messages] == ["system", "user"]
+    assert call.messages[1].content.endswith("[text of the case]\n")
+    assert shown.tokens == call.tokens > 0
+
+
+def test_a_version_with_a_call_a_label_shows_every_call():
+    """Their tokens add up."""
+    shown = render_shown(replace(TINY, plan=CallPlan.PER_LABEL))
+    assert [call.name for call in shown.calls] == ["pleural_effusion", "cardiomegaly"]
+    assert shown.tokens == sum(call.tokens for call in shown.calls)
+
+
+def test_a_draft_without_its_notes_tells_its_origin_by_its_verdicts(setting, store):
+    """Drafts of an earlier release are listed too."""
+    foreign = replace(
+        TINY, number=0, draft="old", parent=TINY.digest, verdicts=("0123456789ab",)
+    )
+    write_version(setting.workspace, foreign)
+    info = listed(setting, store)[foreign.ref]
+    assert (info.origin, info.cohort) == (DraftOrigin.VERDICTS, "")
+
+
+def test_a_committed_draft_names_its_version(setting, store):
+    """Whoever had it open elsewhere is told where it went."""
+    draft = begin(setting, store, FLUID).draft
+    check(setting, store, draft)
+    commit_checked(
+        setting.workspace, store, draft.ref, OTHER, CommitDecision("needed"), now=now
+    )
+    fate = find_fate(setting.workspace, draft.ref)
+    assert fate == ("tiny@v2", OTHER.name, "2026-01-07T10:00:00Z", "needed")
+
+
+def test_a_discarded_draft_names_who_gave_it_up(setting, store):
+    """It was measured, so it stands in the ledger."""
+    draft = begin(setting, store, FLUID).draft
+    check(setting, store, draft)
+    discard_draft(setting.workspace, draft.ref, OTHER, "not worth it", now=now)
+    fate = find_fate(setting.workspace, draft.ref)
+    assert fate is not None
+    assert (fate.version, fate.actor, fate.reason) == ("", OTHER.name, "not worth it")
+
+
+def test_private_work_leaves_no_trace(setting, store):
+    """Nothing was measured, so nothing was recorded."""
+    draft = begin(setting, store, FLUID).draft
+    discard_draft(setting.workspace, draft.ref, OTHER, "a slip", now=now)
+    assert find_fate(setting.workspace, draft.ref) is None
+
+
+def test_tokens_are_counted_for_the_model_of_the_engine(tmp_path):
+    """The remark names it where its tokenizer is not there; rules have none."""
+    workspace = Workspace(tmp_path)
+    named = [
+        find_engine_counter(workspace, engine).remark
+        for engine in ("openai:made-up@http://x/v1", "vllm:made-up", "rules")
+    ]
+    assert [("made-up" in remark) for remark in named] == [True, True, False]
+
+
+def test_a_draft_that_cannot_be_rendered_has_no_tokens():
+    """The change is not told; a 0 would read as a shorter prompt."""
+    longer = replace(TINY, system=TINY.system + "Read with care.\n")
+    found = count_change(TINY, longer)
+    assert found.after > found.before > 0 and not found.exact
+    assert count_change(TINY, replace(TINY, user="{{ nothing }}{{ text }}")) is None
+    assert count_change(replace(TINY, user="{{ nothing }}{{ text }}"), TINY) is None

@@ -9,7 +9,9 @@ from scipy.stats import binom
 
 from loop.core.records import Status, Value, ValueCode
 from loop.evaluate.align import AlignedPairs
-from loop.review.revise.check import TargetOutcome, check_draws, summarise
+from loop.evaluate.protocol import Protocol
+from loop.review.revise.check import TargetOutcome, check_draws
+from loop.review.revise.check_record import summarise
 from loop.review.revise.draws import (
     DrawnAnswers,
     DrawnVerdict,
@@ -17,13 +19,10 @@ from loop.review.revise.draws import (
     take_majority,
     weigh_draws,
 )
-from loop.review.revise.shares import NonInferiorityRule
 from loop.review.submit import Anchor
 from loop.review.verdict import Judgement, Verdict
 
-RULE = NonInferiorityRule(
-    accuracy=0.02, sensitivity=0.05, confidence=0.95, max_unanswered=0.01
-)
+RULE = Protocol()
 P, A, U = ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN
 FAILED, UNPARSED = ValueCode.FAILED, ValueCode.UNPARSED
 LABELS = ("common", "second", *(f"rare{n}" for n in range(6)))
@@ -355,7 +354,10 @@ def test_targets_are_judged_by_what_most_draws_say():
     before = [[A] * 6] * 3
     after = [[P] * 5 + [A], [P] * 5 + [A], [A] + [P] * 4 + [A]]
     check = check_draws(
-        drawn(truth, before, after), [verdict(*(f"c{n}" for n in range(6)))], (), RULE
+        drawn(truth, before, after),
+        [verdict(*(f"c{n}" for n in range(6)))],
+        (),
+        RULE,
     )
     assert check.count(TargetOutcome.FIXED) == 5
     assert check.count(TargetOutcome.UNCHANGED) == 1

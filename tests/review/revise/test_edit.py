@@ -11,8 +11,19 @@ from loop.core.errors import ConflictError, DataError, OverlapError
 from loop.core.ledger import read_ledger
 from loop.core.records import Clarification, Exemplar, Guide, Value
 from loop.prompts.catalog import read_version
-from loop.review.revise.draft_files import beside
-from loop.review.revise.edit import GuideEdit, edit_draft, guide_text, parse_guide_text
+from loop.prompts.version import CallPlan
+from loop.review.revise import edit as edit_module
+from loop.review.revise.draft_files import beside, read_line
+from loop.review.revise.edit import (
+    GuideEdit,
+    SettingsEdit,
+    edit_draft,
+    guide_text,
+    instructions_text,
+    parse_guide_text,
+    parse_instructions,
+)
+from tests.review.revise.conftest import TINY
 from tests.review.revise.stepping import FLUID, OTHER, begin, check, now
 
 WORDS = st.text(
@@ -184,3 +195,85 @@ def test_a_committed_version_is_not_edited(setting, draft):
     one = edited(draft, "cardiomegaly", "A large heart.", seen=False)
     with pytest.raises(DataError, match=r"stays as it is.*draft begin tiny"):
         edit_draft(setting.workspace, "tiny@v1", (one,), setting.editor)
+
+
+def instructions(version, old, new):
+    """Return an edit of the instructions."""
+    text = instructions_text(version)
+    assert old in text
+    return SettingsEdit(instructions=text.replace(old, new), seen=text)
+
+
+def test_instructions_are_edited_diffed_and_checked_like_a_guide(setting, store, draft):
+    """The words of the frame decide as much as those of a label."""
+    edit = instructions(draft, "{{ text }}", "Read slowly.\n{{ text }}")
+    made = edit_draft(setting.workspace, draft.ref, (), OTHER, settings=edit, now=now)
+    found = read_version(setting.workspace, draft.ref)
+    assert found == made.draft
+    assert found.user == draft.user.replace("{{ text }}", "Read slowly.\n{{ text }}")
+    assert (found.system, found.guides) == (draft.system, draft.guides)
+    (template,) = made.diff.templates
+    assert (template.file, "+Read slowly." in template.lines) == ("user.jinja", True)
+    assert check(setting, store, made.draft).check is not None
+
+
+def test_a_plan_and_a_contract_are_edited(setting, draft):
+    """How many calls a case takes, and how it is answered."""
+    with_block = draft.user + "{# frozen: answer #}\nold\n{# end frozen #}\n"
+    text = instructions_text(replace(draft, user=with_block))
+    edit = SettingsEdit(instructions=text, plan=CallPlan.PER_LABEL, contract="findings")
+    made = edit_draft(setting.workspace, draft.ref, (), OTHER, settings=edit, now=now)
+    assert (made.draft.plan, made.draft.contract) == (CallPlan.PER_LABEL, "findings")
+    assert "\nold\n" not in made.draft.user
+    assert read_version(setting.workspace, draft.ref) == made.draft
+
+
+def test_a_frozen_block_is_not_edited_by_hand(setting, draft, monkeypatch):
+    """Where the case stands, and how answers are written, no editor changes."""
+    block = "{# frozen: case #}\nReport:\n{# end frozen #}\n"
+    parent = replace(setting.tiny, user=block + setting.tiny.user)
+    line = read_line(setting.workspace, draft.ref)
+    frozen = line._replace(parent=parent, draft=replace(draft, user=parent.user))
+    monkeypatch.setattr(edit_module, "read_line", lambda *_: frozen)
+    for old, new in (("Report:", "Case:"), ("frozen: case", "frozen: kase")):
+        edit = instructions(frozen.draft, old, new)
+        with pytest.raises(DataError, match="frozen block 'case' of tiny@v1"):
+            edit_draft(setting.workspace, draft.ref, (), OTHER, settings=edit)
+    assert read_version(setting.workspace, draft.ref) == draft
+
+
+def test_the_second_editor_of_the_instructions_is_told_of_the_first(setting, draft):
+    """Nothing is overwritten unseen."""
+    first = instructions(draft, "{{ text }}", "One.\n{{ text }}")
+    second = instructions(draft, "{{ text }}", "Two.\n{{ text }}")
+    edit_draft(setting.workspace, draft.ref, (), OTHER, settings=first, now=now)
+    with pytest.raises(ConflictError, match=r"Dr C. Example edited the instructions"):
+        edit_draft(setting.workspace, draft.ref, (), setting.editor, settings=second)
+    assert "One." in read_version(setting.workspace, draft.ref).user
+
+
+@given(WORDS, WORDS)
+def test_instructions_read_back_as_they_were_written(system, user):
+    """What an editor sees is all there is; line ends of another system do no harm."""
+    version = replace(TINY, system=system + "\n", user=user + "\n")
+    text = instructions_text(version)
+    assert parse_instructions(text) == (version.system, version.user)
+    windows = text.replace("\n", "\r\n")
+    assert parse_instructions(windows) == (version.system, version.user)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Read.\n",
+        "[system.jinja]\nRead.\n",
+        "[user.jinja]\na\n[system.jinja]\nb\n",
+        "before\n[system.jinja]\na\n[user.jinja]\nb\n",
+        "[system.jinja]\na\n[user.jinja]\nb\n[user.jinja]\nc\n",
+    ],
+)
+def test_instructions_without_both_parts_are_refused(text):
+    """The message says where to begin."""
+    with pytest.raises(DataError, match="draft show DRAFT --instructions"):
+        parse_instructions(text)

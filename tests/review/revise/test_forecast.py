@@ -3,9 +3,9 @@
 import pytest
 
 from loop.core.errors import DataError, EngineError
-from loop.review.revise.checking import Examination
 from loop.review.revise.draws import ShareName, find_least_loss
 from loop.review.revise.forecast import ASSUMED_CHURN, forecast_check
+from loop.review.revise.run_check import Examination
 from loop.run.task import prepare_run, run_draws
 from tests.review.revise.stepping import FLUID, begin, check
 

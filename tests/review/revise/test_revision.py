@@ -16,12 +16,12 @@ from loop.core.records import Mark
 from loop.labels.cohort import texts_path
 from loop.labels.reference import read_reference
 from loop.prompts.catalog import list_drafts, list_versions, read_version, write_version
-from loop.review.files import read_verdicts
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.check import TargetOutcome
 from loop.review.revise.commit import Commitment, commit_draft
 from loop.review.revise.revision import RevisionRequest, revise
 from loop.review.submit import read_anchors
+from loop.review.verdict_files import read_verdicts
 from loop.run.store import open_store
 
 FLUID = """

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.labels.importing.table import SourceTable, open_table
+from loop.labels.importing.table_files import SourceTable, open_table
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.score.joining import CandidateFile, join_files
 from loop.score.reading.options import ReadingOptions

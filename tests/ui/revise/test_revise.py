@@ -16,7 +16,7 @@ from loop.prompts.catalog import (
     write_version,
 )
 from loop.prompts.outputs.label_values import LabelValues
-from loop.review.revise.checked import recall_check
+from loop.review.revise.check_record import recall_check
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
 from loop.run.task import run_prompt

@@ -10,13 +10,9 @@ from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace, bundled
 from loop.core.people.roster import users_path
 from loop.prompts.catalog import latest_version
-from loop.review.submit import ImportDefaults, take_file
+from loop.review.verdict_files import ImportDefaults, take_file
 from loop.run.store import open_store
-from tests.ui.conftest import (
-    barriers,
-    open_tab,
-    sign_in,
-)
+from tests.ui.conftest import barriers, open_tab, sign_in
 from tests.ui.forked import serving
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from loop.core.people.users import Right
 from loop.labels.cohort import list_cohorts
 from loop.labels.dry_run import VotesFile
 from loop.labels.importing.source import ImportOptions
-from loop.review.submit import ImportDefaults
+from loop.review.verdict_files import ImportDefaults
 from loop.ui.chrome import visible_cohorts
 from loop.ui.pages.files.steps import (
     Done,

@@ -19,7 +19,12 @@ from loop.labels.dry_run import (
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.votes import VotesReport
-from loop.review.submit import ImportDefaults, VerdictsDryRun, dry_run_file, take_file
+from loop.review.verdict_files import (
+    ImportDefaults,
+    VerdictsDryRun,
+    dry_run_file,
+    take_file,
+)
 from loop.ui.desk import Desk
 from loop.ui.jobs import Job, JobProgress
 from loop.ui.uploads import discard, named_shortly

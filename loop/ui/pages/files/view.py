@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from loop.core.errors import DataError, LedgerError
-from loop.labels.cohort import CohortRole, read_cohort
-from loop.labels.recorded import read_record
-from loop.review.kept import judged_cohorts
+from loop.labels.cohort import CohortRole, read_cohort, read_record
+from loop.review.status import judged_cohorts
 from loop.ui.desk import Desk
 from loop.ui.downloads import link_to
 from loop.ui.jobs import JobProgress

@@ -13,13 +13,13 @@ from loop.core.people.users import Right
 from loop.documents.charts import kappa_heatmap
 from loop.evaluate.ceiling import Ceiling, CeilingRow, measure_ceiling
 from loop.evaluate.inputs import read_inputs
-from loop.labels.agreement import (
+from loop.labels.ballots import Votes
+from loop.labels.reader_agreement import (
     POOLED,
     AgreementReport,
     LabelAgreement,
     measure_agreement,
 )
-from loop.labels.ballots import Votes
 from loop.review.reading.assignment import Assignment, read_basis
 from loop.run.store import RunRecord
 from loop.ui.chrome import Chrome

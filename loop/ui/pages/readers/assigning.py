@@ -11,9 +11,9 @@ import gradio as gr
 from loop.core.errors import DataError
 from loop.core.people.roster import read_users
 from loop.core.people.users import Right
-from loop.review.reading.assignment import Assignment
-from loop.review.reading.files import split_case_ids
-from loop.review.reading.plans import (
+from loop.review.reading.answer_files import split_case_ids
+from loop.review.reading.assignment import (
+    Assignment,
     CaseOrder,
     PlanRequest,
     assign_cases,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.people.users import Right
-from loop.labels.ballots import Turnout, Votes
-from loop.labels.cohort import CohortRole, check_name
-from loop.labels.kept_votes import read_cohort_votes, read_turnout
-from loop.labels.recorded import read_record
+from loop.labels.ballots import Turnout, Votes, read_cohort_votes, read_turnout
+from loop.labels.cohort import CohortRole, check_name, read_record
 from loop.review.reading.assignment import (
     Assignment,
     ReadingCacheKey,

@@ -14,16 +14,10 @@ from loop.review.reading.adjudication import (
     Pending,
     read_pending,
 )
-from loop.review.reading.assignment import Assignment, read_basis
-from loop.review.reading.comments import read_comments
+from loop.review.reading.answers import open_sheet, read_comments
+from loop.review.reading.assignment import Assignment, read_basis, voting_names
 from loop.review.reading.disputes import Dispute, Disputes, reader_letters
-from loop.review.reading.publication import voting_names
-from loop.review.reading.sheet import open_sheet
-from loop.ui.pages.readers.at_hand import (
-    open_assignment,
-    open_disputes,
-    open_turnout,
-)
+from loop.ui.pages.readers.at_hand import open_assignment, open_disputes, open_turnout
 from loop.ui.show import show
 from loop.ui.wiring import Visit
 

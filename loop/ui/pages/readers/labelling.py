@@ -13,17 +13,23 @@ from loop.core.people.users import Right
 from loop.core.records import Value
 from loop.labels.taxonomy import Label
 from loop.review.reading.answers import (
+    LONGEST,
+    ReadingSheet,
     answer,
     complete_case,
     defer_case,
+    keep_comment,
+    open_sheet,
     read_answers,
 )
-from loop.review.reading.assignment import Assignment, positions, read_basis
-from loop.review.reading.comments import LONGEST, keep_comment
-from loop.review.reading.plans import cases_to_read
+from loop.review.reading.assignment import (
+    Assignment,
+    cases_to_read,
+    positions,
+    read_basis,
+    voted_cases,
+)
 from loop.review.reading.progress import ReaderPosition, find_way
-from loop.review.reading.publication import voted_cases
-from loop.review.reading.sheet import ReadingSheet, open_sheet
 from loop.ui.chrome import Chrome
 from loop.ui.look import panel
 from loop.ui.pages.readers.at_hand import open_assignment, open_turnout

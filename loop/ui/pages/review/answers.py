@@ -11,26 +11,14 @@ import gradio as gr
 from loop.core.errors import DataError, UnknownLabelError
 from loop.core.people.users import Right
 from loop.evaluate.failures import ALL_LABELS
-from loop.review.entry import build_from_form
-from loop.review.kept import VerdictState
 from loop.review.queue.records import Persistence, QueueItem
-from loop.review.reservations import release, reserve
+from loop.review.status import VerdictState
 from loop.review.submit import VerdictContext, stamp, submit_verdict, withdraw_verdict
-from loop.review.verdict import Judgement
-from loop.review.working import drop_working, keep_working
-from loop.ui.pages.review.form import (
-    ReviewForm,
-    fields_of,
-    form_of,
-    missing,
-)
+from loop.review.verdict import Judgement, build_from_form
+from loop.review.working import drop_working, keep_working, release, reserve
+from loop.ui.pages.review.form import ReviewForm, fields_of, form_of, missing
 from loop.ui.pages.review.moves import choose
-from loop.ui.pages.review.place import (
-    Filters,
-    Place,
-    Submission,
-    next_open,
-)
+from loop.ui.pages.review.place import Filters, Place, Submission, next_open
 from loop.ui.pages.review.showing import (
     FILTERS,
     FormStatus,

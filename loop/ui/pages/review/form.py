@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from loop.core.records import Guide, Mark, Value
 from loop.evaluate.failures import ALL_LABELS, FailureKind
 from loop.labels.taxonomy import NO_FINDING
-from loop.review.copied import warn_of_copy
 from loop.review.queue.records import QueueItem
+from loop.review.revise.copies import warn_of_copy
 from loop.review.verdict import Context, Judgement, Severity, Verdict
 
 JUDGEMENTS = (

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loop.core.records import Span
-from loop.labels.importing.sections import split_sections
+from loop.labels.importing.report_sections import split_sections
 
 _COLON = r"[:\uff1a]"
 _STOP = r".;\u3002\uff1b"

@@ -9,16 +9,15 @@ from loop.core.errors import DataError
 from loop.core.records import Guide, Span
 from loop.evaluate.failures import ALL_LABELS
 from loop.evaluate.protocol import protocol_digest
-from loop.labels.cohort import read_cohort
-from loop.labels.recorded import read_record
+from loop.labels.cohort import read_cohort, read_record
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_version
-from loop.review.kept import KeptVerdict, Verdicts, VerdictState
 from loop.review.queue.build import Queue, build_queue
 from loop.review.queue.progress import MarkedQueue, hide_others
 from loop.review.queue.records import QueueItem
 from loop.review.queue.value import RIGHT_EVERY
-from loop.review.reservations import Reservation, list_reservations
+from loop.review.status import KeptVerdict, Verdicts, VerdictState
+from loop.review.working import Reservation, list_reservations
 from loop.run.manifest import find_run
 from loop.run.store import RunRecord
 from loop.ui.desk import Desk

@@ -14,7 +14,6 @@ from loop.evaluate.failures import ALL_LABELS, FailureKind
 from loop.labels.language import guess_language
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.prompts.catalog import parse_ref
-from loop.review.kept import KeptVerdict
 from loop.review.queue.progress import measure_pace
 from loop.review.queue.records import (
     OtherAnswer,
@@ -24,6 +23,7 @@ from loop.review.queue.records import (
     RightKind,
 )
 from loop.review.queue.value import AUDIT_EVERY, RIGHT_EVERY
+from loop.review.status import KeptVerdict
 from loop.review.verdict import Edits
 from loop.ui.pages.review.form import JUDGEMENTS, ReviewForm, describe, form_of, suggest
 from loop.ui.pages.review.place import (

@@ -7,11 +7,15 @@ from typing import NamedTuple
 
 from loop.evaluate.compare import judge_regression
 from loop.evaluate.protocol import protocol_digest, read_protocol
-from loop.review.revise.changed import CaseChange
+from loop.review.revise.changes import (
+    CaseChange,
+    LabelCheck,
+    ShareCheck,
+    ShareCriterion,
+)
 from loop.review.revise.check import Check, CheckTarget, TargetOutcome
-from loop.review.revise.checked import Recalled
+from loop.review.revise.check_record import Recalled
 from loop.review.revise.draws import POWER
-from loop.review.revise.shares import LabelCheck, ShareCheck, ShareCriterion
 from loop.stats.intervals import Interval
 from loop.ui.jobs import JobProgress
 from loop.ui.pages.revise.state import ReviseState

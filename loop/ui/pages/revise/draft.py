@@ -6,10 +6,15 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.prompts.version import PromptVersion
-from loop.review.revise.draft import DraftCheckStatus, DraftInfo
-from loop.review.revise.inputs import read_line
+from loop.review.revise.draft import (
+    DraftCheckStatus,
+    DraftInfo,
+    Shown,
+    find_engine_counter,
+    render_shown,
+)
+from loop.review.revise.draft_files import read_line
 from loop.review.revise.merge import Conflict, merge_versions
-from loop.review.revise.shown import Shown, find_engine_counter, render_shown
 from loop.ui.pages.revise.kept import Typed
 from loop.ui.pages.revise.state import ReviseState, guide_mark
 from loop.ui.show import notice, show

@@ -10,8 +10,9 @@ import gradio as gr
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.prompts.catalog import list_drafts
 from loop.prompts.outputs.base import CONTRACTS
-from loop.review.revise.begin import DraftRequest, begin_draft, correct_reference_from
-from loop.review.revise.decide import CommitDecision, discard_draft, keep_draft
+from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.review.revise.commit import CommitDecision, discard_draft, keep_draft
+from loop.review.revise.corrections import correct_reference_from
 from loop.review.revise.edit import GuideEdit, edit_draft
 from loop.review.revise.merge import ConflictChoice, rebase_draft
 from loop.ui.pages.revise import work

@@ -11,7 +11,7 @@ from loop.core.ledger import Actor
 from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
-from loop.review.revise.checked import Checked, Recalled, recall_check
+from loop.review.revise.check_record import Checked, Recalled, recall_check
 from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
 from loop.review.revise.edit import guide_text
 from loop.ui.desk import Desk

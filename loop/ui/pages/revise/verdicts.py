@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.labels.recorded import read_record
+from loop.labels.cohort import read_record
 from loop.prompts.catalog import latest_version
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
 from loop.prompts.version import can_exchange
-from loop.review.kept import KeptVerdict
-from loop.review.revise.begin import find_open, group_by_label
+from loop.review.status import KeptVerdict, find_open, group_by_label
 from loop.review.verdict import RECORDED_ONLY, Edits, Judgement, Verdict
 from loop.ui.pages.revise.kept import find_ticked
 from loop.ui.pages.revise.state import ReviseState, is_dev

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loop.labels.cohort import read_cohort
-from loop.review.revise.checking import (
+from loop.review.revise.commit import CommitDecision, commit_checked
+from loop.review.revise.draft_files import read_line
+from loop.review.revise.run_check import (
     CheckSide,
     CheckStep,
     Examination,
     check_draft_ref,
 )
-from loop.review.revise.decide import CommitDecision, commit_checked
-from loop.review.revise.inputs import read_line
 from loop.run.asking import EngineOptions
 from loop.run.manifest import read_manifest
 from loop.run.task import Watch

@@ -10,8 +10,7 @@ from loop.core.people.users import Right
 from loop.evaluate.history import VersionScore, main_scores, score_history
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation
-from loop.labels.cohort import read_cohort
-from loop.labels.recorded import read_record
+from loop.labels.cohort import read_cohort, read_record
 from loop.run.store import RunRecord
 from loop.ui.desk import Desk
 from loop.ui.show import show

@@ -1,0 +1,192 @@
+"""The change record of a release against the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loop.documents.numbers import share
+from loop.release.documents.card_sections import (
+    label_list,
+    labels_changed,
+    signature_section,
+    worse_section,
+)
+from loop.release.documents.parts import (
+    DocumentSection,
+    FactLine,
+    ReleaseDocument,
+    claimed,
+    fact,
+    is_compared,
+    objections,
+    rate,
+    table,
+    told,
+)
+from loop.release.facts import ReleaseFacts
+from loop.release.statement import Approval
+
+_CLASSES = {
+    "R1": "terms and synonyms",
+    "R2": "clarification of vague wording",
+    "R3": "exemplars",
+    "template": "the templates around the guides",
+    "plan": "which labels are asked in one call",
+}
+
+
+def change_record(
+    facts: ReleaseFacts, approvals: Sequence[Approval]
+) -> ReleaseDocument:
+    """Return what was modified, by which protocol, and what it did, in that order.
+
+    References
+    ----------
+    FDA. Marketing submission recommendations for a predetermined change control plan
+    for artificial intelligence-enabled device software functions; December 2024: its
+    three parts give the headings.
+    """
+    release = facts.release
+    before = told(facts.change.previous) or told(facts.change.from_ref)
+    return ReleaseDocument(
+        title=f"Change record of {told(release.name)}",
+        subtitle=f"Against {before}" if before else "First release: no earlier one",
+        intro=(
+            "Ordered as a predetermined change control plan is: description of "
+            "modifications, modification protocol, impact assessment. It helps prepare "
+            "such a plan, but is not one by itself.",
+        ),
+        sections=(
+            _identity(facts),
+            _modifications(facts),
+            _protocol(facts),
+            _evidence(facts),
+            *_impact(facts),
+            _rollback(facts),
+            signature_section(facts, approvals),
+        ),
+    )
+
+
+def _identity(facts: ReleaseFacts) -> DocumentSection:
+    change, older = facts.change, facts.supersedes
+    statement = older.statement_sha256 if older else None
+    return DocumentSection(
+        key="identity",
+        title="Identity",
+        lines=(
+            fact("Release", facts.release.name),
+            fact("Digest of the prompt", facts.release.digest),
+            fact("Previous release", change.previous or "none"),
+            fact("Compared with", change.from_ref or "nothing"),
+            fact("Statement of the previous", statement),
+        ),
+    )
+
+
+def _modifications(facts: ReleaseFacts) -> DocumentSection:
+    change = facts.change
+    classes = [
+        f"{told(one)} ({_CLASSES[one]})" if one in _CLASSES else told(one)
+        for one in change.classes
+    ]
+    return DocumentSection(
+        key="modifications",
+        title="Description of modifications",
+        lines=(
+            fact("Classes of edits", ", ".join(classes) or "none"),
+            fact("Why", facts.release.why),
+            fact("Digest of the difference", change.diff_digest),
+        ),
+        tables=table("Label|Added|Removed|Changed", labels_changed(facts)),
+    )
+
+
+def _protocol(facts: ReleaseFacts) -> DocumentSection:
+    protocol = facts.protocol
+    return DocumentSection(
+        key="protocol",
+        title="Modification protocol",
+        lines=(
+            fact("Protocol", protocol.digest),
+            fact("Registered in the ledger", protocol.registered),
+            FactLine("Before the runs", "no" if protocol.late else "yes"),
+            fact("Gates and margins", protocol.content),
+            FactLine(
+                "Edits outside the allowed classes",
+                author="which classes were allowed; others need a new protocol",
+            ),
+        ),
+    )
+
+
+def _evidence(facts: ReleaseFacts) -> DocumentSection:
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{told(one.cohort)} ({told(one.role)})",
+            told(one.verdict),
+            rate(one.macro),
+            told(one.run),
+        )
+        for one in facts.evaluations
+    ]
+    corrected = share(facts.selection.corrected if facts.selection else None)
+    return DocumentSection(
+        key="evidence",
+        title="Evidence",
+        lead=() if rows else ("No evaluation is recorded.",),
+        lines=(
+            FactLine("Development, corrected for the choice of a version", corrected),
+            fact("Openings of the holdout", len(facts.openings)),
+        ),
+        tables=table("Cohort|Verdict|#Macro-F1|Run", rows),
+    )
+
+
+def _impact(facts: ReleaseFacts) -> tuple[DocumentSection, ...]:
+    evaluation = claimed(facts)
+    assessment = DocumentSection(
+        key="impact",
+        title="Impact assessment",
+        lines=(
+            *_effects(facts),
+            FactLine(
+                "Affected users", author="who uses these labels, and what they see"
+            ),
+            FactLine("Known limits", author="beside those listed here and on the card"),
+        ),
+        notes=tuple(objections(evaluation)) if evaluation else (),
+    )
+    return (assessment, worse_section(facts))
+
+
+def _effects(facts: ReleaseFacts) -> tuple[FactLine, ...]:
+    """Return which labels changed for better or worse, or that nobody compared them."""
+    change = facts.change
+    if not is_compared(facts):
+        return (FactLine("Labels improved, unchanged or worse", "not compared"),)
+    worse = [one.label for one in change.worse]
+    of = "" if change.harm is None else ", in one draw"
+    lines = (
+        FactLine(f"Labels improved{of}", label_list(facts, change.improved)),
+        FactLine(f"Labels unchanged{of}", label_list(facts, change.unchanged)),
+        FactLine(f"Labels worse{of}", label_list(facts, worse)),
+    )
+    if change.harm is None:
+        return lines
+    found = "; ".join(map(told, change.harm)) or "none"
+    return (*lines, FactLine("Evidence of harm over all draws", found))
+
+
+def _rollback(facts: ReleaseFacts) -> DocumentSection:
+    target = told(facts.change.rollback)
+    return DocumentSection(
+        key="rollback",
+        title="Rollback",
+        lines=(
+            FactLine("Target", target or "none: no earlier version"),
+            FactLine(
+                "When", author="what would make the site go back, and who decides"
+            ),
+        ),
+    )

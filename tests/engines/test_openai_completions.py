@@ -1,0 +1,200 @@
+"""Requests are the frame and the case; responses are untrusted, one completion each."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.core.config import ServingSettings
+from loop.core.records import Completion
+from loop.engines.openai.client import Endpoint
+from loop.engines.openai.completions import (
+    UnreadableAnswerError,
+    make_prefix,
+    one_line,
+    read_answer,
+    read_error,
+)
+from tests.engines.scripted import FRAME, chat, make_prompt, make_settings
+
+
+def prefix(extra_body=None, constrained=True, **options):
+    """Return the prefix of the frame."""
+    endpoint = Endpoint(
+        url="http://127.0.0.1/v1",
+        model="m",
+        serving=ServingSettings(),
+        extra_body=extra_body or {},
+    )
+    settings = make_settings(**options)
+    return make_prefix(FRAME, endpoint, settings, constrained=constrained)
+
+
+@given(st.text())
+def test_any_text_arrives_as_it_is(text):
+    """Quotes, backslashes, control characters, every script."""
+    messages = json.loads(prefix().body(text))["messages"]
+    expected = make_prompt(text).messages
+    assert [(m["role"], m["content"]) for m in messages] == [tuple(m) for m in expected]
+
+
+def test_half_a_surrogate_pair_is_sent_as_a_question_mark():
+    """It is no text, and strict servers refuse the whole request."""
+    body = prefix().body("a\ud800b")
+    assert json.loads(body)["messages"][-1]["content"] == "Case: a?b"
+
+
+def test_the_request_asks_for_the_schema_and_the_parameters():
+    """The names that today's servers read."""
+    body = json.loads(prefix(temperature=0.5, max_tokens=7, seed=3).body("x"))
+    del body["messages"]
+    answer = {"name": "answer", "schema": FRAME.schema, "strict": True}
+    assert body == {
+        "model": "m",
+        "max_tokens": 7,
+        "temperature": 0.5,
+        "seed": 3,
+        "response_format": {"type": "json_schema", "json_schema": answer},
+    }
+
+
+def test_without_enforcement_no_schema_is_sent():
+    """A server that refuses schemas must not see one."""
+    assert "response_format" not in json.loads(prefix(constrained=False).body("x"))
+
+
+def test_extra_fields_add_replace_and_take_away():
+    """Hosted models differ in what they accept."""
+    extra = {"seed": None, "max_tokens": None, "max_completion_tokens": 9, "top_k": 1}
+    body = json.loads(prefix(extra).body("x"))
+    assert "seed" not in body
+    assert "max_tokens" not in body
+    assert (body["max_completion_tokens"], body["top_k"]) == (9, 1)
+
+
+@pytest.mark.parametrize(
+    "extra", [{}, {"max_tokens": None, "max_completion_tokens": 9}]
+)
+def test_the_blank_request_asks_for_one_token_and_holds_no_case(extra):
+    """It finds out whether the frame itself is refused."""
+    body = json.loads(prefix(extra).blank())
+    assert body["messages"][-1]["content"] == "Case: "
+    limits = [body.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    assert sorted(limits, key=str) == [1, None]
+
+
+def read(body):
+    """Read a body given as data."""
+    return read_answer(json.dumps(body).encode(), 0.5)
+
+
+def test_an_answer_has_text_and_tokens():
+    """What servers agree on."""
+    assert read(chat("hi")) == Completion("hi", "stop", "", 0.5, 10, 2, 8)
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "finish"),
+    [
+        (chat("hi", "length"), "hi", "length"),
+        (chat("", "stop"), "", "stop"),
+        (chat(None, "stop"), "", "stop"),
+        (chat(None, "stop", refusal="I cannot"), "", "refusal"),
+        (chat("", "content_filter"), "", "refusal"),
+        (chat("{}", "stop", refusal=None), "{}", "stop"),
+        (chat("{}", "stop", reasoning_content="hm"), "{}", "stop"),
+        (chat("", "length", reasoning_content="hm"), "<think>hm", "length"),
+        (chat(None, "stop", reasoning="hm"), "<think>hm", "stop"),
+        (chat("<think>a</think>{}"), "<think>a</think>{}", "stop"),
+        (chat("", "stop", reasoning={"effort": 1}), "", "stop"),
+    ],
+)
+def test_each_kind_of_answer_becomes_its_completion(body, text, finish):
+    """Thinking in a field of its own is not an answer, and not nothing either."""
+    completion = read(body)
+    assert (completion.text, completion.finish_reason) == (text, finish)
+
+
+@pytest.mark.parametrize("finish", [None, "", "abort", "error", "unheard_of"])
+def test_an_answer_without_a_known_end_is_half_an_answer(finish):
+    """A server that was stopped says so here; half an answer is no answer."""
+    with pytest.raises(UnreadableAnswerError, match="unfinished"):
+        read(chat("{", finish))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>busy</html>",
+        b'{"choices": [',
+        b'{"choices": []}',
+        b'{"choices": [{"finish_reason": "stop"}]}',
+        b'{"error": {"message": "overloaded"}}',
+        b"[]",
+        b"null",
+        json.dumps(chat("hi")).encode().replace(b"hi", b"\xff\xfe"),
+        json.dumps(chat("hi")).encode().replace(b'"hi"', b'["hi"]'),
+        json.dumps(chat("hi")).encode().replace(b'"hi"', b'"\\ud800"'),
+        b"[" * 100_000,
+    ],
+)
+def test_what_is_no_completion_is_unreadable(body):
+    """HTTP 200 alone proves nothing."""
+    with pytest.raises(UnreadableAnswerError, match=r"not JSON|not a chat"):
+        read_answer(body)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_unreadable(body):
+    """No third way."""
+    with pytest.raises(UnreadableAnswerError):
+        read_answer(body)
+
+
+@pytest.mark.parametrize("count", [-1, 2**63, 1.5, "7", None, True, [1]])
+def test_a_count_that_is_none_is_left_out(count):
+    """An answer is not worth less for its statistics, which the store must hold."""
+    body = chat("hi")
+    body["usage"] = {"prompt_tokens": count, "prompt_tokens_details": count}
+    assert read(body)[4:] == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "This model's maximum context length is 512 tokens.", "code": 400},
+        {"code": "context_length_exceeded", "message": ""},
+        {"type": "exceed_context_size_error", "n_ctx": 8, "code": 400},
+        {"message": "the request exceeds the available context size (8)"},
+        {"message": "Prompt length is longer than the model's context length"},
+    ],
+)
+def test_every_servers_way_to_say_too_long_is_understood(error):
+    """By vLLM, OpenAI, llama.cpp and SGLang."""
+    assert read_error(json.dumps({"error": error}).encode()).too_long
+    assert read_error(json.dumps(error).encode()).too_long
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[1]", b'{"error": null}', b"{}"])
+def test_an_error_that_says_nothing_is_read_too(body):
+    """Proxies answer anything."""
+    said = read_error(body)
+    assert not said.too_long
+    assert said.code == ""
+
+
+def test_only_a_word_of_code_counts_as_one():
+    """The code goes into an outcome, and a server may repeat the case anywhere."""
+    for code in ("Mr Smith has edema", "smith", 400, "x" * 200):
+        assert read_error(json.dumps({"code": code}).encode()).code == ""
+    assert read_error(b'{"code": "invalid_value"}').code == "invalid_value"
+
+
+def test_a_servers_words_become_one_short_line_without_the_key():
+    """They are shown on a terminal."""
+    line = one_line("no\x1b[2J\nkey sk-1 " + "x" * 500, secret="sk-1")
+    assert line.isprintable()
+    assert line.startswith("no [2J key ***")
+    assert len(line) == 300

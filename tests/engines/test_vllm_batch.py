@@ -1,0 +1,170 @@
+"""The files of the batch runner, and what a batch must show before it is believed."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from loop.core.config import VllmSettings
+from loop.core.errors import EngineError, WriteError
+from loop.core.records import Completion
+from loop.engines.base import Settings
+from loop.engines.openai.client import Endpoint
+from loop.engines.openai.completions import TOO_LONG
+from loop.engines.openai.probe import Contradiction
+from loop.engines.vllm.batch import (
+    BatchChecks,
+    BatchResponse,
+    check_name,
+    count_lines,
+    make_line,
+    read_results,
+    write_lines,
+)
+
+SECRET = "Seen by nobody"
+
+
+def answer(name, *, status=200, body=None, error=None):
+    """Return one line of the runner's answers."""
+    response = {"status_code": status, "request_id": "r", "body": body}
+    data = {"id": "x", "custom_id": name, "response": response, "error": error}
+    return json.dumps(data)
+
+
+def chat(text, **usage):
+    """Return the body of a chat completion."""
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {"choices": [choice], "usage": usage or None}
+
+
+def read(tmp_path, *lines, checks=False):
+    """Return the results in a file of `lines`."""
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return list(read_results(path, checks=checks))
+
+
+def test_a_line_is_one_request_of_the_batch_format(tmp_path):
+    """Line ends and other separators inside a case stay inside its line."""
+    body = json.dumps({"messages": [{"content": "a\nb\u2028c\x85d"}]}).encode()
+    path = tmp_path / "requests.jsonl"
+    assert write_lines(path, [make_line("0", body), make_line("1", body)]) == 2
+    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+    assert [row["custom_id"] for row in rows] == ["0", "1"]
+    assert rows[0]["body"] == json.loads(body)
+    assert (rows[0]["method"], rows[0]["url"]) == ("POST", "/v1/chat/completions")
+    assert count_lines(path) == 2
+
+
+def test_the_requests_are_private_and_never_written_over(tmp_path):
+    """They hold the texts of all cases."""
+    path = tmp_path / "requests.jsonl"
+    write_lines(path, [make_line("0", b"{}")])
+    assert path.stat().st_mode & 0o077 == 0
+    with pytest.raises(WriteError):
+        write_lines(path, [])
+
+
+def test_answers_and_their_tokens_are_read(tmp_path):
+    """As over HTTP."""
+    usage = {"prompt_tokens": 9, "completion_tokens": 2}
+    (result,) = read(tmp_path, answer("3", body=chat("yes", **usage)))
+    assert (result.name, result.status) == ("3", 200)
+    assert result.completion.text == "yes"
+    assert result.completion.prompt_tokens == 9
+
+
+def test_a_refusal_is_an_error_without_the_runners_words(tmp_path):
+    """They may quote the case."""
+    error = {"error": {"message": SECRET, "type": "BadRequestError", "code": 400}}
+    (result,) = read(tmp_path, answer("0", status=400, error=error))
+    assert result.completion.finish_reason == "error"
+    assert result.completion.error == "vLLM refused it: HTTP 400 (BadRequestError)"
+    assert SECRET not in str(result.completion)
+
+
+def test_a_prompt_that_does_not_fit_is_recognised(tmp_path):
+    """The commonest refusal has a reason of its own."""
+    words = "This model's maximum context length is 100 tokens."
+    error = {"error": {"message": words, "type": "BadRequestError", "code": 400}}
+    (result,) = read(tmp_path, answer("0", status=400, error=error))
+    assert result.completion.error == TOO_LONG
+
+
+@pytest.mark.parametrize("line", ["", "nonsense", "[]", "{}", '{"custom_id": 3}'])
+def test_a_line_that_is_no_answer_is_left_out(tmp_path, line):
+    """Its prompt is missing then, which is counted as a failure."""
+    assert read(tmp_path, line) == []
+
+
+@pytest.mark.parametrize(
+    "body", [None, {}, {"choices": []}, chat(None) | {"choices": 1}]
+)
+def test_half_an_answer_is_a_failure(tmp_path, body):
+    """Never an empty answer."""
+    (result,) = read(tmp_path, answer("0", body=body))
+    assert (result.completion.finish_reason, result.status) == ("error", 0)
+
+
+def test_checks_and_cases_are_read_apart(tmp_path):
+    """The first are looked at before any answer is given out."""
+    lines = [answer(check_name("yes"), body=chat("y")), answer("0", body=chat("n"))]
+    assert [one.name for one in read(tmp_path, *lines)] == ["0"]
+    assert [one.name for one in read(tmp_path, *lines, checks=True)] == ["check-yes"]
+
+
+ENDPOINT = Endpoint(url="http://127.0.0.1/v1", model="m", serving=VllmSettings())
+
+
+@pytest.fixture
+def checks():
+    """Return checks whose lines were handed over."""
+    made = BatchChecks(ENDPOINT, Settings(labels=Path("labels")), Random(7))
+    for line in made.lines():
+        made.await_line(line)
+    return made
+
+
+def result(name, text, finish="stop"):
+    """Return one answer of the runner."""
+    return BatchResponse(f"check-{name}", Completion(text, finish), 200)
+
+
+def allowed():
+    """Return the one answer that the schema of these checks allows."""
+    (name, value), *_ = (
+        (key, one["enum"][0])
+        for key, one in Contradiction(Random(7)).schema["properties"].items()
+    )
+    return f'{{"{name}":"{value}"}}'
+
+
+def test_a_batch_that_enforces_the_schema_passes(checks):
+    """Both checks are there and the schema won."""
+    checks.settle([result("yes", "Yes"), result("schema", allowed())])
+
+
+@pytest.mark.parametrize("left", ["yes", "schema"])
+def test_a_check_that_does_not_come_back_stops_the_batch(checks, left):
+    """Its answers might have been made without any schema."""
+    with pytest.raises(EngineError, match=f"nothing for check-(?!{left})"):
+        checks.settle([result(left, allowed())])
+
+
+@pytest.mark.parametrize(
+    ("text", "finish"),
+    [('{"answer":"x"}', "stop"), ("", "length"), ("<think>hm", "length")],
+)
+def test_an_answer_that_shows_nothing_is_no_proof(checks, text, finish):
+    """Nothing at all begins every valid answer, and proves none."""
+    with pytest.raises(EngineError, match="does not enforce"):
+        checks.settle([result("yes", "Yes"), result("schema", text, finish)])
+
+
+def test_a_later_chunk_awaits_no_probe(checks):
+    """The probe goes before the first chunk only."""
+    checks.settle([result("yes", "Yes"), result("schema", allowed())])
+    checks.settle([])

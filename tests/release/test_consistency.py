@@ -1,0 +1,347 @@
+"""A release that was signed by the right people and does not tell the truth."""
+
+from copy import deepcopy
+
+import pytest
+
+from loop.core.ledger import Actor, Event, append_event
+from loop.release.consistency import check_numbers
+from loop.release.facts import format_facts, parse_facts
+from loop.release.verify import verify_folder
+from tests.release.small import (
+    APPROVER,
+    AUTHOR,
+    COUNTS,
+    PROTOCOL,
+    evaluation,
+    make_facts,
+    make_files,
+    public_key,
+    sign,
+    typed,
+)
+
+
+def changed(facts, path, value):
+    """Return a copy of `facts` with `value` at `path`."""
+    copy = deepcopy(dict(facts))
+    place = copy
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return copy
+
+
+def told(tmp_path, path, value):
+    """Return what is found of a release that says `value` at `path`, well signed."""
+    honest = make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")
+    facts = changed(honest, path, value)
+    assert facts != honest
+    files = make_files(facts, tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")
+    sign(tmp_path / "release", files, facts, (AUTHOR, APPROVER))
+    trusted = {one[0].keyid: public_key(one) for one in (AUTHOR, APPROVER)}
+    return verify_folder(tmp_path / "release", trusted)
+
+
+LABEL = ("evaluations", 1, "labels", 1)
+HEDGES = {"positives": 0, "negatives": 0}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "check"),
+    [
+        ((*LABEL, "tp"), 21, "numbers on locked"),
+        ((*LABEL, "n"), 61, "numbers on locked"),
+        ((*LABEL, "f1"), 0.99, "numbers on locked"),
+        ((*LABEL, "accuracy", "value"), 0.99, "numbers on locked"),
+        ((*LABEL, "accuracy", "low"), 0.95, "numbers on locked"),
+        ((*LABEL, "accuracy", "high"), None, "numbers on locked"),
+        ((*LABEL, "sensitivity", "low"), 0.95, "numbers on locked"),
+        ((*LABEL, "specificity", "value"), 1.0, "numbers on locked"),
+        ((*LABEL, "kappa", "value"), 0.99, "numbers on locked"),
+        ((*LABEL, "kappa", "low"), 0.99, "numbers on locked"),
+        ((*LABEL, "gate", "verdict"), "INSUFFICIENT", "numbers on locked"),
+        ((*LABEL, "excluded", "unparsed"), 3, "numbers on locked"),
+        ((*LABEL, "label"), "fracture", "numbers on locked"),
+        ((*LABEL, "answered_uncertain"), HEDGES, "numbers on locked"),
+        (("protocol", "content", "uncertain_answers"), "wrong", "numbers on locked"),
+        (("protocol", "content", "uncertain_answers"), "never", "numbers"),
+        (("evaluations", 1, "signature"), "acc+f1|unc:wrong", "numbers on locked"),
+        (("evaluations", 1, "macro", "value"), 0.999, "numbers on locked"),
+        (("evaluations", 1, "supported", "labels"), 1, "numbers on locked"),
+        (("evaluations", 1, "micro", "value"), None, "numbers on locked"),
+        (("evaluations", 1, "statuses", "answered"), 60, "numbers on locked"),
+        (("evaluations", 1, "verdict"), "FAIL", "numbers on locked"),
+        (("evaluations", 1, "counts_digest"), "0" * 64, "numbers on locked"),
+        (("evaluations", 1, "not_run"), 1, "numbers on locked"),
+        (("evaluations", 1, "run"), "another", "history"),
+        (("evaluations", 1, "role"), "dev", "release.json"),
+        (("evaluations", 0, "cohort"), "locked", "release.json"),
+        (("protocol", "content", "accuracy"), 0.999, "numbers on locked"),
+        (("protocol", "content", "rule"), "lower", "numbers"),
+        (("protocol", "content", "rule"), "none", "claim"),
+        (("protocol", "digest"), "0" * 64, "history"),
+        (("protocol", "registered"), "2026-02-01T00:00:00Z", "history"),
+        (("protocol", "registered"), "2026-03-01T11:00:00Z", "release.json"),
+        (("claim", "kind"), "subset", "claim"),
+        (("claim", "alpha"), 0.2, "claim"),
+        (("claim", "verdict"), "FAIL", "claim"),
+        (("claim", "cohort"), "dev", "claim"),
+        (("claim", "cohort"), "none", "claim"),
+        (("claim", "labels", 0, "p"), 0.001, "claim"),
+        (("claim", "labels", 0, "p_holm"), 0.001, "claim"),
+        (("claim", "labels", 0, "certified"), True, "claim"),
+        (("claim", "labels", 0, "label"), "other", "claim"),
+        (("development_only",), True, "release.json"),
+        (("openings",), [], "release.json"),
+        (("openings", 0, "actor"), "Somebody", "history"),
+        (("openings", 0, "number"), 2, "release.json"),
+        (("openings", 0, "budget"), 0, "release.json"),
+        (("ledger", "seq"), 4, "ledger"),
+        (("ledger", "head"), "0" * 64, "ledger"),
+        (("release", "digest"), "0" * 64, "prompt"),
+        (("release", "labels"), ["fracture"], "prompt"),
+        (("release", "author"), "Somebody", "prompt"),
+        (("release", "contract"), "findings/1", "prompt"),
+        (("release", "name"), "other-v1", "release.json"),
+        (("engine", "parameters"), {"temperature": 1.0}, "release.json"),
+        (("release", "ref"), "tiny@v2", "history"),
+        (
+            ("supersedes",),
+            {"name": "tiny-v0", "statement_sha256": "0" * 64, "ref": "tiny@v0"},
+            "history",
+        ),
+    ],
+)
+def test_what_the_counts_do_not_say_is_found(tmp_path, path, value, check):
+    """A signature vouches for who said it; the numbers are made again all the same."""
+    found = told(tmp_path, path, value)
+    assert check in [one.check for one in found.broken]
+    assert {"files", "signatures", "agreement"}.isdisjoint(
+        one.check for one in found.broken
+    ) or path[0] == "frozen"
+
+
+def test_the_level_of_a_claim_on_all_is_that_of_its_gates(tmp_path):
+    """The family-wise level of a claim on some labels says nothing of it."""
+    facts = dict(make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl"))
+    content = PROTOCOL.model_copy(update={"alpha": 0.4}).model_dump(mode="json")
+    facts["protocol"] = {**facts["protocol"], "content": content}
+    assert "level" not in detail(tmp_path, facts, "claim")
+    facts["claim"] = {**facts["claim"], "alpha": 0.4}
+    assert "its level is not the protocol's" in detail(tmp_path, facts, "claim")
+
+
+def detail(folder, facts, check):
+    """Return what one check says of facts."""
+    found = {one.check: one.what for one in check_all(folder, facts).findings}
+    return found[check]
+
+
+@pytest.mark.parametrize("digits", [3, 8])
+def test_rounded_numbers_are_not_those_of_the_counts(tmp_path, digits):
+    """Numbers are shipped in full; a rounded one could hide another count."""
+    honest = evaluation("locked", "holdout")["macro"]["value"]
+    rounded = round(honest, digits)
+    found = told(tmp_path, ("evaluations", 1, "macro", "value"), rounded)
+    assert "numbers on locked" in [one.check for one in found.broken]
+
+
+def test_a_difference_below_the_tolerance_is_none(tmp_path):
+    """Another machine's last digit is no lie."""
+    honest = evaluation("locked", "holdout")["macro"]["value"]
+    found = told(tmp_path, ("evaluations", 1, "macro", "value"), honest - 1e-12)
+    assert found.holds
+
+
+def test_a_gate_that_did_not_pass_needs_an_override(tmp_path):
+    """Released all the same: only with a reason that stands on the card."""
+    protocol = PROTOCOL.model_copy(update={"accuracy": 0.999})
+    facts = dict(make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl"))
+    facts["protocol"] = {
+        **facts["protocol"],
+        "content": protocol.model_dump(mode="json"),
+    }
+    facts["claim"] = {**facts["claim"], "verdict": "FAIL"}
+    found = {one.check: one for one in check_all(tmp_path, facts).findings}
+    assert "no override says why" in found["claim"].what
+    facts["frozen"] = {**facts["frozen"], "override": "urgent"}
+    again = {one.check: one for one in check_all(tmp_path, facts).findings}
+    assert "override" not in again["claim"].what
+
+
+def check_all(tmp_path, facts):
+    """Return what is found of a release with these facts."""
+    files = make_files(facts, tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")
+    sign(tmp_path / "release", files, facts, [AUTHOR])
+    return verify_folder(tmp_path / "release", {})
+
+
+def test_a_limit_over_patients_can_only_take_a_pass_away(small):
+    """With repeated patients the cases are needed, so less than a pass is believed."""
+    facts = deepcopy(dict(small.facts))
+    content = facts["protocol"]["content"]
+    content |= {"rule": "lower", "accuracy": 0.5, "sensitivity_floor": 0.5}
+    content |= {"min_positives": 14, "min_cases": 20, "kappa_floor": 0.0}
+    one = facts["evaluations"][0]
+    facts["evaluations"], one["labels"] = [one], one["labels"][1:]
+    gate = one["labels"][0]["gate"]
+    for units, verdict, believed in (
+        (40, "PASS", True),
+        (40, "INSUFFICIENT", True),
+        (40, "FAIL", False),
+        (one["cases"], "PASS", True),
+        (one["cases"], "INSUFFICIENT", False),
+    ):
+        one["method"]["units"], gate["verdict"] = units, verdict
+        assert (_gates(facts) == []) == believed
+
+
+def _gates(facts):
+    """Return what is said of gates."""
+    return [
+        one.what for one in check_numbers(typed(facts)) if "its gate says" in one.what
+    ]
+
+
+def test_a_label_without_cases_has_no_numbers(tmp_path):
+    """Null, not 0 or 1, where there is no denominator; then it holds."""
+    honest = evaluation("locked", "holdout")
+    label = honest["labels"][0]
+    empty = {"value": None, "low": None, "high": None}
+    assert label["tp"] == COUNTS[0].tp
+    path = ("evaluations", 1, "labels", 0, "sensitivity")
+    assert not told(tmp_path, path, empty).holds
+
+
+@pytest.mark.slow
+def test_a_table_that_says_otherwise_is_found(small):
+    """evaluation.csv is for people; it must be what release.json says, cell by cell."""
+    path = small.folder / "evaluation.csv"
+    lines = path.read_bytes().split(b"\r\n")
+    for number in range(len(lines) - 1):
+        cells = lines[number].split(b",")
+        for column, cell in enumerate(cells):
+            spoilt = [*cells[:column], b"9" + cell, *cells[column + 1 :]]
+            body = [*lines[:number], b",".join(spoilt), *lines[number + 1 :]]
+            path.write_bytes(b"\r\n".join(body))
+            found = verify_folder(small.folder, small.trusted)
+            assert "evaluation.csv" in [one.check for one in found.broken]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\xff\xfe",
+        b'"',
+        b"cohort,label\r\n",
+        b"cohort,cohort,label\r\n",
+        b"cohort,label\r\n" + b"dev,fracture\r\n" * 3,
+        b"cohort,label\r\n" + b"dev\r\n" * 4,
+        b'cohort,label\r\n"' + b"x" * 200_000,
+    ],
+)
+def test_a_table_that_cannot_be_one_is_found(small, raw):
+    """Empty, not text, ragged, rows missing."""
+    (small.folder / "evaluation.csv").write_bytes(raw)
+    found = verify_folder(small.folder, small.trusted)
+    assert "evaluation.csv" in [one.check for one in found.broken]
+
+
+def test_a_ledger_cut_to_an_earlier_head_is_found(small):
+    """The head named in release.json must be its last entry."""
+    path = small.folder / "ledger.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    broken = [one.check for one in verify_folder(small.folder, small.trusted).broken]
+    assert {"ledger", "history"} <= set(broken)
+
+
+def test_a_ledger_that_went_on_is_found(small):
+    """What came after the release is not part of it."""
+    event = Event(action="exported", subject="tiny@v1", reason="more")
+    append_event(small.folder / "ledger.jsonl", event, Actor(name="C. Other"))
+    (small.folder / ".ledger.jsonl.lock").unlink()
+    broken = [one.check for one in verify_folder(small.folder, small.trusted).broken]
+    assert broken == ["files", "ledger"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda raw: raw[:-1],
+        lambda raw: raw[:-40],
+        lambda raw: raw.replace(b'"seq": 2', b'"seq": 3'),
+        lambda raw: b"".join(reversed(raw.splitlines(keepends=True))),
+        lambda raw: b"",
+        lambda raw: b"[]\n",
+        lambda raw: b"\xff\n",
+    ],
+)
+def test_a_broken_chain_is_found_and_named_without_a_temporary_path(small, spoil):
+    """Torn, edited, reordered, empty: the ledger does not hold."""
+    path = small.folder / "ledger.jsonl"
+    path.write_bytes(spoil(path.read_bytes()))
+    found = {one.check: one for one in verify_folder(small.folder, {}).findings}
+    assert not found["ledger"].holds
+    assert "/ranloop-release-" not in found["ledger"].what
+
+
+def test_facts_are_read_as_they_were_written(small):
+    """release.json is one spelling of its content."""
+    facts = typed(small.facts)
+    assert parse_facts(format_facts(facts)) == facts
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "check"),
+    [
+        ("prompt/user.jinja", b"Text: {{ text }} \n", "prompt"),
+        ("prompt/system.jinja", b"{{ 1/0 }}", "prompt"),
+        ("prompt/guides.yaml", b"- [", "prompt"),
+        ("prompt/prompt.yaml", b"name: tiny\n", "prompt"),
+        ("prompt/prompt.yaml", b"\xff", "prompt"),
+        ("rendered/user.txt", b"Text: {{ text }}", "rendered"),
+        ("schema.json", b"{}\n", "rendered"),
+    ],
+)
+def test_another_prompt_or_message_is_found(small, name, raw, check):
+    """The prompt is read and rendered again; a strange one is not rendered at all."""
+    (small.folder / name).write_bytes(raw)
+    found = verify_folder(small.folder, small.trusted)
+    assert check in [one.check for one in found.broken]
+    assert "/ranloop-release-" not in " ".join(one.what for one in found.findings)
+
+
+def hedged(tmp_path, policy, told, **content):
+    """Return what is found of the numbers where a policy and hedges are told."""
+    facts = deepcopy(dict(make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")))
+    facts["protocol"]["content"] |= {"uncertain_answers": policy, **content}
+    for one in facts["evaluations"]:
+        for label in one["labels"]:
+            label["answered_uncertain"] = dict(
+                zip(("positives", "negatives"), told, strict=True)
+            )
+    return [one for one in check_numbers(typed(facts)) if not one.holds]
+
+
+@pytest.mark.parametrize(
+    ("policy", "told", "holds"),
+    [
+        ("wrong", (0, 0), True),
+        ("wrong", (1, 0), False),
+        ("wrong", (0, 1), False),
+        ("absent", (0, 39), True),
+        ("absent", (1, 0), False),
+        ("present", (12, 0), True),
+        ("present", (0, 2), False),
+        ("excluded", (0, 0), True),
+        ("excluded", (1, 0), False),
+    ],
+)
+def test_uncertain_answers_are_where_the_policy_counts_them(
+    tmp_path, policy, told, holds
+):
+    """A hedge under `wrong` is among the errors; one left out is among the excluded."""
+    assert bool(hedged(tmp_path, policy, told)) is not holds

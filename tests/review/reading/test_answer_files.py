@@ -1,0 +1,132 @@
+"""Files of answers and decisions: taken whole, or refused with the line."""
+
+import pandas as pd
+import pytest
+
+from loop.core.errors import DataError, UnknownLabelError
+from loop.core.records import Mark, Value
+from loop.labels.ballots import read_votes
+from loop.labels.cohort import read_cohort
+from loop.review.reading.answer_files import read_answer_file, read_decisions
+from loop.score.experts.metric_scores import read_scores
+from loop.score.experts.ratings import read_ratings
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes lines under a header."""
+
+    def run(*lines, header="case_id,label,value"):
+        path = tmp_path / "given.csv"
+        path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+        return path
+
+    return run
+
+
+def test_answers_are_read_case_by_case(write, assignment):
+    """Published names, ids and codes; an empty value takes an answer back."""
+    path = write("c1,Edema,present", "c1,fracture,0", "c2,edema,-1", "c2,Fracture,")
+    assert read_answer_file(path, assignment, "Dr. A") == {
+        "c1": {"edema": Value.PRESENT, "fracture": Value.ABSENT},
+        "c2": {"edema": Value.UNCERTAIN, "fracture": None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        ("zz,edema,present", DataError, "line 3: cohort 'read' has no case 'zz'"),
+        ("c2,edma,present", UnknownLabelError, "line 3: .*mean 'Edema'"),
+        ("c2,no_finding,present", DataError, "line 3: no_finding is not asked"),
+        ("c1,Edema,absent", DataError, "line 3: edema of case 'c1'.*line 2"),
+        ("c2,edema,perhaps", DataError, "line 3: column 'value'"),
+        ("c2,edema,not_coded", DataError, "line 3: "),
+        ("c2,edema", DataError, "line 3: 2 cells, the header has 3"),
+        (",edema,present", DataError, "line 3: .*no case ''"),
+    ],
+)
+def test_a_wrong_answer_is_refused_with_its_line(
+    write, assignment, line, error, message
+):
+    """One wrong line stops the file."""
+    path = write("c1,edema,present", line)
+    with pytest.raises(error, match=message):
+        read_answer_file(path, assignment, "Dr. A")
+
+
+def test_a_file_of_another_reader_is_refused(write, assignment):
+    """A column reader is believed; it must be the reader who is meant."""
+    header = "reader,case_id,label,value"
+    good = write("Dr. A,c1,edema,present", header=header)
+    assert read_answer_file(good, assignment, "Dr. A")
+    mixed = ("Dr. A,c1,edema,present", "Dr. B,c2,edema,present")
+    with pytest.raises(DataError, match=r"line 3: an answer of reader 'Dr. B', not of"):
+        read_answer_file(write(*mixed, header=header), assignment, "Dr. A")
+    with pytest.raises(DataError, match="line 2: an answer of reader ''"):
+        read_answer_file(write(",c1,edema,present", header=header), assignment, "Dr. A")
+
+
+@pytest.mark.parametrize("read", ["answers", "decisions"])
+def test_a_file_without_lines_or_columns_is_refused(write, assignment, tmp_path, read):
+    """The columns wanted are named."""
+
+    def take(path):
+        if read == "decisions":
+            return read_decisions(path, assignment)
+        return read_answer_file(path, assignment, "Dr. A")
+
+    with pytest.raises(DataError, match=r"holds no (answer|decision)"):
+        take(write())
+    with pytest.raises(DataError, match=r"no column value.*case_id,label,value"):
+        take(write("c1,edema", header="case_id,label"))
+    with pytest.raises(DataError, match="does not exist"):
+        take(tmp_path / "none.csv")
+
+
+def test_decisions_may_leave_a_pair_out(write, assignment):
+    """No majority is a decision, and "No Finding" may be decided if it was voted on."""
+    path = write("c1,Edema,present", "c2,edema,no_majority", "c3,no_finding,absent")
+    assert read_decisions(path, assignment) == {
+        ("c1", "edema"): Mark.PRESENT,
+        ("c2", "edema"): Mark.NO_MAJORITY,
+        ("c3", "no_finding"): Mark.ABSENT,
+    }
+
+
+@pytest.mark.parametrize("value", ["", "not_coded", "missing", "maybe"])
+def test_what_is_no_decision_is_refused(write, assignment, value):
+    """An empty cell decides nothing."""
+    with pytest.raises(DataError, match="line 2: "):
+        read_decisions(write(f"c1,edema,{value}"), assignment)
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".parquet", ".txt"])
+def test_every_table_is_read_alike(suffix, assignment, workspace, tmp_path):
+    """Answers, votes, ratings and scores, in every format that cohorts come in."""
+    cohort = read_cohort(workspace, "read")
+    readers = {
+        "case_id,label,value": lambda path: read_answer_file(path, assignment, "A"),
+        "reader,case_id,label,value": lambda path: read_votes(
+            path, cohort, assignment.taxonomy
+        ),
+        "id,system,rater,score": read_ratings,
+        "id,system,f1": lambda path: read_scores([path]),
+    }
+    rows = [
+        [("c1", "edema", 1), ("c2", "fracture", 0)],
+        [("A", "c1", "edema", "present"), ("B", "c2", "edema", 0)],
+        [("c1", "x", "A", 4), ("c2", "x", "A", 2.5)],
+        [("c1", "x", 0.25), ("c2", "x", 1)],
+    ]
+    for (columns, read), given in zip(readers.items(), rows, strict=True):
+        table = pd.DataFrame(given, columns=columns.split(","), dtype=object)
+        plain, other = tmp_path / "plain.csv", tmp_path / f"other{suffix}"
+        table.to_csv(plain, index=False)
+        if suffix == ".parquet":
+            table.astype(str).to_parquet(other)
+        elif suffix == ".jsonl":
+            table.to_json(other, orient="records", lines=True)
+        else:
+            table.to_csv(other, index=False, sep="\t")
+        assert repr(read(other)) == repr(read(plain)), columns

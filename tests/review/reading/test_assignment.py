@@ -1,0 +1,176 @@
+"""Whose cases and in which order: exactly these, and no answer is ever lost."""
+
+import dataclasses
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from loop.core.errors import DataError, StoreError
+from loop.core.records import Value
+from loop.review.reading.answers import answer, complete_case, read_answers
+from loop.review.reading.assignment import (
+    CaseOrder,
+    PlanRequest,
+    assign_cases,
+    cases_to_read,
+    clear_plans,
+    plan_cases,
+    read_plans,
+    reading_order,
+)
+from loop.review.reading.progress import find_way, measure_progress, next_case
+from loop.review.reading.publication import dry_run_publication
+from tests.review.reading.conftest import CASES, EDITOR
+from tests.review.reading.test_progress import many
+
+
+def test_the_order_is_a_permutation_and_stays(assignment):
+    """The same reader gets the same order in another process."""
+    order = reading_order(many(assignment, 200), "Dr. A")
+    assert sorted(order) == sorted(f"case {n}" for n in range(200))
+    code = (
+        "import hashlib\nfrom loop.core.digests import framed\n"
+        f"start = framed([{assignment.cohort.digest!r}, 'Dr. A'])\n"
+        "names = [f'case {n}' for n in range(200)]\n"
+        "key = lambda name: hashlib.sha256(start + name.encode()).digest()\n"
+        "print(','.join(sorted(names, key=key)))"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert made.stdout.strip() == ",".join(order)
+
+
+def test_every_reader_has_an_order_of_their_own(assignment):
+    """Over 600 readers each of six orders of three cases comes about equally often."""
+    cohort = many(assignment, 3)
+    orders = Counter(reading_order(cohort, f"reader {n}") for n in range(600))
+    assert len(orders) == 6
+    # Chi-squared with 5 degrees of freedom exceeds 20.5 once in a thousand.
+    assert sum((n - 100) ** 2 / 100 for n in orders.values()) < 20.5
+
+
+def test_another_cohort_has_another_order(assignment):
+    """The digest of the cohort is part of the draw."""
+    one = many(assignment, 50)
+    other = dataclasses.replace(one, digest="f" * 64)
+    assert reading_order(one, "Dr. A") != reading_order(other, "Dr. A")
+
+
+@pytest.fixture
+def give(store, assignment):
+    """Return a function that gives readers cases."""
+
+    def run(*readers, **options):
+        wanted = PlanRequest(readers=readers, **options)
+        return assign_cases(store, assignment, wanted, EDITOR)
+
+    return run
+
+
+def test_without_a_plan_every_case_is_read_in_the_order_of_before(store, assignment):
+    """Readings that were begun before there were plans go on as they were."""
+    order = reading_order(assignment.cohort, "Dr. A")
+    assert cases_to_read(store, assignment, "Dr. A") == order
+    assert read_plans(store, assignment) == {}
+
+
+@pytest.mark.parametrize(("cases", "overlap"), [(2, 0), (2, 1), (2, 2), (4, 4), (1, 0)])
+def test_readers_share_as_many_cases_as_asked(assignment, cases, overlap):
+    """The rest of each is nobody else's, and another seed draws others."""
+    if overlap + 2 * (cases - overlap) > len(CASES):
+        pytest.skip("not enough cases")
+    drawn = plan_cases(
+        assignment, PlanRequest(readers=("A", "B"), cases=cases, overlap=overlap)
+    )
+    assert [len(ids) for ids in drawn.values()] == [cases, cases]
+    assert len(set(drawn["A"]) & set(drawn["B"])) == overlap
+    seeds = {
+        plan_cases(assignment, PlanRequest(readers=("A",), cases=2, seed=seed))["A"]
+        for seed in range(20)
+    }
+    assert len(seeds) > 1
+
+
+def test_the_order_is_the_readers_own_or_as_listed(assignment):
+    """Random is the order of `reading_order`; listed is that of the list."""
+    listed = ("c3", "c1", "c2")
+    wanted = PlanRequest(readers=("A",), among=listed, order=CaseOrder.LISTED)
+    assert plan_cases(assignment, wanted) == {"A": listed}
+    own = plan_cases(assignment, PlanRequest(readers=("A",), among=listed))["A"]
+    order = reading_order(assignment.cohort, "A")
+    assert own == tuple(case for case in order if case in listed)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"readers": ()}, "name each reader"),
+        ({"readers": ("A", "A ")}, "name each reader"),
+        ({"readers": ("A\x00",)}, "name of a reader"),
+        ({"readers": ("A",), "cases": 5}, "take 5 cases, and there are 4"),
+        ({"readers": ("A", "B"), "cases": 3, "overlap": 1}, "take 5 cases"),
+        ({"readers": ("A",), "cases": 2, "overlap": 3}, "cannot be drawn"),
+        ({"readers": ("A",), "cases": 0}, "cannot be drawn"),
+        ({"readers": ("A",), "among": ("zz",)}, "has no case 'zz'"),
+        ({"readers": ("A",), "among": ("c1", "c1")}, "listed twice"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(store, assignment, options, message):
+    """Nothing is kept of it."""
+    with pytest.raises(DataError, match=message):
+        assign_cases(store, assignment, PlanRequest(**options), EDITOR)
+    assert read_plans(store, assignment) == {}
+
+
+def test_a_reader_gets_exactly_the_cases_given(store, assignment, give):
+    """In this order, until all are complete; the other cases are not asked for."""
+    give("Dr. A", among=("c3", "c1"), order=CaseOrder.LISTED)
+    assert next_case(store, assignment, "Dr. A") == "c3"
+    complete_case(store, assignment, "Dr. A", "c3")
+    assert next_case(store, assignment, "Dr. A") == "c1"
+    complete_case(store, assignment, "Dr. A", "c1")
+    way = find_way(store, assignment, "Dr. A")
+    assert (way.next, way.of, way.complete) == (None, 2, 2)
+    assert find_way(store, assignment, "Dr. B").of == 4
+
+
+def test_a_changed_plan_loses_no_answer(
+    workspace, store, assignment, give, say, publish
+):
+    """What was read outside the plan stays, is published, and is not called lost."""
+    say("Dr. A", "pppp")
+    publish()
+    give("Dr. A", among=("c2",))
+    assert len(read_answers(store, assignment, "Dr. A")) == 4
+    progress = measure_progress(store, assignment)
+    (one,) = progress.readers
+    assert (one.complete, one.given, one.given_complete, one.shared) == (4, 1, 1, 0)
+    answer(store, assignment, "Dr. A", "c1", {"edema": Value.ABSENT})
+    assert publish().readers[0].complete == 4
+    (seen,) = dry_run_publication(workspace, store, assignment, progress, None)
+    assert (seen.new, seen.lost) == (4, 0)
+    clear_plans(store, assignment, ["Dr. A"], EDITOR)
+    assert len(cases_to_read(store, assignment, "Dr. A")) == 4
+    assert read_plans(store, assignment) == {}
+
+
+def test_a_reader_who_was_given_cases_is_listed_before_the_first_answer(
+    store, assignment, give
+):
+    """Whoever assigned sees that nothing was read yet."""
+    give("Dr. A", "Dr. B", cases=3, overlap=2)
+    rows = measure_progress(store, assignment).readers
+    told = [(r.reader, r.given, r.given_complete, r.shared, r.last) for r in rows]
+    assert told == [("Dr. A", 3, 0, 2, ""), ("Dr. B", 3, 0, 2, "")]
+
+
+def test_a_plan_that_something_else_changed_is_said(store, assignment, give):
+    """A reader must not read all cases because a list was damaged."""
+    give("Dr. A", cases=2)
+    with store.writing() as connection:
+        connection.execute("UPDATE reading_plans SET cases = '{broken'")
+    with pytest.raises(StoreError, match="reading assign"):
+        next_case(store, assignment, "Dr. A")

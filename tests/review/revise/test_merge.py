@@ -1,0 +1,236 @@
+"""A draft brought to a newer version: three-way, row by row, nothing decided unseen."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.core.errors import ConflictError
+from loop.core.ledger import read_ledger
+from loop.core.records import Clarification, Exemplar, Lexicon, Value
+from loop.prompts.catalog import list_drafts, read_version
+from loop.review.revise.commit import CommitDecision, commit_checked
+from loop.review.revise.draft import DraftCheckStatus, list_open_drafts
+from loop.review.revise.draft_files import read_about
+from loop.review.revise.merge import ConflictChoice, merge_versions, rebase_draft
+from tests.review.revise.conftest import TINY
+from tests.review.revise.stepping import FLUID, OTHER, begin, check, now, overtake
+
+EFFUSION, HEART = TINY.guides
+
+
+def as_guide(**changes):
+    """Return the guides of ``tiny`` with changes in the first one."""
+    return (replace(EFFUSION, **changes), HEART)
+
+
+def merged(ours, theirs, choices=()):
+    """Merge two changes of the first guide."""
+    return merge_versions(
+        TINY,
+        replace(TINY, guides=as_guide(**ours)),
+        replace(TINY, guides=as_guide(**theirs)),
+        dict(choices),
+    )
+
+
+def test_rows_that_only_one_side_changed_are_taken():
+    """Two people add to one guide: both additions stand."""
+    done = merged(
+        {"terms": ("pleural effusion", "fluid"), "definition": "Any fluid."},
+        {"terms": ("hydrothorax", "pleural effusion"), "exclusions": ("pericardial",)},
+    )
+    guide = done.version.guides[0]
+    assert done.conflicts == ()
+    assert guide.terms == ("hydrothorax", "pleural effusion", "fluid")
+    assert (guide.exclusions, guide.definition) == (("pericardial",), "Any fluid.")
+
+
+def test_lexicons_and_guidance_merge_row_by_row():
+    """Two people add wordings for rules, each in a language, and what counts."""
+    old = Lexicon(language="en", terms=("fluid",), exclusions=("ascites",))
+    base = replace(TINY, guides=as_guide(lexicon=(old,), counts=("trace",)))
+    ours = as_guide(
+        lexicon=(replace(old, terms=("fluid", "meniscus")),), counts=("trace", "large")
+    )
+    theirs = as_guide(
+        lexicon=(
+            replace(old, exclusions=()),
+            Lexicon(language="zh", terms=("\u80f8\u6c34",)),
+        ),
+        counts=("tiny", "trace"),
+    )
+    done = merge_versions(
+        base, replace(base, guides=ours), replace(base, guides=theirs), {}
+    )
+    guide = done.version.guides[0]
+    assert done.conflicts == ()
+    assert guide.counts == ("tiny", "trace", "large")
+    assert guide.lexicon == (
+        Lexicon(language="en", terms=("fluid", "meniscus")),
+        Lexicon(language="zh", terms=("\u80f8\u6c34",)),
+    )
+
+
+def test_a_lexicon_without_a_row_left_is_gone():
+    """No empty part stays behind."""
+    old = Lexicon(language="en", terms=("fluid",))
+    base = replace(TINY, guides=as_guide(lexicon=(old,)))
+    ours = replace(base, guides=as_guide(lexicon=()))
+    done = merge_versions(base, ours, base, {})
+    assert done.version.guides[0].lexicon == ()
+
+
+def test_a_row_that_one_side_took_out_is_out():
+    """Removing is a change like another."""
+    done = merged({"terms": ()}, {"terms": ("pleural effusion", "fluid")})
+    assert done.version.guides[0].terms == ("fluid",)
+
+
+def test_a_change_made_alike_is_no_conflict():
+    """Two people had the same thought."""
+    rule = Clarification(phrase="blunted angle", value=Value.UNCERTAIN)
+    done = merged({"clarifications": (rule,)}, {"clarifications": (rule,)})
+    assert (done.conflicts, done.version.guides[0].clarifications) == ((), (rule,))
+
+
+def test_a_row_changed_differently_is_a_conflict_with_both_wordings():
+    """A person decides, and each decision is taken as given."""
+    ours = Clarification(phrase="Blunted angle", value=Value.PRESENT)
+    theirs = Clarification(phrase="blunted angle", value=Value.UNCERTAIN)
+    sides = {"clarifications": (ours,)}, {"clarifications": (theirs,)}
+    (conflict,) = merged(*sides).conflicts
+    assert conflict[1:] == (
+        "pleural_effusion",
+        "clarification",
+        "blunted angle",
+        "Blunted angle -> present",
+        "blunted angle -> uncertain",
+    )
+    for choice, row in ((ConflictChoice.OURS, ours), (ConflictChoice.THEIRS, theirs)):
+        done = merged(*sides, {conflict.id: choice})
+        assert (done.conflicts, done.unknown) == ((), ())
+        assert done.version.guides[0].clarifications == (row,)
+
+
+def test_taking_out_what_the_other_changed_is_a_conflict():
+    """An empty side says that the row was taken out."""
+    old = Exemplar(text="Fluid is seen.", value=Value.PRESENT, evidence="Fluid")
+    base = replace(TINY, guides=as_guide(exemplars=(old,)))
+    new = replace(old, why="Fluid is enough.")
+    done = merge_versions(
+        base, TINY, replace(TINY, guides=as_guide(exemplars=(new,))), {}
+    )
+    (conflict,) = done.conflicts
+    assert (conflict.kind, conflict.ours) == ("exemplar", "")
+
+
+def test_templates_changed_on_both_sides_are_a_conflict_of_lines():
+    """Their text is shown as what each changed."""
+    ours, theirs = "Read it well.\n", "Read it fast.\n"
+    done = merge_versions(
+        TINY, replace(TINY, system=ours), replace(TINY, system=theirs), {}
+    )
+    (conflict,) = done.conflicts
+    assert (conflict.label, conflict.kind) == ("", "system.jinja")
+    assert "+Read it well." in conflict.ours
+    assert "+Read it fast." in conflict.theirs
+
+
+def test_labels_moved_by_one_and_added_by_the_other_are_both_there():
+    """The order asked is part of the prompt too."""
+    extra = replace(HEART, label="edema", name="Edema")
+    done = merge_versions(
+        TINY,
+        replace(TINY, guides=(HEART, EFFUSION)),
+        replace(TINY, guides=(*TINY.guides, extra)),
+        {},
+    )
+    assert done.version.labels == ("cardiomegaly", "pleural_effusion", "edema")
+
+
+TERMS = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6).map(tuple)
+
+
+@given(TERMS, TERMS)
+def test_merging_with_an_unchanged_side_gives_the_other(base, changed):
+    """Whoever changed nothing gets everything, in the other's order."""
+    old = replace(TINY, guides=as_guide(terms=base))
+    new = replace(TINY, guides=as_guide(terms=changed))
+    assert merge_versions(old, new, old, {}).version == new
+    assert merge_versions(old, old, new, {}).version == new
+    assert merge_versions(old, new, new, {}).version == new
+
+
+@given(TERMS, TERMS, TERMS)
+def test_no_row_is_lost_or_invented(base, ours, theirs):
+    """A term stands if both kept it or one added it, and not otherwise."""
+    sides = [replace(TINY, guides=as_guide(terms=one)) for one in (base, ours, theirs)]
+    found = set(merge_versions(*sides, {}).version.guides[0].terms)
+    kept = set(base) & set(ours) & set(theirs)
+    assert found == kept | (set(ours) - set(base)) | (set(theirs) - set(base))
+
+
+@pytest.fixture
+def draft(setting, store):
+    """Begin a draft and check it."""
+    made = begin(setting, store, FLUID).draft
+    check(setting, store, made)
+    return made
+
+
+def test_a_rebased_draft_can_be_checked_and_committed(setting, store, draft):
+    """The whole way out of a conflict."""
+    overtake(setting)
+    done = rebase_draft(setting.workspace, draft.ref, OTHER, now=now)
+    assert (done.newest, done.conflicts) == ("tiny@v2", ())
+    assert list_drafts(setting.workspace, "tiny") == (done.draft.draft,)
+    assert done.drafted.diff.counts() == {"+term": 1}
+    assert done.draft.system == "Read quickly.\n"
+    assert done.draft.verdicts == draft.verdicts
+    assert read_about(setting.workspace, done.draft).cohort == "dev"
+    (info,) = list_open_drafts(setting.workspace, store, "tiny")
+    assert (info.behind, info.checked) == (False, DraftCheckStatus.NEVER)
+    check(setting, store, done.draft)
+    version, _ = commit_checked(
+        setting.workspace, store, done.draft.ref, OTHER, CommitDecision("both"), now=now
+    )
+    assert version.ref == "tiny@v3"
+
+
+def test_what_was_measured_before_a_rebase_stays_in_the_ledger(setting, draft):
+    """It was tried on the cohort."""
+    overtake(setting)
+    rebase_draft(setting.workspace, draft.ref, OTHER, now=now)
+    entry = read_ledger(setting.workspace.ledger)[-1]
+    assert (entry.action, entry.subject) == ("draft_rejected", draft.ref)
+    assert entry.payload["parent_ref"] == "tiny@v1"
+
+
+def test_with_open_conflicts_nothing_is_written(setting, store):
+    """Until each is decided by its id; another wording has another id."""
+    ours = replace(EFFUSION, definition="Any fluid.")
+    draft = begin(setting, store, guides={ours.label: ours}).draft
+    overtake(setting, guides=as_guide(definition="Fluid around the lung."))
+    before = setting.state()
+    done = rebase_draft(setting.workspace, draft.ref, OTHER, now=now)
+    (conflict,) = done.conflicts
+    assert done.draft is None
+    assert (conflict.ours, conflict.theirs) == ("Any fluid.", "Fluid around the lung.")
+    with pytest.raises(ConflictError, match="have no conflict other/thing"):
+        rebase_draft(
+            setting.workspace, draft.ref, OTHER, {"other/thing": ConflictChoice.OURS}
+        )
+    assert setting.state() == before
+    done = rebase_draft(
+        setting.workspace, draft.ref, OTHER, {conflict.id: ConflictChoice.OURS}, now=now
+    )
+    assert done.draft.guides[0].definition == "Any fluid."
+
+
+def test_a_draft_that_is_not_behind_stays_as_it_is(setting, draft):
+    """Doing it twice is harmless."""
+    done = rebase_draft(setting.workspace, draft.ref, OTHER, now=now)
+    assert done.draft == draft
+    assert read_version(setting.workspace, draft.ref) == draft

@@ -1,0 +1,112 @@
+"""The annotation guideline: one text for readers and models, in three forms."""
+
+import dataclasses
+import re
+from io import BytesIO
+
+import docx
+import pytest
+from typer.testing import CliRunner
+
+from loop.cli.main import app
+from loop.core.errors import DataError
+from loop.core.paths import Workspace, bundled
+from loop.core.records import Exemplar, Guide, Value
+from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.catalog import read_version
+from loop.review.guideline import build_guideline, write_guideline
+
+SHIPPED = Workspace(bundled())
+TAXONOMY = read_taxonomy(SHIPPED.labels)
+V7 = read_version(SHIPPED, "extractor@v7")
+
+
+def words(file):
+    """Return the words of a written guideline, whatever its form."""
+    if file.suffix != ".docx":
+        return re.sub(r"<[^>]*>|\\", " ", file.read_text("utf-8"))
+    document = docx.Document(BytesIO(file.read_bytes()))
+    cells = [c.text for t in document.tables for row in t.rows for c in row.cells]
+    return "\n".join([*(p.text for p in document.paragraphs), *cells])
+
+
+@pytest.mark.parametrize("form", ["html", "md", "docx"])
+def test_every_form_says_all_of_the_taxonomy(form, tmp_path):
+    """A reader who was given the Word file was told what the page says."""
+    file = tmp_path / f"g.{form}"
+    write_guideline(SHIPPED, file, prompt="extractor@v7")
+    text = " ".join(words(file).split()).replace("&#34;", '"').replace("&amp;", "&")
+    assert TAXONOMY.digest[:12] in text
+    assert V7.digest[:12] in text
+    for label in TAXONOMY.labels:
+        for said in (*label.counts, *label.does_not_count, *label.uncertain_when):
+            assert said in text, said
+    assert "A skin fold on the right imitates a pleural edge." in text
+
+
+def test_the_taxonomy_alone_has_no_examples():
+    """Readers who label for the reference are not told what a prompt was taught."""
+    entries = build_guideline(TAXONOMY).entries
+    assert [one.name for one in entries] == [label.name for label in TAXONOMY.labels]
+    assert not any(one.examples or one.rulings or one.in_prompt for one in entries)
+
+
+def test_patterns_for_rules_are_not_shown():
+    """A star is no word that anybody says."""
+    shown = [
+        item
+        for entry in build_guideline(TAXONOMY, V7).entries
+        for _, items in entry.lists
+        for item in items
+    ]
+    assert "plate like" in shown
+    assert not [item for item in shown if "*" in item or "..." in item]
+
+
+def test_a_definition_that_differs_is_shown_beside_the_taxonomys():
+    """Two definitions of one label are seen, not merged."""
+    label = TAXONOMY.find("pneumonia")
+    guide = Guide(label="pneumonia", name="Pneumonia", definition=label.definition)
+    same = dataclasses.replace(V7, guides=(guide,))
+    other = dataclasses.replace(guide, definition="Any infection of the lung.")
+    differs = dataclasses.replace(V7, guides=(other,))
+    shown = {
+        name: {one.name: one.in_prompt for one in build_guideline(TAXONOMY, v).entries}
+        for name, v in (("same", same), ("differs", differs))
+    }
+    assert shown["same"]["Pneumonia"] == ""
+    assert shown["differs"]["Pneumonia"] == "Any infection of the lung."
+
+
+@pytest.mark.parametrize("form", ["html", "md", "docx"])
+def test_markup_in_a_guide_is_text(form, tmp_path, monkeypatch):
+    """A guide may come from anybody: it is never markup."""
+    hostile = "<script>alert(1)</script>"
+    example = Exemplar(text=hostile, value=Value.PRESENT, evidence=hostile)
+    guide = dataclasses.replace(V7.guides[0], exemplars=(example,), terms=(hostile,))
+    version = dataclasses.replace(V7, guides=(guide,))
+    monkeypatch.setattr("loop.review.guideline.read_version", lambda *_: version)
+    file = tmp_path / f"g.{form}"
+    write_guideline(SHIPPED, file, prompt="extractor@v7")
+    if form == "docx":
+        assert hostile in words(file)
+    else:
+        assert "<script" not in file.read_text("utf-8")
+
+
+def test_another_ending_is_refused(tmp_path):
+    """The message names the forms."""
+    with pytest.raises(DataError, match=r"\.html, \.md, \.docx"):
+        write_guideline(SHIPPED, tmp_path / "g.pdf")
+
+
+def test_the_verb_says_what_it_wrote(tmp_path):
+    """Whoever hands it out knows which versions it is of."""
+    file = tmp_path / "g.md"
+    CliRunner().invoke(app, ["init", str(tmp_path / "ws")])
+    done = CliRunner().invoke(
+        app, ["guideline", "--out", str(file), "-w", str(tmp_path / "ws")]
+    )
+    assert done.exit_code == 0, done.output
+    assert TAXONOMY.digest[:12] in done.output
+    assert file.exists()

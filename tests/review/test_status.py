@@ -1,0 +1,198 @@
+"""What became of a verdict is derived from what happened since; nothing is erased."""
+
+from random import Random
+
+import pytest
+
+from loop.core.ledger import Actor
+from loop.core.records import Mark, Value
+from loop.labels.cohort import read_cohort
+from loop.labels.reference import correct_reference
+from loop.review.status import Verdicts, VerdictState, judged_cohorts, read_kept
+from loop.review.submit import submit_verdict, withdraw_verdict
+from loop.review.verdict import Judgement
+from loop.run.store import open_store
+from tests.review.scenes import (
+    ANN,
+    BEN,
+    EDITOR,
+    MADE_ON,
+    WHEN,
+    add_cohort,
+    clock,
+    commit,
+    verdict,
+)
+
+
+@pytest.fixture
+def store(workspace):
+    """Return the open store of a fresh workspace."""
+    with open_store(workspace) as opened:
+        yield opened
+
+
+def test_the_record_comes_back_whole(store):
+    """Verdict, circumstances and time."""
+    key = submit_verdict(store, verdict(comment="private"), MADE_ON, lambda: WHEN)
+    (kept,) = read_kept(store, None, "dev")
+    assert (kept.id, kept.verdict) == (key, verdict(comment="private"))
+    assert kept.circumstances == MADE_ON
+    assert kept.created == "2026-01-05T09:00:00.000000Z"
+    assert kept.pairs == (("a", "edema"),)
+
+
+def test_withdrawing_a_later_verdict_gives_back_the_earlier(store):
+    """A withdrawn verdict is as if never given."""
+    now = clock()
+    first = submit_verdict(store, verdict(), MADE_ON, now)
+    later = submit_verdict(store, verdict(comment="no"), MADE_ON, now)
+    one, _ = read_kept(store, None, "dev")
+    assert (one.state, one.superseded_by) == (VerdictState.SUPERSEDED, later)
+    withdraw_verdict(store, later, Actor(name=ANN), "slip", now)
+    one, two = read_kept(store, None, "dev")
+    assert (one.id, one.state) == (first, VerdictState.OPEN)
+    assert two.state is VerdictState.WITHDRAWN
+
+
+def test_a_verdict_on_several_cases_stands_for_those_not_judged_again(store):
+    """It is superseded only when nothing is left of it."""
+    now = clock()
+    submit_verdict(store, verdict(case_ids=("a", "b")), MADE_ON, now)
+    submit_verdict(store, verdict("a"), MADE_ON, now)
+    assert read_kept(store, None, "dev")[0].pairs == (("b", "edema"),)
+    submit_verdict(store, verdict("b"), MADE_ON, now)
+    assert read_kept(store, None, "dev")[0].state is VerdictState.SUPERSEDED
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"reviewer": BEN},
+        {"label": "fracture"},
+        {"case_ids": ("b",)},
+        {"case_ids": (), "comment": "a rule for all"},
+    ],
+)
+def test_another_reviewer_label_or_case_supersedes_nothing(store, other):
+    """Only the same person on the same pair has said something else."""
+    now = clock()
+    submit_verdict(store, verdict(), MADE_ON, now)
+    submit_verdict(store, verdict(**other), MADE_ON, now)
+    assert {one.state for one in read_kept(store, None, "dev")} == {VerdictState.OPEN}
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "disputed"),
+    [
+        ({}, {"judgement": Judgement.GUIDELINE_AMBIGUOUS}, True),
+        ({"correct_value": Value.PRESENT}, {"correct_value": Value.ABSENT}, True),
+        ({"correct_value": Value.PRESENT}, {}, False),
+        ({}, {"comment": "the same in other words"}, False),
+        ({}, {"case_ids": ("b",), "judgement": Judgement.GUIDELINE_AMBIGUOUS}, False),
+    ],
+)
+def test_disagreement_of_two_people_is_flagged_on_both(store, mine, other, disputed):
+    """Neither silently wins."""
+    now = clock()
+    first = submit_verdict(store, verdict(**mine), MADE_ON, now)
+    second = submit_verdict(store, verdict(reviewer=BEN, **other), MADE_ON, now)
+    one, two = read_kept(store, None, "dev")
+    assert (one.conflicts, two.conflicts) == (
+        ((second,), (first,)) if disputed else ((), ())
+    )
+
+
+def test_what_was_taken_back_conflicts_with_nothing(store):
+    """The dispute ends when one side withdraws."""
+    now = clock()
+    submit_verdict(store, verdict(), MADE_ON, now)
+    other = verdict(reviewer=BEN, judgement=Judgement.GUIDELINE_AMBIGUOUS)
+    key = submit_verdict(store, other, MADE_ON, now)
+    withdraw_verdict(store, key, Actor(name=BEN), "agreed", now)
+    assert not any(one.conflicts for one in read_kept(store, None, "dev"))
+
+
+def test_a_committed_version_addresses_the_verdicts_it_names(workspace, store):
+    """The ledger says which; another prompt's version does not count."""
+    now = clock()
+    key = submit_verdict(store, verdict(), MADE_ON, now)
+    commit(workspace, "other@v2", [key])
+    assert read_kept(store, workspace, "dev")[0].state is VerdictState.OPEN
+    commit(workspace, "tiny@v2", [key])
+    (kept,) = read_kept(store, workspace, "dev")
+    assert (kept.state, kept.addressed_by) == (VerdictState.ADDRESSED, "tiny@v2")
+
+
+def test_what_is_said_again_after_a_version_is_open(workspace, store):
+    """The version did not help, so it cannot have answered it."""
+    now = clock()
+    key = submit_verdict(store, verdict(), MADE_ON, now)
+    commit(workspace, "tiny@v2", [key], now())
+    again = submit_verdict(store, verdict(), MADE_ON._replace(run="run-2"), now)
+    states = {one.id: one.state for one in read_kept(store, workspace, "dev")}
+    assert states == {key: VerdictState.ADDRESSED, again: VerdictState.OPEN}
+
+
+def test_a_corrected_reference_addresses_what_called_it_wrong(
+    workspace, store, tmp_path
+):
+    """And a further correction opens it again."""
+    add_cohort(workspace, tmp_path, [("a", "Clear lungs.", 1, 0)])
+    wrong = verdict(
+        label="pleural_effusion",
+        judgement=Judgement.REFERENCE_WRONG,
+        correct_value=Value.ABSENT,
+    )
+    submit_verdict(store, wrong, MADE_ON)
+    verdicts, found = Verdicts(store, workspace), []
+    for mark in (None, Mark.ABSENT, Mark.PRESENT):
+        if mark:
+            pairs = {("a", "pleural_effusion"): mark}
+            cohort = read_cohort(workspace, "dev")
+            correct_reference(workspace, cohort, pairs, actor=EDITOR, reason="a test")
+        (kept,) = verdicts.read("dev")
+        found.append((kept.state.value, kept.addressed_by))
+    assert found == [("open", ""), ("addressed", "dev:ref2"), ("open", "")]
+
+
+def test_the_cache_sees_what_another_connection_wrote(workspace, store):
+    """A colleague uses the command line while the workbench is open."""
+    verdicts = Verdicts(store, workspace)
+    assert verdicts.read("dev") == ()
+    with open_store(workspace) as other:
+        key = submit_verdict(other, verdict(), MADE_ON)
+        assert [one.id for one in verdicts.read("dev")] == [key]
+        withdraw_verdict(other, key, EDITOR, "slip")
+    assert verdicts.read("dev")[0].state is VerdictState.WITHDRAWN
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_cache_says_what_a_fresh_reading_says(store, seed):
+    """It works out only what is new: standing, conflicts and withdrawals included."""
+    draw, now, ids = Random(seed), clock(), []
+    verdicts = Verdicts(store)
+    for number in range(40):
+        if ids and draw.random() < 0.25:
+            withdraw_verdict(store, draw.choice(ids), EDITOR, "slip", now)
+        else:
+            cases = tuple(draw.sample("abcde", draw.randint(0, 3)))
+            judgement = draw.choice(
+                [Judgement.MODEL_WRONG, Judgement.GUIDELINE_AMBIGUOUS]
+            )
+            said = verdict(
+                case_ids=cases,
+                reviewer=draw.choice([ANN, BEN]),
+                judgement=judgement,
+                comment=f"why {number}",
+            )
+            ids.append(submit_verdict(store, said, MADE_ON, now))
+        assert verdicts.read("dev") == read_kept(store, None, "dev")
+
+
+def test_cohorts_do_not_mix(store):
+    """``dev`` is not ``dev2``, whatever the ids begin with."""
+    for cohort in ("dev", "dev2", "dev-3"):
+        submit_verdict(store, verdict(), MADE_ON._replace(cohort=cohort))
+    assert judged_cohorts(store) == ("dev", "dev-3", "dev2")
+    assert [one.cohort for one in read_kept(store, None, "dev")] == ["dev"]
