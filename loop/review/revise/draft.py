@@ -92,10 +92,24 @@ def describe(
 def lint_draft(
     workspace: Workspace, parent: PromptVersion, draft: PromptVersion
 ) -> tuple[Finding, ...]:
-    """Return what lint says of `draft` against `parent`, errors first."""
-    labels = read_taxonomy(workspace.labels).extracted
-    frozen = comparable_parent(parent, draft)
-    return tuple(lint_version(draft, labels=labels, parent=frozen))
+    """Return what lint says of `draft` against `parent`, errors first.
+
+    A warning that the parent gets as well is left out: the draft did not bring it.
+    """
+    taxonomy = read_taxonomy(workspace.labels)
+
+    def lint(version: PromptVersion, before: PromptVersion | None) -> list[Finding]:
+        return lint_version(
+            version,
+            labels=taxonomy.extracted,
+            meanings={label.id: label for label in taxonomy.labels},
+            reading=taxonomy.reading,
+            parent=before,
+        )
+
+    known = lint(parent, None)
+    found = lint(draft, comparable_parent(parent, draft))
+    return tuple(one for one in found if not one.holds or one not in known)
 
 
 def comparable_parent(parent: PromptVersion, draft: PromptVersion) -> PromptVersion:

@@ -15,6 +15,7 @@ from loop.review.revise.draft import (
     count_change,
     find_engine_counter,
     find_fate,
+    lint_draft,
     list_open_drafts,
     render_shown,
     show_draft,
@@ -206,3 +207,21 @@ def test_a_draft_that_cannot_be_rendered_has_no_tokens():
     assert found.after > found.before > 0 and not found.exact
     assert count_change(TINY, replace(TINY, user="{{ nothing }}{{ text }}")) is None
     assert count_change(replace(TINY, user="{{ nothing }}{{ text }}"), TINY) is None
+
+
+def test_a_draft_is_told_what_it_contradicts_and_its_parent_did_not(setting):
+    """The taxonomy's word counts from the first draft on; old warnings are no news."""
+    added = replace(setting.tiny.guides[0], terms=("pleural effusion", "thicken*"))
+    draft = replace(
+        setting.tiny,
+        number=0,
+        draft="d1",
+        guides=(added, *setting.tiny.guides[1:]),
+    )
+    same = lint_draft(
+        setting.workspace, setting.tiny, replace(draft, guides=setting.tiny.guides)
+    )
+    found = [one.what for one in lint_draft(setting.workspace, setting.tiny, draft)]
+    assert same == ()
+    assert any("'thicken*' makes 'pleural thickening' present" in one for one in found)
+    assert not any("no exemplar" in one for one in found)
