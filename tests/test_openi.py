@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from loop.core.files import read_text, write_atomic
 from loop.core.ledger import Actor
-from loop.core.paths import init_workspace
+from loop.core.paths import Workspace, bundled, init_workspace
 from loop.core.records import Mark
 from loop.evaluate.evaluation import evaluate_run
 from loop.labels.importing.importer import import_cohort
@@ -26,6 +27,8 @@ def workspace_of_both(tmp_path_factory, data_folder):
     """Import both Open-i cohorts into a fresh workspace."""
     folder = data_folder / "openi"
     workspace = init_workspace(tmp_path_factory.mktemp("openi") / "ws")
+    # The rounds were measured under it, and so is the table.
+    write_atomic(workspace.protocol, read_text(Workspace(bundled()).protocol))
     actor = Actor(name="test", role="system")
     # Test report 1450 is a near-duplicate of development report 554.
     for name, role, excluded in (("dev", "dev", ()), ("test", "external", ("1450",))):
@@ -95,3 +98,19 @@ def test_readme_states_these_numbers(scores):
     for one in scores.values():
         assert f"| {one.supported.score.estimate:.3f} [" in text
         assert f"| {one.micro.score.estimate:.3f} |" in text
+
+
+def test_a_hedge_that_is_wrong_costs_what_the_readme_says(scores):
+    """The newest version under every policy for uncertain answers, on both cohorts."""
+    text = README.read_text("utf-8")
+    for cohort in ("dev", "test"):
+        views = {one.policy.value: one for one in scores["latest", cohort].views}
+        said = (
+            f"| {cohort} | "
+            + " | ".join(
+                f"{views[policy].macro_f1:.3f}, {views[policy].passed}"
+                for policy in ("excluded", "wrong", "absent", "present")
+            )
+            + " |"
+        )
+        assert said in text, said

@@ -35,6 +35,7 @@ WANTED = {
     "draws": "the same",
     "macro_f1_difference": "no limits where no resample differs",
     "kappa_bootstrap": "exact limits where no resample differs",
+    "uncertain_read_as": "`wrong` stands beside the others, and how many labels pass",
     "why": "which side of the gate is said, and the random audit follows what is asked",
 }
 """Keys whose values may differ from what the version before said, and why."""

@@ -73,7 +73,9 @@ def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
         title=(
             f"{comparison.before.prompt} ({comparison.before.run_id}) -> "
             f"{comparison.after.prompt} ({comparison.after.run_id}) on "
-            f"{comparison.cohort.name}"
+            f"{comparison.cohort.name}, reference v{comparison.cohort.reference}, "
+            f"{_engines(comparison)}, uncertain answers "
+            f"{comparison.protocol.policy.value}"
         ),
     )  # fmt: skip
     say()
@@ -99,6 +101,12 @@ def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
         )
     if with_cases:
         _show_cases(comparison)
+
+
+def _engines(comparison: Comparison) -> str:
+    """Return the engine of both runs, once where it is the same."""
+    before, after = comparison.before.engine, comparison.after.engine
+    return after if before == after else f"{before} -> {after}"
 
 
 def _cells(change: LabelChange) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from loop.documents.templates import template_folder
 from loop.evaluate.compare import Comparison, compare_runs
 from loop.evaluate.documents import (
     Exclusion,
+    open_labels,
     render_csv,
     render_html,
     render_markdown,
@@ -93,7 +94,9 @@ def evaluate(
 ) -> None:
     """Score a run against the reference and judge its gates.
 
-    The gates are those of labels/protocol.yaml. Also shows what changed since the
+    The gates are those of labels/protocol.yaml, and so is what an uncertain answer
+    counts as (uncertain_answers: wrong, absent, present or excluded); what each of
+    the others would give stands beside it. Also shows what changed since the
     newest run of the parent version on the same cases, how many versions were tried
     on them, and the score corrected for that selection. Exits with 100 unless the
     protocol's claim passes: every label or, for a claim on a subset, any label that
@@ -169,6 +172,7 @@ def show_evaluation(
     say()
     for line in average_lines(evaluation):
         say(line)
+    show_open(evaluation)
     if comparison is not None:
         say(macro_line(comparison))
     if selection is not None:
@@ -181,6 +185,22 @@ def show_evaluation(
     say(verdict_line(evaluation))
     if evaluation.protocol.claim == "subset":
         show_claim(evaluation)
+
+
+def show_open(evaluation: Evaluation) -> None:
+    """Print how the cases are answered that the reference calls uncertain."""
+    found = open_labels(evaluation)
+    if not found:
+        return
+    say()
+    print_table(
+        ("label", "cases", "present", "absent", "uncertain", "unanswered"),
+        [
+            (one.name, *map(count, (sum(one.open_answers), *one.open_answers)))
+            for one in found
+        ],
+        title="answers where the reference is uncertain; none of these is scored",
+    )
 
 
 def show_claim(evaluation: Evaluation) -> None:
@@ -213,7 +233,9 @@ def show_gates(evaluation: Evaluation) -> None:
         [_cells(result, excluded) for result in evaluation.labels],
         title=(
             f"{evaluation.run.prompt} on {evaluation.cohort.name}, "
-            f"reference v{evaluation.cohort.reference}, run {evaluation.run.run_id}"
+            f"reference v{evaluation.cohort.reference}, {evaluation.run.engine}, "
+            f"uncertain answers {evaluation.protocol.policy.value}, "
+            f"run {evaluation.run.run_id}"
             + (f", {evaluation.draws} draws" if evaluation.draws > 1 else "")
         ),
     )  # fmt: skip
@@ -266,12 +288,17 @@ def average_lines(evaluation: Evaluation) -> list[str]:
         f"over {average.labels} {what}"
         for name, average, what in rows
     ]
-    for view in evaluation.views[1:]:
-        lines.append(
-            f"  if uncertain answers counted as {view.reading}: "
-            f"macro-F1 {share(view.macro_f1)}, micro-F1 {share(view.micro_f1)}, "
-            f"mean accuracy {share(view.accuracy)}"
-        )
+    chosen, *others = evaluation.views
+    whole = len(evaluation.labels)
+    lines.append(
+        f"{evaluation.protocol.uncertain_words} {chosen.passed} of {whole} labels pass"
+    )
+    lines += [
+        f"  if {view.words}: macro-F1 {share(view.macro_f1)}, "
+        f"micro-F1 {share(view.micro_f1)}, mean accuracy {share(view.accuracy)}, "
+        f"{view.passed} of {whole} labels pass"
+        for view in others
+    ]
     status = evaluation.statuses
     drawn = f" x {evaluation.draws} draws" if evaluation.draws > 1 else ""
     lines.append(
@@ -291,7 +318,8 @@ def macro_line(comparison: Comparison) -> str:
         f"macro-F1  {share(comparison.macro_before)} -> "
         f"{share(comparison.macro_after)} since {comparison.before.prompt}, "
         f"difference {signed(comparison.macro.estimate)} "
-        f"{signed_interval(comparison.macro)} on {comparison.cases} shared cases"
+        f"{signed_interval(comparison.macro)} on {comparison.cases} shared cases; "
+        f"uncertain answers {comparison.protocol.policy.value}"
     )
 
 

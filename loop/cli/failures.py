@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from textwrap import indent, shorten
@@ -19,13 +20,18 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
+from loop.core.records import Value
 from loop.evaluate.failures import (
     Failure,
     FailureKind,
     Failures,
+    Listing,
+    OpenCase,
+    OpenCases,
     count_kinds,
     failing_cases,
     failures_table,
+    open_cases,
     read_evidence,
     read_texts,
 )
@@ -41,6 +47,9 @@ from loop.review.queue.records import (
 from loop.review.status import read_kept
 from loop.review.working import list_reservations
 from loop.run.store import open_store
+
+_UNCERTAIN = "uncertain"
+"""In place of a reference version: the cases that it calls uncertain."""
 
 _SPANS, _PROBLEM = 2, 40
 """Spans and characters of a problem in a cell; ``--json`` and CSV have them all."""
@@ -104,9 +113,13 @@ def failures(
         ),
     ] = Show.NONE,
     reference: Annotated[
-        int | None,
-        typer.Option("--reference", min=1, help="Reference version; default: newest."),
-    ] = None,
+        str,
+        typer.Option(
+            "--reference",
+            help="Reference version; default: newest. Or uncertain: list the cases "
+            "whose reference is uncertain, and how they are answered.",
+        ),
+    ] = "",
     order: Annotated[
         Order,
         typer.Option(
@@ -145,16 +158,31 @@ def failures(
     reviewer come first, each with the reason.
     """
     place = open_workspace(workspace)
-    found = failing_cases(
-        place, run, labels=label, kinds=_kinds(kind), reference=reference
-    )
+    narrowed = order is Order.VALUE or section or search or status or reviewer
     items: Mapping[tuple[str, str], QueueItem] = {}
-    if order is Order.VALUE or section or search or status or reviewer:
-        wanted = _filter(section, search, status, reviewer)
-        items = _items(place, found.run_id, wanted, reference)
-        found = _narrowed(found, items, order)
+    found: Listing
+    if reference == _UNCERTAIN:
+        if narrowed or kind:
+            raise DataError(
+                "--reference uncertain lists cases that are no failures: they have no "
+                "kind and no place in the queue. Leave the other options out, but for "
+                "--label, --limit, --format and --text."
+            )
+        found = open_cases(place, run, labels=label)
+    else:
+        number = _version_number(reference)
+        found = failing_cases(
+            place, run, labels=label, kinds=_kinds(kind), reference=number
+        )
+        if narrowed:
+            wanted = _filter(section, search, status, reviewer)
+            items = _items(place, found.run_id, wanted, number)
+            found = _narrowed(found, items, order)
     total = len(found.rows)
-    found = found._replace(rows=found.rows[:limit])
+    if isinstance(found, OpenCases):
+        found = found._replace(rows=found.rows[:limit])
+    else:
+        found = found._replace(rows=found.rows[:limit])
     beside = _beside(found, _texts(place, found, text), items)
     rows = [_row(row) | beside[row.case_id, row.label] for row in found.rows]
     if as_json or layout is OutputFormat.JSON:
@@ -166,6 +194,18 @@ def failures(
         say(table.removesuffix("\n"))
     else:
         _print_rows(found, rows, total)
+
+
+def _version_number(text: str) -> int | None:
+    """Return the number of a reference version; None for the newest."""
+    if not text:
+        return None
+    if not text.isdecimal() or not int(text):
+        raise DataError(
+            f"--reference {text!r} is neither the number of a reference version nor "
+            f"{_UNCERTAIN}. Name one of these."
+        )
+    return int(text)
 
 
 def _filter(
@@ -230,7 +270,7 @@ def _kinds(names: Sequence[str] | None) -> list[Any] | None:
 
 
 def _texts(
-    workspace: Workspace, found: Failures, show: Show
+    workspace: Workspace, found: Listing, show: Show
 ) -> Mapping[tuple[str, str], str] | None:
     """Return the private text of each row, or None when none is wanted."""
     if show is Show.NONE:
@@ -242,7 +282,7 @@ def _texts(
 
 
 def _beside(
-    found: Failures,
+    found: Listing,
     texts: Mapping[tuple[str, str], str] | None,
     items: Mapping[tuple[str, str], QueueItem],
 ) -> dict[tuple[str, str], dict[str, Any]]:
@@ -255,7 +295,7 @@ def _beside(
     return cells
 
 
-def _row(row: Failure) -> dict[str, Any]:
+def _row(row: Failure | OpenCase) -> dict[str, Any]:
     return {
         "case_id": row.case_id,
         "label": row.label,
@@ -280,8 +320,11 @@ def _queue_cells(item: QueueItem) -> dict[str, Any]:
     }
 
 
-def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) -> None:
-    title = f"failing cases of run {found.run_id} on {found.cohort}"
+def _print_rows(found: Listing, rows: Sequence[Mapping[str, Any]], total: int) -> None:
+    what = "failing cases"
+    if isinstance(found, OpenCases):
+        what = "cases with an uncertain reference"
+    title = f"{what} of run {found.run_id} on {found.cohort}"
     if rows and "why" in rows[0]:
         say(title)
         for row in rows:
@@ -289,8 +332,14 @@ def _print_rows(found: Failures, rows: Sequence[Mapping[str, Any]], total: int) 
     else:
         _print_table(rows, title)
     say()
-    kinds = count_kinds(found.rows)
-    parts = ", ".join(f"{number} {kind.value}" for kind, number in kinds.items())
+    if isinstance(found, OpenCases):
+        answers = Counter(
+            row.predicted.value if row.predicted else "unanswered" for row in found.rows
+        )
+        counts = {name: answers[name] for name in (*Value, "unanswered")}
+    else:
+        counts = {kind.value: n for kind, n in count_kinds(found.rows).items()}
+    parts = ", ".join(f"{number} {name}" for name, number in counts.items())
     say(f"{len(rows)} of {total} rows: {parts}")
 
 

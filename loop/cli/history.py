@@ -46,7 +46,7 @@ def history(
     csv: Annotated[
         Path | None,
         typer.Option(
-            "--csv", help="Write one row per version or draft and cohort as CSV."
+            "--csv", help="Write one row per version or draft and score as CSV."
         ),
     ] = None,
     workspace: WorkspaceOption = None,
@@ -54,7 +54,9 @@ def history(
 ) -> None:
     """Show the versions of a prompt, their reasons and scores.
 
-    Shows who made each one, how many labels passed and how many drafts were tried.
+    Shows who made each one, how many labels passed and how many drafts were tried. A
+    score stands on a line for each engine, policy for uncertain answers and reference
+    that it was measured with, and none takes another's place.
     """
     place, prompt = open_workspace(workspace), name.partition("@")[0]
     if csv is not None:
@@ -86,8 +88,7 @@ def _describe(
         lines.append(f"    {version.why}")
     if row.changes:
         lines.append(f"    {_changes(row.changes)}")
-    if told := _told(row, scores):
-        lines.append(f"    macro-F1: {told}")
+    lines += [f"    macro-F1: {_score(one)}" for one in _own(row, scores)]
     if drafts := _drafts(row, scores):
         lines.append(f"    {_tried(drafts)}")
     if row.problem:
@@ -105,23 +106,19 @@ def _changes(changes: Mapping[str, int]) -> str:
     return " ".join(words)
 
 
-def _told(row: VersionHistory, scores: Sequence[VersionScore]) -> str:
-    """Return the newest macro-F1 and the labels passed on each cohort."""
-    return ", ".join(_score(one) for one in _own(row, scores))
-
-
 def _own(row: VersionHistory, scores: Sequence[VersionScore]) -> list[VersionScore]:
     return [one for one in scores if one.number == row.number and one.run]
 
 
 def _score(one: VersionScore) -> str:
+    """Return a score on one line with everything that it depends on."""
     f1 = "not estimable" if one.macro_f1 is None else f"{one.macro_f1:.4f}"
-    details = []
+    details = [one.measured]
     if one.labels_passed is not None:
         details.append(f"{one.labels_passed} of {one.labels} labels pass")
     if not one.comparable:
         details.append("not comparable with the newest score")
-    return f"{one.cohort} {f1}" + (f" ({'; '.join(details)})" if details else "")
+    return f"{one.cohort} {f1} ({'; '.join(details)})"
 
 
 def _drafts(row: VersionHistory, scores: Sequence[VersionScore]) -> list[VersionScore]:
@@ -180,6 +177,9 @@ def _score_data(one: VersionScore) -> dict[str, Any]:
     return {
         "cohort": one.cohort,
         "reference": one.reference,
+        "engine": one.engine,
+        "uncertain_answers": one.policy.value,
+        "signature": one.signature,
         "run": one.run,
         "macro_f1": one.macro_f1,
         "labels_passed": one.labels_passed,

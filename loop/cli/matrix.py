@@ -302,7 +302,7 @@ def _engine_facts(matrix: Matrix, column: EngineColumn) -> dict[str, str]:
     if macro.low is not None and macro.high is not None:
         f1 += f" {_span(macro.low, macro.high)}"
     thin = matrix.thin(column)
-    left, absent, present = (share(view.accuracy) for view in evaluation.views)
+    chosen, *others = evaluation.views
     return {
         "answered": f"{status[Status.ANSWERED]} of {evaluation.cases}",
         "unparsed": str(status[Status.UNPARSED]),
@@ -313,7 +313,6 @@ def _engine_facts(matrix: Matrix, column: EngineColumn) -> dict[str, str]:
         "pass/fail/insuff.": tally(matrix, column),
         "best or tied": str(matrix.count(column, EngineRank.BEST)),
         "macro-F1": f1,
-        "mean accuracy": left,
-        "  unc. as absent": absent,
-        "  unc. as present": present,
+        "mean accuracy": share(chosen.accuracy),
+        **{f"  unc. {view.words}": share(view.accuracy) for view in others},
     }

@@ -48,7 +48,11 @@ VerdictOption = Annotated[
     typer.Option("--verdict", help="Apply this kept verdict; may be repeated."),
 ]
 ContractOption = Annotated[
-    str, typer.Option("--contract", help="Answer in another contract, e.g. findings.")
+    str,
+    typer.Option(
+        "--contract",
+        help="Answer in another contract: label_values, findings or binary.",
+    ),
 ]
 
 

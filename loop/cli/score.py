@@ -48,6 +48,7 @@ from loop.score.documents.score_files import (
     write_folder,
 )
 from loop.score.documents.sentences import (
+    READINGS,
     WAYS,
     agreement_line,
     caution_sentences,
@@ -56,6 +57,7 @@ from loop.score.documents.sentences import (
     extractor_name,
     interval_sentence,
     left_out_line,
+    moves_sentence,
     outcome_line,
     perfect_sentence,
     problem_line,
@@ -187,8 +189,12 @@ def score(
     ] = None,
     uncertain: Annotated[
         Uncertain,
-        typer.Option("--uncertain", help="Leave uncertain pairs out, or read them."),
-    ] = Uncertain.EXCLUDED,
+        typer.Option(
+            "--uncertain",
+            help="Uncertain values: wrong where the reference decides, left out, or "
+            "read as present or absent.",
+        ),
+    ] = Uncertain.WRONG,
     zero_division: Annotated[
         ZeroDivision,
         typer.Option("--zero-division", help="What a label counts that nobody has."),
@@ -519,6 +525,8 @@ def notes(document: ScoreDocument) -> list[str]:
     told += dict.fromkeys(perfect_sentence(one, found) for one in found.systems)
     told += caution_sentences(found)
     told += _left_out(document)
+    told.append(moves_sentence(found))
+    told += _readings(document)
     told.append(interval_sentence(found))
     told += [
         f"{one.system}: {one.ran_score.note}"
@@ -537,6 +545,19 @@ def notes(document: ScoreDocument) -> list[str]:
         f"{one.metric} did not run: {one.reason}" for one in document.sheet.unavailable
     ]
     return told
+
+
+def _readings(document: ScoreDocument) -> list[str]:
+    """Return the score under every reading of uncertain values, where it moves."""
+    return [
+        f"{one.system}: uncertain "
+        + ", ".join(
+            f"{READINGS[reading.uncertain]} {share(reading.ran_score)}"
+            for reading in one.readings
+        )
+        for one in document.score.systems
+        if len({reading.ran_score for reading in one.readings}) > 1
+    ]
 
 
 def _left_out(document: ScoreDocument) -> list[str]:

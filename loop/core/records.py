@@ -24,7 +24,26 @@ class Value(StrEnum):
     """Negated, very unlikely, or not mentioned."""
 
     UNCERTAIN = "uncertain"
-    """Anything in between; excluded from every binary denominator and counted."""
+    """Anything in between: in a reference, a case that is not scored; in an answer,
+    what the protocol says (`UncertainAnswers`)."""
+
+
+class UncertainAnswers(StrEnum):
+    """What an uncertain answer counts as where the reference decides."""
+
+    WRONG = "wrong"
+    """As the value that the reference denies: a false negative or a false positive."""
+
+    ABSENT = "absent"
+    PRESENT = "present"
+    EXCLUDED = "excluded"
+    """As no answer: the pair is left out of every rate, and counted."""
+
+    @property
+    def sign(self) -> str:
+        """How a signature names it: ``unc:wrong``, ``neg``, ``pos`` or ``excl``."""
+        short = {"absent": "neg", "present": "pos", "excluded": "excl"}
+        return f"unc:{short.get(self.value, self.value)}"
 
 
 class Mark(StrEnum):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.records import Outcome, Status, Value, ValueCode
+from loop.core.records import Outcome, Status, UncertainAnswers, Value, ValueCode
 from loop.labels.reference import Reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.run.store import RunRecord, Store, Values, read_values
@@ -64,23 +64,47 @@ class AlignedPairs:
         present = self.reference == ValueCode.PRESENT
         return np.where(self.usable, present, -1).astype(np.int8)
 
-    @property
-    def binary_predicted(self) -> Codes:
-        """Answers as 1, 0, or -1 for excluded."""
-        return np.where(self.predicted >= 0, self.predicted, -1).astype(np.int8)
+    def answers_as(self, policy: UncertainAnswers) -> Codes:
+        """Answers as 1, 0, or -1 for none; see `count_uncertain`."""
+        return count_uncertain(self.predicted, self.binary_reference, policy)
 
     @property
     def not_coded(self) -> bool:
         """Whether a reference label is absent only because nothing was coded."""
         return bool((self.reference == ValueCode.NOT_CODED).any())
 
-    def read_uncertain_as(self, value: ValueCode) -> Codes:
-        """Answers as 1, 0 or -1, with every uncertain answer counted as `value`.
 
-        Each label by itself: an uncertain "No Finding" is not derived anew.
-        """
-        swapped = np.where(self.predicted == ValueCode.UNCERTAIN, value, self.predicted)
-        return np.where(swapped >= 0, swapped, -1).astype(np.int8)
+def count_uncertain(answers: Codes, truth: Codes, policy: UncertainAnswers) -> Codes:
+    """Return answers as 1, 0, or -1 for none, the uncertain ones as `policy` says.
+
+    Each label by itself: an uncertain "No Finding" is not derived anew. What was not
+    answered is no answer under every policy.
+
+    Parameters
+    ----------
+    answers
+        Codes of `ValueCode`.
+    truth
+        The reference as 1, 0, or -1 where it leaves a case open, of a shape that goes
+        with `answers`.
+
+    Examples
+    --------
+    >>> answers, truth = np.array([1, 0, -1, -1, -4]), np.array([1, 1, 1, 0, 1])
+    >>> count_uncertain(answers, truth, UncertainAnswers.WRONG).tolist()
+    [1, 0, 0, 1, -1]
+    >>> count_uncertain(answers, truth, UncertainAnswers.EXCLUDED).tolist()
+    [1, 0, -1, -1, -1]
+    """
+    binary = np.maximum(answers, -1).astype(np.int8)
+    if policy is UncertainAnswers.EXCLUDED:
+        return binary
+    uncertain = answers == ValueCode.UNCERTAIN
+    if policy is UncertainAnswers.WRONG:
+        counted = np.where(truth == 1, 0, 1).astype(np.int8)
+        return np.where(uncertain, counted, binary)
+    binary[uncertain] = int(policy is UncertainAnswers.PRESENT)
+    return binary
 
 
 def join_draws(draws: Sequence[AlignedPairs]) -> AlignedPairs:
@@ -321,7 +345,7 @@ def decided_reference(
 
 
 def in_order(table: CodeTable, case_ids: tuple[str, ...]) -> Codes:
-    """Return the answers of `case_ids` as 1, 0, or -1 where there is none.
+    """Return the answers of `case_ids` as codes of `ValueCode`.
 
     Raises
     ------
@@ -332,4 +356,4 @@ def in_order(table: CodeTable, case_ids: tuple[str, ...]) -> Codes:
     if table.case_ids != case_ids:
         where = {case: row for row, case in enumerate(table.case_ids)}
         codes = codes[[where[case] for case in case_ids]]
-    return np.maximum(codes, -1)
+    return codes

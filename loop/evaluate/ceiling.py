@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.records import ValueCode
+from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes
 from loop.evaluate.measure import resampling_units
 from loop.labels.ballots import Votes
@@ -220,7 +220,7 @@ def _compare(
     ratings = np.where(decided, values, EXCLUDED).astype(np.int8)
     panels = _panel_majorities(ratings)
     columns = [pairs.labels.index(label) for label in votes.labels]
-    answers = pairs.binary_predicted[rows[:, 0]][:, columns, None]
+    answers = pairs.answers_as(UncertainAnswers.EXCLUDED)[rows[:, 0]][:, columns, None]
     settled = decided & (panels != EXCLUDED)
     used = settled & (answers != EXCLUDED)
     sides = [

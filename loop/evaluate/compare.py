@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.core.records import ValueCode
-from loop.evaluate.align import AlignedPairs, Codes
+from loop.core.records import UncertainAnswers, ValueCode
+from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
 from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.measure import resampling_units
@@ -41,6 +41,18 @@ class PairedAnswers(NamedTuple):
 
     before: Codes
     after: Codes
+
+    def counted(self, policy: UncertainAnswers) -> PairedAnswers:
+        """Return the same with uncertain answers as `policy` counts them."""
+        before, after = (
+            np.where(
+                answers == ValueCode.UNCERTAIN,
+                count_uncertain(answers, self.reference, policy),
+                answers,
+            ).astype(np.int8)
+            for answers in (self.before, self.after)
+        )
+        return self._replace(before=before, after=after)
 
     @property
     def decided(self) -> Mask:
@@ -425,6 +437,7 @@ def compare_inputs(
     names = [after.taxonomy.find(label).name for label in shared.labels]
     engine_changes = find_engine_changes(before.run.manifest, after.run.manifest)
     labels = _changes(shared, names, after.protocol)
+    counted = shared.counted(after.protocol.policy)
     if engine_changes:
         labels = tuple(replace(one, same_engine=False) for one in labels)
     return Comparison(
@@ -436,12 +449,12 @@ def compare_inputs(
         only_before=len(before.pairs.case_ids) - len(shared.case_ids),
         only_after=len(after.pairs.case_ids) - len(shared.case_ids),
         labels=labels,
-        macro_before=_macro_f1(shared, shared.before),
-        macro_after=_macro_f1(shared, shared.after),
+        macro_before=_macro_f1(counted, counted.before),
+        macro_after=_macro_f1(counted, counted.after),
         macro=bootstrap_f1_difference(
-            _scored(shared, shared.reference),
-            _scored(shared, shared.before),
-            _scored(shared, shared.after),
+            _scored(counted, counted.reference),
+            _scored(counted, counted.before),
+            _scored(counted, counted.after),
             units=clusters.units,
             resamples=resamples,
             seed=seed,
@@ -502,14 +515,15 @@ def _changes(
     shared: PairedAnswers, names: list[str], protocol: Protocol
 ) -> tuple[LabelChange, ...]:
     """Return the change of every label, Holm-corrected over those with cases."""
-    decided = sort_answers(shared, shared.decided)
+    counted = shared.counted(protocol.policy)
+    decided = sort_answers(counted, counted.decided)
     counts = zip(decided.broken.sum(axis=0), decided.fixed.sum(axis=0), strict=True)
     tests = [mcnemar_exact(int(lost), int(gained)) for lost, gained in counts]
-    with_cases = np.flatnonzero(shared.decided.any(axis=0))
+    with_cases = np.flatnonzero(counted.decided.any(axis=0))
     corrected = dict(
         zip(with_cases.tolist(), holm([tests[i] for i in with_cases]), strict=True)
     )
-    losses = measure_losses(shared, shared.losable, protocol)
+    losses = measure_losses(counted, counted.losable, protocol)
     changes = []
     for column, (label, name) in enumerate(zip(shared.labels, names, strict=True)):
         broken, fixed = decided.broken[:, column], decided.fixed[:, column]
@@ -531,8 +545,8 @@ def _changes(
                 became_decided=_ids(shared, to_decided),
                 decided_right=int(right.sum()),
                 became_unanswered=_ids(shared, usable & no_more),
-                f1_before=_f1(shared, shared.before, column),
-                f1_after=_f1(shared, shared.after, column),
+                f1_before=_f1(counted, counted.before, column),
+                f1_after=_f1(counted, counted.after, column),
                 p=tests[column],
                 p_holm=corrected.get(column, 1.0),
                 testable=can_be_significant(changed, protocol.alpha),

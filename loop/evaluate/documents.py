@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loop import __version__
+from loop.core.records import UncertainAnswers
 from loop.documents.svg import Axis, percent_axis, tick_labels
 from loop.documents.tables import format_rows
 from loop.documents.templates import render_template, shipped_templates
@@ -36,7 +37,13 @@ class Exclusion(NamedTuple):
 
     def of(self, result: LabelResult) -> int:
         """Return how many cases of a label were excluded for this reason."""
+        if self is HEDGED:
+            return result.hedges.total
         return int(getattr(result.excluded, self.field))
+
+
+HEDGED = Exclusion("hedges", "Answer uncertain, counted", "unc ans", True)
+"""Uncertain answers in place of the reason, where they count and exclude nothing."""
 
 
 EXCLUSIONS = (
@@ -52,12 +59,21 @@ EXCLUSIONS = (
 
 
 def shown_exclusions(evaluation: Evaluation) -> tuple[Exclusion, ...]:
-    """Return the columns to show: n and these add up to the cases of every label."""
+    """Return the columns to show: n and these add up to the cases of every label.
+
+    But for uncertain answers that count: these are shown in their place and are in n.
+    """
+    counted = evaluation.protocol.policy is not UncertainAnswers.EXCLUDED
     return tuple(
-        one
+        HEDGED if counted and one.field == "uncertain_predicted" else one
         for one in EXCLUSIONS
         if one.always or any(one.of(result) for result in evaluation.labels)
     )
+
+
+def open_labels(evaluation: Evaluation) -> tuple[LabelResult, ...]:
+    """Return the labels with cases whose reference is uncertain."""
+    return tuple(one for one in evaluation.labels if sum(one.open_answers))
 
 
 _TICKS = 5
@@ -220,6 +236,8 @@ def render_markdown(
         "selection_lines": selection_lines(selection) if selection else (),
         "selection_note": selection_note(selection) if selection else "",
         "exclusions": shown_exclusions(evaluation),
+        "open_labels": open_labels(evaluation),
+        "compared": _compared(evaluation),
     }
     folder = templates or shipped_templates()
     return render_template(folder, "evaluation.md.jinja", variables)
@@ -231,12 +249,13 @@ def render_csv(evaluation: Evaluation) -> str:
     Text that a spreadsheet would run as a formula starts with an apostrophe; numbers
     are written as they are, and a number without meaning is an empty cell.
     """
-    rows = [dict(_row(evaluation, result)) for result in evaluation.labels]
+    rows = [dict(_row(evaluation, place)) for place in range(len(evaluation.labels))]
     return format_rows(rows)
 
 
-def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, object]]:
+def _row(evaluation: Evaluation, place: int) -> Iterator[tuple[str, object]]:
     """Yield the cells of one label with their column names."""
+    result = evaluation.labels[place]
     counts, gate = result.confusion, result.gate
     yield from (("label", result.label), ("name", result.name))
     yield from (("verdict", gate.verdict.value), ("n", counts.n))
@@ -253,6 +272,14 @@ def _row(evaluation: Evaluation, result: LabelResult) -> Iterator[tuple[str, obj
     yield ("kappa_note", result.kappa.note)
     yield from ((one.field, one.of(result)) for one in EXCLUSIONS)
     yield ("not_coded", result.not_coded)
+    yield ("uncertain_answers", evaluation.protocol.policy.value)
+    yield ("uncertain_of_positives", result.hedges.positives)
+    yield ("uncertain_of_negatives", result.hedges.negatives)
+    verdicts = {view.policy: view.verdicts[place] for view in evaluation.views}
+    for policy in UncertainAnswers:
+        yield (f"verdict_if_{policy.value}", verdicts[policy].value)
+    for answer, number in result.open_answers._asdict().items():
+        yield (f"reference_uncertain_{answer}", number)
     flips = result.flips
     yield ("draws", evaluation.stability.draws if evaluation.stability else 1)
     yield ("flipped", flips.flipped if flips else None)
@@ -321,6 +348,8 @@ def render_html(
         "verdicts": list(GateVerdict),
         "prevalence_top": _prevalence_top(evaluation),
         "exclusions": shown_exclusions(evaluation),
+        "open_labels": open_labels(evaluation),
+        "compared": _compared(evaluation),
         "manifest": _manifest_lines(evaluation),
         "claim": (claim := certify_evaluation(evaluation)),
         "claim_lines": claim_lines(claim),
@@ -342,6 +371,24 @@ def _label_rows(evaluation: Evaluation, axis: Axis) -> list[EvaluationRow]:
         EvaluationRow(result, accuracy_mark(result, axis, confidence))
         for result in evaluation.labels
     ]
+
+
+def _compared(evaluation: Evaluation) -> str:
+    """Say which cases a comparison counts."""
+    lost = (
+        "the change of accuracy counts a right answer that became uncertain or "
+        "unparsed as lost."
+    )
+    if evaluation.protocol.policy is UncertainAnswers.EXCLUDED:
+        return (
+            "F1, fixed and broken count a case where the reference and both runs "
+            f"decide; {lost}"
+        )
+    return (
+        "F1, fixed and broken count a case that the reference decides and both runs "
+        "answer, an uncertain answer as the protocol says; the change of accuracy "
+        "counts a right answer that became unparsed as lost."
+    )
 
 
 def _change_variables(comparison: Comparison | None) -> dict[str, object]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.core.records import Status
+from loop.core.records import Status, UncertainAnswers
 from loop.evaluate.align import AlignedPairs, join_draws
 from loop.evaluate.compare import find_engine_changes
 from loop.evaluate.flips import Stability
@@ -19,7 +19,7 @@ from loop.evaluate.measure import (
     resampling_units,
 )
 from loop.evaluate.protocol import find_registration
-from loop.evaluate.results import Evaluation, LabelResult, Method
+from loop.evaluate.results import Evaluation, Method
 from loop.evaluate.stability import (
     describe_stability,
     measure_stability,
@@ -145,7 +145,7 @@ def evaluate_inputs(
     )
     labels = measure_labels(pairs, inputs.taxonomy, protocol, method, units, draws)
     macro, supported, micro = measure_averages(pairs, protocol, method, units, draws)
-    return Evaluation(
+    evaluation = Evaluation(
         run=inputs.run,
         cohort=inputs.cohort,
         protocol=protocol,
@@ -161,16 +161,28 @@ def evaluate_inputs(
         macro=macro,
         supported=supported,
         micro=micro,
-        views=measure_views(pairs),
+        views=measure_views(
+            pairs, inputs.taxonomy, protocol, method, units, draws, labels=labels
+        ),
         method=method,
-        notes=_notes(inputs, pairs, labels, method),
     )
+    notes = _notes(inputs, pairs, evaluation.resting, method)
+    return replace(evaluation, notes=notes)
+
+
+_SPARED = {
+    UncertainAnswers.WRONG: "are wrong",
+    UncertainAnswers.ABSENT: "count as absent",
+    UncertainAnswers.PRESENT: "count as present",
+    UncertainAnswers.EXCLUDED: "are left out",
+}
+"""What keeps labels from failing, by policy; none rests on the first."""
 
 
 def _notes(
     inputs: Inputs,
     pairs: AlignedPairs,
-    labels: tuple[LabelResult, ...],
+    resting: tuple[str, ...],
     method: Method,
 ) -> tuple[str, ...]:
     """Return the caveats, most important first.
@@ -179,11 +191,10 @@ def _notes(
     ----------
     pairs
         Those of all draws together.
+    resting
+        Names of the labels that would not pass if an uncertain answer were wrong.
     """
     protocol = inputs.protocol
-    resting = [
-        result.name for result in labels if result.rests_on_uncertain(protocol.accuracy)
-    ]
     cases = len(inputs.pairs.case_ids)
     not_run = _not_run(inputs)
     unanswered = len(pairs.case_ids) - pairs.statuses[Status.ANSWERED]
@@ -200,8 +211,8 @@ def _notes(
          "coded the case counts as absent, although nobody judged it absent."),
         (inputs.protocol_changed,
          "The protocol was changed after the run began."),
-        (bool(resting), "These labels pass only because uncertain answers are left "
-         f"out: {', '.join(resting)}."),
+        (bool(resting), "These labels pass only because uncertain answers "
+         f"{_SPARED[protocol.policy]}: {', '.join(resting)}."),
         ("model" in identity and not _names_weights(identity),
          "The engine names its model and not the weights: nothing but a changed "
          "answer would show that others took their place."),

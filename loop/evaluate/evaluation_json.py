@@ -7,12 +7,14 @@ from typing import Any
 
 from loop.documents.numbers import p_value
 from loop.evaluate.compare import Comparison, LabelChange, Regression
+from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import (
     Average,
     Claim,
     Evaluation,
     LabelResult,
     RunFacts,
+    View,
     certify_evaluation,
 )
 from loop.evaluate.tried import Selection
@@ -38,6 +40,7 @@ def evaluation_data(
         "signature": evaluation.signature,
         "verdict": evaluation.verdict.value,
         "claim": claim_data(certify_evaluation(evaluation)),
+        "uncertain_answers": _policy_data(evaluation.protocol),
         "protocol": evaluation.protocol.model_dump(mode="json"),
         "protocol_digest": evaluation.protocol_digest,
         "protocol_registered": evaluation.registered or None,
@@ -52,11 +55,41 @@ def evaluation_data(
         "macro_f1_supported": _average(evaluation.supported),
         "micro_f1": _average(evaluation.micro),
         "selection": None if selection is None else selection_data(selection),
-        "uncertain_read_as": [asdict(view) for view in evaluation.views],
+        "uncertain_read_as": [_view_data(view) for view in evaluation.views],
         "bootstrap": asdict(evaluation.method),
         "repeats": _repeats(evaluation),
         "notes": list(evaluation.notes),
-        "labels": [label_data(result) for result in evaluation.labels],
+        "labels": [
+            label_data(result)
+            | {
+                "verdict_if_uncertain": {
+                    view.policy.value: view.verdicts[place].value
+                    for view in evaluation.views
+                }
+            }
+            for place, result in enumerate(evaluation.labels)
+        ],
+    }
+
+
+def _policy_data(protocol: Protocol) -> dict[str, Any]:
+    """Return what an uncertain answer counts as, and how many there may be."""
+    return {
+        "policy": protocol.policy.value,
+        "said_by_protocol": protocol.uncertain_answers is not None,
+        "max_uncertain": protocol.max_uncertain if protocol.limits_uncertain else None,
+        "meaning": protocol.uncertain_words,
+    }
+
+
+def _view_data(view: View) -> dict[str, Any]:
+    return {
+        "reading": view.policy.value,
+        "macro_f1": view.macro_f1,
+        "micro_f1": view.micro_f1,
+        "accuracy": view.accuracy,
+        "scored": view.scored,
+        "labels_passed": view.passed,
     }
 
 
@@ -74,6 +107,8 @@ def label_data(result: LabelResult) -> dict[str, Any]:
         "kappa_bootstrap": _estimate(result.kappa_bootstrap),
         "excluded": asdict(result.excluded),
         "not_coded": result.not_coded,
+        "answered_uncertain": result.hedges._asdict(),
+        "reference_uncertain": result.open_answers._asdict(),
         "flips": _flips(result),
     }
 
@@ -118,6 +153,7 @@ def comparison_data(
         "before": run_data(comparison.before),
         "after": run_data(comparison.after),
         "cohort": asdict(comparison.cohort),
+        "uncertain_answers": comparison.protocol.policy.value,
         "cases": comparison.cases,
         "only_before": comparison.only_before,
         "only_after": comparison.only_after,

@@ -1,4 +1,4 @@
-"""Failing cases of a run: what a clinician reviews next."""
+"""Failing cases of a run, to review next, and those whose reference is uncertain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.core.records import Field, Mark, Outcome, Span, Status, Value
+from loop.core.records import Field, Mark, Outcome, Span, Status, Value, ValueCode
 from loop.documents.tables import format_rows
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
 from loop.labels.reference import MARKS, Reference, read_reference
@@ -63,6 +63,101 @@ class Failures(NamedTuple):
     cohort: str
     rows: tuple[Failure, ...]
     """In the order of the taxonomy, then of the cohort."""
+
+
+class OpenKind(StrEnum):
+    """Why a case is listed that is no failure."""
+
+    REFERENCE_UNCERTAIN = "reference_uncertain"
+
+
+class OpenCase(NamedTuple):
+    """One case and label whose reference is uncertain: whatever the answer, no failure.
+
+    The fields are those of `Failure`.
+    """
+
+    case_id: str
+    label: str
+    predicted: Value | None
+    """None where there is no answer."""
+
+    spans: tuple[Span, ...]
+    problem: str = ""
+    kind: OpenKind = OpenKind.REFERENCE_UNCERTAIN
+    reference: Mark = Mark.UNCERTAIN
+
+
+class OpenCases(NamedTuple):
+    """The cases of one run whose reference is uncertain."""
+
+    run_id: str
+    cohort: str
+    rows: tuple[OpenCase, ...]
+    """In the order of the taxonomy, then of the cohort."""
+
+
+Listing = Failures | OpenCases
+
+
+def open_cases(
+    workspace: Workspace,
+    run_ref: str,
+    *,
+    labels: Collection[str] | None = None,
+    reference: int | None = None,
+) -> OpenCases:
+    """Return how a run answers the cases whose reference is uncertain.
+
+    They are in no rate of an evaluation.
+
+    Parameters
+    ----------
+    labels
+        Names or ids of labels; None for all.
+
+    Raises
+    ------
+    DataError
+        As `failing_cases` does.
+    """
+    record = find_run(workspace, run_ref)
+    cohort = open_for_review(workspace, record.spec.cohort)
+    taxonomy = read_taxonomy(workspace.labels)
+    standard = read_reference(workspace, cohort.name, reference)
+    wanted = {taxonomy.find(name).id for name in labels or taxonomy.ids}
+    with open_store(workspace) as store:
+        outcomes = tuple(read_outcomes(store, record.id))
+    rows = [
+        row
+        for row in find_open_cases(outcomes, standard, taxonomy)
+        if row.label in wanted
+    ]
+    order = {label: position for position, label in enumerate(taxonomy.ids)}
+    rows.sort(key=lambda row: order[row.label])
+    return OpenCases(record.id, cohort.name, tuple(rows))
+
+
+def find_open_cases(
+    outcomes: Sequence[Outcome], reference: Reference, taxonomy: Taxonomy
+) -> Iterator[OpenCase]:
+    """Yield every case and label whose reference is uncertain, with its answer."""
+    where = {case_id: row for row, case_id in enumerate(reference.case_ids)}
+    for outcome in outcomes:
+        row = where.get(outcome.item_id)
+        if row is None:
+            continue
+        answers = _answers(outcome, taxonomy)
+        for column, label in enumerate(reference.labels):
+            if reference.marks[row, column] == ValueCode.UNCERTAIN:
+                answer = answers.get(label)
+                yield OpenCase(
+                    case_id=outcome.item_id,
+                    label=label,
+                    predicted=Value(str(answer.value)) if answer else None,
+                    spans=answer.spans if answer else (),
+                    problem=outcome.problem,
+                )
 
 
 def failing_cases(
@@ -142,7 +237,7 @@ def find_failures(
 
 
 def read_evidence(
-    workspace: Workspace, found: Failures, *, around: int = 40
+    workspace: Workspace, found: Listing, *, around: int = 40
 ) -> Mapping[tuple[str, str], str]:
     """Return the evidence of each row from the private store, for display only.
 
@@ -172,7 +267,7 @@ def read_evidence(
     }
 
 
-def read_texts(workspace: Workspace, found: Failures) -> Mapping[str, str]:
+def read_texts(workspace: Workspace, found: Listing) -> Mapping[str, str]:
     """Return the text of each failing case from the private store, for display only.
 
     Raises
@@ -210,11 +305,7 @@ def _wrong_answers(
     outcome: Outcome, marks: Mapping[str, Mark], taxonomy: Taxonomy
 ) -> Iterator[Failure]:
     """Yield the labels of one outcome that contradict the reference."""
-    answers = dict(outcome.fields)
-    derived = taxonomy.derive_no_finding(_values(answers))
-    answers.pop(NO_FINDING, None)
-    if derived is not None:
-        answers[NO_FINDING] = Field(derived)
+    answers = _answers(outcome, taxonomy)
     for label, mark in marks.items():
         answer = answers.get(label)
         kind = _kind(Value(str(answer.value)), mark) if answer else None
@@ -227,6 +318,16 @@ def _wrong_answers(
                 reference=mark,
                 spans=answer.spans,
             )
+
+
+def _answers(outcome: Outcome, taxonomy: Taxonomy) -> dict[str, Field]:
+    """Return the answers of an outcome with "No Finding" as it is derived."""
+    answers = dict(outcome.fields)
+    derived = taxonomy.derive_no_finding(_values(answers))
+    answers.pop(NO_FINDING, None)
+    if derived is not None:
+        answers[NO_FINDING] = Field(derived)
+    return answers
 
 
 def _values(answers: Mapping[str, Field]) -> Mapping[str, Value]:
@@ -254,7 +355,7 @@ def _excerpt(text: str, span: Span, around: int) -> str:
 
 
 def failures_table(
-    found: Failures,
+    found: Listing,
     beside: Mapping[tuple[str, str], Mapping[str, object]] = MappingProxyType({}),
 ) -> str:
     """Return one row per failing case and label as CSV; ids and places, no text.

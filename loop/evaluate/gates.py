@@ -44,6 +44,21 @@ class PatientLimit(NamedTuple):
     """Patients among the cases of the share."""
 
 
+class Hedges(NamedTuple):
+    """Uncertain answers to cases that the reference decides."""
+
+    positives: int = 0
+    negatives: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.positives + self.negatives
+
+
+NO_HEDGES = Hedges()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelEvidence:
     """What is known of one label when its gate is decided."""
@@ -62,6 +77,9 @@ class LabelEvidence:
 
     usable: int
     """Cases with a usable reference label."""
+
+    hedges: Hedges = NO_HEDGES
+    """Uncertain answers, which the counts leave out; none where they count."""
 
     asked: bool = True
     """False when the prompt version does not ask for the label."""
@@ -96,12 +114,18 @@ class Gate:
 def judge_label(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     """Return the verdict on one label.
 
-    In this order: readable answers, minimum evidence, then accuracy, kappa and, with
-    the rule ``lower``, sensitivity. The first two can only give ``INSUFFICIENT``.
+    In this order: readable answers, uncertain ones where they are left out, minimum
+    evidence, then accuracy, kappa and, with the rule ``lower``, sensitivity. The first
+    and the third can only give ``INSUFFICIENT``, the second only ``FAIL``: more cases
+    would not help who does not answer.
     With that rule a share whose cases repeat patients must also reach its threshold by
     the limit over patients: the exact limit takes every case as independent.
     """
-    early = _judge_outcomes(evidence, protocol) or _judge_amount(evidence, protocol)
+    early = (
+        _judge_outcomes(evidence, protocol)
+        or _judge_hedges(evidence, protocol)
+        or _judge_amount(evidence, protocol)
+    )
     if early is not None:
         return early
     parts = [_judge_accuracy(evidence, protocol), _judge_kappa(evidence, protocol)]
@@ -149,6 +173,27 @@ def _judge_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
         f"(at most {_percent(protocol.max_unanswered)} allowed)",
         "run the same command with --again unparsed, or look at these cases",
     )
+
+
+def _judge_hedges(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:
+    """Judge the share of uncertain answers, where cases enough could be answered."""
+    if not protocol.limits_uncertain:
+        return None
+    counts, hedges, draws = evidence.confusion, evidence.hedges, evidence.draws
+    reasons = [
+        f"{part} of {whole} {what} are answered uncertain "
+        f"(at most {_percent(protocol.max_uncertain)} allowed)"
+        for what, part, whole, least in (
+            ("decided cases", hedges.total, counts.n + hedges.total,
+             protocol.min_cases),
+            ("positives", hedges.positives, counts.positives + hedges.positives,
+             protocol.min_positives),
+        )
+        if whole >= least * draws and part > protocol.max_uncertain * whole
+    ]  # fmt: skip
+    if not reasons:
+        return None
+    return Gate(verdict=GateVerdict.FAIL, reasons=tuple(reasons))
 
 
 def _judge_amount(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:

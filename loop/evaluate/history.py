@@ -6,11 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import GENESIS, LedgerEntry, entry_hash, read_ledger
 from loop.core.paths import Workspace
+from loop.core.records import UncertainAnswers
 from loop.documents.tables import format_rows
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.tried import WordingStatus
@@ -26,7 +27,11 @@ from loop.prompts.version import PromptVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionScore:
-    """One version or draft, and its newest score on one cohort."""
+    """One version or draft, and its newest score on one cohort by one way to measure.
+
+    That way is the engine, the policy for uncertain answers and the reference: a score
+    stands beside those of another way and never takes their place.
+    """
 
     number: int
     """Version number; 0 for a draft."""
@@ -78,6 +83,36 @@ class VersionScore:
     score; True without a score."""
 
     @property
+    def engine(self) -> str:
+        """Name of the engine that answered; empty without a score."""
+        parts = self.signature.split("|")
+        ends = [n for n, part in enumerate(parts) if part.startswith("unc:")]
+        # Before the policy stands the cohort with its reference.
+        return "|".join(parts[2 : ends[-1] - 1]) if ends else ""
+
+    @property
+    def policy(self) -> UncertainAnswers:
+        """What an uncertain answer counted as."""
+        signs = self.signature.split("|")
+        return next(
+            (one for one in UncertainAnswers if one.sign in signs),
+            UncertainAnswers.EXCLUDED,
+        )
+
+    @property
+    def measured(self) -> str:
+        """How it was measured: engine, policy, reference and cases, as it is shown."""
+        if not self.run:
+            return ""
+        served = f" {self.engine_digest[:6]}" if self.engine_digest else ""
+        cases = [part[2:] for part in self.signature.split("|") if part[:2] == "n:"]
+        return (
+            f"{self.engine or 'engine not recorded'}{served}, uncertain answers "
+            f"{self.policy.value}, reference {self.reference}"
+            + "".join(f", {number} cases" for number in cases)
+        )
+
+    @property
     def labels(self) -> int:
         """Labels that a gate decided on."""
         counts = (self.labels_passed, self.labels_failed, self.labels_insufficient)
@@ -87,11 +122,13 @@ class VersionScore:
 def score_history(
     workspace: Workspace, prompt: str, cohort: str
 ) -> tuple[VersionScore, ...]:
-    """Return every version and draft of `prompt` with its newest score on `cohort`.
+    """Return every version and draft of `prompt` with its newest scores on `cohort`.
 
     Versions come in order, each followed by the drafts revised from it. A draft that
-    was committed unchanged appears as the version only. Scores are those recorded
-    when `ranloop evaluate` ran, to four decimals.
+    was committed unchanged appears as the version only. One that was scored in several
+    ways, by engine, policy or reference, appears once for each, the newest last; one
+    without a score appears once. Scores are those recorded when `ranloop evaluate`
+    ran, to four decimals.
 
     Raises
     ------
@@ -101,7 +138,11 @@ def score_history(
         The ledger is broken; see `ledger_state`.
     """
     entries = read_ledger(workspace.ledger)
-    rows = [_scored(row, entries, cohort) for row in read_versions(workspace, prompt)]
+    rows = [
+        scored
+        for row in read_versions(workspace, prompt)
+        for scored in _scored(row, entries, cohort)
+    ]
     newest = max(
         (entry for entry in entries if _is_score(entry, prompt, cohort)),
         key=lambda entry: entry.seq,
@@ -119,6 +160,19 @@ def score_history(
         )
         for row in rows
     )
+
+
+def main_scores(scores: Sequence[VersionScore]) -> dict[str, VersionScore]:
+    """Return ref to one score of each version and draft, in the order of `scores`.
+
+    The one that is comparable with the newest score, if there is one: so the versions
+    of a prompt are shown side by side, as far as they were measured in one way.
+    """
+    found: dict[str, VersionScore] = {}
+    for one in scores:
+        if one.ref not in found or one.comparable or not found[one.ref].comparable:
+            found[one.ref] = one
+    return found
 
 
 def read_scores(workspace: Workspace, prompt: str) -> tuple[VersionScore, ...]:
@@ -247,21 +301,43 @@ def _from_version(version: PromptVersion, status: WordingStatus) -> VersionScore
 
 
 def _scored(
-    row: VersionScore, entries: Iterable[LedgerEntry], cohort: str
-) -> VersionScore:
-    """Return `row` with what the ledger last said of it on `cohort`."""
-    found: dict[str, LedgerEntry] = {}
+    row: VersionScore, entries: Sequence[LedgerEntry], cohort: str
+) -> list[VersionScore]:
+    """Return `row` with what the ledger last said of it on `cohort`, way by way."""
+    scores: dict[tuple[object, ...], LedgerEntry] = {}
+    gates: dict[tuple[object, ...], LedgerEntry] = {}
     for entry in entries:
         payload = entry.payload
         # A draft that became a version was scored under its draft's name.
         known = payload.get("prompt_digest") == row.digest
-        if known and payload.get("cohort") == cohort:
-            found[entry.action] = entry
-    score = found.get("evaluated")
-    if score is None:
-        return replace(row, cohort=cohort)
-    payload = score.payload
-    gate = found.get("gate_decided")
+        if not known or payload.get("cohort") != cohort:
+            continue
+        if entry.action == "evaluated":
+            way = _conventions(payload)
+            scores.pop(way, None)
+            scores[way] = entry
+        elif entry.action == "gate_decided":
+            gates[_judged(payload)] = entry
+    if not scores:
+        return [replace(row, cohort=cohort)]
+    return [
+        _with_score(row, cohort, entry.payload, gates.get(_judged(entry.payload)))
+        for entry in scores.values()
+    ]
+
+
+def _judged(payload: Mapping[str, object]) -> tuple[object, ...]:
+    """Return what a score and its gate have in common."""
+    names = ("run", "reference_digest", "protocol_digest", "counts_digest")
+    return tuple(payload.get(name) for name in names)
+
+
+def _with_score(
+    row: VersionScore,
+    cohort: str,
+    payload: Mapping[str, Any],
+    gate: LedgerEntry | None,
+) -> VersionScore:
     passed, failed, insufficient = _tally(gate.payload if gate else {})
     return replace(
         row,
@@ -471,7 +547,7 @@ def _before_the_break(workspace: Workspace) -> tuple[LedgerEntry, ...]:
 
 
 def history_table(scores: Sequence[VersionScore]) -> str:
-    """Return one row per version or draft and cohort as CSV, as they are given."""
+    """Return one row per version or draft, cohort and way to measure as CSV."""
     return format_rows([_version(one) for one in scores])
 
 
@@ -489,6 +565,8 @@ def _version(one: VersionScore) -> dict[str, object]:
         "cohort": one.cohort,
         "reference": one.reference,
         "run": one.run,
+        "engine": one.engine,
+        "uncertain_answers": one.policy.value if one.run else "",
         "macro_f1": one.macro_f1,
         "labels_passed": one.labels_passed,
         "labels_failed": one.labels_failed,

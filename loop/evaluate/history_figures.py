@@ -378,6 +378,8 @@ def _said_versions(one: VersionScore) -> str:
     words = [one.ref, f"macro-F1 {share(one.macro_f1)}"]
     if one.low is not None:
         words[-1] += f" {interval(one)}"
+    if one.measured:
+        words.append(one.measured)
     if one.labels_passed is not None:
         words.append(
             f"{one.labels_passed} labels pass, {one.labels_failed} fail, "
@@ -387,7 +389,8 @@ def _said_versions(one: VersionScore) -> str:
         words.append(one.status.value)
     if not one.comparable:
         words.append(
-            "not comparable with the newest score: other cases, reference or engine"
+            "not comparable with the newest score: other cases, reference, engine or "
+            "policy"
         )
     return "; ".join(words)
 

@@ -8,11 +8,18 @@ from typing import NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.core.records import ValueCode
+from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes
-from loop.evaluate.gates import LabelEvidence, PatientLimit, judge_label
+from loop.evaluate.gates import Hedges, LabelEvidence, PatientLimit, judge_label
 from loop.evaluate.protocol import Protocol
-from loop.evaluate.results import Average, Exclusions, LabelResult, Method, View
+from loop.evaluate.results import (
+    Average,
+    Exclusions,
+    LabelResult,
+    Method,
+    OpenAnswers,
+    View,
+)
 from loop.labels.taxonomy import Taxonomy
 from loop.stats.bootstrap import Average as Averaging
 from loop.stats.bootstrap import bootstrap_accuracy, bootstrap_f1, bootstrap_kappa
@@ -48,9 +55,10 @@ def measure_labels(
     units
         Unit of each case, numbered from 0, shape ``(n_cases,)``.
     """
-    tables = _tables(pairs)
+    truth, answers = pairs.binary_reference, pairs.answers_as(protocol.policy)
+    tables = count_confusions(truth, answers)
     options = resample_draws(protocol, method, units, draws)
-    kappas = bootstrap_kappa(pairs.binary_reference, pairs.binary_predicted, **options)
+    kappas = bootstrap_kappa(truth, answers, **options)
     limits: list[tuple[PatientLimit | None, PatientLimit | None]]
     limits = [(None, None)] * len(pairs.labels)
     if protocol.rule == "lower" and method.units < len(units):
@@ -61,7 +69,9 @@ def measure_labels(
             pairs,
             protocol,
             column,
-            _Measured(tables, kappas[column], *limits[column], draws),
+            _Measured(
+                _confusion(tables[column]), kappas[column], *limits[column], draws
+            ),
         )
         for column, label in enumerate(pairs.labels)
     )
@@ -92,7 +102,7 @@ def _patient_limits(
     pairs: AlignedPairs, protocol: Protocol, cases: int, options: DrawResampling
 ) -> list[tuple[PatientLimit | None, PatientLimit | None]]:
     """Return per label the limits of accuracy and sensitivity over patients."""
-    truth, answer = pairs.binary_reference, pairs.binary_predicted
+    truth, answer = pairs.binary_reference, pairs.answers_as(protocol.policy)
     positive = np.where(truth == 1, truth, -1).astype(np.int8)
     accuracy, sensitivity = (
         _limits_over_units(reference, answer, protocol, cases, options)
@@ -131,28 +141,11 @@ def _limits_over_units(
 class _Measured(NamedTuple):
     """What was measured over all labels at once, for one of them."""
 
-    tables: _Tables
+    counts: Confusion
     kappa_bootstrap: Estimate
     accuracy_by_patient: PatientLimit | None
     sensitivity_by_patient: PatientLimit | None
     draws: int
-
-
-class _Tables(NamedTuple):
-    """Counts per label under each reading of uncertain answers."""
-
-    scored: Counts
-    as_absent: Counts
-    as_present: Counts
-
-
-def _tables(pairs: AlignedPairs) -> _Tables:
-    reference = pairs.binary_reference
-    return _Tables(
-        count_confusions(reference, pairs.binary_predicted),
-        count_confusions(reference, pairs.read_uncertain_as(ValueCode.ABSENT)),
-        count_confusions(reference, pairs.read_uncertain_as(ValueCode.PRESENT)),
-    )
 
 
 def _label_result(
@@ -163,16 +156,17 @@ def _label_result(
     measured: _Measured,
 ) -> LabelResult:
     """Return one label, judged."""
-    tables, draws = measured.tables, measured.draws
-    counts = _confusion(tables.scored[column])
+    counts, draws = measured.counts, measured.draws
     kappa = cohen_kappa(counts, confidence=protocol.confidence, draws=draws)
-    excluded = count_exclusions(pairs, column)
+    excluded = count_exclusions(pairs, column, protocol.policy)
+    hedges = _count_hedges(pairs, column)
     evidence = LabelEvidence(
         confusion=counts,
         kappa=kappa,
         kappa_bootstrap=measured.kappa_bootstrap,
         unanswered=excluded.by_answer - excluded.uncertain_predicted,
         usable=counts.n + excluded.by_answer,
+        hedges=hedges if excluded.uncertain_predicted else Hedges(),
         asked=counts.n > 0 or excluded.not_asked == 0,
         accuracy_by_patient=measured.accuracy_by_patient,
         sensitivity_by_patient=measured.sensitivity_by_patient,
@@ -188,15 +182,17 @@ def _label_result(
         kappa=kappa,
         kappa_bootstrap=measured.kappa_bootstrap,
         excluded=excluded,
-        not_coded=_count_not_coded(pairs, column),
-        as_absent=_confusion(tables.as_absent[column]),
-        as_present=_confusion(tables.as_present[column]),
+        not_coded=_count_not_coded(pairs, column, protocol.policy),
+        hedges=hedges,
+        open_answers=_count_open(pairs, column),
         gate=judge_label(evidence, protocol),
         draws=draws,
     )
 
 
-def count_exclusions(pairs: AlignedPairs, column: int) -> Exclusions:
+def count_exclusions(
+    pairs: AlignedPairs, column: int, policy: UncertainAnswers
+) -> Exclusions:
     """Count why cases of the label in `column` are not scored, each case once."""
     reference, predicted = pairs.reference[:, column], pairs.predicted[:, column]
     usable = pairs.usable[:, column]
@@ -211,16 +207,39 @@ def count_exclusions(pairs: AlignedPairs, column: int) -> Exclusions:
         uncertain_reference=marked(ValueCode.UNCERTAIN),
         no_majority=marked(ValueCode.NO_MAJORITY),
         missing=marked(ValueCode.MISSING),
-        uncertain_predicted=answered(ValueCode.UNCERTAIN),
+        uncertain_predicted=(
+            answered(ValueCode.UNCERTAIN) if policy is UncertainAnswers.EXCLUDED else 0
+        ),
         unparsed=answered(ValueCode.UNPARSED),
         failed=answered(ValueCode.FAILED),
         not_asked=answered(ValueCode.NOT_ASKED),
     )
 
 
-def _count_not_coded(pairs: AlignedPairs, column: int) -> int:
+def _count_not_coded(pairs: AlignedPairs, column: int, policy: UncertainAnswers) -> int:
     not_coded = pairs.reference[:, column] == ValueCode.NOT_CODED
-    return int(np.count_nonzero(not_coded & (pairs.predicted[:, column] >= 0)))
+    scored = pairs.answers_as(policy)[:, column] >= 0
+    return int(np.count_nonzero(not_coded & scored))
+
+
+def _count_hedges(pairs: AlignedPairs, column: int) -> Hedges:
+    """Count the uncertain answers where the reference decides."""
+    truth = pairs.binary_reference[:, column]
+    uncertain = pairs.predicted[:, column] == ValueCode.UNCERTAIN
+    present, absent = (int((uncertain & (truth == code)).sum()) for code in (1, 0))
+    return Hedges(present, absent)
+
+
+def _count_open(pairs: AlignedPairs, column: int) -> OpenAnswers:
+    """Count how the cases are answered that the reference calls uncertain."""
+    open_cases = pairs.reference[:, column] == ValueCode.UNCERTAIN
+    answers = pairs.predicted[open_cases, column]
+    present, absent, uncertain = (
+        int((answers == code).sum())
+        for code in (ValueCode.PRESENT, ValueCode.ABSENT, ValueCode.UNCERTAIN)
+    )
+    unanswered = len(answers) - present - absent - uncertain
+    return OpenAnswers(present, absent, uncertain, unanswered)
 
 
 def measure_averages(
@@ -237,7 +256,7 @@ def measure_averages(
     pairs, units
         As for `measure_labels`.
     """
-    reference, predicted = pairs.binary_reference, pairs.binary_predicted
+    reference, predicted = pairs.binary_reference, pairs.answers_as(protocol.policy)
     counts = count_confusions(reference, predicted)
     positives = counts[:, 0] + counts[:, 2]
     enough = positives >= max(protocol.min_positives, 1) * draws
@@ -289,29 +308,52 @@ def measure_f1(
     return bootstrap_f1(reference, predicted, average=average, **given)
 
 
-def measure_views(pairs: AlignedPairs) -> tuple[View, ...]:
-    """Return the averages with uncertain answers left out, read as absent, as present.
+def measure_views(
+    pairs: AlignedPairs,
+    taxonomy: Taxonomy,
+    protocol: Protocol,
+    method: Method,
+    units: Units,
+    draws: int = 1,
+    *,
+    labels: Sequence[LabelResult],
+) -> tuple[View, ...]:
+    """Return what every policy for uncertain answers gives, the protocol's first.
 
-    A prompt can hide its errors behind "uncertain"; it cannot in all three.
+    Parameters
+    ----------
+    pairs, taxonomy, protocol, method, units, draws
+        As for `measure_labels`.
+    labels
+        What it returned.
     """
-    tables = _tables(pairs)
-    return (
-        _view("excluded", tables.scored),
-        _view("absent", tables.as_absent),
-        _view("present", tables.as_present),
-    )
+    chosen = protocol.policy
+    others = [policy for policy in UncertainAnswers if policy is not chosen]
+    views = [_view(pairs, chosen, labels)]
+    for policy in others:
+        results = labels
+        if any(one.hedges.total for one in labels):
+            results = measure_labels(
+                pairs, taxonomy, protocol.under(policy), method, units, draws
+            )
+        views.append(_view(pairs, policy, results))
+    return tuple(views)
 
 
-def _view(reading: str, counts: Counts) -> View:
+def _view(
+    pairs: AlignedPairs, policy: UncertainAnswers, labels: Sequence[LabelResult]
+) -> View:
+    counts = count_confusions(pairs.binary_reference, pairs.answers_as(policy))
     accuracies = [_confusion(row).accuracy for row in counts]
     known = [share for share in accuracies if share is not None]
     defined = int(effective_labels(counts)) > 0
     return View(
-        reading=reading,
+        policy=policy,
         macro_f1=_number(average_f1(counts, zero_division="skip")) if defined else None,
         micro_f1=_number(micro_f1(counts)) if defined else None,
         accuracy=sum(known) / len(known) if known else None,
         scored=int(counts.sum()),
+        verdicts=tuple(one.gate.verdict for one in labels),
     )
 
 

@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
-from loop.evaluate.align import Codes, decided_reference, in_order, read_codes
+from loop.core.records import UncertainAnswers
+from loop.evaluate.align import (
+    Codes,
+    count_uncertain,
+    decided_reference,
+    in_order,
+    read_codes,
+)
 from loop.evaluate.protocol import Protocol, read_protocol
 from loop.labels.cohort import Cohort, CohortRole, read_cohort, read_cohort_file
 from loop.labels.reference import read_reference
@@ -435,7 +442,10 @@ def plan_cohort(
     protocol = read_protocol(workspace)
     levels = plan_levels(protocol, len(taxonomy.ids), candidates)
     goal = next(level.goal for level in levels if level.used)
-    counted = _count(taxonomy, truth, _observe(workspace, run, pinned, truth, taxonomy))
+    observed = _observe(
+        workspace, run, pinned, truth, taxonomy=taxonomy, policy=protocol.policy
+    )
+    counted = _count(taxonomy, truth, observed)
     return SampleSizePlan(
         cohort=cohort,
         cohort_digest=pinned.digest,
@@ -527,7 +537,9 @@ def _observe(
     run: RunRecord | None,
     cohort: Cohort,
     truth: Codes,
+    *,
     taxonomy: Taxonomy,
+    policy: UncertainAnswers,
 ) -> list[Confusion | None]:
     """Return the counts of a run per label; None everywhere without one."""
     if run is None:
@@ -542,7 +554,8 @@ def _observe(
     known = set(table.case_ids)
     asked = [case in known for case in cohort.case_ids]
     ids = tuple(case for case in cohort.case_ids if case in known)
-    rows = count_confusions(truth[asked], in_order(table, ids))
+    answers = count_uncertain(in_order(table, ids), truth[asked], policy)
+    rows = count_confusions(truth[asked], answers)
     return [Confusion(*map(int, row)) for row in rows]
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_text
 from loop.core.files import read_text
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
+from loop.core.records import UncertainAnswers
 from loop.core.yaml_files import read_model
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -69,6 +78,14 @@ class Protocol(BaseModel):
     max_unanswered: Share = 0.01
     """Largest share of cases without a readable answer."""
 
+    uncertain_answers: UncertainAnswers | None = None
+    """What an uncertain answer counts as where the reference decides. None for a
+    protocol written before this was asked: `EXCLUDED`, however many there are."""
+
+    max_uncertain: Share = 0.05
+    """With ``uncertain_answers: excluded``: largest share of uncertain answers, among
+    the cases that the reference decides and among its positives."""
+
     margins: Margins = Margins()
     """Non-inferiority margins against the parent version."""
 
@@ -103,6 +120,68 @@ class Protocol(BaseModel):
                 "fewer cannot show a sensitivity above 0.80"
             )
         return self
+
+    @field_validator("uncertain_answers", mode="before")
+    @classmethod
+    def _say_it(cls, value: object) -> object:
+        if value is None:
+            raise ValueError(f"must be one of {', '.join(UncertainAnswers)}")
+        return value
+
+    @model_validator(mode="after")
+    def _limit_what_is_excluded(self) -> Protocol:
+        if "max_uncertain" in self.model_fields_set and self.uncertain_answers is None:
+            raise ValueError(
+                "max_uncertain needs uncertain_answers: without it uncertain answers "
+                "are left out, however many there are"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_was_not_said(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if self.uncertain_answers is None:
+            for name in ("uncertain_answers", "max_uncertain"):
+                written.pop(name, None)
+        return written
+
+    @property
+    def policy(self) -> UncertainAnswers:
+        """What an uncertain answer counts as."""
+        return self.uncertain_answers or UncertainAnswers.EXCLUDED
+
+    @property
+    def limits_uncertain(self) -> bool:
+        """Whether too many uncertain answers make a gate fail by themselves."""
+        return self.uncertain_answers is UncertainAnswers.EXCLUDED
+
+    def under(self, policy: UncertainAnswers) -> Protocol:
+        """Return the same protocol with another policy, to show what it would give."""
+        if policy is self.policy:
+            return self
+        return self.model_copy(update={"uncertain_answers": policy})
+
+    @property
+    def uncertain_words(self) -> str:
+        """What an uncertain answer counts as, in one sentence for a reader."""
+        meaning = {
+            UncertainAnswers.WRONG: "are wrong: where the reference decides, a false "
+            "negative or a false positive",
+            UncertainAnswers.ABSENT: "count as absent",
+            UncertainAnswers.PRESENT: "count as present",
+            UncertainAnswers.EXCLUDED: "are left out of every rate, and counted",
+        }[self.policy]
+        if self.limits_uncertain:
+            meaning += (
+                f"; more than {100 * self.max_uncertain:g} % of the decided cases or "
+                "of the positives fail a label"
+            )
+        elif self.uncertain_answers is None:
+            meaning += (
+                ", however many there are: the protocol was written before it could "
+                "say otherwise (uncertain_answers)"
+            )
+        return f"Uncertain answers {meaning}."
 
 
 def read_protocol(workspace: Workspace) -> Protocol:
@@ -171,6 +250,11 @@ def register_protocol(
             "rule": protocol.rule,
             "accuracy": str(protocol.accuracy),
             "kappa": str(protocol.kappa),
+            **(
+                {"uncertain_answers": protocol.uncertain_answers.value}
+                if protocol.uncertain_answers
+                else {}
+            ),
         },
     )
     return append_event(workspace.ledger, event, actor, now=now)

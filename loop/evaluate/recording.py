@@ -12,7 +12,12 @@ from loop.core.digests import digest_json
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
 from loop.core.paths import Workspace
-from loop.evaluate.align import decided_reference, in_order, read_codes
+from loop.evaluate.align import (
+    count_uncertain,
+    decided_reference,
+    in_order,
+    read_codes,
+)
 from loop.evaluate.history import VersionScore
 from loop.evaluate.measure import measure_f1, resample_draws, resampling_units
 from loop.evaluate.protocol import read_protocol, register_protocol
@@ -106,11 +111,12 @@ def _measure(
             **resample_draws(protocol, Method(), units, len(draws)),
             **resampling,
         }
-        truth = decided_reference(standard, cases, taxonomy.ids)
+        truth = np.tile(
+            decided_reference(standard, cases, taxonomy.ids), (len(draws), 1)
+        )
+        answers = np.concatenate([in_order(table, cases) for table in tables])
         found[row.run] = measure_f1(
-            np.tile(truth, (len(draws), 1)),
-            np.concatenate([in_order(table, cases) for table in tables]),
-            **options,
+            truth, count_uncertain(answers, truth, row.policy), **options
         )
     return found
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from loop.core.records import Status
+from loop.core.records import Status, UncertainAnswers
 from loop.evaluate.flips import Flips, Stability
-from loop.evaluate.gates import Gate, GateVerdict, judge_all
+from loop.evaluate.gates import Gate, GateVerdict, Hedges, judge_all
 from loop.evaluate.protocol import Protocol
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate, Interval
@@ -36,6 +36,8 @@ class Exclusions:
     """No reference label at all."""
 
     uncertain_predicted: int = 0
+    """None where the protocol counts them as answers."""
+
     unparsed: int = 0
     failed: int = 0
     not_asked: int = 0
@@ -58,6 +60,15 @@ class Exclusions:
         return self.by_reference + self.by_answer
 
 
+class OpenAnswers(NamedTuple):
+    """Answers to cases of one label whose reference is uncertain; none is scored."""
+
+    present: int = 0
+    absent: int = 0
+    uncertain: int = 0
+    unanswered: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelResult:
     """One label of one evaluation."""
@@ -67,7 +78,7 @@ class LabelResult:
     """Name as published."""
 
     confusion: Confusion
-    """Counts over the scored cases."""
+    """Counts over the scored cases, uncertain answers as the protocol says."""
 
     accuracy: Interval
     """Clopper-Pearson interval of the accuracy; (0, 1) without scored cases."""
@@ -82,11 +93,11 @@ class LabelResult:
     not_coded: int
     """Scored cases whose reference is absent only because nothing was coded."""
 
-    as_absent: Confusion
-    """Counts when an uncertain answer is read as absent."""
+    hedges: Hedges
+    """Uncertain answers where the reference decides, whether or not they count."""
 
-    as_present: Confusion
-    """Counts when an uncertain answer is read as present."""
+    open_answers: OpenAnswers
+    """How the cases are answered that the reference calls uncertain."""
 
     gate: Gate
     draws: int = 1
@@ -106,13 +117,6 @@ class LabelResult:
         sure = self.kappa.low is not None and self.kappa.low == self.kappa.high
         return self.kappa_bootstrap if sure else self.kappa
 
-    def rests_on_uncertain(self, threshold: float) -> bool:
-        """Whether a pass would be lost by reading uncertain answers one way."""
-        readings = (self.as_absent.accuracy, self.as_present.accuracy)
-        return self.gate.verdict is GateVerdict.PASS and any(
-            share is not None and share < threshold for share in readings
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
@@ -128,10 +132,9 @@ class Average:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The averages under one reading of uncertain answers."""
+    """What an evaluation would say under one policy for uncertain answers."""
 
-    reading: str
-    """``"excluded"``, ``"absent"`` or ``"present"``."""
+    policy: UncertainAnswers
 
     macro_f1: float | None
     micro_f1: float | None
@@ -140,6 +143,24 @@ class View:
 
     scored: int
     """Case-label pairs that entered."""
+
+    verdicts: tuple[GateVerdict, ...]
+    """The gate of every label, in published order."""
+
+    @property
+    def words(self) -> str:
+        """What the policy does, in two or three words."""
+        return {
+            UncertainAnswers.WRONG: "wrong",
+            UncertainAnswers.ABSENT: "read as absent",
+            UncertainAnswers.PRESENT: "read as present",
+            UncertainAnswers.EXCLUDED: "left out",
+        }[self.policy]
+
+    @property
+    def passed(self) -> int:
+        """Labels whose gate passes."""
+        return self.verdicts.count(GateVerdict.PASS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +249,8 @@ class Evaluation:
 
     micro: Average
     views: tuple[View, ...]
+    """Every policy for uncertain answers, the protocol's first."""
+
     method: Method
     notes: tuple[str, ...] = ()
     """Caveats a reader of the numbers must know, as sentences."""
@@ -264,6 +287,19 @@ class Evaluation:
         return sum(result.gate.verdict is verdict for result in self.labels)
 
     @property
+    def resting(self) -> tuple[str, ...]:
+        """Names of the labels that pass as counted and not if uncertain is wrong."""
+        wrong = next(
+            view for view in self.views if view.policy is UncertainAnswers.WRONG
+        )
+        return tuple(
+            result.name
+            for result, verdict in zip(self.labels, wrong.verdicts, strict=True)
+            if result.gate.verdict is GateVerdict.PASS
+            and verdict is not GateVerdict.PASS
+        )
+
+    @property
     def signature(self) -> str:
         """The conventions behind the numbers, on one line."""
         return "|".join(
@@ -272,7 +308,7 @@ class Evaluation:
                 f"{self.run.prompt}:{self.run.prompt_digest[:6]}",
                 self.run.engine,
                 f"{self.cohort.name}:ref{self.cohort.reference}",
-                "unc:excl",
+                self.protocol.policy.sign,
                 "nc:absent",
                 f"nf:{self.policy}",
                 "zd:skip",

@@ -14,6 +14,7 @@ from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.evaluate.align import (
     CodeTable,
+    count_uncertain,
     decided_reference,
     in_order,
     read_codes,
@@ -381,7 +382,9 @@ def correct_optimism(
     scored, unscored = _answers(store, tried, taxonomy, cases)
     patients = {case.case_id: case.patient for case in cohort.cases}
     clusters = resampling_units([patients.get(case, "") for case in cases])
-    accuracy = read_protocol(workspace).accuracy
+    protocol = read_protocol(workspace)
+    truth = decided_reference(standard, cases, taxonomy.ids)
+    answers = np.stack([in_order(table, cases) for table in scored.values()])
     return Selection(
         run=run.id,
         prompt=run.spec.prompt,
@@ -389,15 +392,15 @@ def correct_optimism(
         rescored=len(scored),
         unscored=unscored,
         score=f1_optimism(
-            decided_reference(standard, cases, taxonomy.ids),
-            np.stack([in_order(table, cases) for table in scored.values()]),
+            truth,
+            count_uncertain(answers, truth, protocol.policy),
             chosen=list(scored).index(run.id),
             units=clusters.units,
             resamples=resamples,
             seed=seed,
         ),
-        expected_drop=_expected(clusters, tried.count, accuracy),
-        accuracy=accuracy,
+        expected_drop=_expected(clusters, tried.count, protocol.accuracy),
+        accuracy=protocol.accuracy,
         unit=clusters.unit,
         seed=seed,
     )

@@ -12,6 +12,8 @@ from jinja2 import TemplateError, meta
 from loop.core.errors import DataError
 from loop.core.findings import Finding, FindingSeverity, broken, warning
 from loop.core.records import Guide, Lexicon, Value
+from loop.prompts.outputs.base import CONTRACTS, get_contract
+from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.render import PromptPlan, environment, plan_prompts
 from loop.prompts.version import PromptVersion, frozen_blocks
 
@@ -79,6 +81,8 @@ def lint_version(
         *_lint_variables(version),
         *_lint_rendering(version),
         *_lint_frozen(version, parent),
+        *_lint_answer(version),
+        *_lint_values(version),
         *_lint_labels(version, labels),
         *(found for guide in version.guides for found in lint_guide(guide)),
         *_lint_shared_terms(version.guides),
@@ -189,6 +193,45 @@ def _lint_frozen(
                 yield _error(
                     file, f"frozen block {name!r} {what}; restore it from the parent"
                 )
+
+
+def _lint_answer(version: PromptVersion) -> Iterator[Finding]:
+    """Find a block that asks for the answer of another contract than is read."""
+    asked = {
+        name: get_contract(name).instruction.strip()
+        for name in CONTRACTS
+        if name != version.contract
+    }
+    for file, source in _templates(version):
+        try:
+            block = frozen_blocks(source).get("answer", "").strip()
+        except DataError:
+            continue  # the check of frozen blocks says what is wrong
+        for name, instruction in asked.items():
+            if block == instruction:
+                yield _error(
+                    file,
+                    f"frozen block 'answer' asks for the contract {name}, and "
+                    f"prompt.yaml names {version.contract}",
+                )
+
+
+def _lint_values(version: PromptVersion) -> Iterator[Finding]:
+    """Count wordings with a value that the contract does not offer."""
+    if version.contract != BinaryValues.name:
+        return
+    values = [
+        *(one.value for guide in version.guides for one in guide.clarifications),
+        *(one.value for guide in version.guides for one in guide.exemplars),
+    ]
+    unsure = values.count(Value.UNCERTAIN)
+    if unsure:
+        yield _warning(
+            "guides",
+            f"{unsure} rules and exemplars say uncertain, which the contract "
+            f"{version.contract} does not offer: `rules` reads them as absent, and a "
+            "model is shown a value that it cannot give",
+        )
 
 
 def _lint_labels(version: PromptVersion, labels: Collection[str]) -> Iterator[Finding]:

@@ -12,8 +12,16 @@ import numpy as np
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.findings import Finding, broken, join_problems, ok
+from loop.core.records import UncertainAnswers
 from loop.core.yaml_files import check_model
-from loop.evaluate.gates import Gate, GateVerdict, LabelEvidence, judge_all, judge_label
+from loop.evaluate.gates import (
+    NO_HEDGES,
+    Gate,
+    GateVerdict,
+    LabelEvidence,
+    judge_all,
+    judge_label,
+)
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import digest_counts
 from loop.evaluate.results import claim_level, decide_claim
@@ -218,7 +226,7 @@ def _check_evaluation(evaluation: EvaluationFacts, protocol: Protocol) -> Findin
         for label in evaluation.labels
         for problem in _label_problems(label, evaluation, protocol)
     ]
-    problems.extend(_whole_problems(evaluation))
+    problems.extend(_whole_problems(evaluation, protocol))
     problems.extend(_average_problems(evaluation, protocol))
     check = f"numbers on {shown(evaluation.cohort)}"
     count = len(evaluation.labels)
@@ -257,6 +265,7 @@ def _label_problems(
     ):
         if differs(number, made):
             yield f"kappa ({name}) is not what its counts give"
+    yield from _hedge_problems(label, protocol)
     yield from _gate_problems(label, evaluation, protocol, kappa)
 
 
@@ -274,6 +283,27 @@ def _share_problems(
     low, high = clopper_pearson(part, whole, confidence=level, draws=draws)
     if differs(rate.low, low) or differs(rate.high, high):
         yield f"{name}: its interval is not what its counts give"
+
+
+def _hedge_problems(label: LabelFacts, protocol: Protocol) -> Iterator[str]:
+    """Compare the uncertain answers with what the policy makes of them."""
+    counts, (positives, negatives) = label.confusion, label.hedges
+    left_out = label.exclusions.uncertain_predicted
+    if (label.answered_uncertain is None) != (protocol.uncertain_answers is None):
+        yield "whether its uncertain answers are told is not as the protocol asks"
+        return
+    policy = protocol.policy
+    if policy is UncertainAnswers.EXCLUDED:
+        if label.answered_uncertain and positives + negatives != left_out:
+            yield "its uncertain answers are not those left out"
+        return
+    room = {
+        UncertainAnswers.WRONG: (counts.fn, counts.fp),
+        UncertainAnswers.ABSENT: (counts.fn, counts.tn),
+        UncertainAnswers.PRESENT: (counts.tp, counts.fp),
+    }[policy]
+    if left_out or positives > room[0] or negatives > room[1]:
+        yield f"its uncertain answers are not counted as {policy}"
 
 
 def _gate_problems(
@@ -309,15 +339,19 @@ def judge_again(
         kappa_bootstrap=label.kappa_bootstrap.estimate,
         unanswered=unanswered,
         usable=counts.n + unanswered + excluded.uncertain_predicted,
+        hedges=label.hedges if excluded.uncertain_predicted else NO_HEDGES,
         asked=counts.n > 0 or excluded.not_asked == 0,
         draws=draws,
     )
     return judge_label(evidence, protocol)
 
 
-def _whole_problems(evaluation: EvaluationFacts) -> Iterator[str]:
+def _whole_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterator[str]:
     """Compare what is said of the evaluation as a whole with its labels."""
     labels = evaluation.labels
+    signs = {one for one in evaluation.signature.split("|") if one.startswith("unc:")}
+    if signs and signs != {protocol.policy.sign}:
+        yield "its signature names another policy for uncertain answers"
     if len({label.label for label in labels}) != len(labels):
         yield "a label is listed twice"
     if sum(evaluation.statuses.values()) != evaluation.cases * evaluation.draws:

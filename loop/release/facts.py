@@ -15,7 +15,7 @@ from pydantic import (
 from loop.core.digests import canonical_json
 from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import NO_HEDGES, GateVerdict, Hedges
 from loop.evaluate.results import Exclusions
 from loop.prompts.version import CallPlan
 from loop.release.statement import Hex, Time, read_canonical
@@ -167,6 +167,13 @@ class ExcludedFacts(ReleaseModel):
     not_asked: Count
 
 
+class HedgeFacts(ReleaseModel):
+    """Uncertain answers to cases that the reference decides."""
+
+    positives: Count
+    negatives: Count
+
+
 class GateFacts(ReleaseModel):
     """What the gate of a label said."""
 
@@ -194,6 +201,24 @@ class LabelFacts(ReleaseModel):
     kappa_bootstrap: KappaFacts
     f1: Share | None
     gate: GateFacts
+    answered_uncertain: HedgeFacts | None = None
+    """None, and not written down, under a protocol that says nothing of uncertain
+    answers: they are left out, and counted among the exclusions."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_was_not_asked(
+        self, write: SerializerFunctionWrapHandler
+    ) -> Any:
+        written = write(self)
+        if self.answered_uncertain is None:
+            written.pop("answered_uncertain", None)
+        return written
+
+    @property
+    def hedges(self) -> Hedges:
+        """Uncertain answers as far as they were written down."""
+        said = self.answered_uncertain
+        return Hedges(said.positives, said.negatives) if said else NO_HEDGES
 
     @property
     def confusion(self) -> Confusion:
@@ -379,6 +404,15 @@ class PastFacts(ReleaseModel):
     verdicts: Count
     status: str
     macro_f1: Number | None
+    measured: str = ""
+    """By which engine, policy and reference; not written down where nobody said."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_was_not_said(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if not self.measured:
+            written.pop("measured", None)
+        return written
 
 
 class ReadingFacts(ReleaseModel):

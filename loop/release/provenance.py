@@ -13,7 +13,7 @@ from typing import Any
 
 from loop.core.paths import Workspace
 from loop.evaluate.ceiling import measure_ceiling
-from loop.evaluate.history import score_history
+from loop.evaluate.history import main_scores, score_history
 from loop.evaluate.inputs import read_inputs
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import counts_digest
@@ -31,6 +31,7 @@ from loop.release.facts import (
     ExcludedFacts,
     FrozenCohort,
     GateFacts,
+    HedgeFacts,
     KappaFacts,
     LabelFacts,
     MethodFacts,
@@ -166,8 +167,9 @@ def history_facts(workspace: Workspace, prompt: str, cohort: str) -> list[PastFa
             verdicts=row.verdicts,
             status=row.status.value,
             macro_f1=row.macro_f1,
+            measured=row.measured,
         )
-        for row in score_history(workspace, prompt, cohort)
+        for row in main_scores(score_history(workspace, prompt, cohort)).values()
     ]
 
 
@@ -258,6 +260,11 @@ def _label(result: LabelResult, protocol: Protocol) -> LabelFacts:
             verdict=result.gate.verdict,
             reasons=list(result.gate.reasons),
             needs=result.gate.needs,
+        ),
+        answered_uncertain=(
+            None
+            if protocol.uncertain_answers is None
+            else HedgeFacts(**result.hedges._asdict())
         ),
     )
 

@@ -247,6 +247,8 @@ def _protocol_problems(
     if first.time != protocol.registered:
         yield f"the protocol was registered at {first.time}, not when it is said to be"
     content = protocol.content
+    if first.payload.get("uncertain_answers") != content.get("uncertain_answers"):
+        yield "the ledger registers another policy for uncertain answers"
     for name in ("rule", "accuracy", "kappa"):
         if name in first.payload and first.payload[name] != str(content.get(name)):
             yield f"the protocol was registered with another {name}"

@@ -96,9 +96,11 @@ def count_answer(
     """
     if contract == "findings":
         return _END + _count_list(labels, expected, count)
-    if contract == "label_values":
+    if contract in ("label_values", "binary"):
         return _END + _count_values(labels, expected, count)
-    raise ValueError(f"contract must be label_values or findings, got {contract!r}")
+    raise ValueError(
+        f"contract must be one of {', '.join(CONTRACTS)}, got {contract!r}"
+    )
 
 
 def _count_values(labels: Sequence[str], expected: Expectation, count: Count) -> float:

@@ -42,7 +42,7 @@ class ScoreOptions(TypedDict, total=False):
     """Where versions, cues and stored answers are; default what ships with ranloop."""
 
     uncertain: str
-    """``"excl"`` (default), ``"pos"`` or ``"neg"``."""
+    """``"wrong"`` (default), ``"excl"``, ``"pos"`` or ``"neg"``."""
 
     zero_division: ZeroDivision
     """``"skip"`` (default), ``"zero"`` or ``"one"``."""
@@ -92,7 +92,7 @@ def ran_score(
         as a whole.
     **options
         ``engine`` (``"rules"``), ``workspace`` (what ships with ranloop),
-        ``uncertain`` (``"excl"``), ``zero_division`` (``"skip"``), ``no_finding``
+        ``uncertain`` (``"wrong"``), ``zero_division`` (``"skip"``), ``no_finding``
         (``"ran"``), ``reading``, ``resamples`` (2,000), ``permutations`` (10,000),
         ``seed`` (0), ``confidence`` (0.95).
 
@@ -160,7 +160,7 @@ class _ScoreDefaults:
 
     engine: str = "rules"
     workspace: Workspace | None = None
-    uncertain: str = Uncertain.EXCLUDED
+    uncertain: str = Uncertain.WRONG
     zero_division: ZeroDivision = "skip"
     no_finding: str = NoFinding.RAN
     reading: ReadingOptions = DEFAULTS

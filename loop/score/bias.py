@@ -35,6 +35,9 @@ ASSUMPTIONS: Final = (
 
 _UNCERTAIN: Final[Mapping[Uncertain, str]] = MappingProxyType(
     {
+        Uncertain.WRONG: "An uncertain value of a candidate is wrong here, and one of "
+        "a reference leaves the pair out. Its errors were measured on decided "
+        "answers, and are taken to be no others with them.",
         Uncertain.EXCLUDED: "Uncertain and unanswered pairs are left out, here as "
         "there.",
         Uncertain.PRESENT: "Uncertain values count as present here. Its errors were "

@@ -39,15 +39,60 @@ class LeftOut(NamedTuple):
     """A side has no value at all, whatever the other says."""
 
 
+class PairCodes(NamedTuple):
+    """Both sides after the policy for uncertain values: 1, 0, or -1 for excluded."""
+
+    reference: NDArray[np.int8]
+    candidates: NDArray[np.int8]
+
+
+def apply_to_pairs(
+    reference: Codes, candidates: Codes, uncertain: Uncertain
+) -> PairCodes:
+    """Return both sides with the policy for uncertain values applied.
+
+    Parameters
+    ----------
+    reference
+        The five codes of `loop.score.records`, shape ``(n_cases, n_labels)``.
+    candidates
+        The same, shape ``(..., n_cases, n_labels)``.
+    uncertain
+        What an uncertain value counts as.
+
+    Raises
+    ------
+    ValueError
+        Another code occurs.
+
+    Examples
+    --------
+    >>> truth = np.array([1, 0, -1, 1, 0], dtype=np.int8)
+    >>> told = np.array([-1, -1, 1, 1, -7], dtype=np.int8)
+    >>> apply_to_pairs(truth, told, Uncertain.WRONG).candidates.tolist()
+    [0, 1, 1, 1, -1]
+    >>> apply_to_pairs(truth, told, Uncertain.WRONG).reference.tolist()
+    [1, 0, -1, 1, 0]
+    """
+    if uncertain is not Uncertain.WRONG:
+        return PairCodes(apply(reference, uncertain), apply(candidates, uncertain))
+    truth = apply(reference, Uncertain.EXCLUDED)
+    told = apply(candidates, Uncertain.EXCLUDED)
+    denied = np.where(truth == PRESENT, np.int8(ABSENT), np.int8(PRESENT))
+    hedged = (candidates == ValueCode.UNCERTAIN) & (truth != EXCLUDED)
+    return PairCodes(truth, np.where(hedged, denied, told).astype(np.int8))
+
+
 def apply(codes: Codes, uncertain: Uncertain) -> NDArray[np.int8]:
-    """Return the codes with the policy for uncertain values applied.
+    """Return the codes of one side with the policy for uncertain values applied.
 
     Parameters
     ----------
     codes
         The five codes of `loop.score.records`, any shape.
     uncertain
-        What an uncertain value counts as.
+        What an uncertain value counts as; `Uncertain.WRONG` takes both sides, see
+        `apply_to_pairs`.
 
     Returns
     -------
@@ -58,7 +103,7 @@ def apply(codes: Codes, uncertain: Uncertain) -> NDArray[np.int8]:
     Raises
     ------
     ValueError
-        Another code occurs.
+        Another code occurs, or the policy takes both sides.
 
     Examples
     --------
@@ -73,6 +118,8 @@ def apply(codes: Codes, uncertain: Uncertain) -> NDArray[np.int8]:
         raise ValueError(
             f"codes must be among {sorted(map(int, GRADED_CODES))}, got {strange[0]}"
         )
+    if uncertain is Uncertain.WRONG:
+        raise ValueError("an uncertain value is wrong only beside its reference")
     counted = {
         Uncertain.EXCLUDED: EXCLUDED,
         Uncertain.PRESENT: ValueCode.PRESENT,
@@ -140,11 +187,12 @@ def count_left_out(
         to the number of paired cases.
     """
     valueless = (reference < ValueCode.UNCERTAIN) | (candidates < ValueCode.UNCERTAIN)
-    vague = (
-        (reference == ValueCode.UNCERTAIN) | (candidates == ValueCode.UNCERTAIN)
-    ) & ~valueless
-    if uncertain is not Uncertain.EXCLUDED:
-        vague &= False
+    vague = np.zeros_like(valueless)
+    if uncertain in (Uncertain.EXCLUDED, Uncertain.WRONG):
+        vague |= reference == ValueCode.UNCERTAIN
+    if uncertain is Uncertain.EXCLUDED:
+        vague |= candidates == ValueCode.UNCERTAIN
+    vague &= ~valueless
     pair = paired[..., None]
     return LeftOut(
         (vague & pair).sum(axis=1, dtype=np.int64),
@@ -236,7 +284,9 @@ def score_cases(
     ValueError
         `coverage` is not of these systems.
     """
-    reference = apply(graded.reference, conventions.uncertain)
+    reference, candidates = apply_to_pairs(
+        graded.reference, graded.candidates, conventions.uncertain
+    )
     paired = paired_rows(graded, coverage)
     return tuple(
         score
@@ -245,7 +295,7 @@ def score_cases(
             graded,
             system,
             reference,
-            apply(graded.candidates[number], conventions.uncertain),
+            candidates[number],
             np.flatnonzero(paired[number]),
         )
     )
@@ -356,8 +406,9 @@ def confusions(
     ValueError
         `coverage` is not of these systems.
     """
-    reference = apply(graded.reference, conventions.uncertain)
-    candidates = apply(graded.candidates, conventions.uncertain)
+    reference, candidates = apply_to_pairs(
+        graded.reference, graded.candidates, conventions.uncertain
+    )
     paired = paired_rows(graded, coverage)[..., None]
     missed = paired & (reference == PRESENT) & (candidates == ABSENT)
     invented = paired & (reference == ABSENT) & (candidates == PRESENT)

@@ -11,15 +11,23 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.score.bias import Corrections, correct
-from loop.score.counting import LeftOut, apply, count_left_out, paired_rows, score_cases
+from loop.score.counting import (
+    LeftOut,
+    apply_to_pairs,
+    count_left_out,
+    paired_rows,
+    score_cases,
+)
 from loop.score.records import (
     Conventions,
     Coverage,
     Graded,
     LabelScore,
     RanScore,
+    ScoreReading,
     SystemDifference,
     SystemScore,
+    Uncertain,
 )
 from loop.score.signature import sign
 from loop.stats.confusion import (
@@ -271,7 +279,7 @@ def score(
     >>> [(one.system, one.ran_score.value, one.rank) for one in result.systems]
     [('copy', 1.0, 1), ('silent', 0.0, 2)]
     >>> result.systems[0].signature
-    'ran|given|unc:excl|zd:skip|nf:ran|L:2/2|n:3'
+    'ran|given|unc:wrong|zd:skip|nf:ran|L:2/2|n:3'
     """
     options = _RanOptions(**sampling)
     table = _PolicyTable.of(graded, conventions, coverage)
@@ -353,11 +361,13 @@ class _PolicyTable:
         _check(graded, conventions)
         policy = conventions.uncertain
         paired = paired_rows(graded, coverage)
-        candidates = apply(graded.candidates, policy)
+        reference, candidates = apply_to_pairs(
+            graded.reference, graded.candidates, policy
+        )
         return cls(
             graded=graded,
             conventions=conventions,
-            reference=apply(graded.reference, policy),
+            reference=reference,
             candidates=np.where(paired[..., None], candidates, np.int8(EXCLUDED)),
             paired=paired,
             left_out=count_left_out(
@@ -429,6 +439,7 @@ def _score_system(
         rank=rank,
         best=standing.best,
         perfect=_perfect(table, number),
+        readings=_readings(table, number),
         signature=sign(
             facts,
             conventions,
@@ -451,6 +462,23 @@ def _score_labels(
             unanswered=int(table.left_out.unanswered[number, place]),
             f1=confusion.f1,
         )
+
+
+def _readings(table: _PolicyTable, number: int) -> tuple[ScoreReading, ...]:
+    """Return a system's score under every policy, that of the conventions first."""
+    chosen, graded = table.conventions.uncertain, table.graded
+    rows = table.paired[number]
+    found = []
+    for policy in (chosen, *(one for one in Uncertain if one is not chosen)):
+        sides = apply_to_pairs(
+            graded.reference[rows], graded.candidates[number][rows], policy
+        )
+        counts = count_confusions(*sides)
+        value = float(average_f1(counts, zero_division=table.conventions.zero_division))
+        found.append(
+            ScoreReading(policy, None if np.isnan(value) else value, int(counts.sum()))
+        )
+    return tuple(found)
 
 
 def _perfect(table: _PolicyTable, number: int) -> float | None:

@@ -19,13 +19,20 @@ Codes = NDArray[np.int8]
 
 
 class Uncertain(StrEnum):
-    """What an uncertain value counts as, on either side."""
+    """What an uncertain value counts as."""
+
+    WRONG = "wrong"
+    """A candidate that is uncertain where the reference decides misses or invents the
+    label. Where the reference is uncertain the pair is left out, and counted."""
 
     EXCLUDED = "excl"
-    """The pair is left out for that label, and counted."""
+    """On either side: the pair is left out for that label, and counted."""
 
     PRESENT = "pos"
+    """On either side."""
+
     ABSENT = "neg"
+    """On either side."""
 
 
 class NoFinding(StrEnum):
@@ -45,7 +52,7 @@ class NoFinding(StrEnum):
 class Conventions:
     """What two scores must share to be comparable, besides extractor and cases."""
 
-    uncertain: Uncertain = Uncertain.EXCLUDED
+    uncertain: Uncertain = Uncertain.WRONG
     zero_division: ZeroDivision = "skip"
     no_finding: NoFinding = NoFinding.RAN
     reading: str = ""
@@ -197,6 +204,15 @@ class LabelScore(NamedTuple):
     """None without a positive on either side."""
 
 
+class ScoreReading(NamedTuple):
+    """The score of one system under one policy for uncertain values."""
+
+    uncertain: Uncertain
+    ran_score: float | None
+    cells: int
+    """Cells (one label of one case) that are scored."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemScore:
     """All numbers of one system."""
@@ -235,12 +251,15 @@ class SystemScore:
     """What a perfect copy of the references scores under the same conventions: below
     1 under ``zero`` when labels never occur, None under ``skip`` when none does."""
 
+    readings: tuple[ScoreReading, ...] = ()
+    """Under every policy for uncertain values, the one of the conventions first."""
+
     corrected: Estimate | None = None
     """Ran Score with the extractor's own errors taken out; None if not asked for."""
 
     signature: str = ""
     """Every convention of `ran_score`, for example
-    ``"ran|extractor@v7:3f2a|rules|unc:excl|zd:skip|nf:ran|L:19/21|n:3000"``."""
+    ``"ran|extractor@v7:3f2a|rules|unc:wrong|zd:skip|nf:ran|L:19/21|n:3000"``."""
 
 
 class SystemDifference(NamedTuple):

@@ -20,7 +20,7 @@ from loop.score.api import (
     ran_score,
     refuse_place,
 )
-from loop.score.counting import apply, case_errors, case_f1
+from loop.score.counting import apply_to_pairs, case_errors, case_f1
 from loop.score.extractor import Extractor
 from loop.score.grading import grade
 from loop.score.records import Joined, NoFinding, PairSide, Uncertain
@@ -96,9 +96,9 @@ class RanScoreReward:
         Column of the data set that holds the references, where the trainer passes
         columns by name; None: ``references``, else ``reference``.
     uncertain
-        What an uncertain value counts as: ``"pos"``, ``"neg"`` or ``"excl"``. Unlike
-        `ran_score`, not ``"excl"`` by default: a model soon learns that it is never
-        wrong to call every finding possible.
+        What an uncertain value counts as: ``"pos"``, ``"wrong"``, ``"neg"`` or
+        ``"excl"``, as for `ran_score`. Never train with ``"excl"``: a model soon learns
+        that it is never wrong to call every finding possible.
     no_finding
         How "No Finding" is derived: ``"ran"`` or ``"chexpert"``.
 
@@ -192,8 +192,7 @@ class RanScoreReward:
         extractor = self._reader.open()
         graded = grade(joined, extractor.taxonomy, extractor, self._no_finding)
         values = _VALUES[self._value](
-            apply(graded.reference, self._uncertain),
-            apply(graded.candidates[0], self._uncertain),
+            *apply_to_pairs(graded.reference, graded.candidates[0], self._uncertain)
         )
         return [None if np.isnan(value) else float(value) for value in values]
 

@@ -45,10 +45,10 @@ def sign(
     --------
     >>> facts = ExtractorFacts(ref="extractor@v7", digest="3f2a91" * 8, engine="rules")
     >>> sign(facts, Conventions(), effective_labels=19, labels=21, n=3000)
-    'ran|extractor@v7:3f2a91|rules|unc:excl|zd:skip|nf:ran|L:19/21|n:3000'
+    'ran|extractor@v7:3f2a91|rules|unc:wrong|zd:skip|nf:ran|L:19/21|n:3000'
     >>> given = ExtractorFacts(ref="given", digest="", engine="")
     >>> sign(given, Conventions(), effective_labels=3, labels=21, n=3)
-    'ran|given|unc:excl|zd:skip|nf:ran|L:3/21|n:3'
+    'ran|given|unc:wrong|zd:skip|nf:ran|L:3/21|n:3'
     """
     fields = [
         "ran",

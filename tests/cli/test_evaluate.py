@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
 from loop.cli import compare, evaluate, failures
@@ -282,6 +283,73 @@ def test_failures_as_csv(call):
     assert {row["predicted"] for row in rows} == {"absent"}
 
 
+@pytest.fixture
+def unsure(place):
+    """Return the workspace after the readers called two cases uncertain."""
+    marks = {
+        ("e0", "pleural_effusion"): Mark.UNCERTAIN,
+        ("f0", "pleural_effusion"): Mark.UNCERTAIN,
+    }
+    cohort = read_cohort(place, "dev")
+    correct_reference(place, cohort, marks, actor=EDITOR, reason="too vague")
+    return place
+
+
+def test_cases_with_an_uncertain_reference_are_listed(call, unsure):
+    """They are in no rate, so they must be seen somewhere."""
+    result = call("failures", "latest:tiny@v1", "--reference", "uncertain")
+    assert result.exit_code == 0, result.output
+    assert "cases with an uncertain reference of run" in result.stdout
+    assert "2 of 2 rows: 1 present, 1 absent, 0 uncertain" in result.stdout
+    assert SECRET not in result.stdout
+    data = json.loads(
+        call("failures", "latest:tiny@v1", "--reference=uncertain", "--json").stdout
+    )
+    assert [(row["case_id"], row["predicted"]) for row in data["rows"]] == [
+        ("e0", "present"),
+        ("f0", "absent"),
+    ]
+    assert {row["kind"] for row in data["rows"]} == {"reference_uncertain"}
+    table = call("failures", "--reference=uncertain", "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [row["reference"] for row in rows] == ["uncertain"] * 2
+    only = call("failures", "--reference=uncertain", "-l", "fracture", "--json")
+    assert json.loads(only.stdout)["rows"] == []
+    shown = call("failures", "--reference=uncertain", "--text", "case")
+    assert SECRET in shown.stdout
+
+
+def test_the_table_of_open_cases_stands_in_the_evaluation(call, unsure):
+    """How the extractor answers what the reference leaves open, label by label."""
+    result = call("evaluate", "latest:tiny@v1", "--json")
+    row = label_of(json.loads(result.stdout))
+    assert row["reference_uncertain"] == {
+        "present": 1, "absent": 1, "uncertain": 0, "unanswered": 0,
+    }  # fmt: skip
+    assert row["n"] == 18
+    printed = call("evaluate", "latest:tiny@v1").stdout
+    assert "answers where the reference is uncertain" in printed
+
+
+def test_the_terminal_says_the_policy_first_and_the_others_beside_it(call):
+    """With engine and reference, so that no number stands alone."""
+    printed = call("evaluate", "latest:tiny@v1").stdout
+    title = printed.splitlines()[0]
+    assert "reference v1, rules, uncertain answers wrong, run" in title
+    at = [
+        printed.index(words)
+        for words in (
+            "Uncertain answers are wrong",
+            "  if read as absent: macro-F1",
+            "  if read as present: macro-F1",
+            "  if left out: macro-F1",
+        )
+    ]
+    assert at == sorted(at)
+    compared = call("compare", "latest:tiny@v1", "latest:tiny@v2").stdout
+    assert "reference v1, rules, uncertain answers wrong" in compared
+
+
 def test_failures_of_a_holdout_are_refused(call, place, tmp_path):
     """Whoever has read the failing cases of a holdout has used it up."""
     options = ImportOptions(
@@ -301,6 +369,10 @@ def test_failures_of_a_holdout_are_refused(call, place, tmp_path):
         (("compare", "latest:other"), "no finished run of other"),
         (("failures", "--label", "plural effusion"), "Pleural Effusion"),
         (("failures", "--kind", "wrong"), "false_positive"),
+        (("failures", "--reference", "0"), "neither the number"),
+        (("failures", "--reference", "unsure"), "nor uncertain"),
+        (("failures", "--reference", "uncertain", "--kind", "unparsed"), "no kind"),
+        (("failures", "--reference", "uncertain", "--order", "value"), "no kind"),
     ],
 )
 def test_wrong_names_are_explained(call, arguments, names):
@@ -325,3 +397,21 @@ def test_a_cohort_that_changed_is_refused(call, place):
     result = call("evaluate")
     assert isinstance(result.exception, DataError)
     assert "changed" in str(result.exception)
+
+
+def test_a_taxonomy_edited_after_the_run_invents_no_answer(call, place):
+    """A label that nobody asked for lacks evidence; one that is gone is not scored."""
+    before = json.loads(call("evaluate", "latest:tiny@v1", "--json").stdout)
+    path = place.labels / "taxonomy.yaml"
+    entries = yaml.safe_load(path.read_text("utf-8"))
+    entries["labels"] = [one for one in entries["labels"] if one["id"] != "fracture"]
+    added = {**entries["labels"][0], "id": "scoliosis", "name": "Scoliosis"}
+    entries["labels"].append({**added, "chexpert": None})
+    path.write_text(yaml.safe_dump(entries, sort_keys=False), "utf-8")
+    after = json.loads(call("evaluate", "latest:tiny@v1", "--json").stdout)
+    new = label_of(after, "scoliosis")
+    assert (new["n"], new["verdict"]) == (0, "INSUFFICIENT")
+    assert new["reasons"] == ["no case has a usable reference label"]
+    assert set(new["verdict_if_uncertain"].values()) == {"INSUFFICIENT"}
+    assert "fracture" not in {one["label"] for one in after["labels"]}
+    assert label_of(after) == label_of(before)

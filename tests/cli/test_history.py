@@ -42,7 +42,8 @@ def call(trials, *arguments):
 def test_scores_stand_beside_labels_passed_and_drafts(trials):
     """One look tells what a version achieved and what was tried after it."""
     told = call(trials)
-    assert "macro-F1: dev 0.6667 (0 of 21 labels pass)" in told
+    how = "rules, uncertain answers wrong, reference 1, 20 cases"
+    assert f"macro-F1: dev 0.6667 ({how}; 0 of 21 labels pass)" in told
     assert "drafts tried: 2 (1 rejected, 1 draft)" in told
     assert told.index("drafts tried") < told.index("v2")
 
@@ -54,8 +55,10 @@ def test_a_score_on_an_older_reference_is_marked(trials):
     correct_reference(trials.workspace, cohort, marks, actor=EDITOR, reason="misread")
     trials.evaluate(trials.run("tiny@v2"))
     lines = [line for line in call(trials).splitlines() if "macro-F1" in line]
-    assert "not comparable with the newest score" in lines[0]
-    assert "not comparable" not in lines[1]
+    assert len(lines) == 3
+    assert "reference 1, 20 cases" in lines[1] and "reference 2" in lines[2]
+    assert all("not comparable with the newest score" in line for line in lines[:2])
+    assert "not comparable" not in lines[2]
 
 
 def test_json_has_the_same_numbers(trials):

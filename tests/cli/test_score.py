@@ -68,7 +68,7 @@ def test_systems_are_ranked_and_every_number_is_signed(folder):
     assert (first["system"], first["ran_score"]["value"]) == ("copy", 1.0)
     assert second["system"] == "normal" and second["ran_score"]["value"] < 0.5
     assert first["signature"].startswith("ran|extractor@v7:")
-    assert "unc:excl|zd:skip|nf:ran" in first["signature"]
+    assert "unc:wrong|zd:skip|nf:ran" in first["signature"]
     assert first["perfect_copy"] == 1.0
     assert data["differences"][0]["better"] == "copy"
     assert data["extractor"]["release"] == "extractor-v7"

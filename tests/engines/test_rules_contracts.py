@@ -7,7 +7,7 @@ import pytest
 from loop.core.paths import Workspace, bundled
 from loop.core.records import Item
 from loop.engines.base import Settings, get_engine
-from loop.engines.rules.engine import ReportReader, wants_list
+from loop.engines.rules.engine import ReportReader, wants_binary, wants_list
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
@@ -96,3 +96,69 @@ def test_an_exemplar_counts_in_the_list_too():
     taught = [guide("x", exemplars=(exemplar("ground glass", "present"),))]
     reader = ReportReader(taught, ["x"], CUES, listing=True)
     assert json.loads(reader.answer("Some ground glass."))["findings"]
+
+
+def answer_of(text, **others):
+    """Return what the binary reader says of a text."""
+    return json.loads(
+        ReportReader(GUIDES, FIELDS, CUES, binary=True, **others).answer(text)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Edema is seen.", "present"),
+        ("Possible edema.", "absent"),
+        ("Edema cannot be excluded.", "absent"),
+        ("No edema.", "absent"),
+        ("Possible edema. Edema is seen.", "present"),
+    ],
+)
+def test_what_is_not_unequivocal_is_absent_in_the_contract_binary(text, value):
+    """The words that hedge are its evidence all the same."""
+    assert answer_of(text)["edema"]["value"] == value
+    assert answer_of("The lungs are clear.")["edema"] == "absent"
+
+
+def test_the_tier_probable_keeps_its_switch_in_the_contract_binary():
+    """What the cue file calls probable is present there, and here too."""
+    assert answer_of("Probable edema.")["edema"]["value"] == "present"
+
+
+def test_an_uncertain_finding_implies_nothing_in_either_contract():
+    """Only what is present implies."""
+    assert answer_of("Possible tube.")["line"] == "absent"
+    assert answer_of("A tube is seen.")["line"]["value"] == "present"
+
+
+def test_only_the_binary_schema_asks_for_two_values():
+    """The engine reads the schema and not the name of a contract."""
+    assert wants_binary(get_contract("binary").schema(FIELDS))
+    assert not wants_binary(get_contract("label_values").schema(FIELDS))
+    assert not wants_binary(get_contract("findings").schema(FIELDS))
+    for strange in ({}, {"properties": {}}, {"properties": {"a": {"anyOf": [1]}}}):
+        assert not wants_binary(strange)
+
+
+def test_the_contract_binary_differs_only_where_the_answer_was_uncertain(labels_folder):
+    """All else is the same, over the reports of the demo."""
+    version = read_version(Workspace(bundled()), "extractor@latest")
+    engine = get_engine("rules", Settings(labels=labels_folder))
+    items, found = read_demo(), {}
+    for name in ("label_values", "binary"):
+        contract = get_contract(name)
+        asked = with_contract(version, name, contract.instruction)
+        (call,) = plan_prompts(asked, contract.schema).calls
+        found[name] = [
+            contract.read(one.text, call.frame.fields, items[index]).fields
+            for index, one in engine.complete(call.prompt(item) for item in items)
+        ]
+    unsure = 0
+    for full, binary in zip(found["label_values"], found["binary"], strict=True):
+        for label, field in full.items():
+            unsure += field.value == "uncertain"
+            wanted = "absent" if field.value == "uncertain" else field.value
+            assert binary[label].value == wanted
+            assert binary[label].spans == field.spans
+    assert unsure > 20

@@ -7,7 +7,7 @@ from scipy.stats import binom, binomtest
 from statsmodels.stats.multitest import multipletests
 
 from loop.evaluate.evaluation import evaluate_inputs
-from loop.evaluate.gates import Gate, GateVerdict
+from loop.evaluate.gates import Gate, GateVerdict, Hedges
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import (
     NOT_ALL_RUN,
@@ -15,6 +15,7 @@ from loop.evaluate.results import (
     REPEATED,
     Exclusions,
     LabelResult,
+    OpenAnswers,
     certify,
     certify_evaluation,
 )
@@ -39,8 +40,8 @@ def result(errors, n=300, verdict="PASS", label="a"):
         kappa_bootstrap=NOTHING,
         excluded=Exclusions(),
         not_coded=0,
-        as_absent=counts,
-        as_present=counts,
+        hedges=Hedges(),
+        open_answers=OpenAnswers(),
         gate=Gate(verdict=GateVerdict(verdict)),
     )
 

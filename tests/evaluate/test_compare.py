@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.records import Status
+from loop.core.records import Status, UncertainAnswers
 from loop.evaluate.compare import (
     ShareDifference,
     compare_inputs,
@@ -99,7 +99,9 @@ def test_both_versions_are_scored_on_the_same_pairs():
     left, right = inputs(before, standard), inputs(after, standard)
     comparison = compare(before, after, standard)
     truth = left.pairs.binary_reference.copy()
-    one, two = left.pairs.binary_predicted, right.pairs.binary_predicted
+    one, two = (
+        side.pairs.answers_as(UncertainAnswers.EXCLUDED) for side in (left, right)
+    )
     truth[(one < 0) | (two < 0)] = -1
     expected = float(average_f1(count_confusions(truth, two)))
     assert comparison.macro_after == pytest.approx(expected)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from loop.core.errors import DataError
-from loop.core.records import Field, Outcome, Status, ValueCode
+from loop.core.records import Field, Outcome, Status, UncertainAnswers, ValueCode
 from loop.evaluate.align import align
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.gates import GateVerdict
@@ -129,7 +129,7 @@ def test_averages_agree_with_scikit_learn():
     evaluation = evaluate(outcomes, standard)
     given_inputs = inputs(outcomes, standard)
     truth = given_inputs.pairs.binary_reference
-    answer = given_inputs.pairs.binary_predicted
+    answer = given_inputs.pairs.answers_as(UncertainAnswers.EXCLUDED)
     scores, all_truth, all_answers = [], [], []
     for column in range(truth.shape[1]):
         both = (truth[:, column] >= 0) & (answer[:, column] >= 0)
@@ -155,12 +155,13 @@ def test_hedging_every_hard_case_shows_in_the_other_readings():
     evaluation = evaluate(outcomes, reference(rows))
     row = result_of(evaluation, "edema")
     assert row.gate.verdict is GateVerdict.PASS
-    assert row.as_absent.fn == 30
-    assert row.rests_on_uncertain(0.95)
+    assert row.hedges == (30, 0)
+    assert evaluation.resting == (row.name,)
     assert any("only because uncertain" in text for text in evaluation.notes)
-    excluded, absent, present = evaluation.views
-    assert (absent.scored, present.scored) == (excluded.scored + 30,) * 2
-    assert absent.macro_f1 < excluded.macro_f1
+    excluded, wrong, absent, present = evaluation.views
+    assert {one.scored for one in (wrong, absent, present)} == {excluded.scored + 30}
+    assert wrong.macro_f1 == absent.macro_f1 < excluded.macro_f1
+    assert wrong.passed == excluded.passed - 1
 
 
 def test_a_case_without_patient_is_a_unit_of_its_own():

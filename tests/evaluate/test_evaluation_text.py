@@ -65,7 +65,7 @@ def test_markdown_tables_keep_their_columns():
         compare_inputs(left, right, resamples=50),
     )
     tables = re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)
-    assert len(tables) == 3
+    assert len(tables) == 4
     for table in tables:
         assert len({line.count("|") for line in table.splitlines()}) == 1
     assert "<script>" not in text

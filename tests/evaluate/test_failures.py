@@ -8,6 +8,7 @@ from loop.evaluate.failures import (
     FailureKind,
     Failures,
     find_failures,
+    find_open_cases,
     read_evidence,
 )
 from loop.labels.importing.importer import import_cohort
@@ -83,3 +84,33 @@ def test_evidence_is_shown_with_what_stands_around_it(workspace, tmp_path):
     }
     none = read_evidence(workspace, Failures("run", "dev", rows[:1]), around=0)
     assert none == {("a", "edema"): "[lungs] | [effusion]"}
+
+
+def test_cases_whose_reference_is_uncertain_are_listed_with_their_answers():
+    """Every answer, and what is not answered; none of these is a failure."""
+    outcomes = [
+        outcome("a", {"edema": 1}),
+        outcome("b", {"edema": 0}),
+        outcome("c", {"edema": -1}),
+        silent("d"),
+        outcome("e", {"edema": 1}),
+    ]
+    rows = {case: {"edema": ValueCode.UNCERTAIN} for case in "abcd"}
+    rows["e"] = {"edema": 1}
+    found = list(find_open_cases(outcomes, reference(rows), TAXONOMY))
+    edema = [one for one in found if one.label == "edema"]
+    assert [(one.case_id, one.predicted) for one in edema] == [
+        ("a", Value.PRESENT),
+        ("b", Value.ABSENT),
+        ("c", Value.UNCERTAIN),
+        ("d", None),
+    ]
+    assert edema[0].spans == ((0, 4),)
+    assert edema[3].problem == "no JSON object found"
+
+
+def test_a_derived_answer_is_listed_like_any_other():
+    """No Finding has no evidence, and follows from the others."""
+    rows = {"a": {"no_finding": ValueCode.UNCERTAIN}}
+    (one,) = find_open_cases([outcome("a", {})], reference(rows), TAXONOMY)
+    assert (one.label, one.predicted, one.spans) == ("no_finding", Value.PRESENT, ())

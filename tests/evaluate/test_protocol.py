@@ -7,6 +7,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
+from loop.core.paths import Workspace, bundled
 from loop.evaluate.protocol import (
     Protocol,
     find_registration,
@@ -24,8 +25,17 @@ def now():
 
 
 def test_shipped_protocol_is_the_default(workspace):
-    """The shipped file and the defaults in code say the same."""
-    assert read_protocol(workspace) == Protocol()
+    """The shipped files and the defaults in code say the same, but for the policy."""
+    assert read_protocol(Workspace(bundled())) == Protocol()
+    assert read_protocol(workspace) == Protocol(uncertain_answers="wrong")
+
+
+def test_the_policy_is_registered_where_it_is_said(workspace):
+    """An early protocol's entry says nothing of it, as it always did."""
+    payload = register_protocol(workspace, ME, now=now).payload
+    assert payload["uncertain_answers"] == "wrong"
+    write_atomic(workspace.protocol, "rule: point\n")
+    assert "uncertain_answers" not in register_protocol(workspace, ME, now=now).payload
 
 
 def test_registered_once_and_found_again(workspace):

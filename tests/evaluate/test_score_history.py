@@ -7,12 +7,13 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.core.ledger import GENESIS, Event, append_event, read_ledger
-from loop.core.records import Mark
+from loop.core.records import Mark, UncertainAnswers
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.history import (
     Edge,
     ledger_state,
     lineage_graph,
+    main_scores,
     read_scores,
     score_history,
 )
@@ -71,8 +72,82 @@ def test_a_score_on_an_older_reference_is_not_comparable(told):
     run = score_history(told.workspace, "tiny", "dev")[2].run
     told.evaluate(run)
     rows = score_history(told.workspace, "tiny", "dev")
-    assert [row.comparable for row in rows] == [False, True, True]
-    assert [row.reference for row in rows] == [1, None, 2]
+    assert [row.ref for row in rows] == [
+        "tiny@v1", "tiny@draft:d1", "tiny@v2", "tiny@v2",
+    ]  # fmt: skip
+    assert [row.comparable for row in rows] == [False, True, False, True]
+    assert [row.reference for row in rows] == [1, None, 1, 2]
+
+
+def record_again(workspace, *, run, swaps, digest=None):
+    """Record the newest score and its gate once more, measured in another way."""
+    entries = read_ledger(workspace.ledger)
+    for action in ("evaluated", "gate_decided"):
+        last = [one for one in entries if one.action == action][-1]
+        payload = {**last.payload, "run": run}
+        for old, new in swaps.items():
+            if "signature" in payload:
+                assert old in payload["signature"]
+                payload["signature"] = payload["signature"].replace(old, new)
+        if action == "evaluated":
+            payload["macro_f1"] = "0.1234"
+            payload |= {"engine_digest": digest} if digest else {}
+        event = Event(
+            action=action, subject=last.subject, reason="again", payload=payload
+        )
+        append_event(workspace.ledger, event, EDITOR)
+
+
+@pytest.mark.parametrize(
+    ("swaps", "digest", "measured"),
+    [
+        ({"|rules|": "|openai:qwen|"}, None, "openai:qwen, uncertain answers wrong"),
+        ({"|rules|": "|openai:qwen|"}, "d" * 64, "openai:qwen dddddd, uncertain"),
+        ({"unc:wrong": "unc:excl"}, None, "rules, uncertain answers excluded"),
+        ({":ref1": ":ref2"}, None, "rules, uncertain answers wrong"),
+    ],
+)
+def test_another_engine_policy_or_reference_takes_no_scores_place(
+    told, swaps, digest, measured
+):
+    """A newer run of another kind stands beside the number, with what it rests on."""
+    before = score_history(told.workspace, "tiny", "dev")[-1]
+    record_again(told.workspace, run="another", swaps=swaps, digest=digest)
+    *others, own, other = score_history(told.workspace, "tiny", "dev")
+    assert (own.run, own.macro_f1, own.labels_passed) == (
+        before.run,
+        before.macro_f1,
+        before.labels_passed,
+    )
+    assert (other.run, other.macro_f1, other.labels) == ("another", 0.1234, 21)
+    assert measured in other.measured
+    assert other.measured.endswith("reference 1, 20 cases")
+    assert (own.comparable, other.comparable) == (False, True)
+    assert "rules, uncertain answers wrong" in own.measured
+    mains = main_scores([*others, own, other])
+    assert list(mains) == ["tiny@v1", "tiny@draft:d1", "tiny@v2"]
+    assert mains["tiny@v2"] is other
+
+
+def test_a_newer_run_of_the_same_kind_takes_the_place_of_the_older(told):
+    """The same engine, policy and reference: only the newest is shown."""
+    record_again(told.workspace, run="another", swaps={})
+    rows = score_history(told.workspace, "tiny", "dev")
+    assert [row.ref for row in rows] == ["tiny@v1", "tiny@draft:d1", "tiny@v2"]
+    assert rows[-1].run == "another"
+
+
+def test_an_interval_is_measured_under_the_policy_that_was_recorded(told):
+    """Whatever the protocol says now."""
+    scores = score_history(told.workspace, "tiny", "dev")
+    assert {one.policy for one in scores if one.run} == {UncertainAnswers.WRONG}
+    path = told.workspace.protocol
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("answers: wrong", "answers: present"), "utf-8")
+    with open_store(told.workspace) as store:
+        filled = with_intervals(told.workspace, store, scores, resamples=50)
+    assert filled[0].macro_f1 == pytest.approx(scores[0].macro_f1, abs=5e-5)
+    assert filled[0].low is not None
 
 
 def test_a_version_whose_files_are_gone_stays_in_the_history(told):

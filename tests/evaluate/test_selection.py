@@ -93,7 +93,7 @@ def test_codes_are_those_of_an_evaluation(trials, three):
     assert table.case_ids == pairs.case_ids
     assert np.array_equal(table.codes, pairs.predicted)
     turned = table.case_ids[::-1]
-    assert np.array_equal(in_order(table, turned), pairs.binary_predicted[::-1])
+    assert np.array_equal(in_order(table, turned), pairs.predicted[::-1])
 
 
 def test_the_reference_is_joined_by_case_not_by_place():

@@ -333,3 +333,18 @@ def test_a_hostile_wording_takes_no_time(first, wording):
     """Wordings are words: nothing in them repeats a search without end."""
     meaning = Meaning(counts=("a " * 3000,))
     held_against(with_guide(first, terms=(wording,)), meaning)
+
+
+def test_rules_that_say_uncertain_are_counted_where_it_is_not_offered(first):
+    """One line, not one for each."""
+    rules = tuple(
+        Clarification(phrase=phrase, value=Value.UNCERTAIN) for phrase in ("a", "b")
+    )
+    taught = with_guide(first, clarifications=rules)
+    assert not any("say uncertain" in line for line in lint(taught))
+    (line,) = [
+        line
+        for line in lint(replace(taught, contract="binary"))
+        if "say uncertain" in line
+    ]
+    assert line.startswith("warning guides: 2 rules and exemplars say uncertain")

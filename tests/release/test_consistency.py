@@ -44,6 +44,7 @@ def told(tmp_path, path, value):
 
 
 LABEL = ("evaluations", 1, "labels", 1)
+HEDGES = {"positives": 0, "negatives": 0}
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,10 @@ LABEL = ("evaluations", 1, "labels", 1)
         ((*LABEL, "gate", "verdict"), "INSUFFICIENT", "numbers on locked"),
         ((*LABEL, "excluded", "unparsed"), 3, "numbers on locked"),
         ((*LABEL, "label"), "fracture", "numbers on locked"),
+        ((*LABEL, "answered_uncertain"), HEDGES, "numbers on locked"),
+        (("protocol", "content", "uncertain_answers"), "wrong", "numbers on locked"),
+        (("protocol", "content", "uncertain_answers"), "never", "numbers"),
+        (("evaluations", 1, "signature"), "acc+f1|unc:wrong", "numbers on locked"),
         (("evaluations", 1, "macro", "value"), 0.999, "numbers on locked"),
         (("evaluations", 1, "supported", "labels"), 1, "numbers on locked"),
         (("evaluations", 1, "micro", "value"), None, "numbers on locked"),
@@ -307,3 +312,36 @@ def test_another_prompt_or_message_is_found(small, name, raw, check):
     found = verify_folder(small.folder, small.trusted)
     assert check in [one.check for one in found.broken]
     assert "/ranloop-release-" not in " ".join(one.what for one in found.findings)
+
+
+def hedged(tmp_path, policy, told, **content):
+    """Return what is found of the numbers where a policy and hedges are told."""
+    facts = deepcopy(dict(make_facts(tmp_path / "tiny/v1", tmp_path / "ledger.jsonl")))
+    facts["protocol"]["content"] |= {"uncertain_answers": policy, **content}
+    for one in facts["evaluations"]:
+        for label in one["labels"]:
+            label["answered_uncertain"] = dict(
+                zip(("positives", "negatives"), told, strict=True)
+            )
+    return [one for one in check_numbers(typed(facts)) if not one.holds]
+
+
+@pytest.mark.parametrize(
+    ("policy", "told", "holds"),
+    [
+        ("wrong", (0, 0), True),
+        ("wrong", (1, 0), False),
+        ("wrong", (0, 1), False),
+        ("absent", (0, 39), True),
+        ("absent", (1, 0), False),
+        ("present", (12, 0), True),
+        ("present", (0, 2), False),
+        ("excluded", (0, 0), True),
+        ("excluded", (1, 0), False),
+    ],
+)
+def test_uncertain_answers_are_where_the_policy_counts_them(
+    tmp_path, policy, told, holds
+):
+    """A hedge under `wrong` is among the errors; one left out is among the excluded."""
+    assert bool(hedged(tmp_path, policy, told)) is not holds

@@ -18,7 +18,8 @@ from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.recording import record_evaluation
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
-from loop.release.facts import format_facts
+from loop.release.audit.audit import audit_workspace
+from loop.release.facts import format_facts, parse_facts
 from loop.release.freeze import freeze
 from loop.release.keys import make_key, read_public_keys, revoke_key
 from loop.release.load import load_release, verify_release
@@ -32,7 +33,7 @@ from loop.release.released import (
 from loop.release.verify import verify_folder
 from loop.run.manifest import find_run
 from loop.run.task import run_prompt
-from tests.release.ready import APPROVER, AUTHOR, TINY, make_ready, rows
+from tests.release.ready import APPROVER, AUTHOR, PROTOCOL, TINY, make_ready, rows
 
 pytestmark = pytest.mark.slow
 
@@ -553,3 +554,53 @@ def test_two_people_may_sign_each_with_their_meaning(ready):
         ("Dr Approver", "approval"),
         ("Dr Reviewer", "review"),
     ]
+
+
+def hedging_rows(prefix, wrong=0):
+    """Return the usual cases, the first effusion only a possible one."""
+    (case, _, *marks), *others = rows(prefix, wrong)
+    return [
+        (case, f"There is a possible pleural effusion in {prefix}.", *marks),
+        *others,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "counts", "left_out"),
+    [("wrong", (59, 0, 1, 120), 0), ("excluded", (59, 0, 0, 120), 1)],
+)
+def test_a_release_carries_its_policy_for_uncertain_answers(
+    workspace, tmp_path, monkeypatch, policy, counts, left_out
+):
+    """Measured, signed, verified, recounted and shown under the same policy."""
+    said = f"uncertain_answers: {policy}\n"
+    monkeypatch.setattr("tests.release.ready.PROTOCOL", PROTOCOL + said)
+    monkeypatch.setattr("tests.release.ready.rows", hedging_rows)
+    ready = make_ready(workspace, tmp_path)
+    found = ready.freeze()
+    facts = parse_facts((found.folder / "release.json").read_bytes())
+    assert facts.protocol.content["uncertain_answers"] == policy
+    for evaluation in facts.evaluations:
+        sign = {"wrong": "unc:wrong", "excluded": "unc:excl"}[policy]
+        assert sign in evaluation.signature.split("|")
+        effusion = next(
+            one for one in evaluation.labels if one.label == "pleural_effusion"
+        )
+        assert effusion.confusion == counts
+        assert effusion.hedges == (1, 0)
+        assert effusion.excluded.uncertain_predicted == left_out
+    alone = verify_folder(found.folder, {ready.key.keyid: ready.key})
+    assert alone.holds, alone.broken
+    assert not [one for one in audit_workspace(workspace).findings if not one.holds]
+    card = (found.folder / "card.md").read_text("utf-8")
+    assert f"Uncertain answers: {policy}" in card.replace("**", "")
+    assert "uncertain_of_positives" in (found.folder / "evaluation.csv").read_text()
+    assert any(one.measured for one in facts.history)
+
+
+def test_a_release_under_an_early_protocol_is_as_it_was(ready):
+    """Nothing is written of what its protocol does not say."""
+    found = ready.freeze()
+    text = (found.folder / "release.json").read_text("utf-8")
+    assert "uncertain_answers" not in text and "answered_uncertain" not in text
+    assert "uncertain_of_positives" not in (found.folder / "evaluation.csv").read_text()

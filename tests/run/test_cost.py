@@ -72,22 +72,24 @@ def find(dry, layout, contract):
 
 
 def test_every_way_of_asking_is_there_once(dry):
-    """Both plans in both contracts, and the published layout last."""
+    """Both plans in every contract, and the published layout last."""
     ways = [(one.layout, one.contract) for one in dry.shapes]
     assert ways == [
         ("joint", "label_values"),
         ("joint", "findings"),
+        ("joint", "binary"),
         ("per_label", "label_values"),
         ("per_label", "findings"),
+        ("per_label", "binary"),
         ("reference", "one digit"),
     ]
-    assert [one.chosen for one in dry.shapes] == [True, False, False, False, False]
+    assert [one.chosen for one in dry.shapes] == [True, *[False] * 6]
 
 
 def test_requests_are_counted_by_plan(dry):
     """One a case, or one for each of its 20 labels."""
     assert dry.cases == len(TEXTS)
-    assert [one.requests for one in dry.shapes] == [3, 3, 60, 60, 60]
+    assert [one.requests for one in dry.shapes] == [3, 3, 3, 60, 60, 60, 60]
 
 
 def test_prompt_tokens_are_those_of_the_prompts_that_a_run_would_send(dry, place):

@@ -1,11 +1,13 @@
 """Unreadable answers are asked again: how often, what is kept, what a rerun finds."""
 
+import json
 from collections import Counter
 
 import pytest
 
 from loop.core.errors import EngineError
 from loop.core.records import Completion, Status
+from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.outputs.label_values import LabelValues
 from loop.run.execute import Work, execute, next_key
 from loop.run.store import read_outcomes
@@ -207,3 +209,32 @@ def test_each_attempt_has_a_key_of_its_own():
         keys.append(next_key(keys[-1]))
     assert len(set(keys)) == 51
     assert {len(key) for key in keys} == {32}
+
+
+class Hedger:
+    """Answers uncertain to every label, in a readable form."""
+
+    def identity(self):
+        """Return a name."""
+        return {"engine": "hedger"}
+
+    def complete(self, prompts):
+        """Yield answers in order."""
+        for index, prompt in enumerate(prompts):
+            answer = dict.fromkeys(prompt.frame.fields, "uncertain")
+            yield index, Completion(json.dumps(answer))
+
+
+@pytest.mark.parametrize(
+    ("contract", "status"),
+    [(LabelValues(), Status.ANSWERED), (BinaryValues(), Status.UNPARSED)],
+)
+def test_a_model_that_is_only_uncertain_is_unparsed_where_that_is_no_value(
+    store, kit, contract, status
+):
+    """Under the contract `binary` it has no answer at all, and no absent one."""
+    work = Work(items=kit.make_items("one"), plan=kit.JOINT, contract=contract)
+    summary = execute(kit.make_spec(), work, Hedger(), store)
+    (outcome,) = read_outcomes(store, summary.run_id)
+    assert outcome.status is status
+    assert bool(outcome.fields) is (status is Status.ANSWERED)

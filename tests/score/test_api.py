@@ -152,7 +152,7 @@ def test_labels_score_without_an_engine():
     truth = table_of({"edema"}, {"fracture"}, set())
     result = ran_score(truth, {"same": truth}, extractor="no_such@v1", resamples=50)
     assert result.score == 1.0
-    assert result.signature == "ran|given|unc:excl|zd:skip|nf:ran|L:3/21|n:3"
+    assert result.signature == "ran|given|unc:wrong|zd:skip|nf:ran|L:3/21|n:3"
 
 
 def test_words_in_label_cells_need_a_policy():
@@ -252,7 +252,7 @@ def test_seed_and_resamples_are_the_users(extractor):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"uncertain": "maybe"}, "uncertain must be one of excl, pos, neg"),
+        ({"uncertain": "maybe"}, "uncertain must be one of wrong, excl, pos, neg"),
         ({"no_finding": "own"}, "no_finding must be one of ran, chexpert, read"),
         ({"zero_division": 0}, "zero_division must be skip, zero or one, got 0"),
         ({"resamples": 0}, "resamples must be whole and >= 1"),

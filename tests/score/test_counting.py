@@ -12,6 +12,7 @@ from loop.core.records import ValueCode
 from loop.score.counting import (
     GRADED_CODES,
     apply,
+    apply_to_pairs,
     case_errors,
     case_f1,
     confusions,
@@ -28,7 +29,30 @@ from tests.score.graded_tables import BINARY, VALUES, coverage, graded, tables
 def test_what_has_no_value_is_excluded_under_every_policy(policy):
     """A silent negative is the bug this field is known for."""
     codes = np.array([[ValueCode.UNANSWERED, ValueCode.MISSING]], dtype=np.int8)
-    assert apply(codes, policy).tolist() == [[-1, -1]]
+    for truth in (codes, np.array([[1, 0]], dtype=np.int8)):
+        sides = apply_to_pairs(truth, codes, policy)
+        assert sides.candidates.tolist() == [[-1, -1]]
+
+
+def test_a_hedge_is_wrong_where_the_reference_decides_and_only_there():
+    """Missed or invented; an uncertain reference leaves the pair out."""
+    truth = np.array([[1, 0, -1, -1, ValueCode.MISSING]], dtype=np.int8)
+    told = np.array([[-1, -1, 1, -1, -1]], dtype=np.int8)
+    reference, candidates = apply_to_pairs(truth, told, Uncertain.WRONG)
+    decided = (reference >= 0) & (candidates >= 0)
+    assert decided.tolist() == [[True, True, False, False, False]]
+    assert candidates[decided].tolist() == [0, 1]
+    with pytest.raises(ValueError, match="only beside its reference"):
+        apply(told, Uncertain.WRONG)
+
+
+def test_a_perfect_copy_of_hedged_references_is_perfect_under_every_policy():
+    """What the reference hedges costs nobody anything."""
+    codes = np.array([[1, 0, -1], [0, 1, 1]], dtype=np.int8)
+    for policy in Uncertain:
+        sides = apply_to_pairs(codes, codes, policy)
+        counts = count_confusions(*sides)
+        assert not counts[:, 1:3].any()
 
 
 @pytest.mark.parametrize(("policy", "code"), [("pos", 1), ("neg", 0), ("excl", -1)])
@@ -52,8 +76,9 @@ def test_counts_and_what_is_left_out_sum_to_the_pairs(pair, policy):
     table = graded(*pair)
     paired = paired_rows(table)
     left = count_left_out(table.reference, table.candidates, policy, paired)
-    candidate = np.where(paired[0][:, None], apply(pair[1], policy), np.int8(-1))
-    counts = count_confusions(apply(pair[0], policy), candidate).sum(axis=1)
+    truth, told = apply_to_pairs(*pair, policy)
+    candidate = np.where(paired[0][:, None], told, np.int8(-1))
+    counts = count_confusions(truth, candidate).sum(axis=1)
     total = counts + left.uncertain[0] + left.unanswered[0]
     assert (total == paired[0].sum()).all()
 
@@ -122,8 +147,9 @@ def test_the_parts_of_a_case_agree(pair, policy):
 @given(tables(VALUES))
 def test_swapping_the_sides_swaps_missed_and_invented(pair):
     """F1 and the number of errors do not care which side is the reference."""
-    there = score_cases(graded(*pair), Conventions())
-    back = score_cases(graded(*pair[::-1]), Conventions())
+    rules = Conventions(uncertain=Uncertain.EXCLUDED)
+    there = score_cases(graded(*pair), rules)
+    back = score_cases(graded(*pair[::-1]), rules)
     both_ways = {case.case_id: case for case in back}
     for case in there:
         other = both_ways[case.case_id]
@@ -179,8 +205,8 @@ def test_confusions_are_those_of_a_loop(pair):
     table = graded(*pair)
     counted, missed = Counter(), Counter()
     for truth, told in zip(*pair, strict=True):
-        lost = [i for i, t in enumerate(truth) if t == 1 and told[i] == 0]
-        made = [i for i, t in enumerate(truth) if t == 0 and told[i] == 1]
+        lost = [i for i, t in enumerate(truth) if t == 1 and told[i] in (0, -1)]
+        made = [i for i, t in enumerate(truth) if t == 0 and told[i] in (1, -1)]
         missed.update(lost)
         for i in lost:
             counted.update((i, j) for j in made)

@@ -123,7 +123,7 @@ def test_every_pair_is_counted_once(pair):
 def test_uncertain_and_unanswered_are_counted_apart():
     """One of each, and neither is an answer of absent."""
     table = graded([[1], [1], [1], [-1]], [[1], [-1], [ValueCode.UNANSWERED], [0]])
-    ours = only(table)
+    ours = only(table, uncertain=Uncertain.EXCLUDED)
     (label,) = ours.labels
     assert (label.counts.n, label.uncertain, label.unanswered) == (1, 2, 1)
     assert (ours.n, ours.ran_score.value, ours.micro_accuracy) == (1, 1.0, 1.0)
@@ -199,7 +199,8 @@ def test_a_case_counts_when_any_label_is_decided():
     """And the pairs left out are those of the system they are printed with."""
     truth = np.array([[1, 0], [1, 1]], dtype=np.int8)
     told = [truth, [[-1, 0], [1, ValueCode.UNANSWERED]]]
-    result = score(graded(truth, told), Conventions(), **QUICK)
+    rules = Conventions(uncertain=Uncertain.EXCLUDED)
+    result = score(graded(truth, told), rules, **QUICK)
     left = {one.system: [label[2:4] for label in one.labels] for one in result.systems}
     assert left == {"A": [(0, 0), (0, 0)], "B": [(1, 0), (0, 1)]}
     assert [one.n for one in result.systems] == [2, 2]
@@ -263,12 +264,28 @@ def test_an_uncertain_answer_is_scored_by_the_policy():
     """The reference is positive; the answer is uncertain."""
     table = graded([[1], [1]], [[1], [-1]])
     values = {p.value: only(table, uncertain=p).ran_score.value for p in Uncertain}
-    assert values == {"excl": 1.0, "pos": 1.0, "neg": 2 / 3}
+    assert values == {"wrong": 2 / 3, "excl": 1.0, "pos": 1.0, "neg": 2 / 3}
     assert {p.value: only(table, uncertain=p).n for p in Uncertain} == {
+        "wrong": 2,
         "excl": 1,
         "pos": 2,
         "neg": 2,
     }
+
+
+def test_every_reading_is_told_the_chosen_first_and_each_as_scored_by_itself():
+    """So a document can say how far a score moves between them."""
+    table = graded(
+        [[1, 0, -1], [1, 1, 0], [0, 1, 1]],
+        [[[1, -1, 1], [-1, 1, 0], [-1, 1, -1]], [[1, 0, 0], [1, 1, 0], [0, 1, 1]]],
+    )
+    for policy in Uncertain:
+        result = score(table, Conventions(uncertain=policy), **QUICK)
+        for one in result.systems:
+            assert one.readings[0].uncertain is policy
+            assert one.readings[0].ran_score == pytest.approx(one.ran_score.value)
+            assert one.readings[0].cells == sum(each.counts.n for each in one.labels)
+            assert {read.uncertain for read in one.readings} == set(Uncertain)
 
 
 def test_the_seed_decides_the_interval_and_nothing_else():
@@ -309,7 +326,7 @@ def test_what_was_done_is_in_the_result():
     assert (result.extractor, result.conventions) == (facts, conventions)
     assert (result.coverage, result.assumptions) == (tuple(told), ())
     assert result.systems[0].signature == (
-        "ran|extractor@v7:ababab|rules|unc:excl|zd:skip|nf:chexpert|L:6/6|n:60"
+        "ran|extractor@v7:ababab|rules|unc:wrong|zd:skip|nf:chexpert|L:6/6|n:60"
     )
 
 

@@ -13,14 +13,14 @@ def test_a_signature_reads_as_documented():
     """The form that README and documents show."""
     line = sign(ExtractorFacts(**FACTS), Conventions(), **COUNTS)
     assert line == (
-        "ran|extractor@v7:3f2a91|rules|unc:excl|zd:skip|nf:ran|L:19/21|n:3000"
+        "ran|extractor@v7:3f2a91|rules|unc:wrong|zd:skip|nf:ran|L:19/21|n:3000"
     )
 
 
 def test_given_labels_have_neither_digest_nor_engine():
     """No empty field stands for what is not there."""
     given = ExtractorFacts(ref="given", digest="", engine="")
-    assert sign(given, Conventions(), **COUNTS).startswith("ran|given|unc:excl|")
+    assert sign(given, Conventions(), **COUNTS).startswith("ran|given|unc:wrong|")
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,13 @@ def test_every_convention_changes_the_signature(facts, conventions, counts):
         **{**COUNTS, **counts},
     )
     assert other != plain
+
+
+def test_each_reading_of_uncertain_values_keeps_its_name():
+    """A signature of before says the same today."""
+    given = ExtractorFacts(ref="given", digest="", engine="")
+    found = [
+        sign(given, Conventions(uncertain=policy), **COUNTS).split("|")[2]
+        for policy in Uncertain
+    ]
+    assert found == ["unc:wrong", "unc:excl", "unc:pos", "unc:neg"]

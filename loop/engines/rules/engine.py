@@ -17,6 +17,8 @@ from loop.engines.rules.vocabulary import build_vocabulary
 REVISION = 3
 """Raised whenever the same guides and cues may give another answer."""
 
+_BINARY = frozenset({Value.PRESENT.value, Value.ABSENT.value})
+
 _NOTHING_READ = (
     "every section of the text is one that is not read, such as an indication; name "
     "the sections in labels/cues, or leave the case out"
@@ -81,9 +83,12 @@ class RulesEngine:
         """Return the compiled reader of a frame, kept as long as the frame is."""
         known = self._readers.get(id(frame))
         if known is None or known[0] is not frame:
-            listing = wants_list(frame.schema)
             reader = ReportReader(
-                frame.guides, frame.fields, self._cues, listing=listing
+                frame.guides,
+                frame.fields,
+                self._cues,
+                listing=wants_list(frame.schema),
+                binary=wants_binary(frame.schema),
             )
             known = (frame, reader)
             self._readers[id(frame)] = known
@@ -97,6 +102,25 @@ def wants_list(schema: Mapping[str, object]) -> bool:
         return False
     listed = properties.get("findings")
     return isinstance(listed, dict) and listed.get("type") == "array"
+
+
+def wants_binary(schema: Mapping[str, object]) -> bool:
+    """Whether every label of an answer's schema takes present or absent only."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not properties:
+        return False
+    return all(_offered(one) == _BINARY for one in properties.values())
+
+
+def _offered(entry: object) -> frozenset[str]:
+    """Return the values that the schema of one label offers."""
+    forms = entry.get("anyOf") if isinstance(entry, dict) else None
+    values = [
+        form.get("properties", {}).get("value", {}).get("enum", ())
+        for form in forms or ()
+        if isinstance(form, dict)
+    ]
+    return frozenset(str(value) for one in values for value in one)
 
 
 class ReportReader:
@@ -115,6 +139,9 @@ class ReportReader:
     listing
         Whether to list the labels that are not absent, as the contract ``findings``
         wants it, instead of giving one key per label.
+    binary
+        Whether what is not stated or unequivocal is absent, as the contract ``binary``
+        wants it, instead of uncertain.
 
     Raises
     ------
@@ -130,6 +157,7 @@ class ReportReader:
         *,
         memo: int = MEMO_SENTENCES,
         listing: bool = False,
+        binary: bool = False,
     ) -> None:
         names = [guide.label for guide in guides]
         missing = [field for field in fields if field not in names]
@@ -153,6 +181,8 @@ class ReportReader:
         self._plain = [f'"{field}":"absent"' for field in fields]
         self._slot = [fields.index(name) if name in wanted else None for name in names]
         self._listing = listing
+        unsure = Value.ABSENT if binary else Value.UNCERTAIN
+        self._value = {**_VALUE, Stance.UNCERTAIN: unsure}
 
     def answer(self, text: str) -> str:
         """Return the answer for one report as JSON of the contract wanted.
@@ -175,7 +205,7 @@ class ReportReader:
             slot = self._slot[target]
             if slot is not None:
                 answers[slot] = (
-                    f'"{self._names[target]}":{{"value":"{_VALUE[hit.stance]}",'
+                    f'"{self._names[target]}":{{"value":"{self._value[hit.stance]}",'
                     f'"span":[{hit.start},{hit.end}]}}'
                 )
         return "{" + ",".join(answers) + "}"
@@ -185,12 +215,12 @@ class ReportReader:
         listed = [
             (
                 slot,
-                f'{{"label":"{self._names[target]}","value":"{_VALUE[hit.stance]}",'
+                f'{{"label":"{self._names[target]}","value":"{self._value[hit.stance]}",'
                 f'"span":[{hit.start},{hit.end}]}}',
             )
             for target, hit in best.items()
             if (slot := self._slot[target]) is not None
-            and _VALUE[hit.stance] is not Value.ABSENT
+            and self._value[hit.stance] is not Value.ABSENT
         ]
         return f'{{"findings":[{",".join(text for _, text in sorted(listed))}]}}'
 

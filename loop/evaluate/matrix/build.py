@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError, EngineError
 from loop.core.records import Status, Value, ValueCode
-from loop.evaluate.align import AlignedPairs, Codes
+from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.inputs import Inputs
 from loop.evaluate.matrix.records import (
@@ -439,7 +439,7 @@ def _rows(
         answers = [
             None
             if column.evaluation is None
-            else _stack(shared[column.evaluation.run.run_id], place)
+            else _stack(shared[column.evaluation.run.run_id], place, truth[:, place])
             for column in columns
         ]
         marks = truth[:, place]
@@ -458,10 +458,11 @@ def _rows(
     return tuple(rows)
 
 
-def _stack(run: Inputs, place: int) -> Codes:
-    """Return the answers of every draw to one label, shape (n_draws, n_cases)."""
+def _stack(run: Inputs, place: int, truth: Codes) -> Codes:
+    """Return what every draw's answers to one label count as, (n_draws, n_cases)."""
     draws = (run.pairs, *run.further)
-    return np.stack([one.predicted[:, place] for one in draws])
+    answers = np.stack([one.predicted[:, place] for one in draws])
+    return count_uncertain(answers, truth, run.protocol.policy)
 
 
 def _answers_without_finding(taxonomy: Taxonomy) -> dict[str, int]:

@@ -156,7 +156,7 @@ def _cells(
     yield ("gained_against_best", paired and paired.gained)
     yield ("mcnemar_p_holm", paired and paired.p_holm)
     excluded = result and result.excluded
-    yield ("uncertain", excluded and excluded.uncertain_predicted)
+    yield ("uncertain", result and result.hedges.total)
     yield ("unparsed", excluded and excluded.unparsed)
     yield ("failed", excluded and excluded.failed)
     evaluation = column.evaluation

@@ -175,7 +175,5 @@ class Matrix:
         return {verdict: found.count(verdict) for verdict in GateVerdict}
 
     def uncertain(self, column: EngineColumn) -> int:
-        """Return how many answers were left out because they are uncertain."""
-        return sum(
-            cell.result.excluded.uncertain_predicted for cell in self.cells(column)
-        )
+        """Return how many answers are uncertain where the reference decides."""
+        return sum(cell.result.hedges.total for cell in self.cells(column))

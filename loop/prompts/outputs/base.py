@@ -7,6 +7,7 @@ from typing import Protocol
 
 from loop.core.errors import DataError
 from loop.core.records import Item, Reading
+from loop.prompts.outputs.binary import BinaryValues
 from loop.prompts.outputs.findings import Findings
 from loop.prompts.outputs.label_values import LabelValues
 
@@ -36,7 +37,7 @@ class Contract(Protocol):
         ...
 
 
-CONTRACTS = (LabelValues.name, Findings.name)
+CONTRACTS = (LabelValues.name, Findings.name, BinaryValues.name)
 """Names of all contracts, the full one first."""
 
 
@@ -51,6 +52,7 @@ def get_contract(name: str) -> Contract:
     contracts: dict[str, Contract] = {
         LabelValues.name: LabelValues(),
         Findings.name: Findings(),
+        BinaryValues.name: BinaryValues(),
     }
     if name not in contracts:
         known = ", ".join(sorted(contracts))

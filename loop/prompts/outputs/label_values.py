@@ -56,11 +56,14 @@ Each key holds "absent" if the report does not mention the finding, else an obje
 decide, copied exactly.
 """
 
+    values = tuple(Value)
+    """What may be answered."""
+
     def schema(self, fields: Sequence[str]) -> Mapping[str, object]:
         """Return the JSON schema of an answer with exactly these labels."""
         return {
             "type": "object",
-            "properties": {name: _entry_schema() for name in fields},
+            "properties": {name: _entry_schema(self.values) for name in fields},
             "required": list(fields),
             "additionalProperties": False,
         }
@@ -80,11 +83,11 @@ decide, copied exactly.
         return read_loosely(text, fields, source)
 
 
-def _entry_schema() -> dict[str, object]:
+def _entry_schema(values: Sequence[Value]) -> dict[str, object]:
     mentioned = {
         "type": "object",
         "properties": {
-            "value": {"type": "string", "enum": [value.value for value in Value]},
+            "value": {"type": "string", "enum": [value.value for value in values]},
             "evidence": {"type": "string", "maxLength": MAX_QUOTE},
         },
         # Some services take a schema only if every property is required.

@@ -12,6 +12,7 @@ from loop.core.errors import LoopError, StoreError, WriteError
 from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
+from loop.core.records import UncertainAnswers
 from loop.evaluate.align import align, join_draws
 from loop.evaluate.measure import count_exclusions
 from loop.evaluate.recording import digest_counts
@@ -171,19 +172,21 @@ class _Known(NamedTuple):
     versions: dict[str, str]
     """Version ref to digest."""
 
-    protocols: set[str]
+    protocols: dict[str, UncertainAnswers]
+    """Digest to what an uncertain answer counts as."""
+
     references: dict[tuple[str, str], set[str]]
     """Cohort and number to the digests it was recorded with."""
 
 
 def _check_entries(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
-    known = _Known({}, set(), {})
+    known = _Known({}, {}, {})
     for entry in entries:
         payload, digest = entry.payload, str(entry.payload.get("digest"))
         if entry.action == "draft_committed":
             known.versions[entry.subject] = digest
         elif entry.action == "protocol_set":
-            known.protocols.add(digest)
+            known.protocols[digest] = _policy(payload)
         elif entry.action == "reference_revised":
             name = (str(payload.get("cohort")), str(payload.get("number")))
             known.references.setdefault(name, set()).add(digest)
@@ -199,14 +202,31 @@ def _check_entry(entry: LedgerEntry, known: _Known) -> Iterator[Finding]:
         yield _broken(entry, f"{entry.subject} with another digest than its commit")
     if committed is None and "@v" in entry.subject:
         yield _odd(entry, f"{entry.subject}, which no entry before it committed")
-    if str(payload.get("protocol_digest")) not in known.protocols:
+    policy = known.protocols.get(str(payload.get("protocol_digest")))
+    if policy is None:
         yield _odd(entry, "under a protocol that was not registered before")
+    elif not _signs(payload) <= {policy.sign}:
+        yield _broken(entry, "by another policy for uncertain answers than registered")
     name = (str(payload.get("cohort")), str(payload.get("reference")))
     references = known.references.get(name)
     if not references:
         yield _odd(entry, "against a reference that was not recorded before")
     elif str(payload.get("reference_digest")) not in references:
         yield _broken(entry, "against another reference than the recorded one")
+
+
+def _policy(payload: Mapping[str, Any]) -> UncertainAnswers:
+    """Return the policy that an entry registers; an early one says nothing of it."""
+    said = payload.get("uncertain_answers", UncertainAnswers.EXCLUDED)
+    return next(
+        (one for one in UncertainAnswers if one == said), UncertainAnswers.EXCLUDED
+    )
+
+
+def _signs(payload: Mapping[str, Any]) -> set[str]:
+    """Return the policy that a score is signed with; nothing without a signature."""
+    parts = str(payload.get("signature", "")).split("|")
+    return {part for part in parts if part.startswith("unc:")}
 
 
 def _broken(entry: LedgerEntry, what: str) -> Finding:
@@ -242,13 +262,19 @@ class _ScoredRun(NamedTuple):
     number: int
     reference_digest: str
     counts_digest: str
+    policy: UncertainAnswers
     seq: int
 
 
 def _check_counts(
     workspace: Workspace, entries: tuple[LedgerEntry, ...], scored: list[LedgerEntry]
 ) -> list[Finding]:
-    wanted = {_key(entry.payload): _scored(entry) for entry in scored}
+    policies = {
+        str(entry.payload.get("digest")): _policy(entry.payload)
+        for entry in entries
+        if entry.action == "protocol_set"
+    }
+    wanted = {_key(entry.payload): _scored(entry, policies) for entry in scored}
     if not wanted:
         return []
     if not workspace.store.is_file():
@@ -270,8 +296,9 @@ def _key(payload: Mapping[str, Any]) -> str:
     return digest_json([payload.get(name) for name in names])
 
 
-def _scored(entry: LedgerEntry) -> _ScoredRun:
+def _scored(entry: LedgerEntry, policies: Mapping[str, UncertainAnswers]) -> _ScoredRun:
     payload = entry.payload
+    protocol = str(payload.get("protocol_digest"))
     number = payload.get("reference")
     run = str(payload.get("run"))
     runs = payload.get("runs")
@@ -282,6 +309,7 @@ def _scored(entry: LedgerEntry) -> _ScoredRun:
         number=number if isinstance(number, int) else 0,
         reference_digest=str(payload.get("reference_digest")),
         counts_digest=str(payload.get("counts_digest")),
+        policy=policies.get(protocol, UncertainAnswers.EXCLUDED),
         seq=entry.seq,
     )
 
@@ -348,8 +376,8 @@ def _count(
     pairs = join_draws(
         [align(read_outcomes(store, run), reference, taxonomy) for run in one.runs]
     )
-    tables = count_confusions(pairs.binary_reference, pairs.binary_predicted)
+    tables = count_confusions(pairs.binary_reference, pairs.answers_as(one.policy))
     return digest_counts(
-        (label, Confusion(*map(int, row)), count_exclusions(pairs, column))
+        (label, Confusion(*map(int, row)), count_exclusions(pairs, column, one.policy))
         for column, (label, row) in enumerate(zip(pairs.labels, tables, strict=True))
     )

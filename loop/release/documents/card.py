@@ -262,12 +262,25 @@ def _evaluation_section(
             ),
             fact("Run begun", evaluation.created),
             FactLine("Intervals of averages", _resampled(evaluation.method)),
+            *_policy(facts),
             fact("Conventions", evaluation.signature),
             fact("Digest of the counts", evaluation.counts_digest),
         ),
         tables=(_rates_table(evaluation), _counts_table(evaluation)),
         forest=_forest(facts, evaluation),
     )
+
+
+def _policy(facts: ReleaseFacts) -> tuple[FactLine, ...]:
+    """Say what an uncertain answer counts as, where the protocol does."""
+    said = facts.protocol.content.get("uncertain_answers")
+    if said is None:
+        return ()
+    meaning = {
+        "wrong": "wrong: a false negative or a false positive",
+        "excluded": "excluded: left out of every rate, and counted",
+    }
+    return (fact("Uncertain answers", meaning.get(said, f"read as {said}")),)
 
 
 def _drawn(evaluation: EvaluationFacts) -> tuple[str, ...]:
@@ -321,6 +334,7 @@ def _counts_table(evaluation: EvaluationFacts) -> DocumentTable:
         for key, title in _EXCLUDED
         if any(excluded[key] for _, excluded in labels)
     ]
+    hedged = any(one.answered_uncertain for one, _ in labels)
     rows = [
         (
             told(one.name),
@@ -328,11 +342,14 @@ def _counts_table(evaluation: EvaluationFacts) -> DocumentTable:
             share(one.f1),
             *(told(excluded[key]) for key, _ in shown),
             told(one.not_coded),
+            *(map(told, one.hedges) if hedged else ()),
         )
         for one, excluded in labels
     ]
     heads = ("n", "TP", "FP", "FN", "TN", "F1", *(title for _, title in shown))
-    names = ("Label", *(f"#{one}" for one in (*heads, "Absent as not coded")))
+    further = ("Uncertain of positives", "Uncertain of negatives") if hedged else ()
+    columns = (*heads, "Absent as not coded", *further)
+    names = ("Label", *(f"#{one}" for one in columns))
     return _columns(names, rows)
 
 

@@ -468,17 +468,20 @@ def openings_section(facts: ReleaseFacts) -> DocumentSection:
 
 def history_section(facts: ReleaseFacts) -> DocumentSection:
     """Return the line of versions that led here."""
+    measured = any(one.measured for one in facts.history)
     rows = [
         (
             *map(told, (one.ref, one.time, one.author, one.why)),
             told(one.verdicts),
             share(one.macro_f1),
+            *([told(one.measured)] if measured else []),
             told(one.status),
         )
         for one in facts.history
     ]
     lead = () if rows else ("No earlier version is recorded.",)
-    columns = "Version|Time (UTC)|Author|Why|#Verdicts|#Macro-F1|Status"
+    measure = "|Measured with" if measured else ""
+    columns = f"Version|Time (UTC)|Author|Why|#Verdicts|#Macro-F1{measure}|Status"
     return DocumentSection(
         key="history", title="History", lead=lead, tables=table(columns, rows)
     )

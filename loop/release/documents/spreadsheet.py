@@ -32,6 +32,12 @@ def evaluation_table(facts: ReleaseFacts) -> bytes:
         for label in evaluation.labels
     ]
     columns = COLUMNS if facts.format == FORMAT else (*COLUMNS, "draws")
+    if any(
+        one.answered_uncertain
+        for evaluation in facts.evaluations
+        for one in evaluation.labels
+    ):
+        columns = (*columns, *_HEDGES)
     cells = [[_cell(row[name]) for name in columns] for row in rows]
     # A lone surrogate cannot be written in UTF-8; it is spelled out.
     return format_csv(columns, cells).encode("utf-8", "backslashreplace")
@@ -49,6 +55,9 @@ COLUMNS = (
 )
 """Header of the table; with ``draws``, over which counts are added up, in the format
 of releases over several draws."""
+
+_HEDGES = ("uncertain_of_positives", "uncertain_of_negatives")
+"""Further columns under a protocol that says what an uncertain answer counts as."""
 
 
 def _row(
@@ -69,6 +78,7 @@ def _row(
         yield f"{name}_high", rate.high
     yield "kappa_note", label.kappa.note
     yield from label.excluded.model_dump().items()
+    yield from zip(_HEDGES, label.hedges, strict=True)
     yield from (("verdict", label.gate.verdict), ("needs", label.gate.needs))
     yield "reasons", "; ".join(label.gate.reasons)
     said = _find_claimed(claim, evaluation, label)

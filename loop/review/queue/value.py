@@ -303,7 +303,9 @@ class Worth:
     """Values failing pairs of one run."""
 
     def __init__(self, pairs: AlignedPairs, protocol: Protocol) -> None:
-        tables = count_confusions(pairs.binary_reference, pairs.binary_predicted)
+        tables = count_confusions(
+            pairs.binary_reference, pairs.answers_as(protocol.policy)
+        )
         self._labels: Mapping[str, LabelWorth] = {
             label: _label_worth(Confusion(*map(int, row)), protocol)
             for label, row in zip(pairs.labels, tables, strict=True)

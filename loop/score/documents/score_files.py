@@ -46,6 +46,7 @@ from loop.score.documents.figures import (
 )
 from loop.score.documents.sentences import (
     COMPARABLE,
+    READINGS,
     WAYS,
     Cells,
     agreement_line,
@@ -56,6 +57,7 @@ from loop.score.documents.sentences import (
     coverage_lines,
     extractor_name,
     left_out_line,
+    moves_sentence,
     outcome_line,
     perfect_sentence,
     problem_line,
@@ -283,6 +285,8 @@ def document_variables(document: ScoreDocument) -> dict[str, Any]:
         "uneven": caution_sentences(score),
         "scored_words": scored_words,
         "comparable": COMPARABLE,
+        "moves": moves_sentence(score),
+        "readings": READINGS,
         "comparison": comparison_sentence(score),
         "verdicts": [verdict_words(one) for one in document.differences],
         "grids": {
@@ -419,6 +423,13 @@ def _system_data(score: RanScore, one: SystemScore) -> dict[str, Any]:
         "cases": one.n,
         "cells": {**cells._asdict(), "share": cells.share},
         "ran_score": _estimate(one.ran_score),
+        "ran_score_if_uncertain": {
+            reading.uncertain.value: {
+                "ran_score": reading.ran_score,
+                "cells": reading.cells,
+            }
+            for reading in one.readings
+        },
         "effective_labels": one.effective_labels,
         "perfect_copy": one.perfect,
         "micro_f1": _estimate(one.micro_f1),

@@ -87,13 +87,14 @@ def unequal_coverage_sentence(score: RanScore) -> str:
     findings = max(_count_findings(one) for one in score.systems)
     if most - least <= _APART and fewer <= _OF_FINDINGS * findings:
         return ""
-    again = ""
+    again = hedges = ""
     if score.conventions.uncertain is Uncertain.EXCLUDED:
-        again = " Score again with --uncertain pos or neg to count what is uncertain."
+        hedges = "hedges, "
+        again = " Score again with --uncertain wrong to count what is uncertain."
     return (
         f"{spared} is scored on {percent(least)} of the cells, {other} on "
         f"{percent(most)}: {count(fewer)} cells fewer, where the reference has "
-        f"{count(findings)} findings. What a system hedges, does not answer or leaves "
+        f"{count(findings)} findings. What a system {hedges}does not answer or leaves "
         "out is not held against it, neither in its rank nor in the differences: it "
         f"may owe its score to that.{again} What has no answer stays out under every "
         "option."
@@ -134,10 +135,42 @@ _EMPTY_LABELS = {
 }
 
 _UNCERTAIN = {
-    Uncertain.EXCLUDED: "leaves the pair out for that label, and is counted",
-    Uncertain.PRESENT: "counts as present",
-    Uncertain.ABSENT: "counts as absent",
+    Uncertain.WRONG: "An uncertain value of a candidate is wrong where the reference "
+    "decides: the label is missed or invented. An uncertain value of the reference "
+    "leaves the pair out for that label, and is counted.",
+    Uncertain.EXCLUDED: "An uncertain value on either side leaves the pair out for "
+    "that label, and is counted.",
+    Uncertain.PRESENT: "An uncertain value on either side counts as present.",
+    Uncertain.ABSENT: "An uncertain value on either side counts as absent.",
 }
+
+READINGS = {
+    Uncertain.WRONG: "wrong",
+    Uncertain.EXCLUDED: "left out",
+    Uncertain.PRESENT: "present",
+    Uncertain.ABSENT: "absent",
+}
+"""What an uncertain value counts as, in a heading."""
+
+
+def moves_sentence(score: RanScore) -> str:
+    """Return by how much scores depend on what an uncertain value counts as."""
+    moves = [
+        (max(values) - min(values), one.system)
+        for one in score.systems
+        if (values := [r.ran_score for r in one.readings if r.ran_score is not None])
+    ]
+    if not moves:
+        return "No score is defined, whatever an uncertain value counts as."
+    most, system = max(moves)
+    if round(most, 3) == 0:
+        return "Scores are the same whatever an uncertain value counts as."
+    named = f", that of {system} the most" if len(moves) > 1 else ""
+    return (
+        f"Between the readings of uncertain values scores move by up to {share(most)}"
+        f"{named}. Compare scores under one reading only."
+    )
+
 
 _NO_FINDING = {
     NoFinding.RAN: "derived: present if and only if all other labels are absent",
@@ -191,8 +224,8 @@ def convention_sentences(score: RanScore) -> tuple[str, ...]:
         "Scores of single cases (per_case.csv, and the F1 of the cases to look at) are "
         "over the labels of that one case, 1 where neither side has any: their mean is "
         "not the macro-F1 of the system.",
-        f"An uncertain value on either side {_UNCERTAIN[rules.uncertain]}. A missing "
-        "answer is never read as absent: the pair is left out and counted. A system is "
+        f"{_UNCERTAIN[rules.uncertain]} A missing answer is never read as absent: the "
+        "pair is left out and counted. A system is "
         "scored only on the cells (one label of one case) that are left.",
         f"“No Finding” is {_NO_FINDING[rules.no_finding]}.",
         "A candidate without a word says nothing: no label is present, “No Finding” "

@@ -62,7 +62,7 @@ class MetricOptions:
     """Folder of a local encoder."""
 
     bertscore_layer: int | None = None
-    uncertain: Uncertain = Uncertain.EXCLUDED
+    uncertain: Uncertain = Uncertain.WRONG
     zero_division: ZeroDivision = "skip"
     reading: str = ""
     """As of `Conventions`."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loop.labels.taxonomy import NO_FINDING
 from loop.score import signature
-from loop.score.counting import apply, case_errors, case_f1
+from loop.score.counting import apply_to_pairs, case_errors, case_f1
 from loop.score.metrics.base import (
     Direction,
     Metric,
@@ -57,8 +57,11 @@ def pick(side: MetricInput, labels: tuple[str, ...], uncertain: Uncertain) -> Bi
     """Return the codes of some labels with the policy for uncertain values applied."""
     columns = [side.labels.index(label) for label in labels]
     return Binary(
-        apply(side.reference_codes[:, columns], uncertain),
-        apply(side.candidate_codes[:, columns], uncertain),
+        *apply_to_pairs(
+            side.reference_codes[:, columns],
+            side.candidate_codes[:, columns],
+            uncertain,
+        )
     )
 
 

@@ -6,10 +6,13 @@ import sqlite3
 import pytest
 
 from loop.core.ledger import Actor, Event, append_event, read_ledger
+from loop.core.paths import init_workspace
 from loop.release.audit.audit import audit_workspace
 from loop.release.audit.releases import release_head
 from tests.evaluate.tried_scenes import EDITOR, Trials
 from tests.release.small import freeze_small
+
+NEW = "is that of a new workspace: not used yet"
 
 
 @pytest.fixture
@@ -82,6 +85,35 @@ def test_outcomes_changed_in_the_store_give_other_counts(trials):
     ((check, what),) = found(trials.workspace)
     assert check == "evaluations"
     assert "gives other counts than entry" in what
+
+
+def test_the_protocol_of_a_new_workspace_was_not_changed_by_anybody(tmp_path):
+    """Until it is used; any other file than the two that ship is a change."""
+    fresh = init_workspace(tmp_path / "fresh")
+    assert not found(fresh, "warning")
+    assert ("protocol", NEW) in found(fresh, "note")
+    text = fresh.protocol.read_text("utf-8")
+    fresh.protocol.write_text(text.replace("answers: wrong", "answers: excluded"))
+    ((check, what),) = found(fresh, "warning")
+    assert (check, what) == ("protocol", "was changed since it was registered")
+
+
+def test_a_score_by_another_policy_than_registered_is_found(trials):
+    """Nobody may score under one protocol and register another."""
+    last = [
+        one for one in read_ledger(trials.workspace.ledger) if one.action == "evaluated"
+    ][-1]
+    signature = last.payload["signature"].replace("unc:wrong", "unc:excl")
+    event = Event(
+        action="evaluated",
+        subject=last.subject,
+        reason="again",
+        payload={**last.payload, "signature": signature},
+    )
+    append_event(trials.workspace.ledger, event, EDITOR)
+    ((check, what),) = found(trials.workspace)
+    assert check == "evaluations"
+    assert "by another policy for uncertain answers than registered" in what
 
 
 def test_what_is_not_on_this_machine_is_a_note(trials):

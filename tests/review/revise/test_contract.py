@@ -7,9 +7,12 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.ledger import Event, append_event, read_ledger
 from loop.prompts.catalog import latest_version, read_version, write_version
+from loop.prompts.lint import has_errors, lint_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.outputs.label_values import LabelValues
 from loop.prompts.version import frozen_blocks
+from loop.review.revise.begin import DraftRequest, begin_draft
+from loop.review.revise.edit import SettingsEdit, edit_draft
 from loop.review.revise.revision import RevisionRequest, revise
 
 FLUID = """
@@ -17,6 +20,8 @@ judgement: guideline_ambiguous
 verdicts:
 - {cases: [f0, f1], label: pleural_effusion, terms: [fluid ... base]}
 """
+BINARY = SettingsEdit(contract="binary")
+BACK = SettingsEdit(contract="label_values")
 BLOCK = f"{{# frozen: answer #}}\n{LabelValues.instruction}{{# end frozen #}}\n"
 
 
@@ -131,7 +136,10 @@ def test_other_frozen_blocks_stay_frozen(marked):
 @pytest.mark.parametrize(
     ("contract", "problem"),
     [
-        ("findngs", r"no output contract 'findngs' \(known: findings, label_values"),
+        (
+            "findngs",
+            r"no output contract 'findngs' \(known: binary, findings, label_",
+        ),
         ("", r"nothing says what to change in tiny@v2.*--verdicts.*--contract"),
     ],
 )
@@ -151,3 +159,44 @@ def test_a_prompt_that_does_not_mark_how_to_answer_is_refused(setting):
     with pytest.raises(DataError, match="no template has a frozen block 'answer'"):
         revise(setting.workspace, request(), setting.editor)
     assert setting.state() == before
+
+
+def test_a_contract_without_uncertain_is_a_revision_like_any_other(marked):
+    """Drafted, checked on the same cases by `rules`, committed."""
+    revision = revise(marked.workspace, request(contract="binary"), marked.editor)
+    assert revision.objections == ()
+    assert revision.version.contract == "binary"
+    block = frozen_blocks(revision.version.user)["answer"]
+    assert block == f"\n{get_contract('binary').instruction}"
+
+
+def test_an_open_draft_may_change_its_contract_and_back(marked, store):
+    """By itself or with a guide; what lint says of it is that it is clean."""
+    begun = begin_draft(
+        marked.workspace,
+        store,
+        DraftRequest(prompt="tiny", cohort="dev"),
+        marked.editor,
+    )
+    ref = begun.draft.ref
+    made = edit_draft(marked.workspace, ref, (), marked.editor, settings=BINARY)
+    found = read_version(marked.workspace, ref)
+    assert found == made.draft
+    assert found.contract == "binary"
+    assert not any("frozen block" in one.what for one in made.lint)
+    back = edit_draft(marked.workspace, ref, (), marked.editor, settings=BACK)
+    assert back.draft.digest == begun.draft.digest
+
+
+def test_a_template_of_another_contract_than_is_read_is_found(marked):
+    """A model told to answer in three values would be unreadable in two."""
+    parent = latest_version(marked.workspace, "tiny")
+    mixed = replace(parent, contract="binary")
+    (line,) = [
+        one.what for one in lint_version(mixed, labels=mixed.labels) if not one.holds
+    ]
+    assert line == (
+        "frozen block 'answer' asks for the contract label_values, and prompt.yaml "
+        "names binary"
+    )
+    assert not has_errors(lint_version(parent, labels=parent.labels))

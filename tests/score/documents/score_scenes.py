@@ -16,8 +16,10 @@ from loop.score.records import (
     ExtractorFacts,
     LabelScore,
     RanScore,
+    ScoreReading,
     SystemDifference,
     SystemScore,
+    Uncertain,
 )
 from loop.score.scoring import ScoreDocument, Sources
 from loop.stats.confusion import Confusion
@@ -64,6 +66,10 @@ def system_score(name, rank, value, labels, *, perfect=1.0, conventions=None):
         rank=rank,
         best=max(0.9 - 0.4 * (rank - 1), 0.0),
         perfect=perfect,
+        readings=tuple(
+            ScoreReading(policy, value + 0.01 * (2 * rank - 1) * place, 6258)
+            for place, policy in enumerate(Uncertain)
+        ),
         signature=(
             f"ran|extractor@v7:3f2a3f|rules:ababab|unc:{rules.uncertain.value}"
             f"|zd:{rules.zero_division}|nf:{rules.no_finding.value}|L:20/21|n:{CASES}"

@@ -101,7 +101,7 @@ def test_every_tinted_cell_says_its_numbers_in_words(page):
 def test_every_number_carries_its_signature(page):
     """The conventions stand beside the score, not in a footnote elsewhere."""
     said = words_of(page)
-    assert said.count("ran|extractor@v7:3f2a3f|rules:ababab|unc:excl|zd:skip") == 3
+    assert said.count("ran|extractor@v7:3f2a3f|rules:ababab|unc:wrong|zd:skip") == 3
     assert "ran_errors|v1" in said
 
 

@@ -9,11 +9,12 @@ from loop.score.documents.sentences import (
     Cells,
     convention_sentences,
     count_cells,
+    moves_sentence,
     occurring_sentence,
     scored_words,
     unequal_coverage_sentence,
 )
-from loop.score.records import Conventions, Uncertain
+from loop.score.records import Conventions, ScoreReading, Uncertain
 from tests.score.documents.score_scenes import document_of, label_scores, ran_score
 
 
@@ -48,10 +49,37 @@ def test_who_hedges_is_named_with_the_rank(render):
 
 def test_what_would_change_nothing_is_not_advised():
     """Uncertain values count already: only what has no answer is still left out."""
-    assert "Score again with" in unequal_coverage_sentence(hedged(100))
-    rules = Conventions(uncertain=Uncertain.ABSENT)
+    rules = Conventions(uncertain=Uncertain.EXCLUDED)
     told = unequal_coverage_sentence(replace(hedged(100), conventions=rules))
-    assert "Score again with" not in told and "stays out" in told
+    assert "Score again with" in told and "hedges" in told
+    for policy in (Uncertain.WRONG, Uncertain.ABSENT):
+        rules = Conventions(uncertain=policy)
+        told = unequal_coverage_sentence(replace(hedged(100), conventions=rules))
+        assert "Score again with" not in told and "stays out" in told
+        assert "hedges" not in told
+
+
+def test_how_far_the_readings_lie_apart_is_told():
+    """A score that rests on what is uncertain says so, and by whom."""
+    score = ran_score(("a", "b"))
+
+    def moved(*values):
+        read = tuple(
+            ScoreReading(policy, value, 10)
+            for policy, value in zip(Uncertain, values, strict=True)
+        )
+        first = replace(score.systems[0], readings=read)
+        rest = [
+            replace(one, readings=tuple(r._replace(ran_score=0.5) for r in read))
+            for one in score.systems[1:]
+        ]
+        return moves_sentence(replace(score, systems=(first, *rest)))
+
+    assert "move by up to 0.100, that of a the most" in moved(0.8, 0.9, 0.85, None)
+    assert moved(0.8, 0.8, 0.8, 0.8).startswith("Scores are the same")
+    silent = [replace(one, readings=()) for one in score.systems]
+    told = moves_sentence(replace(score, systems=tuple(silent)))
+    assert told.startswith("No score is defined")
 
 
 def test_hedging_the_errors_only_is_told():

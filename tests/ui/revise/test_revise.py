@@ -9,7 +9,13 @@ import pytest
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import read_ledger
 from loop.core.people.users import Right, UserRole
-from loop.prompts.catalog import latest_version, list_drafts
+from loop.prompts.catalog import (
+    latest_version,
+    list_drafts,
+    read_version,
+    write_version,
+)
+from loop.prompts.outputs.label_values import LabelValues
 from loop.review.revise.check_record import recall_check
 from loop.review.submit import VerdictContext, save_verdicts, withdraw_verdict
 from loop.review.verdict import Edits
@@ -463,3 +469,38 @@ def test_without_an_open_draft_the_clock_stops(editor, opened):
     outputs = events.poll(editor.visit(Right.SEE), "tiny", "dev", opened)
     assert outputs.timer.active is False
     assert outputs.draft is outputs.check is SAME
+
+
+def mark_answer(setting):
+    """Write a second version that marks how to answer."""
+    block = f"{{# frozen: answer #}}\n{LabelValues.instruction}{{# end frozen #}}\n"
+    newest = latest_version(setting.workspace, "tiny")
+    second = replace(
+        newest,
+        number=newest.number + 1,
+        user=newest.user.replace("{{ text }}", block + "{{ text }}"),
+        parent=newest.digest,
+    )
+    write_version(setting.workspace, second)
+
+
+def test_a_draft_may_be_begun_in_another_contract(editor, setting):
+    """The choice is offered with what each says; the version's own is chosen."""
+    assert "How the draft is answered" not in editor.does(events.refresh)["verdicts"]
+    mark_answer(setting)
+    shown = editor.does(events.refresh)["verdicts"]
+    assert "How the draft is answered" in shown
+    assert 'value="label_values" checked' in shown
+    assert "never uncertain" in shown
+    editor.does(events.act_on_verdicts, do="hand", chosen={"contract": "binary"})
+    draft = read_version(setting.workspace, editor.opened.draft)
+    assert draft.contract == "binary"
+
+
+@pytest.mark.parametrize("chosen", [None, {}, {"contract": "no such"}, {"contract": 1}])
+def test_whatever_else_a_browser_sends_keeps_the_contract(editor, setting, chosen):
+    """Only a known name changes how a prompt is answered."""
+    mark_answer(setting)
+    editor.does(events.act_on_verdicts, do="hand", chosen=chosen)
+    draft = read_version(setting.workspace, editor.opened.draft)
+    assert draft.contract == "label_values"

@@ -11,6 +11,7 @@ import gradio as gr
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import list_drafts
+from loop.prompts.outputs.base import CONTRACTS
 from loop.review.revise.begin import (
     DraftRequest,
     begin_draft,
@@ -138,6 +139,7 @@ def _begin(
         prompt=prompt,
         cohort=cohort,
         verdicts=ids,
+        contract=_contract(visit),
         engine=known_engines(context, prompt, cohort)[0],
     )
     made = begin_draft(
@@ -148,6 +150,13 @@ def _begin(
     return show_page(
         visit, prompt, cohort, made.draft.ref, message=ReviseMessage(notes=made.notes)
     )
+
+
+def _contract(visit: Visit) -> str:
+    """Return the output contract that was chosen; empty to keep the version's."""
+    chosen = visit.data.get("chosen")
+    named = chosen.get("contract") if isinstance(chosen, Mapping) else ""
+    return named if named in CONTRACTS else ""
 
 
 def _correct(visit: Visit, prompt: str, cohort: str) -> ReviseOutputs:

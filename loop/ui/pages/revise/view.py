@@ -12,9 +12,9 @@ from loop.core.errors import DataError
 from loop.evaluate.compare import judge_regression
 from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.labels.cohort import read_record
-from loop.prompts.catalog import list_prompts
+from loop.prompts.catalog import latest_version, list_prompts
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
-from loop.prompts.version import PromptVersion
+from loop.prompts.version import PromptVersion, can_exchange
 from loop.review.revise.changes import (
     CaseChange,
     LabelCheck,
@@ -382,7 +382,26 @@ def show_verdicts(state: ReviseState) -> str:
         names=state.names,
         most=VERDICT_CASES,
         total=len(by_id),
+        **_contracts(state),
     )
+
+
+ANSWERED = {
+    "label_values": "present, absent or uncertain for every label",
+    "findings": "a list of the labels that are present or uncertain",
+    "binary": "present or absent for every label, never uncertain",
+}
+"""Output contract to what an answer in it says."""
+
+
+def _contracts(state: ReviseState) -> dict[str, object]:
+    """Return the contracts that a draft may be answered in, and the one of now."""
+    try:
+        newest = latest_version(state.context.workspace, state.prompt)
+    except DataError:
+        return {"contracts": {}, "contract": ""}
+    offered = ANSWERED if can_exchange(newest) else {}
+    return {"contracts": offered, "contract": newest.contract}
 
 
 def asked(verdict: Verdict) -> Iterator[PromptChange]:

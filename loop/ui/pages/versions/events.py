@@ -136,7 +136,9 @@ def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOu
     made = evaluate_version(visit, prompt, cohort)
     said = (
         f"{made.run.prompt} was evaluated on {made.cohort.name}: macro-F1 "
-        f"{share(made.macro.score.estimate)} {interval(made.macro.score)}, "
+        f"{share(made.macro.score.estimate)} {interval(made.macro.score)} "
+        f"({made.run.engine}, uncertain answers {made.protocol.policy.value}, "
+        f"reference {made.cohort.reference}), "
         f"{made.count(GateVerdict.PASS)} of {len(made.labels)} labels passed. "
         "The ledger records it."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from loop.evaluate.history import VersionScore
+from loop.evaluate.history import VersionScore, main_scores
 from loop.labels.cohort import read_cohort, read_record
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext
@@ -49,16 +49,20 @@ def find_unscored(
     runs, newest = newest_runs(context, cohort), record.newest
     if record.is_holdout or not newest:
         return ()
+    every = tuple(scores)
     found = []
-    for score in scores:
+    for score in main_scores(every).values():
         run = runs.get(score.digest) if score.number else None
-        if run is None or (score.run, score.reference) == (run.id, newest):
+        if run is None:
+            continue
+        on_run = [one.reference for one in every if one.run == run.id]
+        if newest in on_run:
             continue
         if not score.run:
             why = "not scored yet"
-        elif score.run != run.id:
+        elif not on_run:
             why = "scored on an older run"
         else:
-            why = f"scored against reference version {score.reference}, not {newest}"
+            why = f"scored against reference version {on_run[-1]}, not {newest}"
         found.append(Unscored(score, run, why))
     return tuple(found)

@@ -14,6 +14,7 @@ from loop.evaluate.history import (
     VersionScore,
     ledger_state,
     lineage_graph,
+    main_scores,
     score_history,
 )
 from loop.evaluate.history_figures import lineage_svg, version_chart
@@ -72,6 +73,9 @@ class VersionRow(NamedTuple):
 
     history: VersionHistory
     score: VersionScore | None
+    others: tuple[VersionScore, ...]
+    """Its scores by another engine, policy or reference."""
+
     role: str
     """Role in which it was committed; empty when nobody recorded it."""
 
@@ -93,6 +97,9 @@ class DraftRow(NamedTuple):
     state: str
     objections: tuple[str, ...]
     macro_f1: float | None
+    measured: str
+    """How: engine, policy for uncertain answers, reference."""
+
     problem: str
 
 
@@ -111,9 +118,14 @@ def render_versions(context: AppContext, prompt: str, cohort: str) -> str:
         ("intervals", scores, protocol_digest(context.workspace)),
         lambda: with_intervals(context.workspace, context.store, scores),
     )
-    by_number = {one.number: one for one in scored if one.number}
+    shown = tuple(main_scores(scored).values())
+    by_number = {one.number: one for one in shown if one.number}
     rows = [
-        _row(one, by_number.get(one.number))
+        _row(
+            one,
+            by_number.get(one.number),
+            [score for score in scored if score.number == one.number],
+        )
         for one in reversed(read_history(context.workspace, prompt))
     ]
     waiting = list_open_drafts(context.workspace, context.store, prompt)
@@ -126,7 +138,7 @@ def render_versions(context: AppContext, prompt: str, cohort: str) -> str:
         score_count=sum(bool(one.run) for one in scored),
         ran=_waiting(context, scores, cohort),
         rows=rows,
-        drafts=_draft_rows(scored, waiting),
+        drafts=_draft_rows(shown, waiting),
     )
 
 
@@ -142,11 +154,16 @@ def _waiting(
     return {one.score.digest for one in found}
 
 
-def _row(history: VersionHistory, score: VersionScore | None) -> VersionRow:
+def _row(
+    history: VersionHistory,
+    score: VersionScore | None,
+    every: Sequence[VersionScore],
+) -> VersionRow:
     made = [one for one in history.events if one.action == "draft_committed"]
     return VersionRow(
         history=history,
         score=score,
+        others=tuple(one for one in every if one.run and one is not score),
         role=made[-1].role if made else "",
         verdicts=history.version.verdicts if history.version else (),
         changes=_in_words(history.changes),
@@ -190,6 +207,7 @@ def _draft(score: VersionScore, parent: str, info: DraftInfo | None) -> DraftRow
         state="rejected" if rejected else _state(info),
         objections=score.objections,
         macro_f1=score.macro_f1,
+        measured=score.measured,
         problem=info.problem if info else "",
     )
 
@@ -204,6 +222,7 @@ def _unscored(info: DraftInfo) -> DraftRow:
         state=_state(info),
         objections=(),
         macro_f1=None,
+        measured="",
         problem=info.problem,
     )
 
