@@ -209,6 +209,8 @@ def _notes(
          "these cases, so these numbers are optimistic."),
         (inputs.pairs.not_coded, "The reference comes from coding. Where nothing was "
          "coded the case counts as absent, although nobody judged it absent."),
+        (bool(inputs.not_comparable), "The reference cannot judge "
+         f"{_reasons(inputs)}. What is said of it says nothing of the prompt."),
         (inputs.protocol_changed,
          "The protocol was changed after the run began."),
         (bool(resting), "These labels pass only because uncertain answers "
@@ -230,6 +232,15 @@ def _notes(
          "out and counted, never read as absent."),
     )  # fmt: skip
     return tuple(text for holds, text in checks if holds)
+
+
+def _reasons(inputs: Inputs) -> str:
+    """Return the labels that the reference cannot judge, each with the reason."""
+    return "; ".join(
+        f"{inputs.taxonomy.find(label).name} ({reason})"
+        for label, reason in inputs.not_comparable.items()
+        if inputs.taxonomy.knows(label)
+    )
 
 
 def _identity(inputs: Inputs) -> Mapping[str, object]:

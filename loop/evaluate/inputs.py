@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from loop.core.errors import DataError
 from loop.core.paths import Workspace
@@ -37,6 +38,9 @@ class Inputs:
     """Pseudonym of the patient of each case of the run; empty when unknown."""
 
     taxonomy: Taxonomy
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
+    """Label id to why the reference cannot judge it."""
+
     protocol: Protocol
     protocol_digest: str
     protocol_changed: bool = False
@@ -88,6 +92,7 @@ def read_inputs(
         pairs=pairs,
         patients=tuple(patients.get(case_id, "") for case_id in pairs.case_ids),
         taxonomy=taxonomy,
+        not_comparable=cohort.not_comparable,
         protocol=read_protocol(workspace),
         protocol_digest=digest,
         protocol_changed=record.spec.protocol_digest not in (None, digest),

@@ -112,7 +112,7 @@ class Cohort:
     """The reference comes from coding: nothing coded is weaker than absent."""
 
     not_comparable: Mapping[str, str]
-    """Label id to why the reference cannot judge it; no claim is made of these."""
+    """Label id to why the reference cannot judge it; every evaluation says so."""
 
     pseudonym_key: str
     """Fingerprint of the key the patients were pseudonymised with; may be empty."""

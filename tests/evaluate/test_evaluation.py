@@ -376,3 +376,15 @@ def test_scored_and_excluded_always_add_up(cases):
     evaluation = evaluate_inputs(inputs(outcomes, reference(rows)), resamples=5)
     for row in evaluation.labels:
         assert row.confusion.n + row.excluded.total == len(cases)
+
+
+def test_a_label_that_the_reference_cannot_judge_is_named_with_the_reason():
+    """Whoever reads its numbers knows that they are not the prompt's."""
+    outcomes, standard = random_run(40)
+    read = inputs(outcomes, standard)
+    told = replace(read, not_comparable={"no_finding": "scoliosis is coded normal"})
+    notes = evaluate_inputs(told, resamples=100).notes
+    said = "cannot judge No Finding (scoliosis is coded normal)"
+    assert [one for one in notes if said in one]
+    before = evaluate_inputs(read, resamples=100).notes
+    assert not [one for one in before if "cannot judge" in one]

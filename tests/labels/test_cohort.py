@@ -91,6 +91,11 @@ def test_an_edited_case_list_is_noticed(
         ("role: holdout", "role: dev", r"role: is 'dev' now.*recorded 'holdout'"),
         ("not_coded: false", "not_coded: true", "not_coded: is True now"),
         ("pseudonym_key: ", "pseudonym_key: f #", "pseudonym_key: is 'f' now"),
+        (
+            "not_coded: false",
+            "not_coded: false\nnot_comparable: {edema: because}",
+            "not_comparable: .* did not record it",
+        ),
     ],
 )
 def test_an_edited_cohort_file_is_refused(

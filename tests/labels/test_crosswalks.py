@@ -84,6 +84,12 @@ def test_a_tag_maps_as_documented(
     assert _coded(crosswalk, mesh) == expected
 
 
+def test_what_the_codes_cannot_judge_is_said(crosswalk: MeshCrosswalk) -> None:
+    """A normal report by the coders is none by the 21 labels."""
+    assert [*crosswalk.not_comparable] == ["no_finding"]
+    assert "scoliosis" in crosswalk.not_comparable["no_finding"]
+
+
 def test_what_is_not_coded_is_weaker_than_absent(crosswalk: MeshCrosswalk) -> None:
     """Nobody looked for it: it is never recorded as absent."""
     assert Mark.ABSENT not in crosswalk.marks("Pneumonia/lung").values()
