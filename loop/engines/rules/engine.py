@@ -14,7 +14,7 @@ from loop.engines.rules.sections import ReportSection, SectionFinder, sentences
 from loop.engines.rules.sentence import MEMO_SENTENCES, Hit, SentenceReader, Stance
 from loop.engines.rules.vocabulary import build_vocabulary
 
-REVISION = 3
+REVISION = 4
 """Raised whenever the same guides and cues may give another answer."""
 
 _NOTHING_READ = (

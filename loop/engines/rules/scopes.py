@@ -8,15 +8,32 @@ A scope never leaves the statement its cue stands in. Statements end at terminat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from loop.engines.rules.cues import Cues
-from loop.engines.rules.vocabulary import Cue, CueRole, CueSide
+from loop.engines.rules.vocabulary import Cue, CueRole, CueSide, Meanings, has_cjk
 
-Found = tuple[int, int, list[Cue]]
+Found = tuple[int, int, Meanings]
 """Start, end and meanings of one matched cue."""
+
+_JUDGING = (
+    *(CueRole.NEGATION, CueRole.LIMITED, CueRole.UNCERTAIN),
+    *(CueRole.HYPOTHETICAL, CueRole.REPORTED, CueRole.OVER),
+)
+_GOVERNING = sum(1 << role for role in _JUDGING)
+"""Roles by which a mention is judged."""
+
+_DENYING = 1 << CueRole.NEGATION | 1 << CueRole.LIMITED
+_TURNING = 1 << CueRole.AFFIRMATION | 1 << CueRole.OPENING | 1 << CueRole.RESTART
+_TERMINATING = 1 << CueRole.TERMINATOR
+_ENDING = _TERMINATING | 1 << CueRole.PSEUDO
+_AWAITING = 1 << CueRole.PENDING
+_ONLY_ANSWERS = 2
+
+_NOTHING = Meanings.of([Cue(CueRole.PSEUDO, CueSide.BOTH)])
+"""What a cue means that only looks like one."""
 
 _NEAR = 48
 """Characters on either side of "versus" within which a mention is one of the two."""
@@ -27,9 +44,12 @@ _VERB_WORDS = 7
 _ALTERNATIVE = re.compile(r"\b(?:or|nor)\b")
 _JOIN = re.compile(r"(?:,|\band)\s*$")
 _COMMA = re.compile(r",\s*$")
+_NEAR_JOINT = re.compile(r"[,:;(]|\b(?:and|or|nor)\b")
 _NEAR_END = re.compile(r",|\band\b")
 _JOINT = re.compile(r",(?: and)?(?= )|(?<= )and(?= )|[()]")
 _BOUND = re.compile(r"[,:()]")
+_ANSWERED = re.compile(r"[^\S\n]*(?:$|[.,;|)\]。，；])")
+_MARKS = frozenset(":=|(?：（？")
 _NO_MATCH = re.compile(r"(?!)")
 
 
@@ -67,48 +87,169 @@ class Grammar:
         self.verb = _words(rf"{verbs}\b(?! (?:(?:not|clearly|definitely) )*{seen})")
         self.statement = _words(states)
         self.singular = _words(single)
+        self.either = _words(
+            _either(w for one in cues for w in one.uncertain.either) + r"\b"
+        )
+        changes = [one.changes for one in cues]
+        degrees = _either(word for one in changes for word in one.degrees)
+        changed = _either(word for one in changes for word in one.words)
+        self.change = _words(rf"(?:{degrees} ){{0,4}}{changed}\b")
+        others = [one.other_studies for one in cues]
+        earlier = _either(word for one in others for word in one.earlier)
+        studies = _either(word for one in others for word in one.studies)
+        modalities = _either(word for one in others for word in one.modalities)
+        current = _either(word for one in others for word in one.current)
+        still = _either(word for one in others for word in one.still)
+        before = _either(word for one in others for word in one.prepositions)
+        adverbs = _either(word for one in others for word in one.adverbs)
+        self.elsewhere = _words(
+            rf"(?:{adverbs}|{before} (?:(?!{current}\b)\w+ ){{0,3}}?"
+            rf"(?:{earlier}|{studies} (?:of|from|dated|done|performed|made)))\b"
+        )
+        self.other_study = _words(rf"(?:{earlier}|{modalities})\b")
+        self.this_study = _words(rf"(?:{current}|since|compar\w*|interval|than)\b")
+        self.still = _words(rf"{still}\b")
+        self.sides = [
+            frozenset(w for one in cues for w in one.sides[n]) for n in (0, 1)
+        ]
+        sides = frozenset[str]().union(*self.sides)
+        self.side = _apart(sides)
+        self.narrow = _apart({*sides, *(w for one in cues for w in one.qualifiers)})
 
-    def scopes(self, text: str, found: Sequence[Found]) -> list[Scope]:
+    def scopes(
+        self, text: str, found: Sequence[Found], named: Collection[int] = ()
+    ) -> list[Scope]:
         """Return what each cue of the folded sentence `text` governs.
 
-        A cue inside a longer one ("no" in "no change in") does not count.
+        A cue that begins inside another one ("no" in "no doubt") does not count.
+
+        Parameters
+        ----------
+        text, found
+            The sentence and the cues in it.
+        named
+            Where findings end in it.
         """
-        layout = _Layout(self, text, found)
+        layout = _Layout(self, text, found, named)
         return [
             scope
             for cue in layout.kept
-            for kind in cue[2]
-            if kind.role <= CueRole.HYPOTHETICAL
+            if cue[2].roles & _GOVERNING
+            for kind in cue[2].kinds
+            if 1 << kind.role & _GOVERNING
             and (scope := layout.scope(cue, kind)) is not None
         ]
+
+    def narrows(self, text: str, mention: tuple[int, int], scope: Scope) -> bool:
+        """Whether a negation denies a mention of one side, or in one form only."""
+        start, end = mention
+        low = scope.cue_end if scope.forward else scope.start
+        high = scope.end if scope.forward else scope.cue_start
+        for joint in _NEAR_JOINT.finditer(text, low, start):
+            low = joint.end()
+        after = _NEAR_JOINT.search(text, end, high)
+        beside = (
+            *self.narrow.findall(text, low, start),
+            *self.side.findall(text, end, after.start() if after else high),
+        )
+        return bool(beside) and any(side.isdisjoint(beside) for side in self.sides)
 
 
 class _Layout:
     """Where the statements of one sentence begin and end."""
 
-    def __init__(self, grammar: Grammar, text: str, found: Sequence[Found]) -> None:
+    def __init__(
+        self,
+        grammar: Grammar,
+        text: str,
+        found: Sequence[Found],
+        named: Collection[int],
+    ) -> None:
         self._grammar = grammar
         self._text = text
-        self.kept = _longest(found)
-        self._starts = [
-            e for _, e, kinds in self.kept if _has(kinds, CueRole.TERMINATOR)
-        ]
-        self._ends = [
+        self._named = named
+        self.kept: list[Found] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._pending: list[int] = []
+        covered = 0
+        for cue in sorted(found, key=_by_place) if len(found) > 1 else found:
+            start, end, kinds = cue
+            # What begins inside a cue before it is a part of it: "no" in "no doubt".
+            if kinds.silent or start < covered:
+                continue
+            if kinds.answers == _ONLY_ANSWERS and not self._ends_here(end):
+                continue
+            covered = end
+            if kinds.roles & _DENYING:
+                kinds = self._as_meant(cue)
+            self.kept.append((start, end, kinds))
+            if kinds.roles & _ENDING:
+                self._ends.append(start)
+                if kinds.roles & _TERMINATING:
+                    self._starts.append(end)
+            if kinds.roles & _AWAITING:
+                self._pending.append(start)
+        self._turns = [
             start
-            for start, _, kinds in self.kept
-            if _has(kinds, CueRole.TERMINATOR) or _has(kinds, CueRole.PSEUDO)
+            for start, _, kinds in found
+            if kinds.roles & _TURNING and self._is_turn(start, kinds)
         ]
-        self._turns = [s for s, _, kinds in found if self._is_turn(s, kinds)]
+
+    def _as_meant(self, cue: Found) -> Meanings:
+        """Return what a negation means: nothing, if of a change or another study.
+
+        "No further increase of the effusion", "not seen on the previous study": the
+        finding is there.
+        """
+        _, end, kinds = cue
+        for kind in kinds.kinds:
+            ahead = kind.side is CueSide.AFTER_CUE
+            sign = self._grammar.change if ahead else self._grammar.elsewhere
+            if sign.match(self._text, end + 1):
+                return _NOTHING
+        return kinds
 
     def scope(self, cue: Found, kind: Cue) -> Scope | None:
         """Return what `cue` governs when it means `kind`; None for nothing."""
-        start, end, _ = cue
+        start, end, kinds = cue
+        if kind.role is CueRole.REPORTED:
+            if not self._is_elsewhere(start):
+                return None
+            return Scope(
+                CueRole.LIMITED, CueSide.AFTER_CUE, end, self._stop(end), start, end
+            )
+        if kind.role is CueRole.OVER:
+            if not any(
+                one < start
+                for one, _, said in self.kept
+                if _has(said, CueRole.PREFERRED)
+            ):
+                return None
+            return Scope(
+                CueRole.UNCERTAIN, CueSide.AFTER_CUE, end, self._stop(end), start, end
+            )
         if kind.side is CueSide.BOTH:
             low, high = self._around(start, end)
+        elif kind.side is CueSide.ANSWER:
+            if not self._ends_here(end):
+                return None
+            low, high = self._asked(start), start
+        elif kind.side is CueSide.QUESTION:
+            if start and (
+                self._text[start - 1].isalnum() or self._text[start - 1] == ")"
+            ):
+                low = self._near_begin(start)
+                return Scope(kind.role, CueSide.BEFORE_CUE, low, start, start, end)
+            near = _NEAR_END.search(self._text, end)
+            high = min(self._stop(end), near.start() if near else len(self._text))
+            return Scope(kind.role, CueSide.AFTER_CUE_NEAR, end, high, start, end)
         elif kind.side is CueSide.BEFORE_CUE:
-            if self._goes_on(cue):
+            if self._goes_on(cue) or self._is_pending(start):
                 return None
             low, high = self._begin(start), start
+        elif kind.role is not CueRole.UNCERTAIN and self._is_answer(cue):
+            return None
         else:
             low, high = end, self._stop(end)
             if kind.side is CueSide.AFTER_CUE_NEAR:
@@ -116,10 +257,54 @@ class _Layout:
                 high = near.start() if near else high
         return Scope(kind.role, kind.side, low, high, start, end)
 
+    def _is_elsewhere(self, start: int) -> bool:
+        """Whether what is reported after `start` was seen on another study only."""
+        text, grammar = self._text, self._grammar
+        if grammar.other_study.search(text, 0, start) is None:
+            return False
+        return not (
+            grammar.this_study.search(text, 0, start)
+            or grammar.still.search(text, start)
+        )
+
+    def _ends_here(self, end: int) -> bool:
+        """Whether nothing of the statement follows."""
+        return _ANSWERED.match(self._text, end) is not None
+
+    def _is_answer(self, cue: Found) -> bool:
+        """Whether a cue such as "no" answers what stands before it."""
+        return bool(cue[2].answers) and self._ends_here(cue[1])
+
+    def _asked(self, start: int) -> int:
+        """Return where what is answered at `start` begins.
+
+        "Effusion, pneumothorax: no" answers for both, "effusion: small, pneumothorax:
+        no" for the second, and so does "effusion small, pneumothorax no".
+        """
+        text = self._text
+        before = text[:start].rstrip()
+        if not before or before[-1] not in _MARKS:
+            return self._near_begin(start)
+        earlier = max(before.rfind(mark, 0, len(before) - 1) for mark in _MARKS)
+        comma = max(text.rfind(mark, 0, start) for mark in ",，")
+        return max(earlier, comma) + 1 if earlier >= 0 else 0
+
+    def _near_begin(self, start: int) -> int:
+        """Return where the few words that end at `start` begin."""
+        bounds = (*self._starts, *self._turns)
+        comma = max(self._text.rfind(mark, 0, start) for mark in ",，") + 1
+        return max(comma, *(one for one in bounds if one <= start), 0)
+
+    def _is_pending(self, start: int) -> bool:
+        """Whether what is said at `start` is only awaited ("until ... resolved")."""
+        return any(one < start for one in self._pending)
+
     def _stop(self, end: int) -> int:
         """Return where a scope that begins at `end` stops."""
         bounds = (*self._ends, *self._turns, *self._openings)
-        return min((one for one in bounds if one >= end), default=len(self._text))
+        # A check box that is written in brackets ends with one.
+        least = end + (self._text[end - 1] == ")")
+        return min((one for one in bounds if one >= least), default=len(self._text))
 
     def _begin(self, start: int) -> int:
         """Return where a scope that stops at `start` begins."""
@@ -161,13 +346,13 @@ class _Layout:
         likely" ends its statement and looks back.
         """
         _, end, kinds = cue
-        if not any(kind.side is CueSide.AFTER_CUE for kind in kinds):
+        if not any(kind.side is CueSide.AFTER_CUE for kind in kinds.kinds):
             return False
         rest = self._text[end:].lstrip()
         ended = not rest or rest[0] in ",()" or rest.startswith(("and ", "than "))
         return not ended and end + 1 not in self._ends
 
-    def _is_turn(self, start: int, kinds: Sequence[Cue]) -> bool:
+    def _is_turn(self, start: int, kinds: Meanings) -> bool:
         """Whether a word starts a new statement inside its sentence."""
         text = self._text
         if _has(kinds, CueRole.AFFIRMATION):
@@ -175,8 +360,10 @@ class _Layout:
         elif _has(kinds, CueRole.OPENING):
             joined = _COMMA.search(text, max(0, start - 3), start)
         else:
-            return False
-        if joined is None:
+            joined = None
+        if joined is None and not (
+            start - 1 in self._named and _has(kinds, CueRole.RESTART)
+        ):
             return False
         stop = min((one for one in self._breaks if one > start), default=len(text))
         return not _ALTERNATIVE.search(text, start, stop)
@@ -232,19 +419,20 @@ def _words(pattern: str) -> re.Pattern[str]:
     return _NO_MATCH if "(?:)" in pattern else re.compile(rf"\b{pattern}\b")
 
 
-def _longest(cues: Sequence[Found]) -> list[Found]:
-    """Keep cues that are not inside a longer cue; the order is by start."""
-    kept: list[Found] = []
-    for cue in sorted(cues, key=lambda c: (c[0], -c[1])):
-        inside = kept and cue[1] <= kept[-1][1]
-        if not inside and any(_governing(kind) for kind in cue[2]):
-            kept.append(cue)
-    return kept
+def _apart(words: Iterable[str]) -> re.Pattern[str]:
+    """Compile a search for `words`, whole ones where the language separates them."""
+    joined = [word for word in words if has_cjk(word)]
+    spaced = [word for word in words if not has_cjk(word)]
+    either = [rf"\b{_either(spaced)}\b"] * bool(spaced) + [_either(joined)] * bool(
+        joined
+    )
+    return re.compile("|".join(either)) if either else _NO_MATCH
 
 
-def _governing(cue: Cue) -> bool:
-    return cue.role not in (CueRole.AFFIRMATION, CueRole.OPENING, CueRole.GAP_STOP)
+def _by_place(cue: Found) -> tuple[int, int]:
+    """Order cues by their start; of those that begin together the longest first."""
+    return cue[0], -cue[1]
 
 
-def _has(kinds: Sequence[Cue], role: CueRole) -> bool:
-    return any(kind.role is role for kind in kinds)
+def _has(kinds: Meanings, role: CueRole) -> bool:
+    return kinds.roles >> role & 1 == 1
