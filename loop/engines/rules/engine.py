@@ -12,6 +12,7 @@ from loop.engines.rules.cues import Cues, read_cues
 from loop.engines.rules.scopes import Grammar
 from loop.engines.rules.sections import ReportSection, SectionFinder, sentences
 from loop.engines.rules.sentence import MEMO_SENTENCES, Hit, SentenceReader, Stance
+from loop.engines.rules.spelling import Speller
 from loop.engines.rules.vocabulary import build_vocabulary
 
 REVISION = 4
@@ -147,8 +148,9 @@ class ReportReader:
         ]
         self._has_implications = any(self._implies)
         self._sections = SectionFinder(cues)
+        vocabulary = build_vocabulary(guides, cues)
         self._sentences = SentenceReader(
-            build_vocabulary(guides, cues), Grammar(cues), memo=memo
+            vocabulary, Grammar(cues), Speller(vocabulary, cues), memo=memo
         )
         self._plain = [f'"{field}":"absent"' for field in fields]
         self._slot = [fields.index(name) if name in wanted else None for name in names]
@@ -201,11 +203,13 @@ class ReportReader:
         for start, end, decisive in sections:
             into = decided if decisive else best
             for offset, sentence in sentences(text, start, end):
-                for target, stance, begin, stop in self._sentences.read(sentence):
+                for target, stance, begin, stop, respelled in self._sentences.read(
+                    sentence
+                ):
                     known = into.get(target)
                     if known is None or stance > known.stance:
                         into[target] = Hit(
-                            target, stance, begin + offset, stop + offset
+                            target, stance, begin + offset, stop + offset, respelled
                         )
         for target, hit in decided.items():
             if hit.stance is not Stance.LIMITED or target not in best:

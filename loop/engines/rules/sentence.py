@@ -12,6 +12,7 @@ from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from loop.core.records import Value
 from loop.engines.rules.scopes import Found, Grammar, Scope
+from loop.engines.rules.spelling import Speller, respell
 from loop.engines.rules.vocabulary import (
     MAX_GAP_CHARACTERS,
     MAX_GAP_WORDS,
@@ -53,6 +54,9 @@ class Hit(NamedTuple):
     start: int
     end: int
 
+    respelled: bool = False
+    """Whether it rests on a word whose spelling was corrected."""
+
 
 class Mention(NamedTuple):
     """Where a wording stands in a folded sentence."""
@@ -83,10 +87,12 @@ class SentenceReader:
         self,
         vocabulary: Vocabulary,
         grammar: Grammar,
+        speller: Speller,
         *,
         memo: int = MEMO_SENTENCES,
     ) -> None:
         self._grammar = grammar
+        self._speller = speller
         self._entries = vocabulary.entries
         self._wordings = vocabulary.wordings
         self._automaton = AhoCorasick(
@@ -111,6 +117,11 @@ class SentenceReader:
 
     def _judge(self, sentence: str) -> tuple[Hit, ...]:
         text, origin = _single_spaced(fold(sentence))
+        changed: Sequence[tuple[int, int]] = ()
+        if self._speller.works:
+            fixes = self._speller.fixes(text)
+            if fixes:
+                text, origin, changed = respell(text, origin, fixes)
         length = len(text)
         cues: list[Found] = []
         parts: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -154,9 +165,10 @@ class SentenceReader:
         hits = []
         for mention, stance in judged:
             start, end = mention.start, mention.end
+            respelled = any(start < stop and at < end for at, stop in changed)
             if origin is not None:
                 start, end = origin[start], origin[end - 1] + 1
-            hits.append(Hit(mention.wording.target, stance, start, end))
+            hits.append(Hit(mention.wording.target, stance, start, end, respelled))
         return tuple(hits)
 
     def _without_alternatives(
