@@ -68,6 +68,15 @@ class Changes(BaseModel):
     words: tuple[str, ...] = ()
 
 
+class LostStops(BaseModel):
+    """Capitalised words that begin a sentence where its full stop was lost."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    openers: tuple[str, ...] = ()
+    never_after: tuple[str, ...] = ()
+
+
 class Spelling(BaseModel):
     """Whether and how words of a report are corrected towards the guides' words."""
 
@@ -115,7 +124,7 @@ class Cues(BaseModel):
     affirmations: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
     restarts: tuple[str, ...] = ()
-    capitals: tuple[str, ...] = ()
+    lost_stops: LostStops = LostStops()
     gap_stops: tuple[str, ...] = ()
     qualifiers: tuple[str, ...] = ()
     sides: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())

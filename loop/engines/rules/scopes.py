@@ -32,6 +32,9 @@ _ENDING = _TERMINATING | 1 << CueRole.PSEUDO
 _AWAITING = 1 << CueRole.PENDING
 _ONLY_ANSWERS = 2
 
+LOST_STOP = Meanings.of([Cue(CueRole.TERMINATOR, CueSide.BOTH)])
+"""What a capital inside a sentence means where a full stop was lost."""
+
 _NOTHING = Meanings.of([Cue(CueRole.PSEUDO, CueSide.BOTH)])
 """What a cue means that only looks like one."""
 
@@ -112,6 +115,16 @@ class Grammar:
         self.sides = [
             frozenset(w for one in cues for w in one.sides[n]) for n in (0, 1)
         ]
+        stops = [one.lost_stops for one in cues]
+        openers = _either(word for one in stops for word in one.openers)
+        after = [word for one in stops for word in one.never_after]
+        # A space first: the search skips everything else.
+        never = "".join(rf"(?<!\b{re.escape(word)} )" for word in sorted(after))
+        self.lost_stop = (
+            re.compile(rf" (?=[A-Z])(?<=[a-z)] ){never}{openers}\b")
+            if openers != "(?:)"
+            else _NO_MATCH
+        )
         sides = frozenset[str]().union(*self.sides)
         self.side = _apart(sides)
         self.narrow = _apart({*sides, *(w for one in cues for w in one.qualifiers)})

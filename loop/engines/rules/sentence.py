@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from loop.core.records import Value
-from loop.engines.rules.scopes import Found, Grammar, Scope
+from loop.engines.rules.scopes import LOST_STOP, Found, Grammar, Scope
 from loop.engines.rules.spelling import Speller, respell
 from loop.engines.rules.vocabulary import (
     MAX_GAP_CHARACTERS,
@@ -142,6 +142,7 @@ class SentenceReader:
                 parts[wording].append((order, start, end))
         if not parts:
             return ()
+        cues += self._lost_stops(sentence, text)
         mentions = _without_overruled(self._mentions(text, parts, cues))
         scopes: Sequence[Scope] = ()
         if cues:
@@ -170,6 +171,13 @@ class SentenceReader:
                 start, end = origin[start], origin[end - 1] + 1
             hits.append(Hit(mention.wording.target, stance, start, end, respelled))
         return tuple(hits)
+
+    def _lost_stops(self, sentence: str, text: str) -> Iterator[Found]:
+        """Yield the spaces at which a sentence ended although its full stop is lost."""
+        if len(sentence) != len(text):
+            return
+        for opener in self._grammar.lost_stop.finditer(sentence):
+            yield opener.start(), opener.start() + 1, LOST_STOP
 
     def _without_alternatives(
         self,

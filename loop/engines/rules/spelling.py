@@ -67,7 +67,9 @@ class Speller:
                 if word not in listed and (alone or len(word) > SHORTEST):
                     for key in _shortened(word):
                         self._near[key].add(word)
-        self._beginnings = tuple({one for many in self._starts.values() for one in many})
+        self._beginnings = tuple(
+            {one for many in self._starts.values() for one in many}
+        )
 
     def fixes(self, text: str) -> Mapping[str, str]:
         """Return the misspelt words of a folded sentence, and what they should be."""
