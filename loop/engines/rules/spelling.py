@@ -18,7 +18,7 @@ LONGEST_WORD = 32
 MEMO_WORDS = 100_000
 """Unknown words remembered."""
 
-_WORD = re.compile(rf"(?<![^\W_])[a-z]{{{SHORTEST},{LONGEST_WORD}}}(?![^\W_])")
+_WORD = re.compile(rf"[a-z]{{{SHORTEST},}}")
 _ENDINGS = ("s", "es", "d", "ed", "ing", "ly", "al")
 
 
@@ -41,7 +41,7 @@ class Speller:
     def __init__(self, vocabulary: Vocabulary, cues: Sequence[Cues]) -> None:
         self.works = any(one.spelling.correct for one in cues)
         self._known: set[str] = set()
-        self._starts: dict[str, set[str]] = defaultdict(set)
+        self._beginnings: tuple[str, ...] = ()
         self._near: dict[str, set[str]] = defaultdict(set)
         self._fixes: dict[str, str] = {}
         if not self.works:
@@ -58,27 +58,22 @@ class Speller:
             )
             if entry.prefix:
                 words = words[:-1] if text.endswith(tuple(words)) else words
-                if alone:
-                    for key in _shortened(text):
-                        self._starts[key].add(text)
+                self._beginnings += (text,) * alone
             elif alone:
                 self._findings.add(text)
             for word in words if entry.parts else ():
                 if word not in listed and (alone or len(word) > SHORTEST):
                     for key in _shortened(word):
                         self._near[key].add(word)
-        self._beginnings = tuple(
-            {one for many in self._starts.values() for one in many}
-        )
 
     def fixes(self, text: str) -> Mapping[str, str]:
         """Return the misspelt words of a folded sentence, and what they should be."""
-        unknown = set(_WORD.findall(text)) - self._known
-        if not unknown:
+        words = _WORD.findall(text)
+        if self._known.issuperset(words):
             return {}
         found = {}
-        for word in unknown:
-            fixed = self._fixes.get(word) or self._correct(word)
+        for word in set(words) - self._known:
+            fixed = self._fixes.get(word) or self._correct(word[: LONGEST_WORD + 1])
             if fixed:
                 found[word] = fixed
             elif len(self._known) < MEMO_WORDS:
@@ -93,12 +88,13 @@ class Speller:
         One that is a wording by itself goes before one that is only part of some, and
         a whole word before the beginning of one.
         """
-        if word.startswith(self._beginnings):
+        if len(word) > LONGEST_WORD or word.startswith(self._beginnings):
             return ""
         near = {
             other
             for key in _shortened(word)
-            for other in self._near.get(key, ())
+            if key in self._near
+            for other in self._near[key]
             if _one_edit(word, other)
         }
         for found in (near & self._findings, near):
@@ -107,9 +103,11 @@ class Speller:
                 return best if all(_same_word(best, one) for one in found) else ""
         heads = {
             (abs(len(start) - cut), start + word[cut:], start)
-            for cut in range(SHORTEST - 1, len(word) + 1)
-            for key in _shortened(word[:cut])
-            for start in self._starts.get(key, ())
+            for start in self._beginnings
+            # One edit leaves one half of a word as it is.
+            if word.startswith(start[: len(start) // 2])
+            or start[len(start) // 2 + 1 :] in word
+            for cut in range(len(start) - 1, len(start) + 2)
             if _one_edit(word[:cut], start)
         }
         if len({_stem(start) for _, _, start in heads}) != 1:
