@@ -42,6 +42,7 @@ class Statements(BaseModel):
     seen: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     singular: tuple[str, ...] = ()
+    pronouns: tuple[str, ...] = ()
 
 
 class OtherStudies(BaseModel):
@@ -66,6 +67,17 @@ class Changes(BaseModel):
 
     degrees: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+
+
+class Boxes(BaseModel):
+    """Boxes of a form, and words that may follow them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    empty: tuple[str, ...] = ()
+    ticked: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
+    yes: tuple[str, ...] = ()
 
 
 class LostStops(BaseModel):
@@ -121,6 +133,7 @@ class Cues(BaseModel):
     preferred: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     terminators: tuple[str, ...] = ()
+    boxes: Boxes = Boxes()
     affirmations: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
     restarts: tuple[str, ...] = ()

@@ -21,13 +21,15 @@ Found = tuple[int, int, Meanings]
 _JUDGING = (
     *(CueRole.NEGATION, CueRole.LIMITED, CueRole.UNCERTAIN),
     *(CueRole.HYPOTHETICAL, CueRole.REPORTED, CueRole.OVER),
+    *(CueRole.EMPTY_BOX, CueRole.TICKED_BOX),
 )
 _GOVERNING = sum(1 << role for role in _JUDGING)
 """Roles by which a mention is judged."""
 
 _DENYING = 1 << CueRole.NEGATION | 1 << CueRole.LIMITED
 _TURNING = 1 << CueRole.AFFIRMATION | 1 << CueRole.OPENING | 1 << CueRole.RESTART
-_TERMINATING = 1 << CueRole.TERMINATOR
+_BOX = 1 << CueRole.EMPTY_BOX | 1 << CueRole.TICKED_BOX
+_TERMINATING = 1 << CueRole.TERMINATOR | _BOX
 _ENDING = _TERMINATING | 1 << CueRole.PSEUDO
 _AWAITING = 1 << CueRole.PENDING
 _ONLY_ANSWERS = 2
@@ -90,6 +92,12 @@ class Grammar:
         self.verb = _words(rf"{verbs}\b(?! (?:(?:not|clearly|definitely) )*{seen})")
         self.statement = _words(states)
         self.singular = _words(single)
+        self.pronoun = _words(_either(w for one in said for w in one.pronouns) + r"\b")
+        boxes = [one.boxes for one in cues]
+        denied = _either(word for one in boxes for word in one.no)
+        told = _either(word for one in boxes for word in (*one.no, *one.yes))
+        self.box_no = re.compile(rf"\s*{denied}\b")
+        self.box_word = re.compile(rf"\s*{told}\b")
         self.either = _words(
             _either(w for one in cues for w in one.uncertain.either) + r"\b"
         )
@@ -121,7 +129,7 @@ class Grammar:
         # A space first: the search skips everything else.
         never = "".join(rf"(?<!\b{re.escape(word)} )" for word in sorted(after))
         self.lost_stop = (
-            re.compile(rf" (?=[A-Z])(?<=[a-z)] ){never}{openers}\b")
+            re.compile(rf" (?=[A-Z][a-z]|No\b)(?<=[a-z)] ){never}({openers}\b)?")
             if openers != "(?:)"
             else _NO_MATCH
         )
@@ -152,6 +160,14 @@ class Grammar:
             if 1 << kind.role & _GOVERNING
             and (scope := layout.scope(cue, kind)) is not None
         ]
+
+    @staticmethod
+    def is_denied(found: Sequence[Found], place: int) -> bool:
+        """Whether the last word on the statement at `place` before it is a denial."""
+        telling = _DENYING | _ENDING
+        before = [cue for cue in found if cue[0] < place and cue[2].roles & telling]
+        last = max(before, key=lambda cue: cue[0], default=None)
+        return last is not None and not last[2].roles & _TERMINATING
 
     def narrows(self, text: str, mention: tuple[int, int], scope: Scope) -> bool:
         """Whether a negation denies a mention of one side, or in one form only."""
@@ -242,6 +258,8 @@ class _Layout:
             return Scope(
                 CueRole.UNCERTAIN, CueSide.AFTER_CUE, end, self._stop(end), start, end
             )
+        if 1 << kind.role & _BOX:
+            return self._box(cue)
         if kind.side is CueSide.BOTH:
             low, high = self._around(start, end)
         elif kind.side is CueSide.ANSWER:
@@ -249,10 +267,8 @@ class _Layout:
                 return None
             low, high = self._asked(start), start
         elif kind.side is CueSide.QUESTION:
-            if start and (
-                self._text[start - 1].isalnum() or self._text[start - 1] == ")"
-            ):
-                low = self._near_begin(start)
+            if self._ends_here(end):
+                low = self._asked(start)
                 return Scope(kind.role, CueSide.BEFORE_CUE, low, start, start, end)
             near = _NEAR_END.search(self._text, end)
             high = min(self._stop(end), near.start() if near else len(self._text))
@@ -261,6 +277,8 @@ class _Layout:
             if self._goes_on(cue) or self._is_pending(start):
                 return None
             low, high = self._begin(start), start
+            if kind.role is CueRole.UNCERTAIN and self._stands_for(low, start):
+                low = 0
         elif kind.role is not CueRole.UNCERTAIN and self._is_answer(cue):
             return None
         else:
@@ -269,6 +287,29 @@ class _Layout:
                 near = _NEAR_END.search(self._text, end, high)
                 high = near.start() if near else high
         return Scope(kind.role, kind.side, low, high, start, end)
+
+    def _box(self, cue: Found) -> Scope | None:
+        """Return what a box denies: an empty one what it stands beside.
+
+        Boxes stand before their findings, unless a finding stands before the first
+        one. One before "yes" or "no" is about that word.
+        """
+        start, end, kinds = cue
+        first = next(at for at, _, said in self.kept if said.roles & _BOX)
+        after = any(one <= first for one in self._named)
+        ticked = _has(kinds, CueRole.TICKED_BOX)
+        if self._grammar.box_word.match(self._text, end):
+            denied = self._grammar.box_no.match(self._text, end)
+            if not (ticked and denied and after):
+                return None
+            return Scope(CueRole.NEGATION, CueSide.ANSWER, 0, first, start, end)
+        if ticked:
+            return None
+        if after:
+            low = max((stop for stop in self._starts if stop <= start), default=0)
+            return Scope(CueRole.NEGATION, CueSide.ANSWER, low, start, start, end)
+        high = min((one for one in self._ends if one >= end), default=len(self._text))
+        return Scope(CueRole.NEGATION, CueSide.AFTER_CUE, end, high, start, end)
 
     def _is_elsewhere(self, start: int) -> bool:
         """Whether what is reported after `start` was seen on another study only."""
@@ -279,6 +320,12 @@ class _Layout:
             grammar.this_study.search(text, 0, start)
             or grammar.still.search(text, start)
         )
+
+    def _stands_for(self, low: int, high: int) -> bool:
+        """Whether no finding stands between, but a pronoun for one said before."""
+        if any(low < one <= high for one in self._named):
+            return False
+        return self._grammar.pronoun.search(self._text, low, high) is not None
 
     def _ends_here(self, end: int) -> bool:
         """Whether nothing of the statement follows."""
@@ -315,9 +362,10 @@ class _Layout:
     def _stop(self, end: int) -> int:
         """Return where a scope that begins at `end` stops."""
         bounds = (*self._ends, *self._turns, *self._openings)
-        # A check box that is written in brackets ends with one.
-        least = end + (self._text[end - 1] == ")")
-        return min((one for one in bounds if one >= least), default=len(self._text))
+        stop = min((one for one in bounds if one >= end), default=len(self._text))
+        # "No fracture: the ribs ..." is said; "no signs of: fracture" goes on.
+        colon = self._text.find(":", end, stop)
+        return colon if colon > 0 and self._text[end:colon].strip() else stop
 
     def _begin(self, start: int) -> int:
         """Return where a scope that stops at `start` begins."""

@@ -142,8 +142,8 @@ class SentenceReader:
                 parts[wording].append((order, start, end))
         if not parts:
             return ()
-        cues += self._lost_stops(sentence, text)
         mentions = _without_overruled(self._mentions(text, parts, cues))
+        cues += self._lost_stops(sentence, text, mentions)
         scopes: Sequence[Scope] = ()
         if cues:
             ends = {mention.end for mention in mentions}
@@ -172,12 +172,16 @@ class SentenceReader:
             hits.append(Hit(mention.wording.target, stance, start, end, respelled))
         return tuple(hits)
 
-    def _lost_stops(self, sentence: str, text: str) -> Iterator[Found]:
+    def _lost_stops(
+        self, sentence: str, text: str, mentions: Sequence[Mention]
+    ) -> Iterator[Found]:
         """Yield the spaces at which a sentence ended although its full stop is lost."""
         if len(sentence) != len(text):
             return
         for opener in self._grammar.lost_stop.finditer(sentence):
-            yield opener.start(), opener.start() + 1, LOST_STOP
+            end = opener.start() + 1
+            if opener[1] or any(mention.start == end for mention in mentions):
+                yield end - 1, end, LOST_STOP
 
     def _without_alternatives(
         self,
@@ -199,6 +203,9 @@ class SentenceReader:
             if _GAP_BREAK.search(text, end, start) or any(
                 end <= at < start for at, _, kinds in cues if not kinds.silent
             ):
+                continue
+            # In "no change in A or B" it only joins what is not changed.
+            if self._grammar.is_denied(cues, end):
                 continue
             left = {one.wording.target for one in mentions if one.end == end}
             right = {one.wording.target for one in mentions if one.start == start}

@@ -44,6 +44,8 @@ class CueRole(IntEnum):
     PREFERRED = 14
     OVER = 15
     NEUTRAL = 16
+    EMPTY_BOX = 17
+    TICKED_BOX = 18
 
 
 class CueSide(IntEnum):
@@ -224,6 +226,8 @@ class _Builder:
             (CueRole.PSEUDO, cues.pseudo),
             (CueRole.NEUTRAL, cues.neutral),
             (CueRole.TERMINATOR, cues.terminators),
+            (CueRole.EMPTY_BOX, cues.boxes.empty),
+            (CueRole.TICKED_BOX, cues.boxes.ticked),
             (CueRole.AFFIRMATION, cues.affirmations),
             (CueRole.OPENING, cues.openings),
             (CueRole.GAP_STOP, cues.gap_stops),
