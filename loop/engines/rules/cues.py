@@ -80,6 +80,15 @@ class Boxes(BaseModel):
     yes: tuple[str, ...] = ()
 
 
+class Sides(BaseModel):
+    """Words for the two sides of a patient."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+
 class LostStops(BaseModel):
     """Capitalised words that begin a sentence where its full stop was lost."""
 
@@ -140,7 +149,7 @@ class Cues(BaseModel):
     lost_stops: LostStops = LostStops()
     gap_stops: tuple[str, ...] = ()
     qualifiers: tuple[str, ...] = ()
-    sides: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    sides: Sides = Sides()
     statements: Statements = Statements()
     changes: Changes = Changes()
     other_studies: OtherStudies = OtherStudies()

@@ -8,12 +8,12 @@ A scope never leaves the statement its cue stands in. Statements end at terminat
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from loop.engines.rules.cues import Cues
-from loop.engines.rules.vocabulary import Cue, CueRole, CueSide, Meanings, has_cjk
+from loop.engines.rules.cues import Cues, LostStops, OtherStudies
+from loop.engines.rules.vocabulary import Cue, CueRole, CueSide, Meanings
 
 Found = tuple[int, int, Meanings]
 """Start, end and meanings of one matched cue."""
@@ -23,6 +23,9 @@ _JUDGING = (
     *(CueRole.HYPOTHETICAL, CueRole.REPORTED, CueRole.OVER),
     *(CueRole.EMPTY_BOX, CueRole.TICKED_BOX),
 )
+_READ_AS = {CueRole.REPORTED: CueRole.LIMITED, CueRole.OVER: CueRole.UNCERTAIN}
+"""Roles that hold in some sentences only, and what they mean there."""
+
 _GOVERNING = sum(1 << role for role in _JUDGING)
 """Roles by which a mention is judged."""
 
@@ -32,6 +35,8 @@ _BOX = 1 << CueRole.EMPTY_BOX | 1 << CueRole.TICKED_BOX
 _TERMINATING = 1 << CueRole.TERMINATOR | _BOX
 _ENDING = _TERMINATING | 1 << CueRole.PSEUDO
 _AWAITING = 1 << CueRole.PENDING
+_SIDES = 1 << CueRole.LEFT | 1 << CueRole.RIGHT
+_NARROWING = 1 << CueRole.QUALIFIER | _SIDES
 _ONLY_ANSWERS = 2
 
 LOST_STOP = Meanings.of([Cue(CueRole.TERMINATOR, CueSide.BOTH)])
@@ -89,56 +94,41 @@ class Grammar:
         states = _either(word for one in said for word in (*one.verbs, *one.states))
         seen = _either(word for one in said for word in one.seen)
         single = _either(word for one in said for word in one.singular)
+        pronouns = _either(word for one in said for word in one.pronouns)
+        alternatives = _either(w for one in cues for w in one.uncertain.either)
         self.verb = _words(rf"{verbs}\b(?! (?:(?:not|clearly|definitely) )*{seen})")
         self.statement = _words(states)
         self.singular = _words(single)
-        self.pronoun = _words(_either(w for one in said for w in one.pronouns) + r"\b")
+        self.pronoun = _words(rf"{pronouns}\b")
+        self.either = _words(rf"{alternatives}\b")
+        self.lost_stop = _lost_stop([one.lost_stops for one in cues])
         boxes = [one.boxes for one in cues]
         denied = _either(word for one in boxes for word in one.no)
         told = _either(word for one in boxes for word in (*one.no, *one.yes))
         self.box_no = re.compile(rf"\s*{denied}\b")
         self.box_word = re.compile(rf"\s*{told}\b")
-        self.either = _words(
-            _either(w for one in cues for w in one.uncertain.either) + r"\b"
-        )
         changes = [one.changes for one in cues]
         degrees = _either(word for one in changes for word in one.degrees)
         changed = _either(word for one in changes for word in one.words)
         self.change = _words(rf"(?:{degrees} ){{0,4}}{changed}\b")
         others = [one.other_studies for one in cues]
         earlier = _either(word for one in others for word in one.earlier)
-        studies = _either(word for one in others for word in one.studies)
         modalities = _either(word for one in others for word in one.modalities)
         current = _either(word for one in others for word in one.current)
         still = _either(word for one in others for word in one.still)
-        before = _either(word for one in others for word in one.prepositions)
-        adverbs = _either(word for one in others for word in one.adverbs)
-        self.elsewhere = _words(
-            rf"(?:{adverbs}|{before} (?:(?!{current}\b)\w+ ){{0,3}}?"
-            rf"(?:{earlier}|{studies} (?:of|from|dated|done|performed|made)))\b"
-        )
+        self.elsewhere = _elsewhere(others)
         self.other_study = _words(rf"(?:{earlier}|{modalities})\b")
         self.this_study = _words(rf"(?:{current}|since|compar\w*|interval|than)\b")
         self.still = _words(rf"{still}\b")
-        self.sides = [
-            frozenset(w for one in cues for w in one.sides[n]) for n in (0, 1)
+        first = [
+            *(w for one in changes for w in (*one.degrees, *one.words)),
+            *(w for one in others for w in (*one.adverbs, *one.prepositions)),
         ]
-        stops = [one.lost_stops for one in cues]
-        openers = _either(word for one in stops for word in one.openers)
-        after = [word for one in stops for word in one.never_after]
-        # A space first: the search skips everything else.
-        never = "".join(rf"(?<!\b{re.escape(word)} )" for word in sorted(after))
-        self.lost_stop = (
-            re.compile(rf" (?=[A-Z][a-z]|No\b)(?<=[a-z)] ){never}({openers}\b)?")
-            if openers != "(?:)"
-            else _NO_MATCH
-        )
-        sides = frozenset[str]().union(*self.sides)
-        self.side = _apart(sides)
-        self.narrow = _apart({*sides, *(w for one in cues for w in one.qualifiers)})
+        self.telling = frozenset(word.partition(" ")[0] for word in first)
+        """First words of `change` and `elsewhere`: a look before a search."""
 
     def scopes(
-        self, text: str, found: Sequence[Found], named: Collection[int] = ()
+        self, text: str, found: Sequence[Found], named: Sequence[int] = ()
     ) -> list[Scope]:
         """Return what each cue of the folded sentence `text` governs.
 
@@ -149,7 +139,7 @@ class Grammar:
         text, found
             The sentence and the cues in it.
         named
-            Where findings end in it.
+            Where findings end in it, in any order.
         """
         layout = _Layout(self, text, found, named)
         return [
@@ -162,6 +152,11 @@ class Grammar:
         ]
 
     @staticmethod
+    def narrowing(found: Iterable[Found]) -> list[Found]:
+        """Return those of `found` that are words for sides and forms."""
+        return [cue for cue in found if cue[2].roles & _NARROWING]
+
+    @staticmethod
     def is_denied(found: Sequence[Found], place: int) -> bool:
         """Whether the last word on the statement at `place` before it is a denial."""
         telling = _DENYING | _ENDING
@@ -169,19 +164,29 @@ class Grammar:
         last = max(before, key=lambda cue: cue[0], default=None)
         return last is not None and not last[2].roles & _TERMINATING
 
-    def narrows(self, text: str, mention: tuple[int, int], scope: Scope) -> bool:
-        """Whether a negation denies a mention of one side, or in one form only."""
+    @staticmethod
+    def narrows(
+        text: str, mention: tuple[int, int], scope: Scope, beside: Sequence[Found]
+    ) -> bool:
+        """Whether a negation denies a mention of one side, or in one form only.
+
+        `beside` are the words for sides and forms in the sentence. What is denied of
+        both sides is denied.
+        """
         start, end = mention
         low = scope.cue_end if scope.forward else scope.start
         high = scope.end if scope.forward else scope.cue_start
         for joint in _NEAR_JOINT.finditer(text, low, start):
             low = joint.end()
         after = _NEAR_JOINT.search(text, end, high)
-        beside = (
-            *self.narrow.findall(text, low, start),
-            *self.side.findall(text, end, after.start() if after else high),
-        )
-        return bool(beside) and any(side.isdisjoint(beside) for side in self.sides)
+        stop = after.start() if after else high
+        said = 0
+        for at, until, kinds in beside:
+            if low <= at and until <= start:
+                said |= kinds.roles & _NARROWING
+            elif end <= at and until <= stop:
+                said |= kinds.roles & _SIDES
+        return said != 0 and said & _SIDES != _SIDES
 
 
 class _Layout:
@@ -192,7 +197,7 @@ class _Layout:
         grammar: Grammar,
         text: str,
         found: Sequence[Found],
-        named: Collection[int],
+        named: Sequence[int],
     ) -> None:
         self._grammar = grammar
         self._text = text
@@ -232,61 +237,71 @@ class _Layout:
         finding is there.
         """
         _, end, kinds = cue
+        text, grammar = self._text, self._grammar
+        stop = text.find(" ", end + 1)
+        following = text[end + 1 : stop if stop > 0 else len(text)].rstrip(".,;:)")
+        if following not in grammar.telling:
+            return kinds
         for kind in kinds.kinds:
             ahead = kind.side is CueSide.AFTER_CUE
-            sign = self._grammar.change if ahead else self._grammar.elsewhere
-            if sign.match(self._text, end + 1):
+            sign = grammar.change if ahead else grammar.elsewhere
+            if sign.match(text, end + 1):
                 return _NOTHING
         return kinds
 
     def scope(self, cue: Found, kind: Cue) -> Scope | None:
         """Return what `cue` governs when it means `kind`; None for nothing."""
-        start, end, kinds = cue
-        if kind.role is CueRole.REPORTED:
-            if not self._is_elsewhere(start):
-                return None
-            return Scope(
-                CueRole.LIMITED, CueSide.AFTER_CUE, end, self._stop(end), start, end
-            )
-        if kind.role is CueRole.OVER:
-            if not any(
-                one < start
-                for one, _, said in self.kept
-                if _has(said, CueRole.PREFERRED)
-            ):
-                return None
-            return Scope(
-                CueRole.UNCERTAIN, CueSide.AFTER_CUE, end, self._stop(end), start, end
-            )
-        if 1 << kind.role & _BOX:
+        start, end, _ = cue
+        role, side = kind
+        if 1 << role & _BOX:
             return self._box(cue)
-        if kind.side is CueSide.BOTH:
-            low, high = self._around(start, end)
-        elif kind.side is CueSide.ANSWER:
+        if role is CueRole.REPORTED and not self._is_elsewhere(start):
+            return None
+        if role is CueRole.OVER and not self._is_preferred(start):
+            return None
+        if role in _READ_AS:
+            stop = self._stop(end)
+            return Scope(_READ_AS[role], CueSide.AFTER_CUE, end, stop, start, end)
+        if side is CueSide.BOTH:
+            return Scope(role, side, *self._around(start, end), start, end)
+        if side is CueSide.QUESTION:
+            asked = self._ends_here(end)
+            side = CueSide.ANSWER if asked else CueSide.AFTER_CUE_NEAR
+        if side is CueSide.ANSWER or side is CueSide.BEFORE_CUE:
+            return self._back(cue, role, side)
+        return self._ahead(cue, role, side)
+
+    def _back(self, cue: Found, role: CueRole, side: CueSide) -> Scope | None:
+        """Return what a cue governs that looks back."""
+        start, end, _ = cue
+        if side is CueSide.ANSWER:
             if not self._ends_here(end):
                 return None
-            low, high = self._asked(start), start
-        elif kind.side is CueSide.QUESTION:
-            if self._ends_here(end):
-                low = self._asked(start)
-                return Scope(kind.role, CueSide.BEFORE_CUE, low, start, start, end)
-            near = _NEAR_END.search(self._text, end)
-            high = min(self._stop(end), near.start() if near else len(self._text))
-            return Scope(kind.role, CueSide.AFTER_CUE_NEAR, end, high, start, end)
-        elif kind.side is CueSide.BEFORE_CUE:
-            if self._goes_on(cue) or self._is_pending(start):
-                return None
-            low, high = self._begin(start), start
-            if kind.role is CueRole.UNCERTAIN and self._stands_for(low, start):
-                low = 0
-        elif kind.role is not CueRole.UNCERTAIN and self._is_answer(cue):
+            low = self._asked(start)
+        elif self._goes_on(cue) or self._is_pending(start):
             return None
         else:
-            low, high = end, self._stop(end)
-            if kind.side is CueSide.AFTER_CUE_NEAR:
-                near = _NEAR_END.search(self._text, end, high)
-                high = near.start() if near else high
-        return Scope(kind.role, kind.side, low, high, start, end)
+            low = self._begin(start)
+            if role is CueRole.UNCERTAIN and self._stands_for(low, start):
+                low = 0
+        return Scope(role, side, low, start, start, end)
+
+    def _ahead(self, cue: Found, role: CueRole, side: CueSide) -> Scope | None:
+        """Return what a cue governs that looks ahead."""
+        start, end, _ = cue
+        if role is not CueRole.UNCERTAIN and self._is_answer(cue):
+            return None
+        stop = self._stop(end)
+        if side is CueSide.AFTER_CUE_NEAR:
+            near = _NEAR_END.search(self._text, end, stop)
+            stop = near.start() if near else stop
+        return Scope(role, side, end, stop, start, end)
+
+    def _is_preferred(self, start: int) -> bool:
+        """Whether something is preferred to what follows `start`."""
+        return any(
+            one < start and _has(said, CueRole.PREFERRED) for one, _, said in self.kept
+        )
 
     def _box(self, cue: Found) -> Scope | None:
         """Return what a box denies: an empty one what it stands beside.
@@ -480,14 +495,28 @@ def _words(pattern: str) -> re.Pattern[str]:
     return _NO_MATCH if "(?:)" in pattern else re.compile(rf"\b{pattern}\b")
 
 
-def _apart(words: Iterable[str]) -> re.Pattern[str]:
-    """Compile a search for `words`, whole ones where the language separates them."""
-    joined = [word for word in words if has_cjk(word)]
-    spaced = [word for word in words if not has_cjk(word)]
-    either = [rf"\b{_either(spaced)}\b"] * bool(spaced) + [_either(joined)] * bool(
-        joined
-    )
-    return re.compile("|".join(either)) if either else _NO_MATCH
+def _lost_stop(stops: Sequence[LostStops]) -> re.Pattern[str]:
+    """Return what finds the space before a capital where a full stop may be lost."""
+    openers = [word for one in stops for word in one.openers]
+    if not openers:
+        return _NO_MATCH
+    after = sorted({word for one in stops for word in one.never_after})
+    never = "".join(rf"(?<!\b{re.escape(word)} )" for word in after)
+    # The space comes first: a search skips everything else.
+    capital = r" (?=[A-Z][a-z])(?<=[a-z)] )"
+    return re.compile(rf"{capital}{never}({_either(openers)}\b)?")
+
+
+def _elsewhere(others: Sequence[OtherStudies]) -> re.Pattern[str]:
+    """Return what finds "on the previous film" right after "not seen"."""
+    earlier = _either(word for one in others for word in one.earlier)
+    studies = _either(word for one in others for word in one.studies)
+    current = _either(word for one in others for word in one.current)
+    before = _either(word for one in others for word in one.prepositions)
+    adverbs = _either(word for one in others for word in one.adverbs)
+    dated = rf"{studies} (?:of|from|dated|done|performed|made)"
+    some = rf"(?:(?!{current}\b)\w+ ){{0,3}}?"
+    return _words(rf"(?:{adverbs}|{before} {some}(?:{earlier}|{dated}))\b")
 
 
 def _by_place(cue: Found) -> tuple[int, int]:

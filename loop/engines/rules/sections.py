@@ -17,10 +17,10 @@ SHORT_LINE = 50
 _SHORT_ANSWER = r"\s+(?i:no|none|nil|yes|negative|positive)\b"
 
 # A full stop ends a sentence before white space, but not in "1.5 cm" or "vs."; also
-# between a small letter and a capital ("effusion.No"). So does a question mark that is
-# not answered at once and stands after a word ("? effusion"). Bullets, boxes and numbered
-# items begin one of their own. One leading character class lets the search skip all
-# other text.
+# between a small letter and a capital ("effusion.No"). So does a question mark after a
+# word that is not answered at once, and none before one ("? effusion"). Bullets, boxes
+# and numbered items begin one of their own. One leading character class lets the search
+# skip all other text.
 _ENDS = (
     r"(?<=[.!;])(?=\s|$)(?<!\bvs.)(?<!\b[RrLl]t.)(?<!\bDr.)"
     rf"|(?<=[^\W\d_]\?)(?=\s|$)(?!{_SHORT_ANSWER})"

@@ -98,7 +98,7 @@ class SentenceReader:
         self._automaton = AhoCorasick(
             vocabulary.strings,
             matchkind=MatchKind.Standard,
-            implementation=Implementation.DFA,
+            implementation=Implementation.ContiguousNFA,
             store_patterns=False,
         )
         self._memo: dict[str, tuple[Hit, ...]] = {}
@@ -122,6 +122,27 @@ class SentenceReader:
             fixes = self._speller.fixes(text)
             if fixes:
                 text, origin, changed = respell(text, origin, fixes)
+        cues, parts = self._match(text)
+        if not parts:
+            return ()
+        mentions = _without_overruled(self._mentions(text, parts, cues))
+        if self._grammar.lost_stop.search(sentence):
+            cues += self._lost_stops(sentence, text, mentions)
+        hits = []
+        for mention, stance in self._assess(text, mentions, cues):
+            start, end = mention.start, mention.end
+            respelled = bool(changed) and any(
+                start < stop and at < end for at, stop in changed
+            )
+            if origin is not None:
+                start, end = origin[start], origin[end - 1] + 1
+            hits.append(Hit(mention.wording.target, stance, start, end, respelled))
+        return tuple(hits)
+
+    def _match(
+        self, text: str
+    ) -> tuple[list[Found], dict[int, list[tuple[int, int, int]]]]:
+        """Return the cues in a folded sentence, and the parts of wordings."""
         length = len(text)
         cues: list[Found] = []
         parts: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -140,37 +161,35 @@ class SentenceReader:
                 cues.append((start, end, entry.cues))
             for wording, order in entry.parts:
                 parts[wording].append((order, start, end))
-        if not parts:
-            return ()
-        mentions = _without_overruled(self._mentions(text, parts, cues))
-        cues += self._lost_stops(sentence, text, mentions)
+        return cues, parts
+
+    def _assess(
+        self, text: str, mentions: Sequence[Mention], cues: Sequence[Found]
+    ) -> list[tuple[Mention, Stance]]:
+        """Return the mentions that are more than asked about, with their status."""
         scopes: Sequence[Scope] = ()
         if cues:
-            ends = {mention.end for mention in mentions}
+            ends = [mention.end for mention in mentions]
             scopes = self._grammar.scopes(text, cues, ends)
+        beside: Sequence[Found] | None = None
         judged = []
         present = set()
         for mention in mentions:
             stance, decisive = judge_mention(mention, scopes)
             if stance is None:
                 continue
-            if stance is Stance.NEGATED and decisive is not None:
-                place = mention.start, mention.end
-                if self._grammar.narrows(text, place, decisive):
-                    stance = Stance.LIMITED
-            elif stance is Stance.PRESENT:
+            if stance is Stance.PRESENT:
                 present.add(mention.wording.target)
+            elif stance is Stance.NEGATED and decisive is not None:
+                if beside is None:
+                    beside = self._grammar.narrowing(cues)
+                place = mention.start, mention.end
+                if beside and self._grammar.narrows(text, place, decisive, beside):
+                    stance = Stance.LIMITED
             judged.append((mention, stance))
         if len(present) > 1:
-            judged = self._without_alternatives(text, judged, cues)
-        hits = []
-        for mention, stance in judged:
-            start, end = mention.start, mention.end
-            respelled = any(start < stop and at < end for at, stop in changed)
-            if origin is not None:
-                start, end = origin[start], origin[end - 1] + 1
-            hits.append(Hit(mention.wording.target, stance, start, end, respelled))
-        return tuple(hits)
+            return self._without_alternatives(text, judged, cues)
+        return judged
 
     def _lost_stops(
         self, sentence: str, text: str, mentions: Sequence[Mention]

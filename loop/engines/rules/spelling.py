@@ -1,4 +1,4 @@
-"""Misspelt words of a report, corrected towards the words of the guides and no others."""
+"""Misspelt words of a report, corrected towards the words of the guides only."""
 
 from __future__ import annotations
 

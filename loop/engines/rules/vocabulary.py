@@ -20,7 +20,7 @@ MAX_GAP_CHARACTERS = 8
 """The same for text without spaces between words, in characters."""
 
 _CJK_COMMA = re.compile(r"(?<=[\u3400-\u9fff]),|,(?=[\u3400-\u9fff])")
-_FOLD = {ord(char): " " for char in "-‐‑‒–—/\\\t\r\n\u00a0\u3000"} | {ord("’"): "'"}
+_FOLD = {ord(char): " " for char in "-‐‑‒–—/\\\t\r\n\u00a0\u3000"} | {0x2019: "'"}
 _SPACES = re.compile(r"\s+")
 _PARENTHESES = re.compile(r"\s*\([^)]*\)")
 
@@ -46,6 +46,9 @@ class CueRole(IntEnum):
     NEUTRAL = 16
     EMPTY_BOX = 17
     TICKED_BOX = 18
+    QUALIFIER = 19
+    LEFT = 20
+    RIGHT = 21
 
 
 class CueSide(IntEnum):
@@ -96,8 +99,12 @@ class Meanings(NamedTuple):
 
 
 _SILENT = frozenset(
-    {CueRole.AFFIRMATION, CueRole.OPENING, CueRole.GAP_STOP, CueRole.RESTART}
+    {
+        *(CueRole.AFFIRMATION, CueRole.OPENING, CueRole.GAP_STOP, CueRole.RESTART),
+        *(CueRole.QUALIFIER, CueRole.LEFT, CueRole.RIGHT),
+    }
 )
+"""Roles that govern nothing and hide no cue inside them."""
 
 
 class GuideWording(NamedTuple):
@@ -226,6 +233,9 @@ class _Builder:
             (CueRole.PSEUDO, cues.pseudo),
             (CueRole.NEUTRAL, cues.neutral),
             (CueRole.TERMINATOR, cues.terminators),
+            (CueRole.QUALIFIER, cues.qualifiers),
+            (CueRole.LEFT, cues.sides.left),
+            (CueRole.RIGHT, cues.sides.right),
             (CueRole.EMPTY_BOX, cues.boxes.empty),
             (CueRole.TICKED_BOX, cues.boxes.ticked),
             (CueRole.AFFIRMATION, cues.affirmations),
