@@ -60,7 +60,7 @@ class OtherStudies(BaseModel):
     adverbs: tuple[str, ...] = ()
 
 
-class Changes(BaseModel):
+class ChangeWords(BaseModel):
     """Words after a negation by which it denies a change and not a finding."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -80,7 +80,7 @@ class Boxes(BaseModel):
     yes: tuple[str, ...] = ()
 
 
-class Sides(BaseModel):
+class SideWords(BaseModel):
     """Words for the two sides of a patient."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -135,6 +135,7 @@ class Cues(BaseModel):
     pseudo: tuple[str, ...] = ()
     neutral: tuple[str, ...] = ()
     uncertain: Directed = Directed()
+    deniable: tuple[str, ...] = ()
     probable: Directed = Directed()
     historical: Directed = Directed()
     hypothetical: Directed = Directed()
@@ -149,9 +150,9 @@ class Cues(BaseModel):
     lost_stops: LostStops = LostStops()
     gap_stops: tuple[str, ...] = ()
     qualifiers: tuple[str, ...] = ()
-    sides: Sides = Sides()
+    sides: SideWords = SideWords()
     statements: Statements = Statements()
-    changes: Changes = Changes()
+    changes: ChangeWords = ChangeWords()
     other_studies: OtherStudies = OtherStudies()
     sections: SectionHeadings = SectionHeadings()
     inflections: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -34,6 +34,7 @@ _TURNING = 1 << CueRole.AFFIRMATION | 1 << CueRole.OPENING | 1 << CueRole.RESTAR
 _BOX = 1 << CueRole.EMPTY_BOX | 1 << CueRole.TICKED_BOX
 _TERMINATING = 1 << CueRole.TERMINATOR | _BOX
 _ENDING = _TERMINATING | 1 << CueRole.PSEUDO
+_DENIABLE = 1 << CueRole.DENIABLE
 _AWAITING = 1 << CueRole.PENDING
 _SIDES = 1 << CueRole.LEFT | 1 << CueRole.RIGHT
 _NARROWING = 1 << CueRole.QUALIFIER | _SIDES
@@ -58,7 +59,8 @@ _NEAR_JOINT = re.compile(r"[,:;(]|\b(?:and|or|nor)\b")
 _NEAR_END = re.compile(r",|\band\b")
 _JOINT = re.compile(r",(?: and)?(?= )|(?<= )and(?= )|[()]")
 _BOUND = re.compile(r"[,:()]")
-_ANSWERED = re.compile(r"[^\S\n]*(?:$|[.,;|)\]。，；])")
+_AFTER_END = ("and ", "than ", "by ", "on ", "at ", "in ")
+_ANSWERED = re.compile(r"[^\S\n]*(?:$|[.,;|)\]。，；）])")
 _MARKS = frozenset(":=|(?：（？")
 _NO_MATCH = re.compile(r"(?!)")
 
@@ -142,7 +144,7 @@ class Grammar:
             Where findings end in it, in any order.
         """
         layout = _Layout(self, text, found, named)
-        return [
+        scopes = [
             scope
             for cue in layout.kept
             if cue[2].roles & _GOVERNING
@@ -150,6 +152,8 @@ class Grammar:
             if 1 << kind.role & _GOVERNING
             and (scope := layout.scope(cue, kind)) is not None
         ]
+        doubts = [start for start, _, said in layout.kept if said.roles & _DENIABLE]
+        return _without_denied(scopes, doubts) if doubts else scopes
 
     @staticmethod
     def narrowing(found: Iterable[Found]) -> list[Found]:
@@ -284,6 +288,8 @@ class _Layout:
             low = self._begin(start)
             if role is CueRole.UNCERTAIN and self._stands_for(low, start):
                 low = 0
+            elif not self._text[low:start].strip():
+                low = max((one for one in self._starts if one < low), default=0)
         return Scope(role, side, low, start, start, end)
 
     def _ahead(self, cue: Found, role: CueRole, side: CueSide) -> Scope | None:
@@ -425,7 +431,7 @@ class _Layout:
         if not any(kind.side is CueSide.AFTER_CUE for kind in kinds.kinds):
             return False
         rest = self._text[end:].lstrip()
-        ended = not rest or rest[0] in ",()" or rest.startswith(("and ", "than "))
+        ended = not rest or rest[0] in ",()" or rest.startswith(_AFTER_END)
         return not ended and end + 1 not in self._ends
 
     def _is_turn(self, start: int, kinds: Meanings) -> bool:
@@ -493,6 +499,17 @@ def _either(words: Iterable[str]) -> str:
 def _words(pattern: str) -> re.Pattern[str]:
     """Compile `pattern` for whole words; an empty list matches nothing."""
     return _NO_MATCH if "(?:)" in pattern else re.compile(rf"\b{pattern}\b")
+
+
+def _without_denied(scopes: Sequence[Scope], doubts: Sequence[int]) -> list[Scope]:
+    """Return `scopes` without doubts that are denied ("no opacity concerning for")."""
+    denials = [one for one in scopes if one.forward and 1 << one.role & _DENYING]
+    return [
+        one
+        for one in scopes
+        if one.cue_start not in doubts
+        or not any(deny.start <= one.cue_start < deny.end for deny in denials)
+    ]
 
 
 def _lost_stop(stops: Sequence[LostStops]) -> re.Pattern[str]:

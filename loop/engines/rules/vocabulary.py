@@ -49,6 +49,7 @@ class CueRole(IntEnum):
     QUALIFIER = 19
     LEFT = 20
     RIGHT = 21
+    DENIABLE = 22
 
 
 class CueSide(IntEnum):
@@ -232,6 +233,7 @@ class _Builder:
         plain = (
             (CueRole.PSEUDO, cues.pseudo),
             (CueRole.NEUTRAL, cues.neutral),
+            (CueRole.DENIABLE, cues.deniable),
             (CueRole.TERMINATOR, cues.terminators),
             (CueRole.QUALIFIER, cues.qualifiers),
             (CueRole.LEFT, cues.sides.left),
