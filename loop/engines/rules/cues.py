@@ -96,6 +96,7 @@ class LostStops(BaseModel):
 
     openers: tuple[str, ...] = ()
     never_after: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 class Spelling(BaseModel):

@@ -53,7 +53,7 @@ _VERB_WORDS = 7
 """Words after a comma or "and" within which a verb makes a new statement."""
 
 _ALTERNATIVE = re.compile(r"\b(?:or|nor)\b")
-_JOIN = re.compile(r"(?:,|\band)\s*$")
+_JOIN = re.compile(r"(?:,|\band)(?: an?)?\s*$")
 _COMMA = re.compile(r",\s*$")
 _NEAR_JOINT = re.compile(r"[,:;(]|\b(?:and|or|nor)\b")
 _NEAR_END = re.compile(r",|\band\b")
@@ -99,6 +99,7 @@ class Grammar:
         pronouns = _either(word for one in said for word in one.pronouns)
         alternatives = _either(w for one in cues for w in one.uncertain.either)
         self.verb = _words(rf"{verbs}\b(?! (?:(?:not|clearly|definitely) )*{seen})")
+        self.seen = _words(rf"{seen}\b")
         self.statement = _words(states)
         self.singular = _words(single)
         self.pronoun = _words(rf"{pronouns}\b")
@@ -240,16 +241,19 @@ class _Layout:
         "No further increase of the effusion", "not seen on the previous study": the
         finding is there.
         """
-        _, end, kinds = cue
+        start, end, kinds = cue
         text, grammar = self._text, self._grammar
         stop = text.find(" ", end + 1)
         following = text[end + 1 : stop if stop > 0 else len(text)].rstrip(".,;:)")
         if following not in grammar.telling:
             return kinds
         for kind in kinds.kinds:
-            ahead = kind.side is CueSide.AFTER_CUE
-            sign = grammar.change if ahead else grammar.elsewhere
-            if sign.match(text, end + 1):
+            if kind.side is CueSide.AFTER_CUE:
+                other = grammar.change.match(text, end + 1)
+            else:
+                unseen = grammar.seen.search(text, start, end)
+                other = unseen and grammar.elsewhere.match(text, end + 1)
+            if other:
                 return _NOTHING
         return kinds
 
@@ -438,7 +442,7 @@ class _Layout:
         """Whether a word starts a new statement inside its sentence."""
         text = self._text
         if _has(kinds, CueRole.AFFIRMATION):
-            joined = _JOIN.search(text, max(0, start - 6), start)
+            joined = _JOIN.search(text, max(0, start - 9), start)
         elif _has(kinds, CueRole.OPENING):
             joined = _COMMA.search(text, max(0, start - 3), start)
         else:
@@ -517,11 +521,17 @@ def _lost_stop(stops: Sequence[LostStops]) -> re.Pattern[str]:
     openers = [word for one in stops for word in one.openers]
     if not openers:
         return _NO_MATCH
-    after = sorted({word for one in stops for word in one.never_after})
+    plain = {word for one in stops for word in one.never_after}
+    after = sorted(plain | {word.capitalize() for word in plain})
     never = "".join(rf"(?<!\b{re.escape(word)} )" for word in after)
+    names = [word for one in stops for word in one.names]
     # The space comes first: a search skips everything else.
     capital = r" (?=[A-Z][a-z])(?<=[a-z)] )"
-    return re.compile(rf"{capital}{never}({_either(openers)}\b)?")
+    return re.compile(
+        rf"{capital}{never}(?!{_either(names)}\b)({_either(openers)}\b)?"
+        if names
+        else rf"{capital}{never}({_either(openers)}\b)?"
+    )
 
 
 def _elsewhere(others: Sequence[OtherStudies]) -> re.Pattern[str]:

@@ -62,7 +62,7 @@ class Speller:
             elif alone:
                 self._findings.add(text)
             for word in words if entry.parts else ():
-                if word not in listed and (alone or len(word) > SHORTEST):
+                if word not in listed and (word == text or len(word) > SHORTEST):
                     for key in _shortened(word):
                         self._near[key].add(word)
 
