@@ -387,7 +387,8 @@ def _answers(row: Mapping[str, Any]) -> str:
     answer = f"predicted {row['predicted'] or 'nothing'}"
     reference = f", reference {row['reference']}" if row["reference"] else ""
     where = f", evidence at {_places(row)}" if row["spans"] or row["problem"] else ""
-    return answer + reference + where
+    noted = f"; {row['problem']}" if row["spans"] and row["problem"] else ""
+    return answer + reference + where + noted
 
 
 def _standing(row: Mapping[str, Any]) -> str:

@@ -104,6 +104,16 @@ class Status(StrEnum):
     ENGINE_FAILED = "engine_failed"
 
 
+class Note(StrEnum):
+    """What an engine that is no model says of its own answer about one label."""
+
+    SPELLING = "spelling"
+    """A misspelt word was read as the finding's word."""
+
+    SECTIONS = "sections"
+    """The findings say otherwise than the impression, which was believed."""
+
+
 class Span(NamedTuple):
     """Characters ``start`` to ``end`` (exclusive) of a case text."""
 

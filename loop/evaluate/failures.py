@@ -14,6 +14,7 @@ from loop.documents.tables import format_rows
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
 from loop.labels.reference import MARKS, Reference, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
+from loop.prompts.outputs.strict import NOTES
 from loop.run.manifest import find_run
 from loop.run.store import open_store, read_outcomes
 
@@ -53,7 +54,7 @@ class Failure(NamedTuple):
     """Where the answer's evidence stands in the case text."""
 
     problem: str = ""
-    """For cases without an answer: why."""
+    """For cases without an answer: why. Else what the engine noted of its answer."""
 
 
 class Failures(NamedTuple):
@@ -317,6 +318,11 @@ def _wrong_answers(
                 predicted=Value(str(answer.value)),
                 reference=mark,
                 spans=answer.spans,
+                problem="; ".join(
+                    note
+                    for note in NOTES.values()
+                    if f"{label}: {note}" in outcome.repairs
+                ),
             )
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from loop.core.errors import EngineError
-from loop.core.records import Completion, Guide, Prompt, PromptFrame, Value
+from loop.core.records import Completion, Guide, Note, Prompt, PromptFrame, Value
 from loop.engines.base import Settings, register
 from loop.engines.rules.cues import Cues, read_cues
 from loop.engines.rules.scopes import Grammar
 from loop.engines.rules.sections import ReportSection, SectionFinder, sentences
 from loop.engines.rules.sentence import MEMO_SENTENCES, Hit, SentenceReader, Stance
+from loop.engines.rules.spelling import Speller
 from loop.engines.rules.vocabulary import build_vocabulary
 
-REVISION = 3
+REVISION = 4
 """Raised whenever the same guides and cues may give another answer."""
 
 _BINARY = frozenset({Value.PRESENT.value, Value.ABSENT.value})
@@ -175,8 +176,9 @@ class ReportReader:
         ]
         self._has_implications = any(self._implies)
         self._sections = SectionFinder(cues)
+        vocabulary = build_vocabulary(guides, cues)
         self._sentences = SentenceReader(
-            build_vocabulary(guides, cues), Grammar(cues), memo=memo
+            vocabulary, Grammar(cues), Speller(vocabulary, cues), memo=memo
         )
         self._plain = [f'"{field}":"absent"' for field in fields]
         self._slot = [fields.index(name) if name in wanted else None for name in names]
@@ -194,11 +196,11 @@ class ReportReader:
         sections = self._sections.find(text)
         if not any(text[one.start : one.end].strip() for one in sections):
             return ""
-        best = self._collect(text, sections)
+        best, disputed = self._collect(text, sections)
         if self._has_implications:
             self._imply(best)
         if self._listing:
-            return self._list_findings(best)
+            return self._list_findings(best, disputed)
         # Not a method of its own: this is most of what a fast run does besides.
         answers = self._plain.copy()
         for target, hit in best.items():
@@ -206,17 +208,18 @@ class ReportReader:
             if slot is not None:
                 answers[slot] = (
                     f'"{self._names[target]}":{{"value":"{self._value[hit.stance]}",'
-                    f'"span":[{hit.start},{hit.end}]}}'
+                    f'"span":[{hit.start},{hit.end}]'
+                    f"{_notes(hit, disputed) if hit.respelled or disputed else ''}}}"
                 )
         return "{" + ",".join(answers) + "}"
 
-    def _list_findings(self, best: Mapping[int, Hit]) -> str:
+    def _list_findings(self, best: Mapping[int, Hit], disputed: Collection[int]) -> str:
         """Return the labels that are not absent, in the order asked."""
         listed = [
             (
                 slot,
                 f'{{"label":"{self._names[target]}","value":"{self._value[hit.stance]}",'
-                f'"span":[{hit.start},{hit.end}]}}',
+                f'"span":[{hit.start},{hit.end}]{_notes(hit, disputed)}}}',
             )
             for target, hit in best.items()
             if (slot := self._slot[target]) is not None
@@ -224,23 +227,37 @@ class ReportReader:
         ]
         return f'{{"findings":[{",".join(text for _, text in sorted(listed))}]}}'
 
-    def _collect(self, text: str, sections: Sequence[ReportSection]) -> dict[int, Hit]:
-        """Return the winning hit of each label that is mentioned."""
+    def _collect(
+        self, text: str, sections: Sequence[ReportSection]
+    ) -> tuple[dict[int, Hit], Collection[int]]:
+        """Return the winning hit of each label that is mentioned, and the disputed.
+
+        Disputed is a label that one part of the report denies, and the other does not.
+        """
         best: dict[int, Hit] = {}
         decided: dict[int, Hit] = {}
         for start, end, decisive in sections:
             into = decided if decisive else best
             for offset, sentence in sentences(text, start, end):
-                for target, stance, begin, stop in self._sentences.read(sentence):
+                for target, stance, begin, stop, respelled in self._sentences.read(
+                    sentence
+                ):
                     known = into.get(target)
                     if known is None or stance > known.stance:
                         into[target] = Hit(
-                            target, stance, begin + offset, stop + offset
+                            target, stance, begin + offset, stop + offset, respelled
                         )
+        disputed = set()
         for target, hit in decided.items():
-            if hit.stance is not Stance.LIMITED or target not in best:
+            if target not in best:
                 best[target] = hit
-        return best
+            elif hit.stance is not Stance.LIMITED:
+                if (hit.stance is Stance.NEGATED) != (
+                    best[target].stance <= Stance.NEGATED
+                ):
+                    disputed.add(target)
+                best[target] = hit
+        return best, disputed
 
     def _imply(self, best: dict[int, Hit]) -> None:
         """Make the implied labels of every present label present, transitively."""
@@ -252,6 +269,13 @@ class ReportReader:
                 if known is None or known.stance is not Stance.PRESENT:
                     best[target] = Hit(target, Stance.PRESENT, source.start, source.end)
                     open_targets.append(target)
+
+
+def _notes(hit: Hit, disputed: Collection[int]) -> str:
+    """Return what an answer says of itself, as the last key of its entry."""
+    notes = [Note.SPELLING] * hit.respelled + [Note.SECTIONS] * (hit.target in disputed)
+    listed = ",".join(f'"{one}"' for one in notes)
+    return f',"notes":[{listed}]' if notes else ""
 
 
 @register("rules")

@@ -14,19 +14,25 @@ LONGEST = 1500
 SHORT_LINE = 50
 """Characters up to which a line may be an item of a list rather than wrapped prose."""
 
+_SHORT_ANSWER = r"\s+(?i:no|none|nil|yes|negative|positive)\b"
+
 # A full stop ends a sentence before white space, but not in "1.5 cm" or "vs."; also
-# between a small letter and a capital ("effusion.No"). Bullets and numbered items begin
-# one of their own. One leading character class lets the search skip all other text.
+# between a small letter and a capital ("effusion.No"). So does a question mark after a
+# word that is not answered at once, and none before one ("? effusion"). Bullets, boxes
+# and numbered items begin one of their own. One leading character class lets the search
+# skip all other text.
 _ENDS = (
-    r"(?<=[.!?;])(?=\s|$)(?<!\bvs.)(?<!\b[RrLl]t.)(?<!\bDr.)"
+    r"(?<=[.!;])(?=\s|$)(?<!\bvs.)(?<!\b[RrLl]t.)(?<!\bDr.)"
+    rf"|(?<=[^\W\d_]\?)(?=\s|$)(?!{_SHORT_ANSWER})"
     r"|(?<=[a-z]{2}\.)(?=[A-Z][a-z])|(?<=[。；！？])|(?<=\n)\s*\n"
-    r"|(?<=\n)(?=\s*(?:[-*•]|\d{1,2}[.)、](?!\d)))"
+    r"|(?<=\n)(?=\s*(?:[-*•☐☒☑□■]|[\[(] ?[xXv✓]?[\])]|\d{1,2}[.)、](?!\d)))"
 )
 _BOUNDARY = re.compile(rf"[.!?;。；！？\n](?:{_ENDS})")
 _BOUNDARY_OR_ITEM = re.compile(
-    rf"[.!?;。；！？\n \t](?:{_ENDS}|(?<=\s)(?=\d{{1,2}}[)、]\s?\w))"
+    rf"[.!?;。；！？\n \t](?:{_ENDS}"
+    r"|(?<=\s)(?=\d{1,2}[)、]\s?\w)|(?<=\s)(?=\(\d{1,2}\)\s))"
 )
-_NEW_LINE = re.compile(r"\n[ \t]*(?=[A-Z][a-z])")
+_NEW_LINE = re.compile(r"\n[ \t]*(?=[A-Z][a-z]|[^\n:|\t]{2,40}[:|\t])")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _FULL_STOP = re.compile(r"[.。](?=\s)")
 _UNREAD = {
@@ -101,7 +107,8 @@ def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     boundary = _BOUNDARY_OR_ITEM if itemised else _BOUNDARY
     split = _lines if text.find("\n", start, end) >= 0 else _pieces
     for match in boundary.finditer(text, start, end):
-        stop = match.start()
+        # A question mark belongs to what is asked.
+        stop = match.start() + (text[match.start()] in "?？")
         if stop > start:
             yield from split(text, start, stop)
         start = match.end()

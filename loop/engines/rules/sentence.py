@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from loop.core.records import Value
-from loop.engines.rules.scopes import Found, Grammar, Scope
+from loop.engines.rules.scopes import LOST_STOP, Found, Grammar, Scope
+from loop.engines.rules.spelling import Speller, respell
 from loop.engines.rules.vocabulary import (
     MAX_GAP_CHARACTERS,
     MAX_GAP_WORDS,
@@ -19,7 +20,6 @@ from loop.engines.rules.vocabulary import (
     CueSide,
     GuideWording,
     Vocabulary,
-    VocabularyEntry,
     fold,
     has_cjk,
 )
@@ -29,6 +29,10 @@ MEMO_SENTENCES = 50_000
 
 _RUN = re.compile(r"  +")
 _GAP_END = re.compile(r"[,，、]")
+_GAP_BREAK = re.compile(r"[,:;()]|\band\b")
+
+ALTERNATIVE_GAP = 40
+"""Characters that may stand between two findings that an "or" makes uncertain."""
 
 
 class Stance(IntEnum):
@@ -49,6 +53,9 @@ class Hit(NamedTuple):
     stance: Stance
     start: int
     end: int
+
+    respelled: bool = False
+    """Whether it rests on a word whose spelling was corrected."""
 
 
 class Mention(NamedTuple):
@@ -80,16 +87,18 @@ class SentenceReader:
         self,
         vocabulary: Vocabulary,
         grammar: Grammar,
+        speller: Speller,
         *,
         memo: int = MEMO_SENTENCES,
     ) -> None:
         self._grammar = grammar
+        self._speller = speller
         self._entries = vocabulary.entries
         self._wordings = vocabulary.wordings
         self._automaton = AhoCorasick(
             vocabulary.strings,
             matchkind=MatchKind.Standard,
-            implementation=Implementation.DFA,
+            implementation=Implementation.ContiguousNFA,
             store_patterns=False,
         )
         self._memo: dict[str, tuple[Hit, ...]] = {}
@@ -108,33 +117,125 @@ class SentenceReader:
 
     def _judge(self, sentence: str) -> tuple[Hit, ...]:
         text, origin = _single_spaced(fold(sentence))
+        changed: Sequence[tuple[int, int]] = ()
+        if self._speller.works:
+            fixes = self._speller.fixes(text)
+            if fixes:
+                text, origin, changed = respell(text, origin, fixes)
+        cues, parts = self._match(text)
+        if not parts:
+            return ()
+        mentions = _without_overruled(self._mentions(text, parts, cues))
+        if self._grammar.lost_stop.search(sentence):
+            cues += self._lost_stops(sentence, text, mentions)
+        hits = []
+        for mention, stance in self._assess(text, mentions, cues):
+            start, end = mention.start, mention.end
+            respelled = bool(changed) and any(
+                start < stop and at < end for at, stop in changed
+            )
+            if origin is not None:
+                start, end = origin[start], origin[end - 1] + 1
+            hits.append(Hit(mention.wording.target, stance, start, end, respelled))
+        return tuple(hits)
+
+    def _match(
+        self, text: str
+    ) -> tuple[list[Found], dict[int, list[tuple[int, int, int]]]]:
+        """Return the cues in a folded sentence, and the parts of wordings."""
+        length = len(text)
         cues: list[Found] = []
         parts: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for number, start, end in self._automaton.find_matches_as_indexes(
             text, overlapping=True
         ):
             entry = self._entries[number]
-            if not _at_boundary(text, start, end, entry):
+            # Not a function of its own: most of the time goes here.
+            if entry.opens and start and text[start - 1].isalnum():
+                continue
+            if entry.closes and end < length and text[end].isalnum():
                 continue
             if entry.prefix:
                 end = _word_end(text, end)
-            if entry.cues:
+            if entry.cues is not None:
                 cues.append((start, end, entry.cues))
             for wording, order in entry.parts:
                 parts[wording].append((order, start, end))
-        if not parts:
-            return ()
-        mentions = _without_overruled(self._mentions(text, parts, cues))
-        scopes = self._grammar.scopes(text, cues) if cues else []
-        hits = []
+        return cues, parts
+
+    def _assess(
+        self, text: str, mentions: Sequence[Mention], cues: Sequence[Found]
+    ) -> list[tuple[Mention, Stance]]:
+        """Return the mentions that are more than asked about, with their status."""
+        scopes: Sequence[Scope] = ()
+        if cues:
+            ends = [mention.end for mention in mentions]
+            scopes = self._grammar.scopes(text, cues, ends)
+        beside: Sequence[Found] | None = None
+        judged = []
+        present = set()
         for mention in mentions:
-            stance = judge_mention(mention, scopes)
-            if stance is not None:
-                start, end = mention.start, mention.end
-                if origin is not None:
-                    start, end = origin[start], origin[end - 1] + 1
-                hits.append(Hit(mention.wording.target, stance, start, end))
-        return tuple(hits)
+            stance, decisive = judge_mention(mention, scopes)
+            if stance is None:
+                continue
+            if stance is Stance.PRESENT:
+                present.add(mention.wording.target)
+            elif stance is Stance.NEGATED and decisive is not None:
+                if beside is None:
+                    beside = self._grammar.narrowing(cues)
+                place = mention.start, mention.end
+                if beside and self._grammar.narrows(text, place, decisive, beside):
+                    stance = Stance.LIMITED
+            judged.append((mention, stance))
+        if len(present) > 1:
+            return self._without_alternatives(text, judged, cues)
+        return judged
+
+    def _lost_stops(
+        self, sentence: str, text: str, mentions: Sequence[Mention]
+    ) -> Iterator[Found]:
+        """Yield the spaces at which a sentence ended although its full stop is lost."""
+        if len(sentence) != len(text):
+            return
+        for opener in self._grammar.lost_stop.finditer(sentence):
+            end = opener.start() + 1
+            if opener[1] or any(mention.start == end for mention in mentions):
+                yield end - 1, end, LOST_STOP
+
+    def _without_alternatives(
+        self,
+        text: str,
+        judged: list[tuple[Mention, Stance]],
+        cues: Sequence[Found],
+    ) -> list[tuple[Mention, Stance]]:
+        """Return `judged` with two present findings uncertain if "or" joins them."""
+        for found in self._grammar.either.finditer(text):
+            low, high = found.span()
+            mentions = [one for one, _ in judged]
+            end = max((one.end for one in mentions if one.end <= low), default=-1)
+            start = min(
+                (one.start for one in mentions if one.start >= high), default=-1
+            )
+            # Only words such as "early" may stand between a finding and the "or".
+            if end < 0 or not 0 < start - end <= ALTERNATIVE_GAP:
+                continue
+            if _GAP_BREAK.search(text, end, start) or any(
+                end <= at < start for at, _, kinds in cues if not kinds.silent
+            ):
+                continue
+            # In "no change in A or B" it only joins what is not changed.
+            if self._grammar.is_denied(cues, end):
+                continue
+            left = {one.wording.target for one in mentions if one.end == end}
+            right = {one.wording.target for one in mentions if one.start == start}
+            if left.isdisjoint(right):
+                judged = [
+                    (one, min(stance, Stance.UNCERTAIN))
+                    if one.end == end or one.start == start
+                    else (one, stance)
+                    for one, stance in judged
+                ]
+        return judged
 
     def _mentions(
         self,
@@ -153,7 +254,7 @@ class SentenceReader:
                 stops = [
                     start
                     for start, _, kinds in cues
-                    if any(kind.role is CueRole.GAP_STOP for kind in kinds)
+                    if kinds.roles >> CueRole.GAP_STOP & 1
                 ]
             mentions += _gapped(text, wording, found, stops)
         return mentions
@@ -217,33 +318,36 @@ def _overrules(rule: Mention, mention: Mention) -> bool:
     return rule.end - rule.start > mention.end - mention.start
 
 
-def judge_mention(mention: Mention, scopes: Sequence[Scope]) -> Stance | None:
-    """Return the status of a mention; None when it is only asked about.
+def judge_mention(
+    mention: Mention, scopes: Sequence[Scope]
+) -> tuple[Stance | None, Scope | None]:
+    """Return the status of a mention and what decides it.
 
-    What is said after a mention ("... cannot be excluded") outranks what stands
-    before it; of several cues before it the nearest decides. A differential ("versus")
-    does not undo a negation.
+    Without a status it is only asked about. What is said after a mention ("... cannot
+    be excluded") outranks what stands before it; of several cues before it the nearest
+    decides. A differential ("versus") does not undo a negation.
     """
     value = mention.wording.value
     if value is None:
-        return None
-    nearest, said_after = None, None
+        return None, None
+    nearest, said_after, around = None, None, None
     for scope in scopes:
         if not _governs(scope, mention):
             continue
         if scope.role is CueRole.HYPOTHETICAL:
-            return None
-        if not scope.forward:
-            said_after = scope if said_after is None else said_after
+            return None, scope
+        if scope.side is CueSide.BOTH:
+            around = around or scope
+        elif not scope.forward:
+            if said_after is None or scope.side is CueSide.ANSWER:
+                said_after = scope
         elif nearest is None or scope.cue_end >= nearest.cue_end:
             nearest = scope
-    decisive = said_after or nearest
-    if said_after and said_after.side is CueSide.BOTH and nearest:
-        decisive = nearest
+    decisive = said_after or nearest or around
     stated = _OF_VALUE[value]
     if decisive is None:
-        return stated
-    return min(_STANCE[decisive.role], stated)
+        return stated, None
+    return min(_STANCE[decisive.role], stated), decisive
 
 
 def _governs(scope: Scope, mention: Mention) -> bool:
@@ -271,11 +375,3 @@ def _word_end(text: str, end: int) -> int:
     while end < len(text) and text[end].isalnum():
         end += 1
     return end
-
-
-def _at_boundary(text: str, start: int, end: int, entry: VocabularyEntry) -> bool:
-    if not entry.words:
-        return True
-    if start and text[start - 1].isalnum():
-        return False
-    return entry.prefix or end == len(text) or not text[end].isalnum()

@@ -20,7 +20,7 @@ MAX_GAP_CHARACTERS = 8
 """The same for text without spaces between words, in characters."""
 
 _CJK_COMMA = re.compile(r"(?<=[\u3400-\u9fff]),|,(?=[\u3400-\u9fff])")
-_FOLD = {ord(char): " " for char in "-‐‑‒–—/\\\t\r\n\u00a0\u3000"}
+_FOLD = {ord(char): " " for char in "-‐‑‒–—/\\\t\r\n\u00a0\u3000"} | {0x2019: "'"}
 _SPACES = re.compile(r"\s+")
 _PARENTHESES = re.compile(r"\s*\([^)]*\)")
 
@@ -38,6 +38,18 @@ class CueRole(IntEnum):
     GAP_STOP = 8
     PROBABLE = 9
     OPENING = 10
+    RESTART = 11
+    PENDING = 12
+    REPORTED = 13
+    PREFERRED = 14
+    OVER = 15
+    NEUTRAL = 16
+    EMPTY_BOX = 17
+    TICKED_BOX = 18
+    QUALIFIER = 19
+    LEFT = 20
+    RIGHT = 21
+    DENIABLE = 22
 
 
 class CueSide(IntEnum):
@@ -47,6 +59,11 @@ class CueSide(IntEnum):
     AFTER_CUE_NEAR = 2
     BEFORE_CUE = 3
     BOTH = 4
+    ANSWER = 5
+    """What stands before, when the cue ends its statement: "Effusion: no"."""
+
+    QUESTION = 6
+    """What it touches: "?effusion" or "effusion?"."""
 
 
 class Cue(NamedTuple):
@@ -54,6 +71,41 @@ class Cue(NamedTuple):
 
     role: CueRole
     side: CueSide
+
+
+class Meanings(NamedTuple):
+    """Everything that one matched string means as a cue."""
+
+    kinds: tuple[Cue, ...]
+    roles: int
+    """One bit for each role."""
+
+    silent: bool
+    """Whether it governs nothing and hides no cue inside it."""
+
+    answers: int
+    """1 where it may answer what stands before it, 2 where it can do nothing else."""
+
+    @classmethod
+    def of(cls, kinds: Sequence[Cue]) -> Meanings:
+        """Return the meanings of a string with these kinds."""
+        roles = {kind.role for kind in kinds}
+        asked = {kind.side is CueSide.ANSWER for kind in kinds}
+        return cls(
+            kinds=tuple(kinds),
+            roles=sum(1 << role for role in roles),
+            silent=roles <= _SILENT,
+            answers=asked.__contains__(True) + (asked == {True}),
+        )
+
+
+_SILENT = frozenset(
+    {
+        *(CueRole.AFFIRMATION, CueRole.OPENING, CueRole.GAP_STOP, CueRole.RESTART),
+        *(CueRole.QUALIFIER, CueRole.LEFT, CueRole.RIGHT),
+    }
+)
+"""Roles that govern nothing and hide no cue inside them."""
 
 
 class GuideWording(NamedTuple):
@@ -86,10 +138,13 @@ class VocabularyEntry:
     prefix: bool
     """Whether the word may go on, as in ``atelecta*``."""
 
-    words: bool
-    """Whether it must begin and end at a word boundary."""
+    opens: bool
+    """Whether it must begin at a word boundary."""
 
-    cues: list[Cue] = field(default_factory=list)
+    closes: bool
+    """Whether it must end at one; a prefix need not."""
+
+    cues: Meanings | None = None
     parts: list[WordingPart] = field(default_factory=list)
 
 
@@ -175,22 +230,36 @@ class _Builder:
         )
         for role, directed in kinds:
             for phrase, side in _sides(directed):
-                self._add_cue(phrase, Cue(role, side), words=cues.words)
+                self._add_cue(phrase, Cue(role, side), cues)
         plain = (
             (CueRole.PSEUDO, cues.pseudo),
+            (CueRole.NEUTRAL, cues.neutral),
+            (CueRole.DENIABLE, cues.deniable),
             (CueRole.TERMINATOR, cues.terminators),
+            (CueRole.QUALIFIER, cues.qualifiers),
+            (CueRole.LEFT, cues.sides.left),
+            (CueRole.RIGHT, cues.sides.right),
+            (CueRole.EMPTY_BOX, cues.boxes.empty),
+            (CueRole.TICKED_BOX, cues.boxes.ticked),
             (CueRole.AFFIRMATION, cues.affirmations),
             (CueRole.OPENING, cues.openings),
             (CueRole.GAP_STOP, cues.gap_stops),
+            (CueRole.RESTART, cues.restarts),
+            (CueRole.PENDING, cues.pending),
+            (CueRole.REPORTED, cues.other_studies.reported),
+            (CueRole.PREFERRED, cues.preferred),
+            (CueRole.OVER, cues.over),
         )
         for role, phrases in plain:
             for phrase in phrases:
-                self._add_cue(phrase, Cue(role, CueSide.BOTH), words=cues.words)
+                self._add_cue(phrase, Cue(role, CueSide.BOTH), cues)
 
-    def _add_cue(self, phrase: str, cue: Cue, *, words: bool) -> None:
-        entry = self._entry(tidy(phrase), prefix=False, words=words)
-        if cue not in entry.cues:
-            entry.cues.append(cue)
+    def _add_cue(self, phrase: str, cue: Cue, cues: Cues) -> None:
+        for form in cues.spelled_out(phrase):
+            entry = self._entry(tidy(form), prefix=False, words=cues.words)
+            known = entry.cues.kinds if entry.cues else ()
+            if cue not in known:
+                entry.cues = Meanings.of((*known, cue))
 
     def add_wording(
         self, wording: str, target: int, value: Value | None, clarifies: bool
@@ -209,9 +278,14 @@ class _Builder:
                 entry.parts.append(WordingPart(number, index))
 
     def _entry(self, text: str, *, prefix: bool, words: bool) -> VocabularyEntry:
-        return self.entries.setdefault(
-            (text, prefix), VocabularyEntry(prefix=prefix, words=words)
-        )
+        key = text, prefix
+        if key not in self.entries:
+            self.entries[key] = VocabularyEntry(
+                prefix=prefix,
+                opens=words and text[:1].isalnum(),
+                closes=words and not prefix and text[-1:].isalnum(),
+            )
+        return self.entries[key]
 
     def _variants(self, part: str) -> Iterable[str]:
         """Return every spelling and inflection of one part."""
@@ -255,3 +329,7 @@ def _sides(directed: Directed) -> Iterator[tuple[str, CueSide]]:
         yield phrase, CueSide.BEFORE_CUE
     for phrase in directed.between:
         yield phrase, CueSide.BOTH
+    for phrase in directed.answers:
+        yield phrase, CueSide.ANSWER
+    for phrase in directed.questions:
+        yield phrase, CueSide.QUESTION

@@ -10,12 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop.core.digests import unique_keys
-from loop.core.records import Field, Span
+from loop.core.records import Field, Note, Span
 from loop.prompts.outputs.evidence import locate
 from loop.prompts.outputs.words import BARE
 
 ENTRY_KEYS = frozenset({"value", "evidence", "span"})
 """What may be said of one label."""
+
+NOTES: Mapping[str, str] = {
+    Note.SPELLING.value: "a misspelt word corrected",
+    Note.SECTIONS.value: "findings and impression disagree",
+}
+"""What a note beside an answer adds to the repairs; a model is not asked for any."""
 
 _new = tuple.__new__
 
@@ -28,7 +34,7 @@ def read_field(
     Raises
     ------
     KeyError, TypeError
-        The entry does not follow the schema.
+        The entry does not follow the schema, or has a note that is none of `NOTES`.
     """
     bare = BARE[entry["value"]]
     span = entry.get("span")
@@ -45,12 +51,18 @@ def read_field(
         if start >= 0 and source.find(quote, start + 1) < 0:
             place = _new(Span, (start, start + len(quote)))
             return _new(Field, (bare.value, (place,)))
+    if "notes" in entry:
+        noted = [f"{name}: {NOTES[note]}" for note in entry["notes"]]
+        bare_entry = {key: said for key, said in entry.items() if key != "notes"}
+        found = read_field(name, bare_entry, source, repairs)
+        repairs += noted
+        return found
     if not entry.keys() <= ENTRY_KEYS:
         raise KeyError(name)
-    found = locate(entry.get("evidence"), span, source)
-    if found.repair:
-        repairs.append(f"{name}: {found.repair}")
-    return Field(bare.value, found.spans) if found.spans else bare
+    located = locate(entry.get("evidence"), span, source)
+    if located.repair:
+        repairs.append(f"{name}: {located.repair}")
+    return Field(bare.value, located.spans) if located.spans else bare
 
 
 def repeats_keys(text: str, keys: int) -> bool:
