@@ -74,7 +74,18 @@ def test_remembered_sentences_do_not_change_an_answer(text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "unit", ["no effusion ", "a", " ", "\n", "heart ", "未见胸腔积液", "FINDINGS: "]
+    "unit",
+    [
+        *("no effusion ", "a", " ", "\n", "heart ", "未见胸腔积液", "FINDINGS: "),
+        *(
+            "[ ] effusion ",
+            "effusion? ",
+            "efusion ",
+            "effusion or heart ",
+            "not seen on ",
+        ),
+        *("no further significant ", "left right ", "effusion: no, ", "Small Heart "),
+    ],
 )
 def test_five_megabytes_take_seconds_not_minutes(unit):
     """Time grows with the length, not with its square."""
@@ -140,6 +151,28 @@ def test_identity_changes_with_the_cues(labels_folder, tmp_path):
     ours = get_engine("rules", Settings(labels=labels_folder)).identity()
     theirs = get_engine("rules", Settings(labels=tmp_path)).identity()
     assert ours != theirs
+
+
+def test_a_phrase_with_a_slot_that_is_not_there_is_refused():
+    """A typing error in a cue file must not make its cue vanish."""
+    (english, *_) = CUES
+    with pytest.raises(DataError, match=r"no slot 'sen', which 'not <sen>' names"):
+        list(english.spelled_out("not <sen>"))
+    wide = "<cannot> <sure> <excluded> <seen> <consider>"
+    with pytest.raises(DataError, match="stands for more than 2,000 phrases"):
+        list(english.spelled_out(wide))
+
+
+def test_cues_of_before_are_read_without_the_newer_lists(tmp_path):
+    """A workspace keeps its own cue files."""
+    (tmp_path / "cues").mkdir()
+    path = tmp_path / "cues" / "en.yaml"
+    path.write_text('language: en\nwords: true\nnegation: {before: ["no"]}\n', "utf-8")
+    fields = [one.label for one in GUIDES]
+    reader = ReportReader(GUIDES, fields, read_cues(tmp_path))
+    text = "No effusion [ ]. Heart is Enlarged. Possible efusion or Heart? over"
+    answer = entries(reader.answer(text))
+    assert [one["value"] for one in answer.values()] == ["absent", "present", "absent"]
 
 
 def test_nothing_is_read_without_cues(tmp_path):
