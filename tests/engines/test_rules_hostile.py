@@ -95,6 +95,16 @@ def test_five_megabytes_take_seconds_not_minutes(unit):
     assert time.perf_counter() - began < 60
 
 
+@pytest.mark.slow
+def test_a_term_of_many_equal_parts_takes_linear_time():
+    """Neither a lexicon nor a text can make the engine compare all with all."""
+    guides = [guide("x", " ... ".join(["a"] * 12), "b ... a ... b ... a ... b")]
+    reader = ReportReader(guides, ["x"], CUES)
+    began = time.process_time()
+    assert '"present"' in reader.answer("a b " * 250_000)
+    assert time.process_time() - began < 60
+
+
 def test_field_without_a_guide_is_refused():
     """The engine says what is missing instead of answering absent."""
     with pytest.raises(EngineError, match="no guide for lung_lesion"):
