@@ -10,6 +10,7 @@ from loop.engines.base import Settings, get_engine
 from loop.engines.rules.engine import ReportReader, wants_binary, wants_list
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
+from loop.prompts.outputs.strict import NOTES
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import with_contract
 from tests.engines.reading import CUES, exemplar, guide
@@ -49,7 +50,9 @@ def test_both_contracts_give_the_same_predictions(labels_folder, ref):
     full, compact = readings["label_values"], readings["findings"]
     assert len(full) == len(items) > 100
     for one, other in zip(full, compact, strict=True):
-        assert one.repairs == other.repairs == ()
+        # The list does not name what is denied, so it cannot note anything of it.
+        assert set(other.repairs) <= set(one.repairs)
+        assert all(note.endswith(tuple(NOTES.values())) for note in one.repairs)
         for label, field in one.fields.items():
             assert other.fields[label].value == field.value
             if field.value != "absent":
@@ -162,3 +165,39 @@ def test_the_contract_binary_differs_only_where_the_answer_was_uncertain(labels_
             assert binary[label].value == wanted
             assert binary[label].spans == field.spans
     assert unsure > 20
+
+
+@pytest.mark.parametrize("name", ["label_values", "findings"])
+def test_sections_that_disagree_are_a_repair(name):
+    """The impression is believed, and whoever reviews the case sees why to look."""
+    text = "FINDINGS: No effusion. IMPRESSION: Small effusion. Possible edema."
+    contract = get_contract(name)
+    reader = ReportReader(GUIDES, FIELDS, CUES, listing=name == "findings")
+    item = Item(id="1", variables={"text": text})
+    reading = contract.read(reader.answer(text), FIELDS, item)
+    assert reading.repairs == ("effusion: findings and impression disagree",)
+    assert reading.fields["effusion"].value == "present"
+
+
+def test_another_side_or_form_is_no_disagreement():
+    """What is denied of one side is not denied."""
+    for text in (
+        "FINDINGS: Right effusion. IMPRESSION: No left effusion.",
+        "FINDINGS: Small effusion. IMPRESSION: No large effusion.",
+        "FINDINGS: Small effusion. IMPRESSION: Effusion.",
+    ):
+        answer = json.loads(ReportReader(GUIDES, FIELDS, CUES).answer(text))
+        assert answer["effusion"]["value"] == "present"
+        assert "notes" not in answer["effusion"]
+
+
+def test_a_note_of_somebody_else_is_not_believed():
+    """A model could write words of the case there, and repairs never quote it."""
+    fields = ["effusion"]
+    item = Item(id="1", variables={"text": "Effusion."})
+    for notes in (["Mr Smith"], "Mr Smith", [["sections"]], 1):
+        entry = {"value": "present", "span": [0, 8], "notes": notes}
+        raw = json.dumps({"effusion": entry})
+        reading = get_contract("label_values").read(raw, fields, item)
+        assert "Smith" not in str(reading.repairs)
+        assert not any(one.endswith("disagree") for one in reading.repairs)

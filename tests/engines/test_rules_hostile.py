@@ -72,7 +72,18 @@ def test_remembered_sentences_do_not_change_an_answer(text):
 
 
 @pytest.mark.parametrize(
-    "unit", ["no effusion ", "a", " ", "\n", "heart ", "未见胸腔积液", "FINDINGS: "]
+    "unit",
+    [
+        *("no effusion ", "a", " ", "\n", "heart ", "未见胸腔积液", "FINDINGS: "),
+        *(
+            "[ ] effusion ",
+            "effusion? ",
+            "efusion ",
+            "effusion or heart ",
+            "not seen on ",
+        ),
+        *("no further significant ", "left right ", "effusion: no, ", "Small Heart "),
+    ],
 )
 def test_ten_times_the_text_is_ten_times_the_work(unit):
     """It grows with the length, not with its square."""
@@ -84,6 +95,16 @@ def test_ten_times_the_text_is_ten_times_the_work(unit):
         return count_calls(lambda: reader.answer(text))
 
     assert work(50_000) < 15 * work(5_000) + 1000
+
+
+@pytest.mark.slow
+def test_a_term_of_many_equal_parts_takes_linear_time():
+    """Neither a lexicon nor a text can make the engine compare all with all."""
+    guides = [guide("x", " ... ".join(["a"] * 12), "b ... a ... b ... a ... b")]
+    reader = ReportReader(guides, ["x"], CUES)
+    began = time.process_time()
+    assert '"present"' in reader.answer("a b " * 250_000)
+    assert time.process_time() - began < 60
 
 
 def test_field_without_a_guide_is_refused():
@@ -142,6 +163,28 @@ def test_identity_changes_with_the_cues(labels_folder, tmp_path):
     ours = get_engine("rules", Settings(labels=labels_folder)).identity()
     theirs = get_engine("rules", Settings(labels=tmp_path)).identity()
     assert ours != theirs
+
+
+def test_a_phrase_with_a_slot_that_is_not_there_is_refused():
+    """A typing error in a cue file must not make its cue vanish."""
+    (english, *_) = CUES
+    with pytest.raises(DataError, match=r"no slot 'sen', which 'not <sen>' names"):
+        list(english.spelled_out("not <sen>"))
+    wide = "<cannot> <sure> <excluded> <seen> <consider>"
+    with pytest.raises(DataError, match="stands for more than 2,000 phrases"):
+        list(english.spelled_out(wide))
+
+
+def test_cues_of_before_are_read_without_the_newer_lists(tmp_path):
+    """A workspace keeps its own cue files."""
+    (tmp_path / "cues").mkdir()
+    path = tmp_path / "cues" / "en.yaml"
+    path.write_text('language: en\nwords: true\nnegation: {before: ["no"]}\n', "utf-8")
+    fields = [one.label for one in GUIDES]
+    reader = ReportReader(GUIDES, fields, read_cues(tmp_path))
+    text = "No effusion [ ]. Heart is Enlarged. Possible efusion or Heart? over"
+    answer = entries(reader.answer(text))
+    assert [one["value"] for one in answer.values()] == ["absent", "present", "absent"]
 
 
 def test_nothing_is_read_without_cues(tmp_path):

@@ -1,5 +1,7 @@
 """Failing cases: what is listed, what is left out, and what is never shown."""
 
+from dataclasses import replace
+
 from loop.core.ledger import Actor
 from loop.core.records import Mark, Span, Status, Value, ValueCode
 from loop.evaluate.failures import (
@@ -40,6 +42,22 @@ def test_each_kind_is_told_apart():
         ("d", ALL_LABELS, FailureKind.UNPARSED),
         ("e", ALL_LABELS, FailureKind.ENGINE_FAILED),
     ]
+
+
+def test_what_the_engine_noted_of_an_answer_stands_beside_it():
+    """Sections that disagree are the first thing to look at; other repairs are not."""
+    repairs = (
+        "edema: findings and impression disagree",
+        "edema: bare value",
+        "fracture: a misspelt word corrected",
+    )
+    wrong = replace(outcome("a", {"edema": 1, "fracture": 0}), repairs=repairs)
+    rows = {"a": {"edema": 0, "fracture": 1}}
+    found = list(find_failures(iter([wrong]), reference(rows), TAXONOMY))
+    assert {row.label: row.problem for row in found if row.label != "no_finding"} == {
+        "edema": "findings and impression disagree",
+        "fracture": "a misspelt word corrected",
+    }
 
 
 def test_an_undecided_reference_has_no_failures():

@@ -288,6 +288,9 @@ class _Layout:
             low = self._asked(start)
         elif self._goes_on(cue) or self._is_pending(start):
             return None
+        elif self._is_answer(cue) and ":" in self._text[:start]:
+            # "Effusion: small right, left none" answers what it stands beside.
+            return None
         else:
             low = self._begin(start)
             if role is CueRole.UNCERTAIN and self._stands_for(low, start):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
@@ -269,13 +270,15 @@ def _gapped(
     """Join parts in order, each within `MAX_GAP_WORDS` words of the one before."""
     chains = [(s, e, s) for order, s, e in found if order == 0]
     for part in range(1, wording.parts):
-        following = [(s, e) for order, s, e in found if order == part]
+        following = sorted((s, e) for order, s, e in found if order == part)
         longer = []
         for first, end, _ in chains:
-            for start, stop in following:
-                if start >= end and _is_gap(text, end, start, stops):
+            # The nearest one or none: a longer gap holds all that a shorter one does.
+            near = bisect_left(following, (end, 0))
+            if near < len(following):
+                start, stop = following[near]
+                if _is_gap(text, end, start, stops):
                     longer.append((first, stop, start))
-                    break
         chains = longer
     return [Mention(wording, start, end, head) for start, end, head in chains]
 
