@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from loop.ui.pages import overview
+from loop.ui.pages.versions.view import render_versions
 from tests.ui.conftest import PASSWORD, barriers, open_tab, press, sign_in
 from tests.ui.visits import opened, visit
 
@@ -44,6 +45,19 @@ def test_a_value_left_of_the_axis_has_an_arrow_and_is_told_in_words(demo):
         assert (
             arrow == words == ("left of the axis" in re.search("<title>(.*)<", row)[1])
         )
+
+
+def test_no_score_stands_without_engine_policy_and_reference(demo):
+    """And what the other policies for uncertain answers would give is beside it."""
+    with opened(demo) as context:
+        page = overview.refresh(visit(context), "extractor", "demo_dev")
+        versions_page = render_versions(context, "extractor", "demo_dev")
+    figure = page[page.index("<dt>macro-F1</dt>") : page.index("Versions tried here")]
+    assert "rules, uncertain answers wrong, reference 1" in figure
+    assert "Uncertain answers are wrong" in page
+    for words in ("read as absent", "read as present", "left out"):
+        assert re.search(rf"if {words}: \d+, 0\.\d{{3}}", page)
+    assert "rules, uncertain answers wrong, reference 1" in versions_page
 
 
 def test_the_page_asks_nobody_else_and_keeps_nothing(shared_alone, new_page):
