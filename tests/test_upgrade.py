@@ -36,6 +36,7 @@ WANTED = {
     "macro_f1_difference": "no limits where no resample differs",
     "kappa_bootstrap": "exact limits where no resample differs",
     "uncertain_read_as": "`wrong` stands beside the others, and how many labels pass",
+    "findings": "lint holds guides against the taxonomy, and looks for examples",
     "cached": "`rules` reads more since revision 4, so it is asked anew",
     "asked": "the same",
     "why": "which side of the gate is said, and the random audit follows what is asked",

@@ -14,7 +14,7 @@ from loop.core.findings import Finding, FindingSeverity, broken, warning
 from loop.core.records import Guide, Lexicon, Value
 from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.outputs.binary import BinaryValues
-from loop.prompts.render import PromptPlan, environment, plan_prompts
+from loop.prompts.render import environment, plan_prompts
 from loop.prompts.version import PromptVersion, frozen_blocks
 
 MAX_SUFFIX = 200
@@ -165,15 +165,6 @@ def _lint_rendering(version: PromptVersion) -> Iterator[Finding]:
             f"roughly {size // CHARS_PER_TOKEN:,} tokens: put wordings that only "
             "`rules` needs into the lexicon",
         )
-
-
-def prompt_length(plan: PromptPlan) -> int:
-    """Characters of the longest call of a plan, without the case text."""
-    return max(
-        sum(len(message.content) for message in call.frame.messages)
-        + sum(len(after) for _, after in call.pieces)
-        for call in plan.calls
-    )
 
 
 def _lint_frozen(

@@ -5,10 +5,12 @@ from dataclasses import fields
 import pytest
 
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.records import Exemplar, Guide, Value
+from loop.core.records import Exemplar, Guide, Lexicon, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.verdict import (
+    GUIDANCE_LISTS,
     GUIDE_LISTS,
+    LEXICON_LISTS,
     Context,
     Edits,
     Judgement,
@@ -119,5 +121,8 @@ def test_one_list_names_everything_a_verdict_edits_in_a_guide():
         *named,
         *(one.removals for one in GUIDE_LISTS),
     ]
-    rest = {"label", "name", "definition"}
-    assert {field.name for field in fields(Guide)} == rest | set(named)
+    rest = {"label", "name", "definition", "lexicon"}
+    guidance = {one.name for one in GUIDANCE_LISTS}
+    assert {field.name for field in fields(Guide)} == rest | guidance | set(named)
+    lists = {field.name for field in fields(Lexicon)} - {"language"}
+    assert {one.name for one in LEXICON_LISTS} == lists

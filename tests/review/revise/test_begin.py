@@ -31,7 +31,9 @@ def test_a_begun_draft_is_private(setting, store):
     made = begin(setting, store, FLUID)
     assert read_version(setting.workspace, made.draft.ref) == made.draft
     assert made.diff.counts() == {"+term": 1}
-    assert (made.lint, made.draft.verdicts) == ((), (FLUID.id,))
+    (warned,) = made.lint
+    assert "wordings with * or ..." in warned.what
+    assert made.draft.verdicts == (FLUID.id,)
     assert store.find_runs() == []
     assert setting.workspace.ledger.read_bytes() == before
 
