@@ -12,6 +12,7 @@ from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace
+from loop.engines.rules.engine import RulesEngine
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.extractors import (
     ExtractorOptions,
@@ -45,6 +46,14 @@ def demo(tmp_path_factory):
 def released(tmp_path):
     """Return a fresh workspace, in which the shipped release is in force."""
     return init_workspace(tmp_path / "ws")
+
+
+@pytest.fixture
+def as_released(released, monkeypatch):
+    """Let `rules` be the engine that the shipped release was measured with."""
+    path = released.releases / "extractor-v7" / "release.json"
+    identity = json.loads(path.read_text("utf-8"))["engine"]["identity"]
+    monkeypatch.setattr(RulesEngine, "identity", lambda self: identity)
 
 
 @pytest.fixture
@@ -134,6 +143,7 @@ def test_a_second_extractor_shows_what_depends_on_the_first(released, files):
     assert [row["system"] for row in panel["systems"]] == ["copy", "bad"]
 
 
+@pytest.mark.usefixtures("as_released")
 def test_the_correction_says_what_it_assumes(released, files):
     """A release brings the errors that were measured on its dev cohort."""
     data = data_of(*files, "-w", released.root, "--bias", "auto")
@@ -145,6 +155,7 @@ def test_the_correction_says_what_it_assumes(released, files):
     assert data_of(*files, "-w", released.root)["systems"][0]["corrected"] is None
 
 
+@pytest.mark.usefixtures("as_released")
 def test_a_release_does_not_correct_what_another_engine_read(released):
     """Its prompt asked of a language model makes other errors than with `rules`."""
     wanted = find_request(released, release="extractor-v7")
@@ -156,6 +167,17 @@ def test_a_release_does_not_correct_what_another_engine_read(released):
         read_errors(released, wanted, other, "auto")
 
 
+def test_a_later_rules_corrects_nothing_with_the_errors_of_an_earlier_one(released):
+    """It reads more, so it makes other errors; the document says so."""
+    wanted = find_request(released, release="extractor-v7")
+    with Extractor.open(released, wanted.prompt) as extractor:
+        with pytest.raises(DataError, match="its errors are others"):
+            read_errors(released, wanted, extractor.facts, "auto")
+        (told,) = engine_remarks(wanted, extractor)
+    assert told.startswith("This is not the engine that extractor-v7 was released with")
+
+
+@pytest.mark.usefixtures("as_released")
 def test_an_engine_without_a_schema_is_named(released):
     """As README says of its documents."""
     wanted = find_request(released, release="extractor-v7")
@@ -224,6 +246,7 @@ def test_labels_that_were_given_are_not_corrected(released, files, tmp_path):
     assert "by the same extractor" not in page and "some files giving" in page, done
 
 
+@pytest.mark.usefixtures("as_released")
 def test_a_function_does_whatever_the_verb_does(released, files):
     """A notebook gets the same numbers, a second extractor and the correction too."""
     verb = (
