@@ -219,8 +219,8 @@ def test_a_prompt_without_an_answer_block_is_shown_in_its_own_contract(user):
     plain = replace(LATEST, user=user)
     ways = [(way.layout.value, way.contract) for way in list_ways(plain)]
     assert ways == [
-        ("joint", "label_values"),
-        ("per_label", "label_values"),
+        ("joint", LATEST.contract),
+        ("per_label", LATEST.contract),
         ("reference", "one digit"),
     ]
 
@@ -233,12 +233,12 @@ def test_a_holdout_is_not_read(place):
 
 @pytest.fixture(scope="module")
 def openi(tmp_path_factory, data_folder):
-    """Return the dry run of the newest extractor on Open-i dev."""
+    """Return the dry run of the released extractor on Open-i dev."""
     workspace = init_workspace(tmp_path_factory.mktemp("openi") / "ws")
     path = data_folder / "openi" / "reports_dev.csv"
     options = ImportOptions(name="dev", role="dev")
     import_cohort(workspace, path, options, actor=Actor(name="test", role="system"))
-    return estimate_run(workspace, "extractor@latest", "dev")
+    return estimate_run(workspace, "extractor@v7", "dev")
 
 
 @pytest.mark.data
