@@ -377,3 +377,14 @@ def test_votes_tried_out_are_not_taken(
     assert "replaced    A: 2 votes, 2 of them without a new one" in said
     done = json.loads(call(*words, "--json").stdout)
     assert tried == {**done, "dry_run": True}
+
+
+def test_an_import_without_votes_is_tried_out_to_its_end(
+    call: Command, files: Path
+) -> None:
+    """There is nothing to say of votes, and no error in saying nothing."""
+    words = ("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    for more, end in ((("--dry-run",), "without --dry-run"), ((), "cohort check")):
+        done = call(*words, *more)
+        assert done.exit_code == 0
+        assert done.stdout.rstrip().endswith(end)

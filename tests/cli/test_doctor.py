@@ -190,3 +190,14 @@ def test_without_a_workspace_the_way_to_one_is_told(app, tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 1
     assert "ranloop init" in result.stdout
+
+
+def test_a_gpu_is_what_its_program_lists(examine, tmp_path, monkeypatch):
+    """Without the program none is seen; one that lists nothing has none."""
+    assert "there is no nvidia-smi" in examine()[1]["GPU"]["text"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for printed, text in (("H100, 81559 MiB", "H100, 81559 MiB"), ("", "none listed")):
+        program = tmp_path / "nvidia-smi"
+        program.write_text(f"#!/bin/sh\necho '{printed}'\n")
+        program.chmod(0o700)
+        assert examine()[1]["GPU"]["text"] == text

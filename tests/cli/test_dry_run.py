@@ -88,3 +88,13 @@ def test_no_engine_is_opened_and_nothing_is_recorded(workspace, cohort):
     assert json.loads(result.stdout)["engine"] == engine[1]
     assert len(read_ledger(workspace.ledger)) == before
     assert not (workspace.private / "store.db").exists()
+
+
+def test_the_prefix_that_prompts_share_is_printed_in_percent(workspace, cohort, capsys):
+    """What a server need not read again decides which way of asking is cheap."""
+    show(workspace, cohort, as_json=True)
+    data = json.loads(capsys.readouterr().out)
+    show(workspace, cohort)
+    out = capsys.readouterr().out
+    shares = [f"{100 * one['prefix_share']:.1f} %" for one in data["layouts"]]
+    assert re.findall(r"[\d.]+ %(?=  )", out) == shares

@@ -96,6 +96,7 @@ def test_a_gate_that_is_not_passed_exits_with_100(call):
     assert result.exit_code == 100, result.output
     assert "gate: INSUFFICIENT (0 PASS, 0 FAIL, 21 INSUFFICIENT of 21)" in result.stdout
     assert "20 of at least 59 cases" in result.stdout
+    assert "\n20 cases: 20 answered, 0 unparsed" in result.stdout
     assert "synthetic cohort" in result.stdout
 
 

@@ -305,3 +305,11 @@ def test_a_function_does_whatever_the_verb_does(folder):
     )
     told = plain("--metric", "f1", "--metric", "n_words", "--lower", "f1", "--json")
     assert json.loads(json.dumps(meta_data(found))) == json.loads(told.stdout)
+
+
+def test_the_tables_say_over_what_and_against_which(folder):
+    """Cases, where no patients are known; and the metric that stands first."""
+    told = " ".join(plain().output.split())
+    assert "intervals over cases; right columns" in told
+    assert re.search(r"-- f1 16 .* Ran errors 16 ", told)
+    assert " f1 against the others; p:" in told

@@ -191,3 +191,12 @@ def test_a_folder_that_cannot_replace_another_leaves_it_there(tmp_path):
         replace_folder(folder, target)
     assert [path.name for path in target.iterdir()] == ["new"]
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_is_moved_to_a_place_whose_parents_are_not_there(tmp_path):
+    """The first release of a workspace has no folder of releases to go to."""
+    target = tmp_path / "none" / "yet" / "made"
+    with folder_beside(tmp_path / "made") as folder:
+        (folder / "a").write_text("1")
+        move_folder(folder, target, taken="taken")
+    assert (target / "a").read_text() == "1"

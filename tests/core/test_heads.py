@@ -159,3 +159,10 @@ def test_a_workspace_without_an_id_has_no_head(place, tmp_path):
     (place.private / "workspace-id").write_text("")
     place.ledger.unlink()
     assert find_rollback(place) is None
+
+
+def test_a_ledger_that_cannot_be_read_is_no_rollback(place):
+    """A second look that fails must not end what asked for it."""
+    place.ledger.unlink()
+    place.ledger.mkdir()
+    assert find_rollback(place) is None

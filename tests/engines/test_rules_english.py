@@ -209,3 +209,9 @@ def test_unmentioned_label_has_no_evidence():
     """Absent by silence and absent by negation stay apart."""
     assert answers("Clear.", [guide("x", "effusion")])["x"] == {"value": "absent"}
     assert "span" in answers("No effusion.", [guide("x", "effusion")])["x"]
+
+
+def test_of_equal_mentions_the_first_is_the_evidence():
+    """Whoever checks an answer begins reading at the top."""
+    text = "Left effusion. Right effusion. No effusion."
+    assert answers(text, [guide("x", "effusion")])["x"]["span"] == [5, 13]

@@ -16,6 +16,7 @@ from loop.engines.openai.probe import Contradiction
 from loop.engines.vllm.batch import (
     BatchChecks,
     BatchResponse,
+    _remove_left_behind,
     check_name,
     count_lines,
     make_line,
@@ -168,3 +169,26 @@ def test_a_later_chunk_awaits_no_probe(checks):
     """The probe goes before the first chunk only."""
     checks.settle([result("yes", "Yes"), result("schema", allowed())])
     checks.settle([])
+
+
+@pytest.mark.parametrize("status", ["busy", None, [400], 4.5])
+def test_a_status_that_is_no_number_is_none(tmp_path, status):
+    """No answer of HTTP is made up for what cannot be read."""
+    error = {"error": {"message": "", "type": "", "code": 400}}
+    (result,) = read(tmp_path, answer("0", status=status, error=error))
+    assert (result.completion.finish_reason, result.status) == ("error", 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "left"), [(ProcessLookupError, False), (PermissionError, True)]
+)
+def test_files_of_a_run_by_somebody_else_are_left(tmp_path, monkeypatch, error, left):
+    """A process that may not be asked is alive, and needs its files."""
+
+    def kill(*_):
+        raise error
+
+    monkeypatch.setattr("os.kill", kill)
+    (tmp_path / "batch-1234-x").mkdir()
+    _remove_left_behind(tmp_path)
+    assert (tmp_path / "batch-1234-x").exists() == left

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,9 +15,9 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from loop.core.config import VllmSettings
-from loop.core.errors import EngineError
+from loop.core.errors import EngineError, WriteError
 from loop.engines.vllm.environment import Installed
-from loop.engines.vllm.running import last_words
+from loop.engines.vllm.running import last_words, open_log
 from loop.engines.vllm.server import hold_port, make_server
 from tests.engines.stand_in_vllm import VERSION, make_environment
 
@@ -278,3 +279,20 @@ def test_last_words_prefer_lines_that_name_an_error(tmp_path):
     log.write_text("one\ntwo\n")
     assert last_words(log) == "  one\n  two"
     assert last_words(tmp_path / "none") == ""
+
+
+def test_a_log_that_cannot_be_opened_is_an_error_that_names_it(tmp_path):
+    """A full or missing disk is no reason for a traceback."""
+    path = tmp_path / "gone" / "server.log"
+    with pytest.raises(WriteError, match=re.escape(str(path))):
+        open_log(path)
+
+
+def test_a_log_is_added_to_and_its_owner_s_alone(tmp_path):
+    """It may hold text of cases; what an earlier start said is kept."""
+    path = tmp_path / "server.log"
+    for line in (b"one\n", b"two\n"):
+        with open_log(path) as stream:
+            stream.write(line)
+    assert path.read_bytes() == b"one\ntwo\n"
+    assert path.stat().st_mode & 0o777 == 0o600

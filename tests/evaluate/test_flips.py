@@ -61,3 +61,10 @@ def test_one_draw_shows_nothing():
     """Stability needs something to compare with."""
     with pytest.raises(ValueError, match="got 1"):
         count_flips([table(1)])
+
+
+@pytest.mark.parametrize("value", [0, 1, -1])
+def test_every_value_agrees_with_itself(value):
+    """Uncertain in every draw is as stable as present."""
+    (flips,) = count_flips([table(value, 0)] * 3)
+    assert (flips.flipped, flips.n, flips.disagreement) == (0, 2, 0.0)

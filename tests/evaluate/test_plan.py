@@ -5,7 +5,13 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
-from loop.evaluate.plan import find_planned_run, plan_cohort, plan_levels
+from loop.evaluate.plan import (
+    Counted,
+    find_planned_run,
+    plan_cohort,
+    plan_labels,
+    plan_levels,
+)
 from loop.evaluate.protocol import Protocol
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -122,3 +128,13 @@ def test_a_missing_cohort_or_run_is_named(trials):
     trials.version(1, "effusion")
     with pytest.raises(DataError, match=r"no finished run of tiny@v1 on dev"):
         find_planned_run(trials.workspace, "tiny@v1", "dev")
+
+
+@pytest.mark.parametrize(("positives", "more"), [(95, 1900), (90, 900), (50, 100)])
+def test_a_label_that_is_nearly_always_there_needs_its_negatives(positives, more):
+    """A hundred negatives of one case in twenty are two thousand random cases."""
+    protocol = Protocol(rule="lower", min_positives=14, min_negatives=100)
+    (level,) = [one for one in plan_levels(protocol, 1, (0.999,)) if one.used]
+    counted = Counted("edema", "Edema", cases=100, positives=positives)
+    (plan,) = plan_labels([counted], protocol, level.goal, (0.999,))
+    assert plan.collect.random == more

@@ -9,6 +9,7 @@ from loop.core.errors import DataError
 from loop.core.ledger import GENESIS, Event, append_event, read_ledger
 from loop.core.records import Mark, UncertainAnswers
 from loop.evaluate.evaluation import evaluate_run
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.history import (
     Edge,
     ledger_state,
@@ -17,6 +18,7 @@ from loop.evaluate.history import (
     read_scores,
     score_history,
 )
+from loop.evaluate.history_figures import verdict_mark
 from loop.evaluate.recording import with_intervals
 from loop.evaluate.tried import WordingStatus
 from loop.labels.cohort import read_cohort
@@ -295,3 +297,13 @@ def test_a_ledger_that_may_not_be_read_is_a_problem_and_no_crash(told, monkeypat
     monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
     state = ledger_state(told.workspace)
     assert (state.intact, state.entries, state.head) == (False, (), GENESIS)
+
+
+def test_each_verdict_has_a_shape_of_its_own():
+    """Colour alone tells nothing to whoever does not see it."""
+    shapes = {one: verdict_mark(0, 0, one)[1:].split()[0] for one in GateVerdict}
+    assert shapes == {
+        GateVerdict.PASS: "circle",
+        GateVerdict.FAIL: "rect",
+        GateVerdict.INSUFFICIENT: "path",
+    }

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from loop.core.errors import DataError, LoopError
@@ -11,9 +12,10 @@ from loop.core.paths import Workspace
 from loop.core.records import Mark
 from loop.labels.ballots import read_cohort_votes, votes_path
 from loop.labels.cohort import Cohort
-from loop.labels.majority import MajorityRule
+from loop.labels.majority import MajorityRule, keep_marks
 from loop.labels.reader_agreement import measure_agreement
 from loop.labels.reference import (
+    Reference,
     correct_reference,
     list_references,
     read_reference,
@@ -226,11 +228,12 @@ def test_a_correction_stands_where_nobody_new_has_read(
     assert report.superseded == (1, 0)
 
 
+@pytest.mark.parametrize("few", ["pp....", "p....."])
 def test_fewer_readers_than_the_protocol_wants_have_no_majority(
-    workspace: Workspace, add: Add
+    workspace: Workspace, add: Add, few: str
 ) -> None:
     """They are counted, and a reference made before stays until votes come in."""
-    add([*six("a1", "pppppp"), *six("a2", "pp....")])
+    add([*six("a1", "pppppp"), *six("a2", few)])
     workspace.protocol.write_text("minimum_readers: 3\n")
     assert read_reference(workspace, "mine").mark("a2", "edema") is Mark.PRESENT
     report = add(six("a1", "p", readers="G"))
@@ -238,3 +241,19 @@ def test_fewer_readers_than_the_protocol_wants_have_no_majority(
     assert read_reference(workspace, "mine").mark("a2", "edema") is Mark.NO_MAJORITY
     payload = read_ledger(workspace.ledger)[-1].payload
     assert payload["minimum_readers"] == 3
+
+
+def test_no_finding_is_kept_only_with_all_other_marks() -> None:
+    """It follows from them: a new finding leaves no earlier "No Finding" standing."""
+    labels = ("no_finding", "edema")
+    newest = Reference(
+        cohort="mine",
+        number=1,
+        digest="",
+        case_ids=("a1", "a2"),
+        labels=labels,
+        marks=np.array([[1, 0], [1, 0]], dtype=np.int8),
+    )
+    made = np.array([[0, 1], [0, 0]], dtype=np.int8)
+    untouched = np.array([[True, False], [True, True]])
+    assert keep_marks(newest, labels, made, untouched).tolist() == [[0, 1], [1, 0]]

@@ -136,3 +136,19 @@ def test_a_rule_with_an_unknown_label_is_refused(
     path.write_text(text.replace("[atelectasis]", "[atelectases]", 1), "utf-8")
     with pytest.raises(DataError, match="rule 2: no label 'atelectases'"):
         read_mesh_crosswalk(tmp_path, taxonomy)
+
+
+@pytest.mark.parametrize(
+    "own", ["all: [lung]", "any: [lung]", "none: [lung]", "qualified: true"]
+)
+def test_a_rule_with_alternatives_has_no_condition_beside_them(
+    labels_folder: Path, tmp_path: Path, taxonomy: Taxonomy, own: str
+) -> None:
+    """The condition would be passed over, and the label given where it must not be."""
+    text = (labels_folder / "crosswalks" / "openi_mesh.yaml").read_text("utf-8")
+    (tmp_path / "crosswalks").mkdir()
+    path = tmp_path / "crosswalks" / "openi_mesh.yaml"
+    assert "  when:\n" in text
+    path.write_text(text.replace("  when:\n", f"  {own}\n  when:\n", 1), "utf-8")
+    with pytest.raises(DataError, match="both `when` and a condition of its own"):
+        read_mesh_crosswalk(tmp_path, taxonomy)

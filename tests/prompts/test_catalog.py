@@ -235,3 +235,12 @@ def test_prompts_are_listed_by_name(library):
     (library.prompts / "empty").mkdir()
     assert {"tiny", "extractor"} <= set(list_prompts(library))
     assert "empty" not in list_prompts(library)
+
+
+def test_an_unknown_draft_is_refused_with_those_there_are(library, first):
+    """A slip in the id is seen; "none" would send people to make another draft."""
+    with pytest.raises(DataError, match=r"no draft \'x\' \(known: none\)"):
+        read_version(library, "tiny@draft:x")
+    write_version(library, replace(first, number=0, draft="one"))
+    with pytest.raises(DataError, match=r"no draft \'x\' \(known: one\)"):
+        read_version(library, "tiny@draft:x")

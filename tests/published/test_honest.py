@@ -19,6 +19,7 @@ from loop.published.proportions import METHODS
 from loop.published.result_table import make_table
 from loop.published.table_audit import audit_tables
 from tests.published.honest import (
+    WHEN,
     Manner,
     before_after,
     systems,
@@ -292,3 +293,83 @@ def test_sizes_with_too_many_tables_are_not_searched(monkeypatch):
         given = iter(found)
         monkeypatch.setattr(positives, "candidates", lambda *_, it=given: next(it))
         assert positives._shared_at_any_size(rows)
+
+
+@pytest.mark.parametrize(
+    ("printed", "off"), [("0.20", []), ("0.30", ["A"]), ("0.40", ["A"])]
+)
+def test_a_difference_to_a_system_is_that_to_its_column(printed, off):
+    """The header names where the difference starts; it ends at what came after."""
+    header = ["Label", "F1 pre", "F1 post", "Older F1", "Delta to Older"]
+    rows = [header, ["A", "0.50", "0.90", "0.70", printed]]
+    rows.append(["B", "0.50", "0.60", "0.30", "0.30"])
+    (found,) = [one for one in audited(rows).findings if one.check == "difference"]
+    assert found.numbers["off"] == off
+
+
+def test_only_after_against_before_is_asked_for_its_significance():
+    """A loss, or a column against itself, is nobody's improvement."""
+    header = ["Label", "Accuracy pre", "Accuracy post"]
+    rows = [header, ["A", "0.50", "0.90"], ["B", "0.90", "0.89"]]
+    (found,) = audited(rows, n=100).about("attainable significance")
+    assert found.numbers["net_gain"] == {"A": 40, "B": -1}
+    assert found.numbers["cannot"] == ["B"]
+
+
+def test_a_row_of_two_sizes_does_not_end_the_search_for_significance():
+    """The same cases are needed; the rows after it may well have them."""
+    header = ["Label", "n pre", "Accuracy pre", "n post", "Accuracy post"]
+    rows = [header, ["A", "100", "0.50", "90", "0.90"]]
+    rows.append(["B", "100", "0.50", "100", "0.90"])
+    (found,) = audited(rows).about("attainable significance")
+    assert found.numbers["net_gain"] == {"B": 40}
+
+
+def test_an_average_is_told_from_a_label_by_its_name():
+    """With a label and a model in each row, an average is over an unknown part."""
+    rows = (("a", "0.90"), ("b", "0.80"), ("average", "0.85"))
+    table = make_table(TextTable("T", "", ("label", "accuracy"), rows, 0))
+    assert [row.kind for row in table.rows] == ["", "", "mean"]
+    rows = (("a", "x", "0.90"), ("b", "x", "0.80"), ("average", "", "0.85"))
+    table = make_table(TextTable("T", "", ("label", "model", "accuracy"), rows, 0))
+    assert [row.kind for row in table.rows] == ["", "", "pooled"]
+
+
+@pytest.mark.parametrize(
+    "header", [("label", "accuracy", "F1"), ("label", "accuracy", "model b")]
+)
+def test_a_table_whose_header_names_a_measure_stays_as_it_is(header):
+    """Its rows may be called like measures, too: there they are names."""
+    body = (("precision", "0.90", "0.80"), ("recall", "0.70", "0.60"))
+    table = make_table(TextTable("T", "", header, body, 0))
+    assert table.columns[0].measure == "accuracy"
+    assert [row.name for row in table.rows] == ["precision", "recall"]
+
+
+def with_older_f1(f1, *, other):
+    """Return the audit of two rows of 20 cases, of which 10 are positive.
+
+    `other` says whether the first of them has 3 positives after.
+    """
+    names = ("Accuracy", "Precision", "Recall")
+    header = ["Label", *(f"{name} {when}" for when in WHEN for name in names)]
+    pre, post = ["0.650", "0.800", "0.400"], ["0.900", "1.000", "0.333"]
+    rows = [[*header, "Older F1"], ["A", *pre, *(post if other else pre), f1]]
+    rows.append(["B", *["0.900"] * 6, "0.900"])
+    return audited(rows, n=20)
+
+
+@pytest.mark.parametrize(("other", "shared"), [(False, 2), (True, 1)])
+def test_rows_whose_results_share_their_positives_are_counted(other, shared):
+    """The rows that cannot are named, and are not among those that can."""
+    (found,) = with_older_f1("0.500", other=other).about("reference positives")
+    assert found.what.startswith(f"{shared} of 2 rows can have one number")
+    assert found.numbers["differ"] == ["A"] * other
+
+
+@pytest.mark.parametrize(("f1", "impossible"), [("0.095", []), ("0.080", ["A 0.080"])])
+def test_a_lone_f1_is_held_against_the_positives_of_its_row(f1, impossible):
+    """With 10 of 20 positive, one hit and 10 false alarms are the least: 2 / 21."""
+    (found,) = with_older_f1(f1, other=False).about("attainable F1")
+    assert found.numbers == {"cells": 2, "impossible": impossible}
+    assert (found.severity is FindingSeverity.BROKEN) == bool(impossible)

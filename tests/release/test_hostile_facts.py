@@ -100,6 +100,7 @@ def test_absurd_counts_come_to_an_end(small, accuracy, wrong):
 
 F1 = ("evaluations", 0, "labels", 0, "f1")
 CASES = ("cohorts", 0, "cases")
+REFERENCE = ("cohorts", 0, "reference")
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,7 @@ CASES = ("cohorts", 0, "cases")
     [
         (F1, [0.0, 0.5, None], [nan, inf, -inf, "0.5"]),
         (CASES, [0, 10**8], [-1, 10**8 + 1, 1.0, "1", True]),
+        (REFERENCE, [1, 10**8, None], [0, -1, 10**8 + 1, 1.0, "1", True]),
         (("development_only",), [True, False], [0, 1, "yes"]),
         (("tool", "another"), [], ["0.1.0"]),
     ],

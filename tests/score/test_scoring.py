@@ -247,3 +247,14 @@ def test_the_ran_score_has_one_interval_wherever_it_stands():
         if one.metric.name == "ran_score"
     }
     assert shown == ranked
+
+
+@pytest.mark.parametrize(
+    ("permutations", "told"), [(14, True), (15, True), (16, False)]
+)
+def test_a_least_p_of_exactly_the_level_is_not_below_it(permutations, told):
+    """One sampled pair of B exchanges has a p of at least 1 / (B + 1)."""
+    score = ran_score(("a", "b", "c"))
+    one = score.differences[0]._replace(exact=False, p=0.5)
+    score = replace(score, differences=(one,), permutations=permutations)
+    assert bool(floor_sentence(score, alpha=1 / 16)) == told

@@ -223,3 +223,14 @@ def test_wrong_input_is_refused():
         corrected_macro_f1(reference, candidate[None], [PERFECT])
     with pytest.raises(ValueError, match="n_systems, n_cases, n_labels"):
         corrected_macro_f1(reference, candidate, [PERFECT] * 2)
+
+
+def test_an_estimate_at_the_end_of_its_interval_is_inside():
+    """A perfect score is the end of what there is, and no sign of too few cases."""
+    reference = np.repeat(np.array([[1], [0]], dtype=np.int8), 30, axis=0)
+    candidate = reference.copy()
+    candidate[[0, -1]] = 1 - candidate[[0, -1]]
+    errors = [Confusion(90, 10, 10, 90)]
+    [found] = corrected_macro_f1(reference, candidate[None], errors, resamples=200)
+    assert found.estimate.value == found.estimate.high == 1
+    assert found.estimate.note == ""

@@ -25,7 +25,9 @@ from loop.ui.pages.readers import (
 )
 from loop.ui.pages.readers import page as whole
 from loop.ui.pages.readers.base import ReadersPanel
+from loop.ui.pages.readers.publication_form import MOST_NEEDED
 from tests.review.reading.conftest import CASES, EDITOR, READ_TWICE, import_texts
+from tests.ui.conftest import in_a_loop
 from tests.ui.visits import opened, until, visit
 
 ANY = ("", "open", False)
@@ -501,3 +503,16 @@ def test_comments_stand_beside_a_dispute_under_the_letter_of_the_votes(context):
     manager = (UserRole.REVIEWER, UserRole.ADMIN)
     named = panel_of(context, roles=manager, filters=("", "open", True))
     assert 'voter">Dr B</span> cannot' in named
+
+
+def test_every_number_of_equal_votes_can_be_asked_for():
+    """Over half, or so many at the least, or as it was before."""
+
+    def build():
+        with gr.Blocks():
+            return publication_form.build().need
+
+    need = in_a_loop(build)
+    numbers = [str(number) for number in range(1, MOST_NEEDED + 1)]
+    assert [value for _, value in need.choices][1:] == numbers
+    assert need.value == need.choices[0][1]

@@ -668,3 +668,12 @@ def test_what_was_taken_back_is_no_longer_said(ann, context):
         for withdrawal in (None, "a typing error")
     ]
     assert state.said_by(ann, SimpleNamespace(kept=kept)) == kept[:1]
+
+
+def test_a_pair_says_which_of_the_list_it_is(ann):
+    """Counted from one, as people count."""
+    shown, seen = ann.open(), []
+    for _ in range(3):
+        seen += re.findall(r'role="status">(\d+) of (\d+)<', shown["case"])
+        shown = ann.act(events.turn, shown["place"], act="next")
+    assert seen == [("1", "4"), ("2", "4"), ("3", "4")]

@@ -1,16 +1,26 @@
 """Uploads: one way in, owned by a session, no path from a browser, not for long."""
 
+import asyncio
 import os
 import socket
 import time
 from contextlib import closing
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 
 from loop.core.errors import DataError
 from loop.ui import uploads
-from loop.ui.uploads import MOST, discard, find_upload, named_shortly, open_inbox, sweep
+from loop.ui.uploads import (
+    MOST,
+    _take,
+    discard,
+    find_upload,
+    named_shortly,
+    open_inbox,
+    sweep,
+)
 from tests.ui.hostile import sign_in
 from tests.ui.visits import SESSION, until
 
@@ -171,3 +181,25 @@ def test_of_an_upload_that_breaks_off_nothing_stays(served, demo):
         line.sendall(head.encode() + b"x" * 1000)
         until(lambda: list(inbox.rglob("a.csv")))
     until(lambda: not list(inbox.rglob("a.csv")))
+
+
+def test_nothing_that_lies_there_is_written_over(workspace, tmp_path, monkeypatch):
+    """A link where an upload is to be written would lead out of the inbox."""
+    monkeypatch.setattr(uploads, "secrets", SimpleNamespace(token_hex=lambda _: ID))
+
+    async def body():
+        yield b"new"
+
+    def take():
+        return asyncio.run(_take(workspace, SESSION, "a.csv", body()))
+
+    open_inbox(workspace)
+    outside = tmp_path / "outside.csv"
+    outside.write_bytes(b"old")
+    path = take()
+    assert path.read_bytes() == b"new"
+    path.unlink()
+    path.symlink_to(outside)
+    with pytest.raises(DataError, match="could not be kept"):
+        take()
+    assert outside.read_bytes() == b"old"

@@ -322,3 +322,18 @@ def test_a_draft_is_moved_to_after_each_event_that_opens_one():
     after = [one.trigger_after for one in blocks.fns.values() if one.js == SEE_DRAFT]
     names = [blocks.fns[place].api_name for place in after]
     assert sorted(names) == ["revise_begin", "revise_open", "revise_rebase"]
+
+
+def test_a_visitor_of_what_is_open_to_all_acts_in_their_first_role():
+    """No right was asked, so none says which of their roles permits it."""
+    roles = (UserRole.READER, UserRole.EDITOR)
+    visit = call(lambda visit: visit, roles=roles, right=None)
+    assert visit.actor.role == "reader"
+
+
+def test_what_a_page_names_can_be_opened_on_another():
+    """Panels with links are connected, each under its own name."""
+    _, registry = in_a_loop(lambda: build_workbench(context_for(UserRole.ADMIN)))
+    links = {name for name in registry.rights if name.startswith("go_from_")}
+    panels = ("overview", "revise_said", "revise_check", "revise_verdicts")
+    assert links == {f"go_from_{panel}" for panel in panels}

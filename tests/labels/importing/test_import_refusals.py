@@ -12,7 +12,7 @@ from loop.core.errors import DataError, LoopError, UnknownLabelError, WriteError
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import iter_items, list_cohorts, read_cohort
-from loop.labels.importing.encodings import find_encoding
+from loop.labels.importing.encodings import decode_text, find_encoding
 from loop.labels.importing.source import ImportOptions
 
 SECRET = "Unmistakable wording"
@@ -383,3 +383,15 @@ def test_utf16_without_its_mark_is_refused(
     path = tmp_path / name
     path.write_bytes(b"id,text\na1,Clear.\n")
     _refused(workspace, take, path, "not utf-16", encoding="utf-16")
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "byte"),
+    [(b"Clear\xff", "utf-8", 5), (b"Clear", "utf-16", 4), (b"\x81", "cp1252", 0)],
+)
+def test_a_small_file_in_another_encoding_than_named_is_refused(
+    data: bytes, encoding: str, byte: int
+) -> None:
+    """A folder of reports is read file by file, and each may be the wrong one."""
+    with pytest.raises(DataError, match=rf"s1.txt is not {encoding} \(byte {byte}\)"):
+        decode_text(data, Path("s1.txt"), encoding)

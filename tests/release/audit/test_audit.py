@@ -326,3 +326,19 @@ def test_a_folder_that_is_no_release_is_said_to_be_none(release, tmp_path):
     workspace, _ = release
     whats = [what for _, what in found(workspace, releases=[tmp_path / "none"])]
     assert "none names no head of a ledger" in whats
+
+
+def test_only_a_sealing_with_a_result_is_held_against_its_file(trials):
+    """One that showed nothing recorded nothing, and no other entry has a file."""
+    record(trials, "cohort_added", "held", {"role": "holdout"})
+    record(trials, "holdout_sealed", "held", {"cohort": "held", "candidate": "x"})
+    known = {"cohort": "held", "candidate": "x", "result_digest": "d" * 64}
+    record(trials, "holdout_opened", "held", known)
+
+    def results():
+        notes = found(trials.workspace, "note")
+        return [what for _, what in notes if "the result of" in what]
+
+    assert results() == []
+    record(trials, "holdout_sealed", "held", known)
+    assert results() == ["held: the result of an opening is not on this machine"]

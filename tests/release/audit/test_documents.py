@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from shutil import rmtree
 
 import pytest
@@ -177,3 +178,15 @@ def test_the_data_hold_everything(history):
     assert data["counts"]["broken"] == sum(
         one["severity"] == "broken" for one in data["findings"]
     )
+
+
+def test_a_row_of_the_table_is_its_entry(history):
+    """Whoever checks the chain in a spreadsheet needs every hash."""
+    audit = history.audit()
+    rows = list(csv.DictReader(io.StringIO(render_audit_csv(audit))))
+    names = ("time", "actor", "role", "action", "subject", "reason", "meaning")
+    for entry, row in zip(audit.entries, rows, strict=False):
+        assert row["seq"] == str(entry.seq)
+        assert row["hash"] == entry.hash
+        assert {n: row[n] for n in names} == {n: getattr(entry, n) for n in names}
+        assert json.loads(row["payload"]) == entry.payload

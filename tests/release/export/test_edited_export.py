@@ -9,6 +9,7 @@ import pytest
 from loop.core.digests import digest_bytes, digest_json
 from loop.core.errors import DataError
 from loop.release.export import load_export
+from loop.release.export.contents import read_plain
 from tests.release.export.scenes import PER_LABEL, TEXTS, VERSION, exported
 
 
@@ -213,3 +214,13 @@ def test_a_deep_folder_inside_is_refused(plain):
     shutil.copytree(plain / "prompt", plain / "prompt" / "prompt")
     with pytest.raises(DataError, match="not a regular file"):
         load_export(plain)
+
+
+def test_a_file_that_became_a_link_is_not_followed(tmp_path):
+    """It was a file when the folder was listed; it may lead anywhere now."""
+    path = tmp_path / "plain"
+    path.write_bytes(b"1")
+    assert read_plain(path) == b"1"
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(DataError, match="cannot read"):
+        read_plain(tmp_path / "link")

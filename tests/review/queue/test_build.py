@@ -328,3 +328,16 @@ def test_a_right_answer_of_which_all_was_answered_has_not_returned(place, store)
     commit(place, "tiny@v2", [said.id])
     marked = mark_progress(drawn, read_kept(store, place, "dev"))
     assert marked.find(one.case_id, one.label).progress is ReviewStatus.ADDRESSED
+
+
+def test_an_earlier_reading_takes_back_all_that_came_later(place, store, queue):
+    """As many verdicts may have gone and changed as there are left."""
+    marks, now = MarkedQueue(queue), clock()
+    first = judge(store, now, ANN)
+    early = read_kept(store, place, "dev")
+    for who in (BEN, EDITOR.name):
+        judge(store, now, who)
+    withdraw_verdict(store, first, EDITOR, "slip", now)
+    late = read_kept(store, place, "dev")
+    for kept in (late, early, late):
+        assert marks.mark(kept, ()).items == mark_progress(queue, kept).items

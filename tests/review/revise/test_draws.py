@@ -16,6 +16,7 @@ from loop.review.revise.draws import (
     DrawnAnswers,
     DrawnVerdict,
     ShareName,
+    find_least_loss,
     take_majority,
     weigh_draws,
 )
@@ -468,3 +469,26 @@ def test_a_label_that_neither_version_asks_for_is_not_judged():
     dropped = drawn(truth, [truth] * 2, [[asked] * 20] * 2)
     (label,) = weigh_draws(dropped, {}, RULE).labels
     assert [one.harmed for one in label.harm] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("lost", "p", "harmed"), [(3, None, False), (4, 0.0625, True), (5, 0.03125, True)]
+)
+def test_a_p_of_exactly_the_level_is_harm(lost, p, harmed):
+    """Four lost in every draw are 1 / 16; a first look has two thirds of the level."""
+    truth = [P] * 40
+    after = [A] * lost + [P] * (40 - lost)
+    evidence = weigh_draws(
+        drawn(truth, [truth] * 3, [after] * 3), {}, Protocol(alpha=3 / 32)
+    )
+    sensitivity = evidence.labels[0].harm[0]
+    assert (sensitivity.p, sensitivity.harmed) == (p, harmed)
+
+
+@pytest.mark.parametrize(
+    ("n", "level", "least"), [(20, 0.05, 5 / 20), (20, 0.01, 7 / 20), (4, 0.05, None)]
+)
+def test_what_a_test_of_harm_could_find_is_the_closed_form(n, level, least):
+    """Without other differences, j lost of n need only 1 / 2 ** j under the level."""
+    assert find_least_loss(0.0, n, level) == least
+    assert find_least_loss(100.0, 20, level) is None

@@ -222,3 +222,13 @@ def test_a_perfect_metric_is_right_in_every_pair(study):
     assert one.preference.wrong == one.preference.tied == 0
     assert one.unanimous.accuracy.value == 1
     assert 0 < one.unanimous.right < one.preference.right
+
+
+def test_a_metric_turned_round_is_the_same_metric():
+    """Where less is better the sign is turned, and a zero gets one, too."""
+    keys = [(case, "x") for case in "abcdef"]
+    up = np.array([0.0, 1, 2, 3, 4, 5])
+    scores = table_of(keys, lower=("down",), up=up, down=0.0 - up)
+    ratings = ratings_of(up[:, None] % 5 + 1, list("abcdef"), ["x"] * 6)
+    (found,) = meta_evaluate(scores, ratings, **QUICK).metrics
+    assert [one.name for one in (found.metric, *found.same)] == ["up", "down"]

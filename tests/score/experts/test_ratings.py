@@ -10,6 +10,7 @@ from loop.core.errors import DataError
 from loop.score.experts.ratings import (
     Ratings,
     candidate_pairs,
+    mean_given,
     rater_agreement,
     read_ratings,
     unit_codes,
@@ -276,3 +277,10 @@ def test_cases_with_one_candidate_have_no_pairs():
     given = ratings_of([[5, 4], [3, 3]])
     found = candidate_pairs(given, np.array(given.ids))
     assert found.rows.shape == found.consensus.shape == (0, 2)
+
+
+def test_who_was_not_rated_has_no_mean():
+    """A zero would be the best mark for a count of errors, and nobody gave it."""
+    found = mean_given(np.array([[np.nan, np.nan], [0.0, np.nan], [1.0, 4.0]]))
+    assert np.isnan(found[0])
+    assert found[1:].tolist() == [0.0, 2.5]

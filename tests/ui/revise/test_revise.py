@@ -23,8 +23,9 @@ from loop.run.task import run_prompt
 from loop.ui.pages.base import SAME
 from loop.ui.pages.revise import events
 from loop.ui.pages.revise.state import OpenedDraft, check_key, keep_draft_open
-from loop.ui.pages.revise.view import ReviseOutputs
+from loop.ui.pages.revise.view import ReviseOutputs, asked
 from tests.review.revise.stepping import FLUID, USELESS, WHEN, WRONG, overtake
+from tests.review.scenes import verdict
 from tests.ui.revise.conftest import AGAINST, Visitor, finish_jobs
 
 
@@ -504,3 +505,20 @@ def test_whatever_else_a_browser_sends_keeps_the_contract(editor, setting, chose
     editor.does(events.act_on_verdicts, do="hand", chosen=chosen)
     draft = read_version(setting.workspace, editor.opened.draft)
     assert draft.contract == "label_values"
+
+
+def test_what_a_verdict_takes_away_is_listed_beside_what_it_adds():
+    """A term that goes changes answers as much as one that comes."""
+    edits = Edits(
+        terms=("new term",),
+        remove_terms=("old term",),
+        remove_exclusions=("old exclusion",),
+        remove_implies=("fracture",),
+    )
+    listed = [(one.sign, one.text) for one in asked(verdict(edits=edits))]
+    assert sorted(listed) == [
+        ("+", "new term"),
+        ("-", "fracture"),
+        ("-", "old exclusion"),
+        ("-", "old term"),
+    ]
