@@ -22,9 +22,9 @@ from loop.cli.console import (
     print_json,
     say,
 )
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.core.errors import DataError, LedgerError
 from loop.core.files import write_atomic
-from loop.core.findings import Finding, FindingSeverity
 from loop.core.ledger import LedgerEntry, quarantine_torn_line
 from loop.core.paths import Workspace
 from loop.documents.templates import template_folder

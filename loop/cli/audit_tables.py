@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from loop.cli.console import GATE_EXIT, JsonOption, note, print_json, say
+from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
-from loop.core.findings import FindingSeverity
 from loop.published import table_audit as published
 from loop.published.claims import Notes, beside, read_notes
 from loop.published.documents import (

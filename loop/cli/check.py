@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from loop.cli.console import print_json, print_table, say
-from loop.core.findings import Finding
+from loop.core.check_findings import Finding
 from loop.prompts.lint import LEVELS
 from loop.review.revise.changes import LabelCheck, ShareCheck, ShareCriterion
 from loop.review.revise.check import Check

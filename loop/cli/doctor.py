@@ -21,10 +21,10 @@ from loop.cli.console import (
     say,
 )
 from loop.cli.console import note as tell
+from loop.core.check_findings import Finding, FindingSeverity, broken, note, ok
 from loop.core.config import Config, read_config
 from loop.core.digests import digest_json
 from loop.core.errors import LoopError, WorkspaceError
-from loop.core.findings import Finding, FindingSeverity, broken, note, ok
 from loop.core.paths import Workspace
 from loop.engines.base import masked
 from loop.engines.vllm.environment import find_vllm

@@ -20,7 +20,7 @@ from loop.cli.console import (
 )
 from loop.core.files import write_atomic
 from loop.core.ledger import LedgerEntry
-from loop.evaluate.history import VersionScore, history_table, read_scores
+from loop.evaluate.score_history import VersionScore, history_table, read_scores
 from loop.prompts.history import VersionHistory, read_history
 
 _WORDS = {

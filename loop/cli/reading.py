@@ -49,12 +49,16 @@ from loop.review.reading.assignment import (
     read_plans,
 )
 from loop.review.reading.disputes import Dispute, Disputes, read_disputes
-from loop.review.reading.progress import ReadingProgress, measure_progress, next_case
 from loop.review.reading.publication import (
     Publication,
     Published,
     preview_publication,
     publish_readings,
+)
+from loop.review.reading.reader_progress import (
+    ReadingProgress,
+    measure_progress,
+    next_case,
 )
 from loop.run.store import open_store
 

@@ -21,7 +21,7 @@ from loop.documents.svg import (
     text_width,
 )
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.history import Lineage, Node, VersionScore
+from loop.evaluate.score_history import Lineage, Node, VersionScore
 from loop.evaluate.tried import WordingStatus
 
 _COLOURS = {

@@ -18,7 +18,6 @@ from loop.evaluate.align import (
     in_order,
     read_codes,
 )
-from loop.evaluate.history import VersionScore
 from loop.evaluate.measure import measure_f1, resample_draws, resampling_units
 from loop.evaluate.protocol import read_protocol, register_protocol
 from loop.evaluate.results import (
@@ -27,6 +26,7 @@ from loop.evaluate.results import (
     Method,
     certify_evaluation,
 )
+from loop.evaluate.score_history import VersionScore
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
 from loop.labels.taxonomy import read_taxonomy

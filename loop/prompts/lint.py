@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 
 from jinja2 import TemplateError, meta
 
+from loop.core.check_findings import Finding, FindingSeverity, broken, warning
 from loop.core.errors import DataError
-from loop.core.findings import Finding, FindingSeverity, broken, warning
 from loop.core.records import Guide, Lexicon, Value
 from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.outputs.binary import BinaryValues

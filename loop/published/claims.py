@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.core.errors import DataError
-from loop.core.findings import Finding, FindingSeverity
 from loop.core.yaml_files import read_model
 from loop.published.deltas import check_significance
 from loop.published.means import bounds, mean_bounds

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from loop.core.findings import Finding, FindingSeverity
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.published.means import (
     Bounds,
     bounds,

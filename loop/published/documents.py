@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from loop import __version__
-from loop.core.findings import Finding, FindingSeverity
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.documents.templates import render_template, shipped_templates
 from loop.published.result_table import PublishedTable
 from loop.published.table_audit import TableAudit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from loop.core.findings import Finding, FindingSeverity
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.published.printed import Number
 from loop.published.result_table import (
     RATES,

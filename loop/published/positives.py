@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from loop.core.findings import Finding, FindingSeverity
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.published.confusions import (
     Rates,
     Solutions,

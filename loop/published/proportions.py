@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loop.core.findings import Finding, FindingSeverity
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.published.printed import Number
 from loop.published.result_table import (
     RATES,

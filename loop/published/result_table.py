@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from loop.core.findings import Finding, FindingSeverity
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.published.printed import (
     Number,
     PrintedCell,

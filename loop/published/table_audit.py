@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.core.errors import DataError
-from loop.core.findings import Finding, FindingSeverity
 from loop.published.claims import Notes, SignificanceClaim, check_claims
 from loop.published.confusions import solvable
 from loop.published.deltas import check_deltas, check_significance

@@ -9,9 +9,9 @@ from math import isclose
 
 import numpy as np
 
+from loop.core.check_findings import Finding, broken, join_problems, ok
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
-from loop.core.findings import Finding, broken, join_problems, ok
 from loop.core.records import UncertainAnswers
 from loop.core.yaml_files import check_model
 from loop.evaluate.gates import (

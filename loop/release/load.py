@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from loop.core.check_findings import Finding, broken, join_problems
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
-from loop.core.findings import Finding, broken, join_problems
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.prompts.version import PromptVersion

@@ -13,11 +13,11 @@ from typing import Any
 
 from loop.core.paths import Workspace
 from loop.evaluate.ceiling import measure_ceiling
-from loop.evaluate.history import main_scores, score_history
 from loop.evaluate.inputs import read_inputs
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import counts_digest
 from loop.evaluate.results import Average, CohortFacts, Evaluation, LabelResult
+from loop.evaluate.score_history import main_scores, score_history
 from loop.evaluate.tried import Selection
 from loop.labels.ballots import read_cohort_votes
 from loop.labels.cohort import CohortRecord, read_cohort, read_record

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from loop.core.check_findings import Finding, broken, join_problems, ok
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LedgerError
-from loop.core.findings import Finding, broken, join_problems, ok
 from loop.core.ledger import LedgerEntry, read_ledger, signed_bytes
 from loop.core.signing import Envelope, is_signed, key_id, parse_envelope
 from loop.labels.sealing import list_openings

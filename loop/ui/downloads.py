@@ -23,7 +23,7 @@ from loop.evaluate.compare import compare_runs
 from loop.evaluate.documents import render_csv, render_html, render_markdown
 from loop.evaluate.evaluation import find_parent_run
 from loop.evaluate.failures import failing_cases, failures_table
-from loop.evaluate.history import history_table, read_scores
+from loop.evaluate.score_history import history_table, read_scores
 from loop.evaluate.tried import correct_optimism
 from loop.labels.ballots import read_cohort_votes
 from loop.labels.cohort import read_cohort, read_record

@@ -23,7 +23,7 @@ from loop.core.paths import Workspace
 from loop.run.store import open_store
 from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
-from loop.ui.access.protocol import server_config
+from loop.ui.access.http_protocol import server_config
 from loop.ui.app import build_workbench
 from loop.ui.context import AppContext
 from loop.ui.downloads import add_downloads

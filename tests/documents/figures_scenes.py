@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from loop.evaluate.history import Edge, Lineage, Node, VersionScore
+from loop.evaluate.score_history import Edge, Lineage, Node, VersionScore
 from loop.evaluate.tried import WordingStatus
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,7 +9,7 @@ from loop.core.digests import digest_text
 from loop.core.records import Status
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.inputs import Inputs
-from loop.evaluate.matrix.build import MatrixEntry, build_matrix
+from loop.evaluate.matrix.matrix import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
 from tests.evaluate.scenes import TAXONOMY, inputs, reference
 

@@ -9,7 +9,7 @@ from loop.core.records import Status
 from loop.evaluate.align import join_draws
 from loop.evaluate.evaluation import evaluate_inputs
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.matrix.build import MatrixEntry, build_matrix, rank_label
+from loop.evaluate.matrix.matrix import MatrixEntry, build_matrix, rank_label
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import counts_digest
 from loop.stats.intervals import clopper_pearson

@@ -10,7 +10,9 @@ from loop.core.ledger import GENESIS, Event, append_event, read_ledger
 from loop.core.records import Mark, UncertainAnswers
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.history import (
+from loop.evaluate.history_figures import verdict_mark
+from loop.evaluate.recording import with_intervals
+from loop.evaluate.score_history import (
     Edge,
     ledger_state,
     lineage_graph,
@@ -18,8 +20,6 @@ from loop.evaluate.history import (
     read_scores,
     score_history,
 )
-from loop.evaluate.history_figures import verdict_mark
-from loop.evaluate.recording import with_intervals
 from loop.evaluate.tried import WordingStatus
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference

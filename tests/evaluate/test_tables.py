@@ -8,7 +8,7 @@ import pytest
 
 from loop.core.records import Mark, Value
 from loop.evaluate.failures import Failure, FailureKind, Failures, failures_table
-from loop.evaluate.history import VersionScore, history_table
+from loop.evaluate.score_history import VersionScore, history_table
 from loop.evaluate.tried import WordingStatus
 from loop.labels.ballots import Votes
 from loop.labels.reader_agreement import agreement_table, measure_agreement

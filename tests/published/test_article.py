@@ -5,7 +5,7 @@ The expected numbers were established by hand, not by this code.
 
 import pytest
 
-from loop.core.findings import FindingSeverity
+from loop.core.check_findings import FindingSeverity
 from tests.published.article import GOLDEN, LABELS, MODELS
 
 DIFFERENT_POSITIVES = [

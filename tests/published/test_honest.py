@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import classification_report
 
-from loop.core.findings import FindingSeverity
+from loop.core.check_findings import FindingSeverity
 from loop.published import positives
 from loop.published.claims import read_notes
 from loop.published.means import exact_bounds

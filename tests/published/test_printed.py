@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
-from loop.core.findings import FindingSeverity
 from loop.published.claims import Notes, read_notes
 from loop.published.printed import decimal_commas, read_cell, read_grids
 from loop.published.result_table import make_table, read_columns

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from loop.core.errors import DataError, EngineError, UnknownEngineError
 from loop.core.paths import Workspace
 from loop.engines.base import masked
-from loop.evaluate.matrix.build import MatrixEntry, build_matrix
+from loop.evaluate.matrix.matrix import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
 from loop.evaluate.protocol import find_registration
 from loop.evaluate.stability import read_draws

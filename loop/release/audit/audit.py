@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loop.core.check_findings import Finding, FindingSeverity, note
 from loop.core.clock import Clock, format_time, utc_now
-from loop.core.findings import Finding, FindingSeverity, note
 from loop.core.ledger import GENESIS, LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.audit.chain import (

@@ -8,9 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.digests import RepeatedKeyError, digest_bytes, unique_keys
 from loop.core.errors import DataError
-from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import (
     ACTIONS,
     GENESIS,

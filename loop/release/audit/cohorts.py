@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.digests import digest_text
 from loop.core.errors import DataError, LedgerError
 from loop.core.files import read_text
-from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace, bundled, new_protocol
 from loop.labels.cohort import (

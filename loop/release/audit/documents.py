@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loop import __version__
-from loop.core.findings import Finding, FindingSeverity
+from loop.core.check_findings import Finding, FindingSeverity
 from loop.core.ledger import LedgerEntry
 from loop.core.safe_text import format_csv
 from loop.documents.tables import neutralise

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.digests import digest_bytes, digest_json
 from loop.core.errors import LoopError, StoreError, WriteError
-from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.core.records import UncertainAnswers

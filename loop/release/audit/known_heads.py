@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from loop.core.check_findings import Finding, broken, note, ok
 from loop.core.errors import DataError
-from loop.core.findings import Finding, broken, note, ok
 from loop.core.heads import find_rollback
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace

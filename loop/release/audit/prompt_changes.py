@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
-from loop.core.findings import FindingSeverity
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.prompts.catalog import parse_ref, read_folder

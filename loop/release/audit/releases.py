@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from loop.core.check_findings import Finding, broken, note, ok
 from loop.core.digests import digest_bytes
 from loop.core.errors import LoopError
-from loop.core.findings import Finding, broken, note, ok
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.audit.chain import subjects

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.errors import DataError
-from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.release.keys import (

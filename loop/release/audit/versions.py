@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
-from loop.core.findings import Finding, broken, note, ok, warning
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.prompts.catalog import FILES, list_versions, read_folder

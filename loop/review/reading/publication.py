@@ -23,7 +23,7 @@ from loop.review.reading.assignment import (
     pseudonym_of,
     voted_cases,
 )
-from loop.review.reading.progress import (
+from loop.review.reading.reader_progress import (
     ReaderProgress,
     ReadingProgress,
     complete_cases,

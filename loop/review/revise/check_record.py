@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from loop.core.check_findings import Finding
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
-from loop.core.findings import Finding
 from loop.core.paths import Workspace
 from loop.evaluate.protocol import protocol_digest
 from loop.labels.cohort import read_cohort

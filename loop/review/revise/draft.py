@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from loop.core.check_findings import Finding
 from loop.core.config import read_config
 from loop.core.errors import DataError, LedgerError, OverlapError
-from loop.core.findings import Finding
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
 from loop.core.records import Item, Message

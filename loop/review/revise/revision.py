@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from loop.core.check_findings import Finding
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
-from loop.core.findings import Finding
 from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.cohort import CohortRole

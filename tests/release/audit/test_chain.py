@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
-from loop.core.findings import FindingSeverity
 from loop.core.ledger import TornLedgerError, quarantine_torn_line, read_ledger
 from loop.release.audit.chain import (
     Trouble,

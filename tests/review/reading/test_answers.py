@@ -161,7 +161,7 @@ def test_answers_hold_for_the_text_that_was_read(
 ):
     """Another text under the same case id is not answered by it, and this is said."""
     from loop.review.reading.assignment import read_assignment
-    from loop.review.reading.progress import measure_progress
+    from loop.review.reading.reader_progress import measure_progress
 
     answer(store, assignment, "Dr. A", "c1", {"edema": Value.PRESENT})
     import_texts(workspace, tmp_path, {"c1": "Another text."}, replace=True)

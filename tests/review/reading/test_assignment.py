@@ -20,8 +20,8 @@ from loop.review.reading.assignment import (
     read_plans,
     reading_order,
 )
-from loop.review.reading.progress import find_way, measure_progress, next_case
 from loop.review.reading.publication import dry_run_publication
+from loop.review.reading.reader_progress import find_way, measure_progress, next_case
 from tests.review.reading.conftest import CASES, EDITOR
 from tests.review.reading.test_progress import many
 

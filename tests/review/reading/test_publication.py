@@ -26,12 +26,12 @@ from loop.review.reading.assignment import (
     reading_order,
     voted_cases,
 )
-from loop.review.reading.progress import measure_progress
 from loop.review.reading.publication import (
     dry_run_publication,
     preview_publication,
     publish_readings,
 )
+from loop.review.reading.reader_progress import measure_progress
 from loop.run.store import StoredVerdict
 from tests.review.reading.conftest import EDITOR, READ_TWICE, import_texts
 

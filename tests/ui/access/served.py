@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import uvicorn
 
-from loop.ui.access.protocol import server_config
+from loop.ui.access.http_protocol import server_config
 
 GOOD = "correct horse battery"
 

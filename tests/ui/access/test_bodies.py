@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 
 from loop.ui.access.bodies import Arrival, Body, BodyLimits
 from loop.ui.access.gate import build_gate
-from loop.ui.access.protocol import TimedProtocol
+from loop.ui.access.http_protocol import TimedProtocol
 from tests.ui.access.conftest import Behind
 from tests.ui.access.served import Client, serving
 from tests.ui.conftest import awaited

@@ -21,7 +21,7 @@ from loop.review.reading.assignment import (
     read_order,
     read_plans,
 )
-from loop.review.reading.progress import measure_progress
+from loop.review.reading.reader_progress import measure_progress
 from loop.ui.header import PageHeader
 from loop.ui.pages.base import SAME
 from loop.ui.pages.readers.state import open_assignment

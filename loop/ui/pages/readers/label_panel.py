@@ -29,7 +29,7 @@ from loop.review.reading.assignment import (
     read_basis,
     voted_cases,
 )
-from loop.review.reading.progress import ReaderPosition, find_way
+from loop.review.reading.reader_progress import ReaderPosition, find_way
 from loop.ui.header import PageHeader
 from loop.ui.html import notice, panel, show
 from loop.ui.pages.base import SAME

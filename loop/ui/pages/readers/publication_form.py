@@ -11,7 +11,6 @@ import gradio as gr
 from loop.core.errors import DataError
 from loop.core.people.users import Right
 from loop.review.reading.assignment import Assignment, read_basis
-from loop.review.reading.progress import measure_progress
 from loop.review.reading.publication import (
     Publication,
     PublicationDryRun,
@@ -20,6 +19,7 @@ from loop.review.reading.publication import (
     preview_publication,
     publish_readings,
 )
+from loop.review.reading.reader_progress import measure_progress
 from loop.ui.header import PageHeader
 from loop.ui.html import panel, show
 from loop.ui.pages.base import SAME

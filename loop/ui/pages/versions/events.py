@@ -12,9 +12,9 @@ from loop.core.ledger import LedgerEntry
 from loop.core.people.users import Right
 from loop.documents.numbers import interval, share
 from loop.evaluate.gates import GateVerdict
-from loop.evaluate.history import LedgerState, ledger_state, score_history
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation
+from loop.evaluate.score_history import LedgerState, ledger_state, score_history
 from loop.prompts.catalog import list_drafts, list_versions, read_version
 from loop.prompts.diff import diff_versions
 from loop.prompts.history import move_alias

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from loop.evaluate.history import VersionScore, main_scores
+from loop.evaluate.score_history import VersionScore, main_scores
 from loop.labels.cohort import read_cohort, read_record
 from loop.run.store import RunRecord
 from loop.ui.context import AppContext

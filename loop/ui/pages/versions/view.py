@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
 from loop.core.people.users import Right
-from loop.evaluate.history import (
+from loop.evaluate.history_figures import lineage_svg, version_chart
+from loop.evaluate.protocol import protocol_digest
+from loop.evaluate.recording import with_intervals
+from loop.evaluate.score_history import (
     LedgerState,
     VersionScore,
     ledger_state,
@@ -17,9 +20,6 @@ from loop.evaluate.history import (
     main_scores,
     score_history,
 )
-from loop.evaluate.history_figures import lineage_svg, version_chart
-from loop.evaluate.protocol import protocol_digest
-from loop.evaluate.recording import with_intervals
 from loop.evaluate.tried import WordingStatus
 from loop.prompts.history import VersionHistory, read_history
 from loop.review.revise.draft import DraftCheckStatus, DraftInfo, list_open_drafts

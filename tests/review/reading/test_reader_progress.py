@@ -11,7 +11,7 @@ from loop.core.records import Value
 from loop.labels.cohort import CohortCase
 from loop.review.reading.answers import answer, complete_case, defer_case, read_answers
 from loop.review.reading.assignment import reading_order
-from loop.review.reading.progress import (
+from loop.review.reading.reader_progress import (
     State,
     find_way,
     list_places,
