@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError, WorkspaceError
 from loop.core.paths import bundled
+from loop.engines.rules.engine import RulesEngine
 from loop.labels.taxonomy import read_taxonomy
 
 SECRET = "zebra"
@@ -53,6 +54,13 @@ def run(*args, code=0):
         raise done.exception
     assert done.exit_code == code, done.output
     return done
+
+
+def patch_as_released(patch):
+    """Let `rules` be the engine that the shipped release was measured with."""
+    path = bundled() / "reports" / "releases" / "extractor-v7" / "release.json"
+    identity = json.loads(path.read_text("utf-8"))["engine"]["identity"]
+    patch.setattr(RulesEngine, "identity", lambda self: identity)
 
 
 def data_of(*args):

@@ -12,7 +12,6 @@ from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
 from loop.core.paths import Workspace, init_workspace
-from loop.engines.rules.engine import RulesEngine
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.extractors import (
     ExtractorOptions,
@@ -28,7 +27,14 @@ from loop.score.documents.score_files import score_data
 from loop.score.extractor import Extractor
 from loop.score.joining import CandidateFile, join_files
 from loop.score.scoring import Counting
-from tests.cli.test_score import FINDINGS, NORMAL, QUICK, run, write
+from tests.cli.test_score import (
+    FINDINGS,
+    NORMAL,
+    QUICK,
+    patch_as_released,
+    run,
+    write,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -49,11 +55,9 @@ def released(tmp_path):
 
 
 @pytest.fixture
-def as_released(released, monkeypatch):
+def as_released(monkeypatch):
     """Let `rules` be the engine that the shipped release was measured with."""
-    path = released.releases / "extractor-v7" / "release.json"
-    identity = json.loads(path.read_text("utf-8"))["engine"]["identity"]
-    monkeypatch.setattr(RulesEngine, "identity", lambda self: identity)
+    patch_as_released(monkeypatch)
 
 
 @pytest.fixture

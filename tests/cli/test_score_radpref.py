@@ -8,7 +8,7 @@ import re
 import pytest
 
 from loop.score.experts.radpref import read_radpref
-from tests.cli.test_score import run
+from tests.cli.test_score import patch_as_released, run
 
 LEXICAL = ("bleu", "rouge", "meteor", "chrf")
 
@@ -21,6 +21,7 @@ def scored(data_folder, tmp_path_factory):
     place = tmp_path_factory.mktemp("radpref")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
+        patch_as_released(patch)
         folder = data_folder / "radpref"
         run("--radpref", folder, "--bias", "auto", "--out", "out", "--resamples", "200")
     return place / "out"

@@ -198,6 +198,14 @@ def test_no_finding_offers_only_what_is_accepted(served_alone, new_page):
     assert len(page.evaluate(shown)) == 4
 
 
+def wait_for_other(page, where, text):
+    """Wait until something says something else."""
+    page.wait_for_function(
+        "([where, text]) => document.querySelector(where).innerText !== text",
+        arg=[where, text],
+    )
+
+
 def test_a_filter_is_one_request(served_alone, new_page):
     """By mouse, by keyboard, and none when a menu is merely left."""
     page = new_page()
@@ -211,14 +219,17 @@ def test_a_filter_is_one_request(served_alone, new_page):
         return len(found)
 
     asked()
+    head = ".queue-head b"
+    every = page.inner_text(head)
     page.click("#review-kind input")
     page.get_by_role("option", name="False positive").click()
-    page.wait_for_function("document.querySelector('.queue-head b').innerText === '53'")
+    wait_for_other(page, head, every)
     assert asked() == 1
+    some = page.inner_text(head)
     press(page, "l")
     page.keyboard.type("Emphysema")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('.queue-head b').innerText !== '53'")
+    wait_for_other(page, head, some)
     assert asked() == 1
     page.focus("#review-label input")
     for _ in range(4):
@@ -357,12 +368,11 @@ def test_a_search_is_never_in_an_address(served_alone, new_page):
     page = new_page()
     page.goto(served_alone)
     open_review(page)
+    every = page.inner_text(".queue-head b")
     press(page, "/")
     page.keyboard.type("pneumothorax")
     page.keyboard.press("Enter")
-    page.wait_for_function(
-        "document.querySelector('.queue-head b').innerText !== '261'"
-    )
+    wait_for_other(page, ".queue-head b", every)
     assert "pneumothorax" in page.inner_text("[data-case-text]").casefold()
     assert not any("pneumothorax" in url for url in page.asked)
     assert not any(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -191,7 +192,10 @@ def test_nothing_that_lies_there_is_written_over(workspace, tmp_path, monkeypatc
         yield b"new"
 
     def take():
-        return asyncio.run(_take(workspace, SESSION, "a.csv", body()))
+        # A loop may run in this thread already: a browser's tests leave theirs open.
+        with ThreadPoolExecutor(1) as pool:
+            taken = _take(workspace, SESSION, "a.csv", body())
+            return pool.submit(asyncio.run, taken).result()
 
     open_inbox(workspace)
     outside = tmp_path / "outside.csv"

@@ -23,7 +23,7 @@ from loop.review.reading.assignment import (
 from loop.review.reading.publication import dry_run_publication
 from loop.review.reading.reader_progress import find_way, measure_progress, next_case
 from tests.review.reading.conftest import CASES, EDITOR
-from tests.review.reading.test_progress import many
+from tests.review.reading.test_reader_progress import many
 
 
 def test_the_order_is_a_permutation_and_stays(assignment):
