@@ -96,7 +96,7 @@ def evaluate(
 
     The gates are those of labels/protocol.yaml, and so is what an uncertain answer
     counts as (uncertain_answers: wrong, absent, present or excluded); what each of
-    the others would give stands beside it. Also shows what changed since the
+    the others would give is shown beside it. Also shows what changed since the
     newest run of the parent version on the same cases, how many versions were tried
     on them, and the score corrected for that selection. Exits with 100 unless the
     protocol's claim passes: every label or, for a claim on a subset, any label that

@@ -236,10 +236,10 @@ def _notes(
 
 def _reasons(inputs: Inputs) -> str:
     """Return the labels that the reference cannot judge, each with the reason."""
+    names = {label.id: label.name for label in inputs.taxonomy.labels}
     return "; ".join(
-        f"{inputs.taxonomy.find(label).name} ({reason})"
+        f"{names.get(label, label)} ({reason})"
         for label, reason in inputs.not_comparable.items()
-        if inputs.taxonomy.knows(label)
     )
 
 

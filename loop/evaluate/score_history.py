@@ -30,7 +30,7 @@ class VersionScore:
     """One version or draft, and its newest score on one cohort by one way to measure.
 
     That way is the engine, the policy for uncertain answers and the reference: a score
-    stands beside those of another way and never takes their place.
+    is shown beside those of another way and never replaces them.
     """
 
     number: int

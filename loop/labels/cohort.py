@@ -275,7 +275,10 @@ def require_recorded(about: CohortFile, path: Path, record: CohortRecord) -> Non
             f"{path}: holdout {record.name!r} was retired, and that was interrupted. "
             f"Run `ranloop cohort retire {record.name} --why REASON` again."
         )
-    for name, found in recorded_fields(about).items():
+    fields = recorded_fields(about)
+    if "not_comparable" in record.added:
+        fields.setdefault("not_comparable", "")
+    for name, found in fields.items():
         _require(path, name, found, record)
 
 

@@ -362,7 +362,8 @@ def is_shown(wording: str, guide: Guide) -> bool:
 
     Not a pattern, nor words in another script than the guide's definition.
     """
-    return not is_pattern(wording) and _is_latin(wording) >= _is_latin(guide.definition)
+    foreign = _is_latin(guide.definition) and not _is_latin(wording)
+    return not is_pattern(wording) and not foreign
 
 
 def _is_latin(text: str) -> bool:

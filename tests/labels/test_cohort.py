@@ -2,6 +2,7 @@
 
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,9 @@ from loop.labels.cohort import (
     iter_items,
     list_cohorts,
     read_cohort,
+    read_cohort_file,
+    read_record,
+    require_recorded,
     texts_path,
 )
 from tests.calls import count_calls
@@ -108,6 +112,21 @@ def test_an_edited_cohort_file_is_refused(
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(DataError, match=rf"cohort\.yaml, {field}.*--replace"):
         read_cohort(workspace, "mine")
+
+
+def test_a_label_that_cannot_be_judged_is_not_forgotten(
+    workspace: Workspace, make_cohort: Maker
+) -> None:
+    """What an evaluation must say of a reference cannot be taken out of its file."""
+    make_cohort(ROWS)
+    path = workspace.cohorts / "mine" / "cohort.yaml"
+    about = read_cohort_file(workspace, "mine")
+    record = read_record(workspace, "mine")
+    told = replace(record, added={**record.added, "not_comparable": "edema"})
+    marked = about.model_copy(update={"not_comparable": {"edema": "because"}})
+    require_recorded(marked, path, told)
+    with pytest.raises(DataError, match="not_comparable: is '' now"):
+        require_recorded(about, path, told)
 
 
 def test_a_cohort_file_that_says_nothing_of_coding_is_not_coded(
