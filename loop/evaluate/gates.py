@@ -117,7 +117,7 @@ def judge_label(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     In this order: readable answers, uncertain ones where they are left out, minimum
     evidence, then accuracy, kappa and, with the rule ``lower``, sensitivity. The first
     and the third can only give ``INSUFFICIENT``, the second only ``FAIL``: more cases
-    would not help who does not answer.
+    would not help a model that does not answer.
     With that rule a share whose cases repeat patients must also reach its threshold by
     the limit over patients: the exact limit takes every case as independent.
     """

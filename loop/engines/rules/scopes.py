@@ -289,7 +289,7 @@ class _Layout:
         elif self._goes_on(cue) or self._is_pending(start):
             return None
         elif self._is_answer(cue) and ":" in self._text[:start]:
-            # "Effusion: small right, left none" answers what it stands beside.
+            # "Effusion: small right, left none" answers for what is next to it.
             return None
         else:
             low = self._begin(start)
@@ -317,7 +317,7 @@ class _Layout:
         )
 
     def _box(self, cue: Found) -> Scope | None:
-        """Return what a box denies: an empty one what it stands beside.
+        """Return what a box denies: an empty one what is next to it.
 
         Boxes stand before their findings, unless a finding stands before the first
         one. One before "yes" or "no" is about that word.
