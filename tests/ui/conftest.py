@@ -38,6 +38,7 @@ FLAGS = (
 )
 DESKTOP = {"width": 1280, "height": 800}
 TABLET = {"width": 820, "height": 1180}
+DRAWN = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 FADED = "!document.getAnimations().some((one) => one instanceof CSSTransition)"
 
 
@@ -127,7 +128,7 @@ def new_page(chromium):
     """Return a function that opens a page in a browser session of its own.
 
     What the page asks of the network, logs as an error or throws is kept on it as
-    `page.asked`, `page.complaints`.
+    `page.asked`, `page.complaints`; what is not answered yet as `page.pending`.
     """
     with ExitStack() as stack:
 
@@ -137,8 +138,11 @@ def new_page(chromium):
             # Speed has a benchmark: a busy machine is no failure.
             context.set_default_timeout(90_000)
             page = context.new_page()
-            page.asked, page.complaints = [], []
+            page.asked, page.pending, page.complaints = [], set(), []
             page.on("request", lambda request: page.asked.append(request.url))
+            page.on("request", lambda request: page.pending.add(request))
+            page.on("requestfinished", lambda request: page.pending.discard(request))
+            page.on("requestfailed", lambda request: page.pending.discard(request))
             page.on("pageerror", lambda error: page.complaints.append(str(error)))
             page.on("dialog", lambda dialog: _refuse(page, dialog))
             return page
@@ -197,6 +201,20 @@ def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
         page.wait_for_timeout(120)
+
+
+def rest(page, quiet_ms=600):
+    """Wait until the page has asked the server nothing for `quiet_ms`, and drawn it.
+
+    Gradio fills a form more than once while a page opens, and later on a busy machine.
+    """
+    quiet = 0
+    while quiet < quiet_ms:
+        before = len(page.asked)
+        page.wait_for_timeout(100)
+        page.evaluate(DRAWN)
+        waits = any("/run/" in one.url for one in page.pending)
+        quiet = 0 if waits or len(page.asked) != before else quiet + 100
 
 
 def barriers(page):

@@ -1,9 +1,10 @@
 """Keys: of this page only, to be switched off, and nothing to a text that strays."""
 
 import pytest
+from playwright.sync_api import expect
 
 from loop.ui.shortcuts import SHORTCUTS
-from tests.ui.conftest import open_tab, press, sign_in
+from tests.ui.conftest import open_tab, press, rest, sign_in
 from tests.ui.visits import enter, until
 
 pytestmark = pytest.mark.slow
@@ -79,7 +80,7 @@ def test_a_busy_page_loses_no_letter_of_what_follows_a_key(served_alone, new_pag
         page.evaluate("document.activeElement.blur()")
         page.fill("#review-phrase textarea, #review-phrase input", "")
         page.evaluate("document.activeElement.blur()")
-        page.wait_for_timeout(300)
+        rest(page)
         page.keyboard.press("f")
         page.evaluate(BUSY)
         page.wait_for_timeout(120)
@@ -98,12 +99,12 @@ def test_a_text_dictated_into_the_page_does_nothing(shared_alone, new_page, text
     enter(page, shared_alone, "Review")
     page.wait_for_selector("[data-case-text]")
     page.evaluate("document.activeElement.blur()")
-    page.wait_for_timeout(500)
+    rest(page)
     before = page.inner_html("#tab-review")
     asked(page)
     page.keyboard.type(text, delay=5)
     page.wait_for_selector("#told:has-text('no text box is selected')")
-    page.wait_for_timeout(300)
+    rest(page)
     assert asked(page) == []
     assert page.inner_html("#tab-review") == before
     checked = "document.querySelectorAll('#review-form input[type=radio]:checked')"
@@ -136,14 +137,14 @@ def test_the_choices_of_one_question_are_one_group_with_a_name(shared_alone, new
     enter(page, shared_alone, "Review")
     page.wait_for_selector("[data-case-text]")
     page.wait_for_selector("#review-judgement[role=radiogroup]")
-    # What opens the page fills the form once more.
-    page.wait_for_timeout(800)
+    rest(page)
     group = page.get_by_role("radiogroup", name="What is wrong")
     radios = group.get_by_role("radio")
     assert len({one.get_attribute("name") for one in radios.all()}) == 1
     radios.nth(0).check()
+    rest(page)
     page.keyboard.press("ArrowRight")
-    assert radios.nth(1).is_checked()
+    expect(radios.nth(1)).to_be_checked()
     assert not radios.nth(0).is_checked()
 
 

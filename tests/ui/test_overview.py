@@ -7,7 +7,7 @@ import pytest
 
 from loop.ui.pages import overview
 from loop.ui.pages.versions.view import render_versions
-from tests.ui.conftest import PASSWORD, barriers, open_tab, press, sign_in
+from tests.ui.conftest import PASSWORD, barriers, open_tab, press, rest, sign_in
 from tests.ui.visits import opened, visit
 
 pytestmark = pytest.mark.slow
@@ -140,6 +140,6 @@ def test_opening_the_workbench_fills_the_page_one_was_on_and_no_other(shared, ne
         page.reload()
         page.wait_for_selector(f"[role=tab][aria-selected=true]:has-text('{name}')")
         # What is not asked for cannot be waited for.
-        page.wait_for_timeout(1500)
+        rest(page, 1500)
         assert (name, len(asked)) == (name, 3)
         assert all(one.response().ok for one in asked)

@@ -6,7 +6,7 @@ import pytest
 from loop.core.paths import Workspace
 from loop.review.status import read_kept
 from loop.run.store import open_store
-from tests.ui.conftest import PASSWORD, barriers, open_tab, press, sign_in
+from tests.ui.conftest import PASSWORD, barriers, open_tab, press, rest, sign_in
 
 pytestmark = pytest.mark.slow
 
@@ -213,7 +213,7 @@ def test_a_filter_is_one_request(served_alone, new_page):
     open_review(page)
 
     def asked():
-        page.wait_for_timeout(600)
+        rest(page)
         found = [url for url in page.asked if "/gradio_api/run/" in url]
         page.asked.clear()
         return len(found)

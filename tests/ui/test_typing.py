@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.ui.conftest import open_tab, sign_in
+from tests.ui.conftest import open_tab, rest, sign_in
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +92,7 @@ def test_a_text_is_kept_however_it_came(served, new_page, box):
         open_tab(page, tab)
         prepare(page, again=turn > 0)
         page.wait_for_selector(selector)
-        page.wait_for_timeout(500)
+        rest(page)
         if page.input_value(selector):
             page.locator(selector).evaluate("(box) => box.select()")
         bring(page, selector, way)
@@ -108,7 +108,7 @@ def test_a_text_is_kept_however_it_came(served, new_page, box):
         page.locator(selector).evaluate("(box) => { box.focus(); box.select(); }")
         with page.expect_response("**/gradio_api/run/**"):
             page.keyboard.press("Delete")
-        page.wait_for_timeout(600)
+        rest(page)
 
 
 def test_a_box_that_is_left_at_once_is_kept(served, new_page):
