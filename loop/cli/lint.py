@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,11 @@ from loop.cli.console import (
     WorkspaceOption,
     open_workspace,
     print_json,
+    print_table,
     say,
 )
 from loop.core.paths import Workspace
+from loop.evaluate.exemplars import ExemplarCoverage, count_exemplars, lint_exemplars
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
 from loop.prompts.lint import has_errors, lint_data, lint_version
@@ -31,6 +33,10 @@ def lint(
     prompt: Annotated[
         str, typer.Argument(help="Prompt version or draft, e.g. extractor@draft.")
     ],
+    cohort: Annotated[
+        str,
+        typer.Option("--cohort", help="Show exemplars beside its positives and gates."),
+    ] = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -48,14 +54,50 @@ def lint(
         reading=taxonomy.reading,
         parent=_parent(place, version),
     )
+    covered = count_exemplars(place, version, cohort) if cohort else ()
+    found += lint_exemplars(covered, cohort)
     if as_json:
-        findings = lint_data(found)
-        print_json({"prompt": version.ref, "findings": findings})
+        data: dict[str, Any] = {"prompt": version.ref, "findings": lint_data(found)}
+        if cohort:
+            data["exemplars"] = [_coverage_data(one) for one in covered]
+        print_json(data)
     else:
+        if cohort:
+            _show_coverage(covered, cohort)
         show_lint(found)
         say(f"{version.ref}: {len(found)} findings" if found else f"{version.ref}: ok")
     if has_errors(found):
         raise typer.Exit(1)
+
+
+def _show_coverage(covered: tuple[ExemplarCoverage, ...], cohort: str) -> None:
+    """Print the labels from the rarest to the most frequent one."""
+    print_table(
+        ("label", "present", "looks like it", "positives", "share", "gate lacks"),
+        [
+            (
+                one.counted.label,
+                str(one.present),
+                str(one.alike),
+                f"{one.counted.positives:,} of {one.counted.cases:,}",
+                f"{100 * (one.counted.prevalence or 0):.1f} %",
+                one.lacking,
+            )
+            for one in sorted(covered, key=lambda one: one.counted.positives)
+        ],
+        title=f"exemplars, and positives of {cohort}",
+    )
+
+
+def _coverage_data(one: ExemplarCoverage) -> dict[str, Any]:
+    return {
+        "label": one.counted.label,
+        "present": one.present,
+        "alike": one.alike,
+        "positives": one.counted.positives,
+        "cases": one.counted.cases,
+        "gate_lacks": one.lacking,
+    }
 
 
 def _parent(place: Workspace, version: PromptVersion) -> PromptVersion | None:

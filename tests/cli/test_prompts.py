@@ -189,6 +189,23 @@ def test_lint_exits_with_1_on_errors_only(call, place):
     assert json.loads(call("lint", "bad", "--json").stdout)["findings"]
 
 
+def test_lint_shows_exemplars_beside_positives_and_gates(call):
+    """The rarest label first; no exemplar at all is a warning, and no error."""
+    result = call("lint", "tiny", "--cohort", "dev")
+    assert result.exit_code == 0, result.output
+    assert "4 of 8" in result.stdout and "50.0 %" in result.stdout
+    assert "0 exemplars, 3 wanted: dev has 4 of 10 positives" in result.stdout
+    found = json.loads(call("lint", "tiny", "--cohort", "dev", "--json").stdout)
+    assert found["exemplars"] == [
+        {
+            "label": "pleural_effusion", "present": 0, "alike": 0, "positives": 4,
+            "cases": 8,
+            "gate_lacks": "4 of 10 positives, 4 of 10 negatives, 8 of 59 cases",
+        }
+    ]  # fmt: skip
+    assert call("lint", "tiny", "--cohort", "none").exit_code != 0
+
+
 def test_another_contract_is_no_lint_error(app, tmp_path):
     """The frozen words on how to answer change with the contract, and only they."""
     whole = init_workspace(tmp_path / "whole")

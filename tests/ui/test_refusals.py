@@ -12,7 +12,7 @@ from loop.core.people.roster import set_roles
 from loop.core.people.users import UserRole
 from loop.review.verdict_files import ImportDefaults, take_file
 from loop.run.store import open_store
-from tests.ui.conftest import open_tab, sign_in
+from tests.ui.conftest import open_tab, rest, sign_in
 from tests.ui.forked import serving
 
 pytestmark = pytest.mark.slow
@@ -67,7 +67,7 @@ def refused(page, control, words, *, focus=True):
     assert page.locator(".refusal").count() == 1
     assert page.get_attribute(".refusal", "role") == "alert"
     # The page may still be moving towards it.
-    page.wait_for_timeout(300)
+    rest(page, 300)
     apart, seen = page.evaluate(WHERE, [control, ".refusal"])
     assert apart <= NEAR_PX, f"{control}: said {apart} pixels away"
     assert seen, f"{control}: said out of sight"
@@ -135,6 +135,7 @@ def test_review_says_what_is_missing(copied, new_page):
         pair = f"#review-queue [data-case='{case}'][data-label='{label}']"
         page.click(pair)
         page.wait_for_selector(f"{pair}[aria-current=true]")
+        rest(page)
         page.fill("#review-comment :is(textarea, input)", "seen before")
         page.click("#review-submit")
         page.wait_for_selector("#review-status .is-trouble:has-text('still missing')")
@@ -144,6 +145,7 @@ def test_review_says_what_is_missing(copied, new_page):
         page.locator("#review-judgement input:visible").first.check()
         page.keyboard.press("Control+Enter")
         page.wait_for_selector("#review-status:has-text('Saved')")
+        rest(page)
         page.click(pair)
         page.wait_for_selector("#review-withdraw")
         refused(page, "#review-withdraw", "reason")
