@@ -314,6 +314,36 @@ def read_answers(
     return found
 
 
+NAMED = 5
+"""Labels that are named one by one where many contradict each other."""
+
+
+def name_contradiction(assignment: Assignment, given: Mapping[str, Value]) -> str:
+    """Return what one reader gave against their own "No Finding", in words.
+
+    Empty where nothing contradicts it, and where readers do not label it. It is said
+    and never refused: a report may be written so.
+
+    Parameters
+    ----------
+    given
+        Label id to value, of one case.
+    """
+    against = assignment.taxonomy.contradict_no_finding(given)
+    if not against:
+        return ""
+    said = [
+        f"{assignment.taxonomy.find(label).name} {given[label].value}"
+        for label in against[:NAMED]
+    ]
+    more = len(against) - len(said)
+    others = f" and {more} more" if more else ""
+    return (
+        f"No Finding is present against {', '.join(said)}{others}: correct one, or say "
+        "in the comment why both hold"
+    )
+
+
 def read_guidelines(
     store: Store, assignment: Assignment, reader: str, case_ids: Collection[str]
 ) -> tuple[str, ...]:

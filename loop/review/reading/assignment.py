@@ -381,6 +381,23 @@ def cases_to_read(store: Store, assignment: Assignment, reader: str) -> tuple[st
     return cases or reading_order(assignment.cohort, who)
 
 
+def plan_guideline(store: Store, assignment: Assignment, reader: str) -> str | None:
+    """Return the guideline in force when the reader's cases were given.
+
+    None where the reader reads every case, or was given cases before this was kept.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    rows = store.read(
+        _LATEST_PLANS.format(where="AND reader = ?"),
+        [assignment.key, check_reader(reader)],
+    )
+    return rows[0][4] if rows and _parse_plan(rows[0][1], reader) else None
+
+
 def count_shared(plans: Mapping[str, ReadingPlan], reader: str) -> int:
     """Return how many cases of a reader's plan stand in somebody else's as well."""
     own = set(plans[reader].case_ids)

@@ -95,9 +95,9 @@ def publish_readings(
     """Make votes of complete readings, and a new reference version of all votes.
 
     Only complete cases count; those begun are left out and counted. Unless readers
-    label "No Finding", it is derived for each from the other labels. Published again after corrections,
-    the votes of these readers take the place of their earlier ones; readers of other
-    sources keep theirs. The ledger entry names the readers that were not blind, and
+    label "No Finding", it is derived for each from the other labels. Published again
+    after corrections, the votes of these readers take the place of their earlier ones;
+    readers of other sources keep theirs. The ledger entry names the readers that were not blind, and
     the guidelines beside which each of those published read.
 
     Raises
@@ -231,7 +231,7 @@ def _names(
 def _complete(
     store: Store, assignment: Assignment, reader: str
 ) -> dict[str, dict[str, Value]]:
-    """Return the complete cases of a reader, "No Finding" derived where it is not read."""
+    """Return the complete cases of a reader, "No Finding" derived unless read."""
     taxonomy = assignment.taxonomy
     found: dict[str, dict[str, Value]] = {}
     for case_id, values in read_answers(store, assignment, reader).items():

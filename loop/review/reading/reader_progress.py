@@ -51,8 +51,9 @@ def read_standing(store: Store, assignment: Assignment, reader: str) -> ReadingS
     with _LOCK:
         tally = _TALLIES.setdefault(store, {}).setdefault(key, _Tally(*key[1:3]))
     with tally.lock:
-        for row in store.read(tally.query, [key[0], who, tally.number]):
-            tally.take(*row)
+        rows = store.read(tally.query, [key[0], who, tally.number])
+        for number, case_id, label, value, guideline in rows:
+            tally.take(number, case_id, label, value=value, guideline=guideline)
         return ReadingState(
             {case: given.bit_count() for case, given in tally.given.items()},
             dict(tally.deferred),
@@ -86,9 +87,10 @@ class _Tally:
             "ORDER BY number"
         )
 
-    def take(self, number: int, case_id: str, *row: str) -> None:
+    def take(
+        self, number: int, case_id: str, label: str, *, value: str, guideline: str
+    ) -> None:
         """Take in one row: the last one on a case and label counts."""
-        label, value, guideline = row
         self.number = number
         if value == DEFERRED:
             self.deferred[case_id] = number
