@@ -75,7 +75,8 @@ def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
     verbs = typer.Typer(
         help="Read cases blind, publish the votes, settle disputes.\n\n"
-        "Holdouts may be read too: only texts are shown.",
+        "Holdouts may be read too: only texts are shown, and the guideline. Readers "
+        "label No Finding where labels/protocol.yaml says `no_finding: read`.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -211,8 +212,8 @@ def answer(
     file: Annotated[
         Path,
         typer.Argument(
-            help="case_id,label,value; an empty value takes it back. A column guideline "
-            "may hold the digest on the guideline that was read by."
+            help="case_id,label,value; an empty value takes it back. A column "
+            "guideline may hold the digest of the guideline that was used."
         ),
     ],
     reader: ReaderOption,

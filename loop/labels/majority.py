@@ -93,7 +93,7 @@ def recorded_rule(payload: Mapping[str, Any]) -> MajorityRule:
 
 
 def newest_rule(record: CohortRecord) -> MajorityRule:
-    """Return the rule of the votes that made a reference last; the usual one if none."""
+    """Return the rule of the votes that made a reference last, or the usual one."""
     made = [payload for payload in record.references.values() if "votes" in payload]
     return recorded_rule(made[-1]) if made else MajorityRule()
 

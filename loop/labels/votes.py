@@ -571,7 +571,8 @@ def _guidelines(
     payloads = read_record(workspace, cohort.name).references.values()
     before = [p.get("guidelines", {}) for p in payloads if "votes" in p]
     known = before[-1] if before else {}
-    kept = {r: g for r, g in known.items() if r not in new.readers} | how.guidelines
+    kept = {r: g for r, g in known.items() if r not in new.readers}
+    kept |= how.guidelines
     return {r: list(kept[r]) for r in votes.readers if r in kept}
 
 

@@ -204,7 +204,7 @@ def test_a_guideline_that_changed_while_a_case_was_open_saves_nothing(context):
     do(context, "answer", first, answers={"edema": "present"}, guideline=before)
     rewrite(context, "volume loss alone", "volume loss by itself")
     for act in ("answer", "comment", "rest", "next", "previous", "defer"):
-        with pytest.raises(ConflictError, match="guideline .* was changed"):
+        with pytest.raises(ConflictError, match=r"guideline .* was changed"):
             do(context, act, first, answers={}, comment="", guideline=before)
     assert answers_of(context) == {first: {"edema": "present"}}
     sheet = open_(context)[1]

@@ -327,7 +327,7 @@ def test_what_a_label_means_stands_beside_the_case_and_the_rest_is_a_key_away(
     sign_in(page, served, "Dr Reader")
     label(page)
     taxonomy = read_assignment(demo, COHORT).taxonomy
-    first, second, *_ = order(demo, "Dr Reader")
+    _, second, *_ = order(demo, "Dr Reader")
     about = page.locator("#reading-sheet [data-about]")
     page.locator("#reading-sheet .reading-name").first.click()
     for name in ("atelectasis", "consolidation"):

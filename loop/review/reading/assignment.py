@@ -56,7 +56,7 @@ class Assignment:
 
     @property
     def guideline(self) -> str:
-        """What the guideline beside a case is known by: 12 digits of the taxonomy's digest.
+        """The first 12 digits of the taxonomy's digest, as the guideline shows them.
 
         Kept with every plan and answer, and in the ledger with the votes, so that an
         auditor can tell which definitions a reader saw.

@@ -97,8 +97,8 @@ def publish_readings(
     Only complete cases count; those begun are left out and counted. Unless readers
     label "No Finding", it is derived for each from the other labels. Published again
     after corrections, the votes of these readers take the place of their earlier ones;
-    readers of other sources keep theirs. The ledger entry names the readers that were not blind, and
-    the guidelines beside which each of those published read.
+    readers of other sources keep theirs. The ledger entry names the readers that were
+    not blind, and the guidelines that each of those published had beside the cases.
 
     Raises
     ------

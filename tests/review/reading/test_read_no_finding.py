@@ -165,7 +165,7 @@ def test_without_the_field_the_ledger_says_nothing_new(workspace, say, publish):
 def test_it_is_disputed_and_decided_on_like_any_label(
     workspace, read_too, give, make, tmp_path
 ):
-    """Readers who contradict nobody may still differ; a decision elsewhere moves none."""
+    """Readers may differ on it alone, and a decision elsewhere does not move it."""
     give("Dr. A", "paaa", "aapp")
     give("Dr. B", "aaaa", "ppaa")
     make()
