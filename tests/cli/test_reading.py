@@ -145,7 +145,7 @@ def test_where_readers_label_no_finding_the_verbs_ask_and_warn(call, answers, pl
     assert "19 other labels of these cases marked absent" in said
     assert "No Finding is open in 1 of these cases" in said
     line = ("reading", "answer", "dev", answers({"e0": "present"}, "No Finding"))
-    against = "No Finding is present against Pleural Effusion present"
+    against = "No Finding contradicts Pleural Effusion (present)"
     assert f"e0: {against}" in call(*line, "--reader", "Dr. A")
     found = call(*line, "--reader", "Dr. A", "--json")
     assert found["contradictions"]["e0"].startswith(against)
@@ -153,7 +153,7 @@ def test_where_readers_label_no_finding_the_verbs_ask_and_warn(call, answers, pl
     sheet = call("reading", "next", "dev", "--reader", "Dr. A", "--case", "e0")
     assert against in sheet
     line = ("reading", "answer", "dev", answers({"e0": "absent"}, "No Finding"))
-    assert "against" not in call(*line, "--reader", "Dr. A")
+    assert "contradicts" not in call(*line, "--reader", "Dr. A")
 
 
 def test_a_wrong_file_changes_nothing(call, answers):
@@ -244,7 +244,7 @@ def test_agreement_holds_a_run_beside_the_readers(call, read, place):
     by_label = {row["label"]: row for row in data["labels"]}
     assert by_label["pleural_effusion"]["accuracy"]["model"]["value"] == 1.0
     assert by_label["edema"]["accuracy"]["model"]["value"] is None
-    assert "against" not in call("agreement", "dev", "--resamples", "100", "--json")
+    assert "contradicts" not in call("agreement", "dev", "--resamples", "100", "--json")
 
 
 def test_a_run_on_another_cohort_is_refused(call, read, place, tmp_path):

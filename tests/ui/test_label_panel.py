@@ -245,7 +245,7 @@ def test_no_finding_is_asked_last_where_readers_label_it(context, no_finding_rea
     sheet = open_(context)[1]
     rows = re.findall(r'data-row="(\w+)"', sheet)
     assert (len(rows), rows[-1]) == (21, "no_finding")
-    assert "Readers label it themselves" in sheet
+    assert "label it yourself" in sheet
 
 
 def test_no_finding_is_none_of_the_rest(context, no_finding_read):
@@ -262,7 +262,7 @@ def test_what_contradicts_no_finding_is_said_until_it_is_gone(context, no_findin
     """With every answer, and once more on leaving the case; nothing is refused."""
     first, second, *_ = order(context)
     both = {"no_finding": "present", "edema": "uncertain"}
-    against = "No Finding is present against Edema uncertain"
+    against = "No Finding contradicts Edema (uncertain)"
     assert f"kept, but {against}" in do(context, "answer", first, answers=both)[2]
     assert against in do(context, "rest", first)[2]
     _, sheet, status = do(context, "next", first)

@@ -372,7 +372,7 @@ def test_a_normal_case_by_keyboard_where_readers_label_no_finding(
         assert _not_absent(kept(demo, "Dr Reader")[first]) == {"no_finding": "present"}
         page.locator("[data-row=edema] .is-present").click()
         page.wait_for_selector(
-            "#reading-status .is-hot:has-text('No Finding is present against Edema')"
+            "#reading-status .is-hot:has-text('No Finding contradicts Edema')"
         )
         press(page, "j")
         wait_for_case(page, second)

@@ -333,14 +333,14 @@ def name_contradiction(assignment: Assignment, given: Mapping[str, Value]) -> st
     if not against:
         return ""
     said = [
-        f"{assignment.taxonomy.find(label).name} {given[label].value}"
+        f"{assignment.taxonomy.find(label).name} ({given[label].value})"
         for label in against[:NAMED]
     ]
     more = len(against) - len(said)
     others = f" and {more} more" if more else ""
     return (
-        f"No Finding is present against {', '.join(said)}{others}: correct one, or say "
-        "in the comment why both hold"
+        f"No Finding contradicts {', '.join(said)}{others}: correct one, or say in the "
+        "comment why both hold"
     )
 
 

@@ -247,9 +247,9 @@ def test_a_protocol_that_changes_makes_the_marks_anew(workspace, store, say, pub
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({NO_FINDING: "p", "edema": "p"}, "against Edema present: correct one"),
-        ({NO_FINDING: "p", "fracture": "u"}, "against Fracture uncertain"),
-        ({NO_FINDING: "p", "support_devices": "p"}, "Support Devices present"),
+        ({NO_FINDING: "p", "edema": "p"}, "contradicts Edema (present): correct one"),
+        ({NO_FINDING: "p", "fracture": "u"}, "contradicts Fracture (uncertain)"),
+        ({NO_FINDING: "p", "support_devices": "p"}, "Support Devices (present)"),
         ({NO_FINDING: "a", "edema": "p"}, ""),
         ({NO_FINDING: "u", "edema": "p"}, ""),
         ({NO_FINDING: "a"}, ""),
@@ -379,4 +379,4 @@ def test_the_guideline_says_that_readers_label_it(workspace, read_too, tmp_path)
     assert shown[True]["edema"] == shown[False]["edema"]
     file = tmp_path / "g.md"
     write_guideline(workspace, file)
-    assert "Readers label it themselves" in file.read_text("utf-8")
+    assert "label it yourself" in file.read_text("utf-8")
