@@ -248,6 +248,17 @@ def test_no_finding_is_asked_last_where_readers_label_it(context, no_finding_rea
     assert "label it yourself" in sheet
 
 
+def test_a_protocol_that_changes_is_followed_by_an_open_page(context):
+    """Nothing is asked by a protocol that was read before."""
+    assert 'data-row="no_finding"' not in open_(context)[1]
+    path = context.workspace.protocol
+    said = path.read_text(encoding="utf-8")
+    path.write_text(f"{said}\nno_finding: read\n", encoding="utf-8")
+    assert 'data-row="no_finding"' in open_(context)[1]
+    path.write_text(said, encoding="utf-8")
+    assert 'data-row="no_finding"' not in open_(context)[1]
+
+
 def test_no_finding_is_none_of_the_rest(context, no_finding_read):
     """And what is open then is said by its name."""
     first, second, *_ = order(context)
