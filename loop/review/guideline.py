@@ -98,8 +98,8 @@ def build_guideline(
 
 
 READ_NO_FINDING = (
-    "label it yourself, as the protocol says: it is not derived from your other labels, "
-    "and should not contradict them"
+    "label it yourself, as the protocol says: it is not derived from your other "
+    "labels, and should not contradict them"
 )
 """What the guideline adds where readers label "No Finding"."""
 
