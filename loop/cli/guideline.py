@@ -39,6 +39,7 @@ def guideline(
     Definitions, rules of reading, what counts and what does not, one page a label,
     with the version and the digest of the taxonomy. With a prompt version, its
     wordings, rulings and examples are added, and its definition where that differs.
+    Readers have the same text, without a prompt's examples, beside each case.
     """
     place = open_workspace(workspace)
     own_output(out, place)

@@ -22,6 +22,8 @@ from loop.cli.console import (
     say,
 )
 from loop.core.paths import Workspace
+from loop.labels.taxonomy import NO_FINDING
+from loop.review.guideline import VALUES, Guideline, build_guideline
 from loop.review.reading.adjudication import Adjudicated
 from loop.review.reading.adjudication import adjudicate as decide
 from loop.review.reading.answer_files import (
@@ -34,7 +36,9 @@ from loop.review.reading.answers import (
     answer_many,
     complete_case,
     defer_case,
+    name_contradiction,
     open_sheet,
+    read_answers,
     read_comments,
 )
 from loop.review.reading.assignment import (
@@ -71,7 +75,8 @@ def register(app: typer.Typer) -> None:
     """Add the verb to `app`."""
     verbs = typer.Typer(
         help="Read cases blind, publish the votes, settle disputes.\n\n"
-        "Holdouts may be read too: only texts are shown.",
+        "Holdouts may be read too: only texts are shown, and the guideline. Readers "
+        "label No Finding where labels/protocol.yaml says `no_finding: read`.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -174,37 +179,60 @@ def next_(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the text of the reader's next case, and the reader's own answers."""
+    """Print the text of the reader's next case, and the reader's own answers.
+
+    The guideline they are given by is named with its digest; `--json` has all of it.
+    """
     place, assignment = _open(workspace, cohort)
     with open_store(place) as store:
         wanted = case or next_case(store, assignment, reader)
         sheet = open_sheet(place, store, assignment, reader, wanted) if wanted else None
     if as_json:
-        print_json({"case": sheet_data(sheet) if sheet else None})
+        guideline = build_guideline(
+            assignment.taxonomy, no_finding_read=assignment.no_finding_read
+        )
+        print_json(
+            {
+                "case": sheet_data(sheet) if sheet else None,
+                "contradiction": name_contradiction(
+                    assignment, sheet.answers if sheet else {}
+                ),
+                "guideline": guideline_data(guideline, assignment),
+            }
+        )
     elif sheet is None:
         say(f"every case of {cohort} is complete")
         say(f"next: ranloop reading publish {cohort}")
     else:
-        say_sheet(sheet)
+        say_sheet(sheet, assignment)
 
 
 def answer(
     cohort: CohortArgument,
     file: Annotated[
-        Path, typer.Argument(help="case_id,label,value; an empty value takes it back.")
+        Path,
+        typer.Argument(
+            help="case_id,label,value; an empty value takes it back. A column "
+            "guideline may hold the digest of the guideline that was used."
+        ),
     ],
     reader: ReaderOption,
     rest_absent: Annotated[
         bool,
         typer.Option(
             "--rest-absent",
-            help="Every other label of the cases in FILE is absent: they are complete.",
+            help="Every other label of the cases in FILE is absent: they are complete. "
+            "Not No Finding, where readers label it.",
         ),
     ] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Save answers of one reader; the last one on a case and label counts."""
+    """Save answers of one reader; the last one on a case and label counts.
+
+    Where readers label No Finding (`no_finding: read` in labels/protocol.yaml), cases
+    in which another answer contradicts it are named.
+    """
     place, assignment = _open(workspace, cohort)
     answers = read_answer_file(file, assignment, reader)
     with open_store(place) as store:
@@ -213,12 +241,38 @@ def answer(
             complete_case(store, assignment, reader, case_id)
             for case_id in (answers if rest_absent else ())
         )
+        given = read_answers(store, assignment, reader)
+    against = {
+        case_id: name_contradiction(assignment, given.get(case_id, {}))
+        for case_id in answers
+    }
+    against = {case_id: said for case_id, said in against.items() if said}
+    unsaid = sum(
+        assignment.no_finding_read and NO_FINDING not in given.get(case_id, {})
+        for case_id in answers
+    )
     if as_json:
-        print_json({"cases": len(answers), "saved": saved, "filled": filled})
+        print_json(
+            {
+                "cases": len(answers),
+                "saved": saved,
+                "filled": filled,
+                "guideline": assignment.guideline,
+                **(
+                    {"contradictions": against, "no_finding_open": unsaid}
+                    if assignment.no_finding_read
+                    else {}
+                ),
+            }
+        )
         return
     say(f"{saved} answers of {reader} on {len(answers)} cases of {cohort} saved")
     if rest_absent:
         say(f"{filled} other labels of these cases marked absent")
+    if unsaid:
+        say(f"No Finding is open in {unsaid} of these cases: readers label it here")
+    for case_id, said in against.items():
+        say(f"{case_id}: {said}")
 
 
 def defer(
@@ -410,6 +464,12 @@ def say_progress(progress: ReadingProgress) -> None:
             "not blind: answered after a verdict of the same person on this cohort, so "
             "having seen a model's answers"
         )
+    other = sum(one.other_guideline for one in progress.readers)
+    if other:
+        say(
+            f"{other} answers were given by another guideline than today's "
+            "(labels/taxonomy.yaml was changed); they count"
+        )
     if progress.earlier:
         say(
             f"{progress.earlier} answers are to earlier texts under this name; they "
@@ -444,8 +504,8 @@ def plans_data(plans: Mapping[str, ReadingPlan]) -> list[dict[str, Any]]:
     return [asdict(plan) for plan in plans.values()]
 
 
-def say_sheet(sheet: ReadingSheet) -> None:
-    """Print a case as its reader may see it."""
+def say_sheet(sheet: ReadingSheet, assignment: Assignment) -> None:
+    """Print a case as its reader may see it, and what names the guideline."""
     say(sheet.case_id)
     say()
     say(sheet.text)
@@ -453,6 +513,32 @@ def say_sheet(sheet: ReadingSheet) -> None:
     for label, value in sheet.answers.items():
         say(f"  {label:<28}{value.value}")
     say(f"open: {', '.join(sheet.open_labels) or 'nothing, the case is complete'}")
+    if against := name_contradiction(assignment, sheet.answers):
+        say(against)
+    version = assignment.taxonomy.version
+    say(
+        f"guideline: taxonomy version {version}, digest {assignment.guideline}; "
+        "`ranloop guideline --out FILE` writes it"
+    )
+
+
+def guideline_data(guideline: Guideline, assignment: Assignment) -> dict[str, Any]:
+    """Return the guideline for ``--json``, of the labels that are asked."""
+    entries = dict(zip(assignment.taxonomy.ids, guideline.entries, strict=True))
+    return {
+        "digest": assignment.guideline,
+        "sources": list(guideline.sources),
+        "values": dict(VALUES),
+        "reading": list(guideline.reading),
+        "labels": {
+            label: {
+                "name": entries[label].name,
+                "definition": entries[label].definition,
+                **{name: list(items) for name, items in entries[label].lists},
+            }
+            for label in assignment.labels
+        },
+    }
 
 
 def sheet_data(sheet: ReadingSheet) -> dict[str, Any]:
@@ -475,7 +561,7 @@ def say_published(published: Published, *, dry_run: bool = False) -> None:
         blind = "" if one.blind else "; NOT BLIND"
         say(
             f"{name}{shown}: {one.complete} complete cases published, {one.begun} "
-            f"begun and left out{blind}"
+            f"begun and left out{blind}; guideline {', '.join(one.guidelines)}"
         )
     votes = published.votes
     say_votes(votes)
@@ -494,6 +580,7 @@ def published_data(published: Published) -> dict[str, Any]:
                 "complete": one.complete,
                 "begun": one.begun,
                 "blind": one.blind,
+                "guidelines": list(one.guidelines),
             }
             for one in published.readers
         ],

@@ -75,6 +75,10 @@ class Protocol(BaseModel):
     minimum_readers: Minimum = 1
     """Fewest readers who voted on a case and label for it to have a majority."""
 
+    no_finding: Literal["derived", "read"] = "derived"
+    """How readers' "No Finding" is had: it follows from their other labels, or they
+    label it themselves. A model's is derived either way."""
+
     max_unanswered: Share = 0.01
     """Largest share of cases without a readable answer."""
 
@@ -143,6 +147,8 @@ class Protocol(BaseModel):
         if self.uncertain_answers is None:
             for name in ("uncertain_answers", "max_uncertain"):
                 written.pop(name, None)
+        if self.no_finding == "derived":
+            written.pop("no_finding", None)
         return written
 
     @property
@@ -255,6 +261,7 @@ def register_protocol(
                 if protocol.uncertain_answers
                 else {}
             ),
+            **({"no_finding": "read"} if protocol.no_finding == "read" else {}),
         },
     )
     return append_event(workspace.ledger, event, actor, now=now)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ class MajorityRule:
     minimum_readers: int = 1
     """Fewest readers who voted on the case and label, as the protocol says."""
 
+    no_finding_read: bool = False
+    """Whether "No Finding" is a label like any other, as the protocol says; else it
+    follows anew from the other labels of a case that a panel decides on."""
+
     @property
     def words(self) -> str:
         """The rule as ledger, page and command line say it."""
@@ -58,6 +62,8 @@ class MajorityRule:
             parts.append(f"at least {self.need} equal votes")
         if self.minimum_readers > 1:
             parts.append(f"at least {self.minimum_readers} readers")
+        if self.no_finding_read:
+            parts.append("No Finding as they said")
         return ", ".join(parts)
 
     @property
@@ -68,6 +74,8 @@ class MajorityRule:
             facts["need"] = self.need
         if self.minimum_readers > 1:
             facts["minimum_readers"] = self.minimum_readers
+        if self.no_finding_read:
+            facts["no_finding"] = "read"
         return facts
 
 
@@ -80,7 +88,14 @@ def recorded_rule(payload: Mapping[str, Any]) -> MajorityRule:
     return MajorityRule(
         need=int(payload.get("need", 1)),
         minimum_readers=int(payload.get("minimum_readers", 1)),
+        no_finding_read=payload.get("no_finding") == "read",
     )
+
+
+def newest_rule(record: CohortRecord) -> MajorityRule:
+    """Return the rule of the votes that made a reference last, or the usual one."""
+    made = [payload for payload in record.references.values() if "votes" in payload]
+    return recorded_rule(made[-1]) if made else MajorityRule()
 
 
 class _ReadersOfProtocol(BaseModel):
@@ -89,19 +104,28 @@ class _ReadersOfProtocol(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     minimum_readers: Annotated[int, Field(ge=1)] = 1
+    no_finding: Literal["derived", "read"] = "derived"
 
 
-def read_minimum_readers(workspace: Workspace) -> int:
-    """Return the fewest readers of a mark, as the protocol says; 1 where it says none.
+def read_rule(workspace: Workspace, *, need: int = 1) -> MajorityRule:
+    """Return the rule for votes that are taken now: `need`, and what the protocol says.
+
+    Without a protocol, or where it says nothing of readers, one reader is enough and
+    "No Finding" is derived.
 
     Raises
     ------
     DataError
-        The protocol cannot be read, or its number is none.
+        The protocol cannot be read, or what it says of readers is wrong.
     """
-    if not workspace.protocol.is_file():
-        return 1
-    return read_model(workspace.protocol, _ReadersOfProtocol).minimum_readers
+    said = _ReadersOfProtocol()
+    if workspace.protocol.is_file():
+        said = read_model(workspace.protocol, _ReadersOfProtocol)
+    return MajorityRule(
+        need=need,
+        minimum_readers=said.minimum_readers,
+        no_finding_read=said.no_finding == "read",
+    )
 
 
 def majority(votes: Votes, rule: MajorityRule | None = None) -> Marks:
@@ -263,6 +287,9 @@ def find_untouched(
     old, new = _align(before, labels, readers), _align(after, labels, readers)
     touched = (old.values != new.values).any(axis=2)
     touched |= majority(old, rule_before) != majority(new, rule_after)
+    if NO_FINDING in labels:
+        how = rule_before.no_finding_read, rule_after.no_finding_read
+        touched[:, labels.index(NO_FINDING)] |= how[0] is not how[1]
     untouched: NDArray[np.bool_] = (new.values != ValueCode.NOT_VOTED).any(
         axis=2
     ) & ~touched
@@ -274,11 +301,13 @@ def keep_marks(
     labels: Sequence[str],
     marks: Marks,
     untouched: NDArray[np.bool_],
+    *,
+    no_finding_read: bool = False,
 ) -> Marks:
     """Return `marks` of `labels`, with those of `newest` where nothing was touched.
 
-    "No Finding" follows from the other labels: it is kept where all of them are as they
-    were.
+    Unless it was read, "No Finding" follows from the other labels: it is kept where all
+    of them are as they were.
     """
     kept = marks.copy()
     same = np.ones(len(marks), dtype=np.bool_)
@@ -287,7 +316,8 @@ def keep_marks(
         if label not in newest.labels:
             continue
         column, before = list(labels).index(label), newest.labels.index(label)
-        rows = untouched[:, column] & (same if label == NO_FINDING else True)
+        follows = label == NO_FINDING and not no_finding_read
+        rows = untouched[:, column] & (same if follows else True)
         kept[rows, column] = newest.marks[rows, before]
         same &= kept[:, column] == newest.marks[:, before]
     return kept
@@ -433,6 +463,8 @@ def decide_marks(
     marks: Marks,
     decisions: Decisions,
     taxonomy: Taxonomy,
+    *,
+    no_finding_read: bool = False,
 ) -> Marks:
     """Return `marks` with `decisions` in place.
 
@@ -443,12 +475,14 @@ def decide_marks(
     ----------
     names
         Case ids and label ids, for the rows and columns of `marks`.
+    no_finding_read
+        Leave "No Finding" as the readers said, whatever its other labels are.
     """
     rows, columns = ({name: at for at, name in enumerate(each)} for each in names)
     made = marks.copy()
     for (case_id, label), mark in decisions.items():
         made[rows[case_id], columns[label]] = CODES[mark]
-    if NO_FINDING in columns:
+    if NO_FINDING in columns and not no_finding_read:
         for case_id in {case for case, _ in decisions}:
             if (case_id, NO_FINDING) not in decisions:
                 row = made[rows[case_id]]
@@ -463,6 +497,8 @@ def keep_decisions(
     marks: Marks,
     taxonomy: Taxonomy,
     cohort_name: str,
+    *,
+    no_finding_read: bool = False,
 ) -> AdjudicatedMarks:
     """Return `marks` of new votes with the decisions over the votes before that stand.
 
@@ -474,6 +510,8 @@ def keep_decisions(
         The new votes.
     marks
         What the new votes alone say.
+    no_finding_read
+        As in `decide_marks`.
 
     Raises
     ------
@@ -489,8 +527,11 @@ def keep_decisions(
         if before is not None and _untouched(before, after, disputed, pair)
     }
     named = (after.case_ids, after.labels)
+    made = decide_marks(
+        named, marks, standing, taxonomy, no_finding_read=no_finding_read
+    )
     return AdjudicatedMarks(
-        decide_marks(named, marks, standing, taxonomy) if standing else marks,
+        made,
         standing,
         Adjudications(
             kept=len(standing),

@@ -155,14 +155,39 @@ class Taxonomy:
         ``chexpert``: Irvin J et al. CheXpert. AAAI 2019;33:590-597.
         """
         policy = NoFindingPolicy(policy or self.no_finding_policy)
-        skip = {NO_FINDING}
-        if policy is NoFindingPolicy.CHEXPERT:
-            skip.add(SUPPORT_DEVICES)
-        others = [values.get(name) for name in self.ids if name not in skip]
+        others = [values.get(name) for name in self._deciding(policy)]
         if None in others:
             return None
         clear = others.count(Value.ABSENT) == len(others)
         return Value.PRESENT if clear else Value.ABSENT
+
+    def contradict_no_finding(self, values: Mapping[str, Value]) -> tuple[str, ...]:
+        """Return the labels that a "No Finding" said to be present leaves no room for.
+
+        Those that the policy looks at and that are present or uncertain, in published
+        order. Empty where "No Finding" is not said to be present. One that is absent
+        while every other label is too is no contradiction: the report may show what no
+        label names.
+
+        Parameters
+        ----------
+        values
+            Label id to value; labels may be missing.
+        """
+        if values.get(NO_FINDING) is not Value.PRESENT:
+            return ()
+        return tuple(
+            name
+            for name in self._deciding(self.no_finding_policy)
+            if values.get(name) in (Value.PRESENT, Value.UNCERTAIN)
+        )
+
+    def _deciding(self, policy: NoFindingPolicy) -> tuple[str, ...]:
+        """Return the labels that decide "No Finding" under a policy."""
+        skip = {NO_FINDING}
+        if policy is NoFindingPolicy.CHEXPERT:
+            skip.add(SUPPORT_DEVICES)
+        return tuple(name for name in self.ids if name not in skip)
 
 
 def fold_name(name: str) -> str:

@@ -42,9 +42,9 @@ from loop.labels.majority import (
     keep_marks,
     list_changes,
     majority,
-    read_minimum_readers,
+    newest_rule,
     read_newest,
-    recorded_rule,
+    read_rule,
 )
 from loop.labels.reference import (
     CODES,
@@ -263,6 +263,10 @@ class Taking:
     other_names: Mapping[str, str] = field(default_factory=dict)
     """Reader to the other name of the same person: nobody votes under both."""
 
+    guidelines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Of readers of whom it is known: the guidelines beside which they voted, for the
+    ledger."""
+
     reason: str = ""
     """Why, for the ledger; empty: by which rule."""
 
@@ -417,13 +421,18 @@ def _count(
         kept.votes, new, taxonomy, replace=how.replace, sealed=sealed
     )
     _refuse_loss(replaced, how)
-    before = _rule_before(workspace, cohort)
-    rule = MajorityRule(
-        need=before.need if how.need is None else how.need,
-        minimum_readers=read_minimum_readers(workspace),
-    )
+    before = newest_rule(read_record(workspace, cohort.name))
+    rule = read_rule(workspace, need=before.need if how.need is None else how.need)
     marks = majority(votes, rule)
-    decided = keep_decisions(workspace, kept.votes, votes, marks, taxonomy, cohort.name)
+    decided = keep_decisions(
+        workspace,
+        kept.votes,
+        votes,
+        marks,
+        taxonomy,
+        cohort.name,
+        no_finding_read=rule.no_finding_read,
+    )
     made, newest = decided.marks, None
     if not sealed:
         newest = read_newest(workspace, cohort)
@@ -431,8 +440,15 @@ def _count(
             untouched = find_untouched(
                 kept.votes, votes, rule_before=before, rule_after=rule
             )
-            made = keep_marks(newest.reference, votes.labels, made, untouched)
+            made = keep_marks(
+                newest.reference,
+                votes.labels,
+                made,
+                untouched,
+                no_finding_read=rule.no_finding_read,
+            )
     seen = _not_blind(workspace, cohort, votes, how)
+    guidelines = _guidelines(workspace, cohort, votes, new, how)
     known = kept.votes.readers if kept.votes else ()
     raw = format_reference(cohort.case_ids, votes.labels, made)
     number = next_number(workspace, cohort, raw)
@@ -457,19 +473,18 @@ def _count(
         adjudications=Adjudications() if sealed else decided.outcome,
         not_blind=seen,
         digest=_digest(
-            workspace, cohort, votes, raw, said=[rule.words, *seen], how=how
+            workspace,
+            cohort,
+            votes,
+            raw,
+            said=[rule.words, *seen, *(f"{r}: {g}" for r, g in guidelines.items())],
+            how=how,
         ),
     )
-    return _CountedVotes(
-        votes, made, _facts(votes, rule, decided.decisions, seen), report
-    )
-
-
-def _rule_before(workspace: Workspace, cohort: Cohort) -> MajorityRule:
-    """Return the rule of the votes that made a reference last."""
-    payloads = read_record(workspace, cohort.name).references.values()
-    made = [payload for payload in payloads if "votes" in payload]
-    return recorded_rule(made[-1]) if made else MajorityRule()
+    facts = _facts(votes, rule, decided.decisions, seen)
+    if guidelines:
+        facts["guidelines"] = guidelines
+    return _CountedVotes(votes, made, facts, report)
 
 
 def _count_too_few(votes: Votes, rule: MajorityRule) -> int:
@@ -547,6 +562,18 @@ def _not_blind(
     earlier = {r for r in (before[-1] if before else ()) if r not in how.blind}
     now = {reader for reader, blind in how.blind.items() if not blind}
     return tuple(reader for reader in votes.readers if reader in earlier | now)
+
+
+def _guidelines(
+    workspace: Workspace, cohort: Cohort, votes: Votes, new: Votes, how: Taking
+) -> dict[str, list[str]]:
+    """Return reader to guidelines: newly known, and recorded with the votes before."""
+    payloads = read_record(workspace, cohort.name).references.values()
+    before = [p.get("guidelines", {}) for p in payloads if "votes" in p]
+    known = before[-1] if before else {}
+    kept = {r: g for r, g in known.items() if r not in new.readers}
+    kept |= how.guidelines
+    return {r: list(kept[r]) for r in votes.readers if r in kept}
 
 
 def _count_marks(marks: Marks) -> dict[str, int]:

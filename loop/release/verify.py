@@ -249,7 +249,7 @@ def _protocol_problems(
     content = protocol.content
     if first.payload.get("uncertain_answers") != content.get("uncertain_answers"):
         yield "the ledger registers another policy for uncertain answers"
-    for name in ("rule", "accuracy", "kappa"):
+    for name in ("rule", "accuracy", "kappa", "no_finding"):
         if name in first.payload and first.payload[name] != str(content.get(name)):
             yield f"the protocol was registered with another {name}"
 

@@ -17,7 +17,8 @@ from loop.core.paths import Workspace
 from loop.core.records import Exemplar, Guide
 from loop.core.safe_text import printable
 from loop.documents.templates import render_template, template_folder
-from loop.labels.taxonomy import Label, Taxonomy, read_taxonomy
+from loop.labels.majority import read_rule
+from loop.labels.taxonomy import NO_FINDING, Label, Taxonomy, read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.lint import fold_phrase, is_pattern
 from loop.prompts.version import PromptVersion
@@ -61,7 +62,10 @@ VALUES: Mapping[str, str] = {
 
 
 def build_guideline(
-    taxonomy: Taxonomy, version: PromptVersion | None = None
+    taxonomy: Taxonomy,
+    version: PromptVersion | None = None,
+    *,
+    no_finding_read: bool = False,
 ) -> Guideline:
     """Return the guideline of a taxonomy, with the examples of a prompt version.
 
@@ -71,6 +75,9 @@ def build_guideline(
         Adds wordings, rulings and examples of the labels that it asks for, and says
         where it defines a label otherwise than the taxonomy. Its lexicon is left out:
         that is for the engine `rules`.
+    no_finding_read
+        Whether readers label "No Finding" themselves: then its entry says so, because
+        the taxonomy speaks of predictions.
     """
     sources = [f"Taxonomy version {taxonomy.version}, digest {taxonomy.digest[:12]}"]
     if version is not None:
@@ -80,17 +87,29 @@ def build_guideline(
         sources=tuple(sources),
         reading=taxonomy.reading,
         entries=tuple(
-            _entry(label, version.guide(label.id) if version else None)
+            _entry(
+                label,
+                version.guide(label.id) if version else None,
+                read=no_finding_read and label.id == NO_FINDING,
+            )
             for label in taxonomy.labels
         ),
     )
 
 
-def _entry(label: Label, guide: Guide | None) -> GuidelineEntry:
+READ_NO_FINDING = (
+    "label it yourself, as the protocol says: it is not derived from your other "
+    "labels, and should not contradict them"
+)
+"""What the guideline adds where readers label "No Finding"."""
+
+
+def _entry(label: Label, guide: Guide | None, *, read: bool) -> GuidelineEntry:
     lists = [
         ("Counts", label.counts),
         ("Does not count", label.does_not_count),
         ("Uncertain", label.uncertain_when),
+        ("For readers", (READ_NO_FINDING,) if read else ()),
     ]
     if guide is None:
         return GuidelineEntry(label.name, label.definition, _filled(lists), (), (), "")
@@ -134,7 +153,7 @@ def write_guideline(
     Raises
     ------
     DataError
-        Another ending, or the taxonomy or the version cannot be read.
+        Another ending, or the taxonomy, the version or the protocol cannot be read.
     WriteError
         The file cannot be written.
     """
@@ -145,7 +164,11 @@ def write_guideline(
             f"{', '.join(_FORMS)}."
         )
     version = None if prompt is None else read_version(workspace, prompt)
-    guideline = build_guideline(read_taxonomy(workspace.labels), version)
+    guideline = build_guideline(
+        read_taxonomy(workspace.labels),
+        version,
+        no_finding_read=read_rule(workspace).no_finding_read,
+    )
     write_atomic(out, form(guideline, template_folder(workspace)))
     return guideline
 

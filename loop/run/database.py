@@ -203,6 +203,12 @@ MIGRATIONS = (
     ) STRICT;
     CREATE INDEX reading_comments_by_case ON reading_comments (cohort, case_id, reader);
     """,
+    """
+    -- the guideline that was beside the case, or in force when cases were given: 12
+    -- digits of the taxonomy's digest; NULL from before this was kept
+    ALTER TABLE readings ADD COLUMN guideline TEXT;
+    ALTER TABLE reading_plans ADD COLUMN guideline TEXT;
+    """,
 )
 """Statements that bring the file from version i to i + 1 (``PRAGMA user_version``)."""
 

@@ -80,6 +80,7 @@ _LABEL = (
     ("ctrl+Enter", "#reading-sheet [data-act=next]", "next case"),
     ("k", "#reading-sheet [data-act=previous]", "complete case before"),
     ("d", "#reading-sheet [data-act=defer]", "skip the case for now"),
+    ("g", "#reading-sheet .reading-guideline > summary", "open or close the guideline"),
 )
 
 _ADJUDICATE = (

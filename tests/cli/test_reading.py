@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 import typer
@@ -15,6 +16,7 @@ from loop.labels.ballots import votes_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
 from loop.labels.reference import list_references, read_reference
+from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import write_version
 from loop.prompts.version import PromptVersion
 from loop.review.reading.answers import keep_comment
@@ -96,12 +98,62 @@ def test_a_reader_works_through_a_cohort_from_the_command_line(call, answers):
     assert again["case_id"] != first
     path = answers({first: "present"})
     line = ("reading", "answer", "dev", path, "--reader", "Dr. A")
-    assert call(*line, "--json") == {"cases": 1, "saved": 1, "filled": 0}
+    said = call(*line, "--json")
+    assert (said.pop("cases"), said.pop("saved"), said.pop("filled")) == (1, 1, 0)
+    assert list(said) == ["guideline"]
     assert "19 other labels" in call(*line, "--rest-absent")
     shown = call("reading", "progress", "dev", "--json")
     assert shown["readers"][0]["complete"] == 1
     assert shown["readers"][0]["blind"] is True
     assert SECRET not in call("reading", "progress", "dev")
+
+
+def test_whoever_labels_off_line_gets_the_guideline_and_may_name_it(
+    call, answers, place, tmp_path
+):
+    """The sheet carries definitions and digest; answers by another one are refused."""
+    taxonomy = read_taxonomy(place.labels)
+    given = call("reading", "next", "dev", "--reader", "Dr. A", "--json")["guideline"]
+    assert taxonomy.digest.startswith(given["digest"])
+    assert given["reading"] == list(taxonomy.reading)
+    assert list(given["labels"]) == list(taxonomy.extracted)
+    for label in given["labels"]:
+        known = taxonomy.find(label)
+        assert given["labels"][label]["definition"] == known.definition
+        assert given["labels"][label].get("Counts", []) == list(known.counts)
+    shown = call("reading", "next", "dev", "--reader", "Dr. A")
+    assert f"taxonomy version {taxonomy.version}, digest {given['digest']}" in shown
+    path = tmp_path / "named.csv"
+    line = ("reading", "answer", "dev", str(path), "--reader", "Dr. A")
+    for digest in (given["digest"], taxonomy.digest.upper(), taxonomy.digest[:8]):
+        path.write_text(f"case_id,label,value,guideline\ne0,edema,present,{digest}\n")
+        assert call(*line, "--json")["guideline"] == given["digest"]
+    for digest in ("0" * 12, taxonomy.digest[:7], taxonomy.digest + "0"):
+        path.write_text(f"case_id,label,value,guideline\ne0,edema,absent,{digest}\n")
+        said = call(*line, fails=True)
+        assert "line 2: answered beside guideline" in said
+        assert f"is now {given['digest']}" in said
+    sheet = call("reading", "next", "dev", "--reader", "Dr. A", "--case", "e0")
+    assert re.search(r"edema +present", sheet)
+
+
+def test_where_readers_label_no_finding_the_verbs_ask_and_warn(call, answers, place):
+    """The rest is absent, but not No Finding; what contradicts it is said in words."""
+    place.protocol.write_text(place.protocol.read_text() + "\nno_finding: read\n")
+    line = ("reading", "answer", "dev", answers({"e0": "present"}))
+    said = call(*line, "--reader", "Dr. A", "--rest-absent")
+    assert "19 other labels of these cases marked absent" in said
+    assert "No Finding is open in 1 of these cases" in said
+    line = ("reading", "answer", "dev", answers({"e0": "present"}, "No Finding"))
+    against = "No Finding contradicts Pleural Effusion (present)"
+    assert f"e0: {against}" in call(*line, "--reader", "Dr. A")
+    found = call(*line, "--reader", "Dr. A", "--json")
+    assert found["contradictions"]["e0"].startswith(against)
+    assert found["no_finding_open"] == 0
+    sheet = call("reading", "next", "dev", "--reader", "Dr. A", "--case", "e0")
+    assert against in sheet
+    line = ("reading", "answer", "dev", answers({"e0": "absent"}, "No Finding"))
+    assert "contradicts" not in call(*line, "--reader", "Dr. A")
 
 
 def test_a_wrong_file_changes_nothing(call, answers):
@@ -192,7 +244,7 @@ def test_agreement_holds_a_run_beside_the_readers(call, read, place):
     by_label = {row["label"]: row for row in data["labels"]}
     assert by_label["pleural_effusion"]["accuracy"]["model"]["value"] == 1.0
     assert by_label["edema"]["accuracy"]["model"]["value"] is None
-    assert "against" not in call("agreement", "dev", "--resamples", "100", "--json")
+    assert "contradicts" not in call("agreement", "dev", "--resamples", "100", "--json")
 
 
 def test_a_run_on_another_cohort_is_refused(call, read, place, tmp_path):

@@ -144,6 +144,15 @@ def test_a_late_protocol_is_said_to_be_late(scene):
     assert "not registered in the ledger" in render_html(evaluation)
 
 
+def test_who_says_no_finding_is_said(scene):
+    """Answers derive it; a reference may hold what readers said of it themselves."""
+    evaluation = evaluate_inputs(scene[1], resamples=50)
+    read = evaluation.protocol.model_copy(update={"no_finding": "read"})
+    said = "readers label it themselves in the reference"
+    assert said not in render_html(evaluation)
+    assert said in render_html(replace(evaluation, protocol=read))
+
+
 def test_the_same_evaluation_gives_the_same_page(scene):
     """No clock and no random order: a page can be compared and signed."""
     assert page_of(scene[1], scene[0]) == page_of(scene[1], scene[0])

@@ -38,6 +38,14 @@ def test_the_policy_is_registered_where_it_is_said(workspace):
     assert "uncertain_answers" not in register_protocol(workspace, ME, now=now).payload
 
 
+def test_who_says_no_finding_is_registered_where_it_is_said(workspace):
+    """An entry of a protocol without the field is what it always was."""
+    assert "no_finding" not in register_protocol(workspace, ME).payload
+    said = workspace.protocol.read_text() + "\nno_finding: read\n"
+    workspace.protocol.write_text(said)
+    assert register_protocol(workspace, ME).payload["no_finding"] == "read"
+
+
 def test_registered_once_and_found_again(workspace):
     """The claim is in the ledger from its first use; a second use adds nothing."""
     first = register_protocol(workspace, ME, now=now)

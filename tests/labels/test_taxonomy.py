@@ -121,6 +121,23 @@ def test_a_predicted_no_finding_is_ignored(taxonomy: Taxonomy) -> None:
     assert taxonomy.derive_no_finding(_values(taxonomy, no_finding=A)) is P
 
 
+@pytest.mark.parametrize(
+    ("policy", "contradicted"),
+    [("ran", ("edema", "support_devices")), ("chexpert", ("edema",))],
+)
+def test_a_present_no_finding_leaves_no_room_for_others(
+    labels_folder: Path, tmp_path: Path, policy: str, contradicted: tuple[str, ...]
+) -> None:
+    """Of the labels that the policy looks at; also where answers are missing."""
+    old, new = "no_finding_policy: ran", f"no_finding_policy: {policy}"
+    taxonomy = read_taxonomy(_edited(labels_folder, tmp_path, old, new))
+    given = {"no_finding": P, "edema": U, "support_devices": P, "fracture": A}
+    assert taxonomy.contradict_no_finding(given) == contradicted
+    for said in (A, U):
+        assert taxonomy.contradict_no_finding({**given, "no_finding": said}) == ()
+    assert taxonomy.contradict_no_finding({"edema": P}) == ()
+
+
 def _edited(labels_folder: Path, tmp_path: Path, old: str, new: str) -> Path:
     text = (labels_folder / "taxonomy.yaml").read_text(encoding="utf-8")
     assert old in text

@@ -27,7 +27,7 @@ from loop.labels.majority import (
     MajorityRule,
     Superseded,
     majority,
-    read_minimum_readers,
+    read_rule,
     recorded_rule,
 )
 from loop.labels.reader_agreement import measure_agreement
@@ -184,14 +184,23 @@ def test_the_protocol_says_the_fewest_readers(
         workspace.protocol.unlink(missing_ok=True)
     else:
         workspace.protocol.write_text(content)
-    assert read_minimum_readers(workspace) == fewest
+    assert read_rule(workspace).minimum_readers == fewest
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_recorded_rule_reads_back(read: bool) -> None:
+    """What the ledger holds of a rule is all of it; a usual one adds no field."""
+    rule = MajorityRule(need=3, minimum_readers=2, no_finding_read=read)
+    assert recorded_rule(rule.facts) == rule
+    assert ("no_finding" in rule.facts) is read
+    assert list(MajorityRule().facts) == ["majority"]
 
 
 def test_fewest_readers_that_are_no_number_are_refused(workspace: Workspace) -> None:
     """A typing error must not become a rule."""
     workspace.protocol.write_text("minimum_readers: 0\n")
     with pytest.raises(DataError, match="minimum_readers"):
-        read_minimum_readers(workspace)
+        read_rule(workspace)
 
 
 @pytest.mark.parametrize(

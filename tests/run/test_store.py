@@ -312,7 +312,9 @@ def test_a_store_without_plans_and_comments_is_brought_forward(tmp_path):
         old.execute("PRAGMA user_version = 3")
     old.close()
     opened = Store(path)
-    assert opened.read("SELECT reader, value FROM readings") == [("A", "present")]
+    assert opened.read("SELECT reader, value, guideline FROM readings") == [
+        ("A", "present", None)
+    ]
     for table in ("reading_plans", "reading_comments"):
         assert opened.read(f"SELECT count(*) FROM {table}") == [(0,)]
     opened.close()

@@ -1,5 +1,6 @@
 """The section Label: blind by construction, and nothing silently absent."""
 
+import html
 import json
 import re
 import shutil
@@ -8,11 +9,14 @@ import gradio as gr
 import pytest
 
 from loop.core.errors import ConflictError, DataError, LoopError
+from loop.core.paths import Workspace, bundled
 from loop.core.people.users import Right, UserRole
 from loop.core.records import Value
 from loop.labels.cohort import texts_path
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
+from loop.prompts.catalog import read_version
+from loop.review.guideline import VALUES, build_guideline
 from loop.review.reading.answers import answer_many, complete_case, read_answers
 from loop.review.reading.assignment import (
     CaseOrder,
@@ -139,6 +143,146 @@ def test_only_a_reader_may_call_what_labels(context):
         assert registry.rights[name] is Right.ADJUDICATE
     assert registry.rights["agreement_wait"] is Right.SEE
     assert registry.rights["publish_readings"] is Right.IMPORT
+
+
+def test_the_guideline_is_beside_the_case_with_its_digest(context):
+    """The same words as in the document, of every label that is asked, and no other."""
+    assignment = asked(context)
+    sheet = html.unescape(open_(context)[1])
+    written = build_guideline(assignment.taxonomy)
+    assert f'data-guideline="{assignment.guideline}"' in sheet
+    assert all(source in sheet for source in written.sources)
+    assert all(rule in sheet for rule in written.reading)
+    assert all(meaning in sheet for meaning in VALUES.values())
+    for label, entry in zip(assignment.taxonomy.ids, written.entries, strict=True):
+        assert (f'data-meaning="{label}"' in sheet) is (label in assignment.labels)
+        if label not in assignment.labels:
+            continue
+        part = sheet.split(f'data-meaning="{label}"')[1].split("</details>")[0]
+        said = [entry.definition, *(item for _, items in entry.lists for item in items)]
+        assert all(words in part for words in said), label
+        assert all(heading in part for heading, _ in entry.lists)
+
+
+def test_nothing_that_a_prompt_was_taught_is_in_the_guideline_of_readers(context):
+    """They label for the reference: a prompt's examples would lead them."""
+    sheet = open_(context)[1]
+    version = read_version(Workspace(bundled()), "extractor@v7")
+    sheet = html.unescape(sheet)
+    assert version.digest[:12] not in sheet
+    examples = [one.text for guide in version.guides for one in guide.exemplars]
+    assert examples
+    assert not any(text in sheet for text in examples)
+
+
+def rewrite(context, old, new):
+    """Edit the taxonomy in the middle of a reading."""
+    path = context.workspace.labels / "taxonomy.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_the_words_of_a_taxonomy_are_shown_as_text(context):
+    """Whoever edits it writes no page; a very long text is shown whole."""
+    hostile = json.dumps(HOSTILE.replace("\x00", "") + " x" * 5000)
+    rewrite(context, "  - volume loss alone", f"  - {hostile}")
+    rewrite(context, "- A text that is not", f"- {hostile}\n- A text that is not")
+    rewrite(context, "name: Edema", 'name: "<b onclick=alert(1)>Edema"')
+    sheet = open_(context)[1]
+    assert "<script>" not in sheet
+    assert "<b>bold" not in sheet
+    assert "<b onclick" not in sheet
+    assert not {"\x1b", "\u202e"} & set(sheet)
+    assert sheet.count(" x" * 5000) == 2
+
+
+def test_a_guideline_that_changed_while_a_case_was_open_saves_nothing(context):
+    """The digest kept with an answer is that of the words the reader saw."""
+    first = order(context)[0]
+    before = asked(context).guideline
+    do(context, "answer", first, answers={"edema": "present"}, guideline=before)
+    rewrite(context, "volume loss alone", "volume loss by itself")
+    for act in ("answer", "comment", "rest", "next", "previous", "defer"):
+        with pytest.raises(ConflictError, match=r"guideline .* was changed"):
+            do(context, act, first, answers={}, comment="", guideline=before)
+    assert answers_of(context) == {first: {"edema": "present"}}
+    sheet = open_(context)[1]
+    now = asked(context).guideline
+    assert f'data-guideline="{now}"' in sheet
+    assert "volume loss by itself" in sheet
+    do(context, "rest", first, guideline=now)
+    assert len(answers_of(context)[first]) == 20
+
+
+def test_a_reader_is_told_of_a_guideline_that_changed(context):
+    """After the cases were given, or after some were answered; not before."""
+    wanted = PlanRequest(readers=(NAME,))
+    assign_cases(context.store, asked(context), wanted, EDITOR)
+    before = asked(context).guideline
+    do(context, "rest", order(context)[0])
+    assert "guideline was changed" not in open_(context)[1]
+    assert "another guideline" not in open_(context)[1]
+    rewrite(context, "volume loss alone", "volume loss by itself")
+    sheet = open_(context)[1]
+    now = asked(context).guideline
+    assert f"given to you (then digest {before}, now {now})" in sheet
+    assert "1 of your cases has answers that you gave by another guideline" in sheet
+    other = open_(context, "Dr Z")[1]
+    assert "guideline was changed" not in other
+    assert "another guideline" not in other
+
+
+@pytest.fixture
+def no_finding_read(context):
+    """Let readers label No Finding."""
+    path = context.workspace.protocol
+    path.write_text(path.read_text(encoding="utf-8") + "\nno_finding: read\n")
+
+
+def test_no_finding_is_asked_last_where_readers_label_it(context, no_finding_read):
+    """It sums the others up, and its words say that it is not derived here."""
+    sheet = open_(context)[1]
+    rows = re.findall(r'data-row="(\w+)"', sheet)
+    assert (len(rows), rows[-1]) == (21, "no_finding")
+    assert "label it yourself" in sheet
+
+
+def test_a_protocol_that_changes_is_followed_by_an_open_page(context):
+    """Nothing is asked by a protocol that was read before."""
+    assert 'data-row="no_finding"' not in open_(context)[1]
+    path = context.workspace.protocol
+    said = path.read_text(encoding="utf-8")
+    path.write_text(f"{said}\nno_finding: read\n", encoding="utf-8")
+    assert 'data-row="no_finding"' in open_(context)[1]
+    path.write_text(said, encoding="utf-8")
+    assert 'data-row="no_finding"' not in open_(context)[1]
+
+
+def test_no_finding_is_none_of_the_rest(context, no_finding_read):
+    """And what is open then is said by its name."""
+    first, second, *_ = order(context)
+    assert "No Finding is open" in do(context, "rest", first)[2]
+    assert "No Finding is still open" in do(context, "next", first)[2]
+    status = do(context, "answer", first, answers={"no_finding": "present"})[2]
+    assert "kept, complete" in status
+    assert f'data-case="{second}"' in do(context, "next", first)[1]
+
+
+def test_what_contradicts_no_finding_is_said_until_it_is_gone(context, no_finding_read):
+    """With every answer, and once more on leaving the case; nothing is refused."""
+    first, second, *_ = order(context)
+    both = {"no_finding": "present", "edema": "uncertain"}
+    against = "No Finding contradicts Edema (uncertain)"
+    assert f"kept, but {against}" in do(context, "answer", first, answers=both)[2]
+    assert against in do(context, "rest", first)[2]
+    _, sheet, status = do(context, "next", first)
+    assert f'data-case="{second}"' in sheet
+    assert f"{first} was left as it is: {against}" in status
+    do(context, "previous", second)
+    status = do(context, "answer", first, answers={"edema": "absent"})[2]
+    assert "kept, complete" in status
+    assert do(context, "next", first)[2] == ""
 
 
 def test_an_answer_is_kept_at_once_and_said_so(context):

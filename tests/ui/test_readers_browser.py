@@ -304,6 +304,102 @@ def test_no_serious_barrier(shared_alone, new_page):
         assert barriers(page) == [], name
 
 
+def let_read(workspace):
+    """Let readers label No Finding."""
+    said = workspace.protocol.read_text(encoding="utf-8")
+    workspace.protocol.write_text(f"{said}\nno_finding: read\n", encoding="utf-8")
+
+
+def folded(page, name, *, is_open):
+    """Wait until a part of the guideline is open, or closed."""
+    page.wait_for_function(
+        "([name, open]) => document.querySelector("
+        "`#reading-sheet [data-fold=${name}]`).open === open",
+        arg=[name, is_open],
+    )
+
+
+def test_what_a_label_means_stands_beside_the_case_and_the_rest_is_a_key_away(
+    demo, served, new_page
+):
+    """The words of the current label, without a click; what is opened stays open."""
+    page = new_page()
+    sign_in(page, served, "Dr Reader")
+    label(page)
+    taxonomy = read_assignment(demo, COHORT).taxonomy
+    _, second, *_ = order(demo, "Dr Reader")
+    about = page.locator("#reading-sheet [data-about]")
+    page.locator("#reading-sheet .reading-name").first.click()
+    for name in ("atelectasis", "consolidation"):
+        meant = taxonomy.find(name)
+        page.wait_for_selector(f"[data-about]:has-text('{meant.definition}')")
+        shown = about.inner_text()
+        said = (*meant.counts, *meant.does_not_count, *meant.uncertain_when)
+        assert all(words in shown for words in said)
+        press(page, "ArrowDown")
+    folded(page, "guideline", is_open=False)
+    assert taxonomy.digest[:12] in page.inner_text(".reading-guideline > summary")
+    press(page, "g")
+    folded(page, "guideline", is_open=True)
+    assert page.locator(f"li:has-text('{taxonomy.reading[0][:40]}')").is_visible()
+    assert page.locator("[data-meaning=edema]").is_hidden()
+    page.locator("[data-fold=edema] > summary").focus()
+    page.keyboard.press("Enter")
+    folded(page, "edema", is_open=True)
+    assert taxonomy.find("edema").counts[0] in page.inner_text("[data-meaning=edema]")
+    press(page, "b", "j")
+    wait_for_case(page, second)
+    folded(page, "edema", is_open=True)
+    press(page, "g")
+    folded(page, "guideline", is_open=False)
+    assert page.complaints == []
+
+
+def test_a_normal_case_by_keyboard_where_readers_label_no_finding(
+    demo, people, new_page
+):
+    """The rest is absent, then the label that is left is the current one."""
+    let_read(demo)
+    with serving(demo) as url:
+        page = new_page()
+        sign_in(page, url, "Dr Reader")
+        label(page)
+        first, second, *_ = order(demo, "Dr Reader")
+        press(page, "b")
+        page.wait_for_selector("[data-row=no_finding].is-current")
+        press(page, "p")
+        until(lambda: len(kept(demo, "Dr Reader").get(first, {})) == 21)
+        assert _not_absent(kept(demo, "Dr Reader")[first]) == {"no_finding": "present"}
+        page.locator("[data-row=edema] .is-present").click()
+        page.wait_for_selector(
+            "#reading-status .is-hot:has-text('No Finding contradicts Edema')"
+        )
+        press(page, "j")
+        wait_for_case(page, second)
+        assert "was left as it is" in page.inner_text("#reading-status")
+        assert page.complaints == []
+
+
+def test_no_serious_barrier_in_a_long_guideline(demo, people, new_page):
+    """Open, with No Finding asked, and with words that somebody wrote too long."""
+    let_read(demo)
+    path = demo.labels / "taxonomy.yaml"
+    long = "volumelossalone" * 40 + " and so on" * 200
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("volume loss alone", long), encoding="utf-8")
+    with serving(demo) as url:
+        page = new_page()
+        sign_in(page, url, "Dr Reader")
+        label(page)
+        press(page, "g")
+        folded(page, "guideline", is_open=True)
+        page.locator("[data-fold=atelectasis] > summary").click()
+        folded(page, "atelectasis", is_open=True)
+        assert barriers(page) == []
+        heights = page.evaluate(BOXES, "#reading-sheet [data-about]")
+        assert heights[0][3] - heights[0][1] < 250
+
+
 BOXES = """(selector) => [...document.querySelectorAll(selector)].map((one) => {
   const box = one.getBoundingClientRect();
   return [box.left, box.top, box.right, box.bottom];

@@ -348,7 +348,7 @@ def _plain(entry: LedgerEntry) -> Iterator[str]:
     elif entry.action in ("frozen", "withdrawn"):
         yield f"release {name_in(entry)}"
     elif entry.action == "protocol_set":
-        named = ("rule", "accuracy", "kappa", "uncertain_answers")
+        named = ("rule", "accuracy", "kappa", "uncertain_answers", "no_finding")
         yield ", ".join(f"{key} {payload[key]}" for key in named if key in payload)
     elif entry.action == "exported":
         yield ", ".join(f"{k}: {v}" for k, v in payload.items() if isinstance(v, str))

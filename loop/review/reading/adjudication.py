@@ -18,6 +18,7 @@ from loop.labels.majority import (
     Decisions,
     decide_marks,
     decision_facts,
+    newest_rule,
     recorded_decisions,
 )
 from loop.labels.reference import (
@@ -66,7 +67,8 @@ def adjudicate(
 ) -> Adjudicated:
     """Put a panel's decisions over disputed votes into a new reference version.
 
-    "No Finding" of these cases follows anew from their labels. The same decisions once
+    "No Finding" of these cases follows anew from their labels, unless the readers
+    labelled it: then it is decided on like any other. The same decisions once
     more change nothing. Votes that come in later leave a decision alone unless they
     change a vote that it was made over; see `loop.labels.majority`.
 
@@ -98,7 +100,7 @@ def adjudicate(
         own = _count_own(workspace, [known[pair] for pair in new], actor)
         made = _Made(disputes.reference, 0)
         if new:
-            made = _write(workspace, assignment, new, own, actor, why.strip())
+            made = _write(workspace, assignment, new, own, actor=actor, why=why.strip())
     return Adjudicated(
         cohort=name,
         reference=made.number,
@@ -148,8 +150,9 @@ def _write(
     assignment: Assignment,
     decisions: Decisions,
     own: int,
+    *,
     actor: Actor,
-    reason: str,
+    why: str,
 ) -> _Made:
     """Write the version with `decisions`, or record the newest once more with them."""
     record = read_record(workspace, assignment.cohort.name)
@@ -158,7 +161,13 @@ def _write(
     named = (reference.case_ids, reference.labels)
     every = {pair: m for pair, m in before.items() if reference.mark(*pair) is m}
     every |= decisions
-    marks = decide_marks(named, reference.marks, every, assignment.taxonomy)
+    marks = decide_marks(
+        named,
+        reference.marks,
+        every,
+        assignment.taxonomy,
+        no_finding_read=newest_rule(record).no_finding_read,
+    )
     changed = int((marks != reference.marks).sum())
     facts: dict[str, Any] = {"own_votes": own}
     if changed:
@@ -175,7 +184,7 @@ def _write(
         number,
         raw,
         actor=actor,
-        reason=reason,
+        reason=why,
         facts=facts,
     )
     return _Made(number, changed)

@@ -26,13 +26,15 @@ def read_answer_file(
     """Return the answers of a ``case_id,label,value`` file, case by case.
 
     An empty value takes an earlier answer back. A column ``reader`` may be there, and
-    must then name `reader` in every line.
+    must then name `reader` in every line; so may a column ``guideline`` with the digest
+    that stood on the guideline the reader had (8 or more of its digits).
 
     Raises
     ------
     DataError
-        A column is missing, a case, label or value is unknown, a pair appears twice, or
-        a line is of another reader; names the line.
+        A column is missing, a case, label or value is unknown, a pair appears twice, a
+        line is of another reader, or was answered beside another guideline than
+        today's; names the line.
     """
     who = check_reader(reader)
     found: dict[str, dict[str, Value | None]] = {}
@@ -43,6 +45,7 @@ def read_answer_file(
                 f"{where}: an answer of reader {named[:40]!r}, not of {who!r}. Give "
                 "each reader's answers in a file of its own."
             )
+        _require_guideline(row.text("guideline"), assignment, where)
         mark = read_mark(row.cells.get("value"), "value", where)
         if mark not in (*map(Mark, Value), Mark.MISSING):
             raise _wrong_value(where, "present, absent, uncertain or empty")
@@ -51,6 +54,17 @@ def read_answer_file(
     if not found:
         raise DataError(f"{path} holds no answer. Give {','.join(COLUMNS)} lines.")
     return found
+
+
+def _require_guideline(named: str, assignment: Assignment, where: str) -> None:
+    digest = assignment.taxonomy.digest
+    if named and not (len(named) >= 8 and digest.startswith(named.casefold())):
+        raise DataError(
+            f"{where}: answered beside guideline {named[:64]!r}; labels/taxonomy.yaml "
+            f"is now {assignment.guideline}. Look at these answers again beside the "
+            "guideline of today (`ranloop guideline`) and name that one, or restore "
+            "the taxonomy."
+        )
 
 
 def read_decisions(path: Path, assignment: Assignment) -> dict[tuple[str, str], Mark]:
@@ -136,4 +150,5 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         raise DataError(f"{path} does not exist or is not a file. Check the path.")
     table = open_table(path, other=".csv")
     table.require(COLUMNS)
-    yield from table.read((*COLUMNS, *(set(table.header) & {"reader"})))
+    also = set(table.header) & {"reader", "guideline"}
+    yield from table.read((*COLUMNS, *also))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from loop.core.paths import Workspace
 from loop.core.records import Value
 from loop.labels.ballots import read_turnout
 from loop.labels.cohort import Cohort, CohortRole, texts_path
+from loop.labels.taxonomy import NO_FINDING
 from loop.review.reading.assignment import (
     Assignment,
     check_reader,
@@ -147,16 +148,19 @@ Answers = Mapping[str, Value | None]
 DEFERRED = "deferred"
 """Value of a row without a label: the reader put the case off."""
 
+UNKNOWN = "not recorded"
+"""Guideline of answers from before it was kept."""
+
 LATEST = (
-    "SELECT reader, case_id, label, value, created, max(number) AS number "
+    "SELECT reader, case_id, label, value, created, guideline, max(number) AS number "
     "FROM readings WHERE cohort = ? {where} GROUP BY reader, case_id, label"
 )
 """The rows that count; ``{where}`` narrows them. SQLite takes the other columns from
 the row with the highest number."""
 
 _INSERT = (
-    "INSERT INTO readings (cohort, reader, case_id, label, value, created) "
-    "VALUES (?,?,?,?,?,?)"
+    "INSERT INTO readings (cohort, reader, case_id, label, value, created, guideline) "
+    "VALUES (?,?,?,?,?,?,?)"
 )
 
 
@@ -171,7 +175,7 @@ def answer(
     """Save what `reader` says of some labels of one case, at once.
 
     Earlier answers stay in the store and no longer count. Saving what already counts
-    adds nothing.
+    adds nothing, unless it was given beside another guideline.
 
     Raises
     ------
@@ -223,7 +227,8 @@ def complete_case(
     """Give every label of a case without an answer the value `rest`; return how many.
 
     This is an act of the reader ("the rest is absent"): without it a label that was
-    not answered stays open, and the case incomplete.
+    not answered stays open, and the case incomplete. "No Finding" is none of the rest:
+    where readers label it, it stays open until they do.
 
     Raises
     ------
@@ -239,7 +244,7 @@ def complete_case(
         rows = [
             _row(assignment, (who, case_id, label), rest, now)
             for label in assignment.labels
-            if not known.get(label)
+            if label != NO_FINDING and not known.get(label, ("", ""))[0]
         ]
         connection.executemany(_INSERT, rows)
     return len(rows)
@@ -268,7 +273,16 @@ def defer_case(
     require_cases(assignment, [case_id])
     with store.writing() as connection:
         connection.execute(
-            _INSERT, [assignment.key, who, case_id, "", DEFERRED, format_time(now())]
+            _INSERT,
+            [
+                assignment.key,
+                who,
+                case_id,
+                "",
+                DEFERRED,
+                format_time(now()),
+                assignment.guideline,
+            ],
         )
 
 
@@ -293,11 +307,70 @@ def read_answers(
         where, values = f"{where} AND case_id = ?", [*values, case_id]
     asked = frozenset(assignment.labels)
     found: dict[str, dict[str, Value]] = {}
-    for _, case, label, value, _, _ in store.read(LATEST.format(where=where), values):
+    for _, case, label, value, *_ in store.read(LATEST.format(where=where), values):
         if value and label in asked:
             word = _open(assignment, (who, case, label), value)
             found.setdefault(case, {})[label] = _value(word, case)
     return found
+
+
+NAMED = 5
+"""Labels that are named one by one where many contradict each other."""
+
+
+def name_contradiction(assignment: Assignment, given: Mapping[str, Value]) -> str:
+    """Return what one reader gave against their own "No Finding", in words.
+
+    Empty where nothing contradicts it, and where readers do not label it. It is said
+    and never refused: a report may be written so.
+
+    Parameters
+    ----------
+    given
+        Label id to value, of one case.
+    """
+    against = assignment.taxonomy.contradict_no_finding(given)
+    if not against:
+        return ""
+    said = [
+        f"{assignment.taxonomy.find(label).name} ({given[label].value})"
+        for label in against[:NAMED]
+    ]
+    more = len(against) - len(said)
+    others = f" and {more} more" if more else ""
+    return (
+        f"No Finding contradicts {', '.join(said)}{others}: correct one, or say in the "
+        "comment why both hold"
+    )
+
+
+def read_guidelines(
+    store: Store, assignment: Assignment, reader: str, case_ids: Collection[str]
+) -> tuple[str, ...]:
+    """Return the guidelines beside which `reader` gave the answers that count now.
+
+    As `Assignment.guideline` writes them, sorted; `UNKNOWN` stands for answers from
+    before this was kept.
+
+    Parameters
+    ----------
+    case_ids
+        The cases that are looked at.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    asked = ",".join("?" * len(assignment.labels))
+    rows = store.read(
+        "SELECT DISTINCT case_id, guideline FROM "
+        f"({LATEST.format(where='AND reader = ?')}) "
+        f"WHERE value <> '' AND label IN ({asked})",
+        [assignment.key, check_reader(reader), *assignment.labels],
+    )
+    chosen = frozenset(case_ids)
+    return tuple(sorted({named or UNKNOWN for case, named in rows if case in chosen}))
 
 
 def _value(word: str, case_id: str) -> Value:
@@ -329,26 +402,31 @@ def _changes(
 ) -> list[tuple[str, Value | None]]:
     """Return the answers that differ from what counts now."""
     known = _standing(connection, assignment, reader, case_id)
+    now = assignment.guideline
     return [
         (label, value)
         for label, value in values.items()
-        if (value or "") != known.get(label, "")
+        if (value or "", now if value else "") != known.get(label, ("", ""))
     ]
 
 
 def _standing(
     connection: sqlite3.Connection, assignment: Assignment, reader: str, case_id: str
-) -> dict[str, str]:
-    """Return label id to kept value of one case, inside a transaction."""
+) -> dict[str, tuple[str, str]]:
+    """Return label id to value and guideline of one case, inside a transaction.
+
+    Both are empty of an answer that was taken back.
+    """
     rows = connection.execute(
         LATEST.format(where="AND reader = ? AND case_id = ?"),
         [assignment.key, reader, case_id],
     )
-    return {
-        label: _open(assignment, (reader, case_id, label), value)
-        for _, _, label, value, _, _ in rows
+    opened = {
+        label: (_open(assignment, (reader, case_id, label), value), guideline or "")
+        for _, _, label, value, _, guideline, _ in rows
         if label
     }
+    return {label: said if said[0] else ("", "") for label, said in opened.items()}
 
 
 def _row(
@@ -358,7 +436,7 @@ def _row(
     word = value.value if value else ""
     if assignment.words:
         word = assignment.words.close(word, (assignment.key, *pair))
-    return assignment.key, *pair, word, format_time(now())
+    return assignment.key, *pair, word, format_time(now()), assignment.guideline
 
 
 def _open(assignment: Assignment, pair: tuple[str, str, str], kept: str) -> str:

@@ -22,6 +22,7 @@ from loop.core.ledger import Actor, read_ledger
 from loop.core.paths import Workspace
 from loop.labels.ballots import Turnout
 from loop.labels.cohort import Cohort, read_cohort, read_record
+from loop.labels.majority import read_rule
 from loop.labels.pseudonyms import open_pseudonyms
 from loop.labels.sealing import WordSeal, open_words
 from loop.labels.taxonomy import NO_FINDING, Taxonomy, read_taxonomy
@@ -40,10 +41,27 @@ class Assignment:
     words: WordSeal | None = None
     """What seals the answers in the store; None where they need no seal."""
 
+    no_finding_read: bool = False
+    """Whether readers label "No Finding" themselves, as the protocol says."""
+
     @property
     def labels(self) -> tuple[str, ...]:
-        """Label ids that a complete case has values for; "No Finding" is derived."""
+        """Label ids that a complete case has values for.
+
+        All but "No Finding", which is derived, unless readers label it.
+        """
+        if self.no_finding_read:
+            return self.taxonomy.ids
         return self.taxonomy.extracted
+
+    @property
+    def guideline(self) -> str:
+        """The first 12 digits of the taxonomy's digest, as the guideline shows them.
+
+        Kept with every plan and answer, and in the ledger with the votes, so that an
+        auditor can tell which definitions a reader saw.
+        """
+        return self.taxonomy.digest[:12]
 
     @property
     def key(self) -> str:
@@ -61,7 +79,8 @@ def read_assignment(workspace: Workspace, cohort_name: str) -> Assignment:
     Raises
     ------
     DataError
-        There is no such cohort, or its files are not those recorded.
+        There is no such cohort, its files are not those recorded, or the protocol
+        cannot be read.
     """
     record = read_record(workspace, cohort_name)
     # What was sealed before a holdout was retired stays so.
@@ -70,6 +89,7 @@ def read_assignment(workspace: Workspace, cohort_name: str) -> Assignment:
         cohort=read_cohort(workspace, cohort_name, record=record),
         taxonomy=read_taxonomy(workspace.labels),
         words=open_words(workspace) if sealed else None,
+        no_finding_read=read_rule(workspace).no_finding_read,
     )
 
 
@@ -115,13 +135,14 @@ def require_label(assignment: Assignment, name: str) -> str:
     UnknownLabelError
         The taxonomy has no such label.
     DataError
-        It is "No Finding", which follows from the other labels.
+        It is "No Finding", and the protocol does not have readers label it.
     """
     label = assignment.taxonomy.find(name).id
-    if label == NO_FINDING:
+    if label == NO_FINDING and not assignment.no_finding_read:
         raise DataError(
             f"{label} is not asked: it follows from the other labels. Give values for "
-            "those and leave it out."
+            "those and leave it out; where readers shall label it, the protocol says "
+            "`no_finding: read`."
         )
     if label not in assignment.labels:
         raise UnknownLabelError(f"label {label!r} is not read. Leave it out.")
@@ -162,7 +183,7 @@ def _positions(case_ids: tuple[str, ...]) -> dict[str, int]:
 
 
 _LATEST_PLANS = (
-    "SELECT reader, cases, actor, created, max(number) FROM reading_plans "
+    "SELECT reader, cases, actor, created, guideline, max(number) FROM reading_plans "
     "WHERE cohort = ? {where} GROUP BY reader"
 )
 
@@ -223,6 +244,10 @@ class ReadingPlan:
     given_by: str
     created: str
     """UTC, ISO 8601."""
+
+    guideline: str | None
+    """The guideline when the cases were given, see `Assignment.guideline`; None: given
+    before this was kept."""
 
 
 def plan_cases(
@@ -325,11 +350,15 @@ def read_plans(store: Store, assignment: Assignment) -> dict[str, ReadingPlan]:
     """
     rows = store.read(_LATEST_PLANS.format(where=""), [assignment.key])
     found = {}
-    for reader, cases, actor, created, _ in sorted(rows):
+    for reader, cases, actor, created, guideline, _ in sorted(rows):
         plan = _parse_plan(cases, reader)
         if plan:
             found[reader] = ReadingPlan(
-                reader=reader, case_ids=plan, given_by=actor, created=created
+                reader=reader,
+                case_ids=plan,
+                given_by=actor,
+                created=created,
+                guideline=guideline,
             )
     return found
 
@@ -350,6 +379,23 @@ def cases_to_read(store: Store, assignment: Assignment, reader: str) -> tuple[st
     plan = _parse_plan(rows[0][1], who) if rows else ()
     cases = tuple(case for case in plan if case in known)
     return cases or reading_order(assignment.cohort, who)
+
+
+def plan_guideline(store: Store, assignment: Assignment, reader: str) -> str | None:
+    """Return the guideline in force when the reader's cases were given.
+
+    None where the reader reads every case, or was given cases before this was kept.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    rows = store.read(
+        _LATEST_PLANS.format(where="AND reader = ?"),
+        [assignment.key, check_reader(reader)],
+    )
+    return rows[0][4] if rows and _parse_plan(rows[0][1], reader) else None
 
 
 def count_shared(plans: Mapping[str, ReadingPlan], reader: str) -> int:
@@ -381,15 +427,28 @@ def _keep_plans(
     created = format_time(now())
     with store.writing() as connection:
         connection.executemany(
-            "INSERT INTO reading_plans (cohort, reader, cases, actor, created) "
-            "VALUES (?,?,?,?,?)",
+            "INSERT INTO reading_plans (cohort, reader, cases, actor, created, "
+            "guideline) VALUES (?,?,?,?,?,?)",
             [
-                [assignment.key, reader, json.dumps(ids), actor.name, created]
+                [
+                    assignment.key,
+                    reader,
+                    json.dumps(ids),
+                    actor.name,
+                    created,
+                    assignment.guideline,
+                ]
                 for reader, ids in cases.items()
             ],
         )
     return tuple(
-        ReadingPlan(reader=name, case_ids=ids, given_by=actor.name, created=created)
+        ReadingPlan(
+            reader=name,
+            case_ids=ids,
+            given_by=actor.name,
+            created=created,
+            guideline=assignment.guideline,
+        )
         for name, ids in sorted(cases.items())
     )
 
@@ -474,6 +533,9 @@ class ReadingCacheKey(NamedTuple):
     taxonomy: str
     """Digest of the labels."""
 
+    labels: tuple[str, ...]
+    """Those that readers are asked for."""
+
     recorded: str
     """Hash of the last ledger entry on votes or reference of the cohort, on its seal,
     or on its import."""
@@ -510,6 +572,7 @@ def read_basis(
     return ReadingCacheKey(
         cohort=assignment.key,
         taxonomy=assignment.taxonomy.digest,
+        labels=assignment.labels,
         recorded=_last_entry(workspace, assignment.cohort.name),
         readings=readings,
         plans=plans,

@@ -21,8 +21,8 @@ from loop.labels.majority import (
     MajorityRule,
     find_disputed,
     majority,
+    newest_rule,
     recorded_decisions,
-    recorded_rule,
 )
 from loop.labels.reference import MARKS, Marks, Reference, read_reference
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
@@ -114,8 +114,7 @@ def read_disputes(
     cohort = assignment.cohort
     votes = read_cohort_votes(workspace, cohort, assignment.taxonomy)
     record = read_record(workspace, cohort.name)
-    made = [p for p in record.references.values() if "votes" in p]
-    rule = recorded_rule(made[-1])
+    rule = newest_rule(record)
     reference = read_reference(workspace, cohort.name)
     rows = find_disputes(
         votes,
@@ -146,7 +145,8 @@ def find_disputes(
 ) -> tuple[Dispute, ...]:
     """Return every pair without a majority or with different votes; see `Disputes`.
 
-    "No Finding" is left out where the votes on it follow from the other labels.
+    "No Finding" is left out where the votes on it follow from the other labels, unless
+    the rule says that readers labelled it.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def find_disputes(
     """
     marks = majority(votes, rule)
     disputed = find_disputed(votes, marks)
-    if NO_FINDING in votes.labels:
+    if NO_FINDING in votes.labels and not (rule and rule.no_finding_read):
         disputed[_follows(votes, taxonomy), votes.labels.index(NO_FINDING)] = False
     known = decisions or {}
     found = [

@@ -15,7 +15,7 @@ from loop.labels.ballots import VOTE_CODES, Turnout, Votes
 from loop.labels.cohort import Cohort
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.labels.votes import Taking, VotesReport, preview_votes, take_votes
-from loop.review.reading.answers import read_answers
+from loop.review.reading.answers import read_answers, read_guidelines
 from loop.review.reading.assignment import (
     Assignment,
     check_reader,
@@ -73,6 +73,9 @@ class PublishedReader:
     blind: bool
     """False: some answers came after this person's first verdict on the cohort."""
 
+    guidelines: tuple[str, ...]
+    """Beside which the answers were given, for the ledger; see `read_guidelines`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
@@ -91,10 +94,11 @@ def publish_readings(
 ) -> Published:
     """Make votes of complete readings, and a new reference version of all votes.
 
-    Only complete cases count; those begun are left out and counted. "No Finding" is
-    derived for each reader from the other labels. Published again after corrections,
-    the votes of these readers take the place of their earlier ones; readers of other
-    sources keep theirs. The ledger entry names the readers that were not blind.
+    Only complete cases count; those begun are left out and counted. Unless readers
+    label "No Finding", it is derived for each from the other labels. Published again
+    after corrections, the votes of these readers take the place of their earlier ones;
+    readers of other sources keep theirs. The ledger entry names the readers that were
+    not blind, and the guidelines that each of those published had beside the cases.
 
     Raises
     ------
@@ -153,6 +157,12 @@ def _publish(
     readings = {
         names[one.reader]: _complete(store, assignment, one.reader) for one in chosen
     }
+    guidelines = {
+        names[one.reader]: read_guidelines(
+            store, assignment, one.reader, readings[names[one.reader]]
+        )
+        for one in chosen
+    }
     report = take(
         workspace,
         assignment.cohort,
@@ -165,6 +175,7 @@ def _publish(
             lose=wanted.replace,
             blind={names[one.reader]: one.blind for one in chosen},
             other_names=others,
+            guidelines=guidelines,
             reason=wanted.reason,
             expected=wanted.expected,
         ),
@@ -178,6 +189,7 @@ def _publish(
                 complete=len(readings[names[one.reader]]),
                 begun=one.begun,
                 blind=one.blind,
+                guidelines=guidelines[names[one.reader]],
             )
             for one in chosen
         ),
@@ -219,14 +231,14 @@ def _names(
 def _complete(
     store: Store, assignment: Assignment, reader: str
 ) -> dict[str, dict[str, Value]]:
-    """Return the complete cases of a reader, with the derived label."""
+    """Return the complete cases of a reader, "No Finding" derived unless read."""
     taxonomy = assignment.taxonomy
     found: dict[str, dict[str, Value]] = {}
     for case_id, values in read_answers(store, assignment, reader).items():
         if len(values) == len(assignment.labels):
             derived = taxonomy.derive_no_finding(values)
             extra = {} if derived is None else {NO_FINDING: derived}
-            found[case_id] = {**values, **extra}
+            found[case_id] = {**extra, **values}
     return found
 
 

@@ -31,6 +31,9 @@ class ReadingState(NamedTuple):
     deferred: Mapping[str, int]
     """Case id to a number that grows with when the case was put off last."""
 
+    other_guideline: frozenset[str]
+    """Ids of cases with a value given beside another guideline than today's."""
+
 
 def read_standing(store: Store, assignment: Assignment, reader: str) -> ReadingState:
     """Return how far `reader` is with each case.
@@ -44,28 +47,32 @@ def read_standing(store: Store, assignment: Assignment, reader: str) -> ReadingS
         The store cannot be read.
     """
     who = check_reader(reader)
-    key = assignment.key, assignment.labels, who
+    key = assignment.key, assignment.labels, assignment.guideline, who
     with _LOCK:
-        tally = _TALLIES.setdefault(store, {}).setdefault(key, _Tally(key[1]))
+        tally = _TALLIES.setdefault(store, {}).setdefault(key, _Tally(*key[1:3]))
     with tally.lock:
-        for row in store.read(tally.query, [key[0], who, tally.number]):
-            tally.take(*row)
+        rows = store.read(tally.query, [key[0], who, tally.number])
+        for number, case_id, label, value, guideline in rows:
+            tally.take(number, case_id, label, value=value, guideline=guideline)
         return ReadingState(
             {case: given.bit_count() for case, given in tally.given.items()},
             dict(tally.deferred),
+            frozenset(case for case, given in tally.other.items() if given),
         )
 
 
 class _Tally:
     """The rows of one reader taken in so far."""
 
-    __slots__ = ("bits", "deferred", "given", "lock", "number")
+    __slots__ = ("bits", "deferred", "given", "guideline", "lock", "number", "other")
 
-    def __init__(self, labels: tuple[str, ...]) -> None:
+    def __init__(self, labels: tuple[str, ...], guideline: str) -> None:
         self.lock = Lock()
+        self.guideline = guideline
         self.bits = {label: 1 << at for at, label in enumerate(labels)}
         self.number = 0
         self.given: dict[str, int] = {}
+        self.other: dict[str, int] = {}
         self.deferred: dict[str, int] = {}
 
     @property
@@ -75,19 +82,23 @@ class _Tally:
         # rows at the end of the table.
         plus = "+" if self.number else ""
         return (
-            "SELECT number, case_id, label, value FROM readings "
+            "SELECT number, case_id, label, value, guideline FROM readings "
             f"WHERE {plus}cohort = ? AND {plus}reader = ? AND number > ? "
             "ORDER BY number"
         )
 
-    def take(self, number: int, case_id: str, label: str, value: str) -> None:
+    def take(
+        self, number: int, case_id: str, label: str, *, value: str, guideline: str
+    ) -> None:
         """Take in one row: the last one on a case and label counts."""
         self.number = number
         if value == DEFERRED:
             self.deferred[case_id] = number
         elif label in self.bits:
-            before = self.given.get(case_id, 0) & ~self.bits[label]
-            self.given[case_id] = before | (self.bits[label] if value else 0)
+            other = value and guideline not in (None, self.guideline)
+            for kept, said in ((self.given, value), (self.other, other)):
+                before = kept.get(case_id, 0) & ~self.bits[label]
+                kept[case_id] = before | (self.bits[label] if said else 0)
 
 
 _LOCK = Lock()
@@ -119,6 +130,7 @@ class _ReadCase(NamedTuple):
     case_id: str
     answers: int
     last: str
+    other_guideline: int
 
 
 class ReaderPosition(NamedTuple):
@@ -143,6 +155,9 @@ class ReaderPosition(NamedTuple):
     deferred: int
     """Cases put off and not complete."""
 
+    other_guideline: int
+    """Cases with a value given beside another guideline than today's."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderProgress:
@@ -157,6 +172,10 @@ class ReaderProgress:
 
     answers: int
     """Case-label pairs with a value."""
+
+    other_guideline: int
+    """Of these: given beside another guideline than today's; see
+    `Assignment.guideline`."""
 
     last: str
     """When the reader answered last; UTC, ISO 8601, empty without an answer."""
@@ -208,15 +227,16 @@ def measure_progress(store: Store, assignment: Assignment) -> ReadingProgress:
         The store cannot be read.
     """
     rows = store.read(
-        "SELECT reader, case_id, count(*), max(created) FROM ("
+        "SELECT reader, case_id, count(*), max(created), "
+        "coalesce(sum(guideline <> ?), 0) FROM ("
         f"{LATEST.format(where='')}) WHERE value <> '' AND {_asked(assignment)} "
         "GROUP BY reader, case_id",
-        [assignment.key, *assignment.labels],
+        [assignment.guideline, assignment.key, *assignment.labels],
     )
     plans = read_plans(store, assignment)
     by_reader: dict[str, list[_ReadCase]] = {name: [] for name in plans}
-    for reader, case_id, answers, last in rows:
-        by_reader.setdefault(reader, []).append(_ReadCase(case_id, answers, last))
+    for reader, *read in rows:
+        by_reader.setdefault(reader, []).append(_ReadCase(*read))
     seen = _first_verdicts(store, assignment)
     return ReadingProgress(
         cohort=assignment.cohort.name,
@@ -241,7 +261,7 @@ def list_places(
         The store cannot be read.
     """
     who = check_reader(reader)
-    given, deferred = read_standing(store, assignment, who)
+    given, deferred, _ = read_standing(store, assignment, who)
     wanted = len(assignment.labels)
     return tuple(
         _place(case_id, given.get(case_id, 0), deferred.get(case_id, 0), wanted)
@@ -257,7 +277,7 @@ def complete_cases(store: Store, assignment: Assignment, reader: str) -> frozens
     StoreError
         The store cannot be read.
     """
-    given, _ = read_standing(store, assignment, check_reader(reader))
+    given, *_ = read_standing(store, assignment, check_reader(reader))
     wanted = len(assignment.labels)
     known = positions(assignment.cohort)
     return frozenset(c for c, n in given.items() if n == wanted and c in known)
@@ -305,6 +325,9 @@ def find_way(
         complete=states.count(State.COMPLETE),
         begun=states.count(State.BEGUN),
         deferred=sum(place.deferred > 0 for place in places),
+        other_guideline=len(
+            read_standing(store, assignment, reader).other_guideline.intersection(order)
+        ),
     )
 
 
@@ -345,6 +368,7 @@ def _reader_progress(
         complete=len(done),
         begun=len(cases) - len(done),
         answers=sum(one.answers for one in cases),
+        other_guideline=sum(one.other_guideline for one in cases),
         last=max((one.last for one in cases), default=""),
         given=len(wanted),
         given_complete=sum(case in done for case in wanted),

@@ -12,6 +12,8 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
   // A comment that the server does not have yet, and the case it is about.
   let draft = null;
   let draftTimer = 0;
+  // Which parts of the guideline are open: the next sheet opens them again.
+  const folds = new Map();
 
   const sheet = () => element.querySelector('[data-case]');
   const rows = () => [...element.querySelectorAll('[data-row]')];
@@ -59,7 +61,7 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     clearTimeout(draftTimer);
     if (!draft || draft.sent) return;
     draft.sent = true;
-    push({act: 'comment', cohort: draft.cohort, case: draft.case, comment: draft.text});
+    push({act: 'comment', cohort: draft.cohort, guideline: draft.guideline, case: draft.case, comment: draft.text});
   };
 
   const settleDraft = (done, kept) => {
@@ -105,7 +107,7 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     const place = sheet().dataset;
     row.dataset.state = 'saving';
     given(row);
-    push({act: 'answer', cohort: place.cohort, case: place.case, answers: {[row.dataset.row]: value}});
+    push({act: 'answer', cohort: place.cohort, guideline: place.guideline, case: place.case, answers: {[row.dataset.row]: value}});
   };
 
   const takeBack = (row) => {
@@ -125,7 +127,13 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     });
     const row = all[current];
     const about = element.querySelector('[data-about]');
-    if (about) { about.querySelector('b').textContent = row.dataset.name; about.querySelector('span').textContent = row.title; }
+    if (about && about.dataset.of !== row.dataset.row) {
+      const name = Object.assign(document.createElement('b'), {textContent: row.dataset.name});
+      const meaning = element.querySelector(`[data-meaning="${row.dataset.row}"]`);
+      about.replaceChildren(name, ...meaning.cloneNode(true).childNodes);
+      about.dataset.of = row.dataset.row;
+      about.scrollTop = 0;
+    }
     if (focus) {
       (radios(row).find((radio) => radio.checked) || radios(row)[0]).focus({preventScroll: true});
       row.scrollIntoView({block: 'nearest'});
@@ -133,13 +141,18 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
   };
 
   const rendered = () => {
+    for (const fold of element.querySelectorAll('[data-fold]')) {
+      if (folds.has(fold.dataset.fold)) fold.open = folds.get(fold.dataset.fold);
+    }
     for (const radio of element.querySelectorAll('input[type=radio]')) radio.checked = radio.defaultChecked;
     rows().forEach((row) => { row.dataset.state = ''; given(row); });
     const place = sheet();
     // Put back what was typed while the sheet was being replaced.
     if (box()) box().value = draft && place.dataset.case === draft.case ? draft.text : box().defaultValue;
     const now = place ? `${place.dataset.case}\n${place.dataset.label || ''}` : '';
-    if (now === shown) { mark(current, false); return; }
+    // What is left when the rest is absent is said next.
+    const left = rows().filter((row) => !row.classList.contains('is-given'));
+    if (now === shown) { mark(left.length === 1 ? rows().indexOf(left[0]) : current, false); return; }
     shown = now;
     for (const area of element.querySelectorAll('[data-case-text]')) area.scrollTop = 0;
     const focused = document.activeElement;
@@ -157,7 +170,7 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     if (!event.target.matches('[data-comment]')) return;
     const place = sheet().dataset;
     if (draft && draft.case !== place.case) keepDraft();
-    draft = {cohort: place.cohort, case: place.case, text: event.target.value, sent: false};
+    draft = {cohort: place.cohort, guideline: place.guideline, case: place.case, text: event.target.value, sent: false};
     sayComment('');
     clearTimeout(draftTimer);
     draftTimer = setTimeout(keepDraft, 700);
@@ -184,9 +197,19 @@ window.ranloopOrdered = (element, sendNow, watch, panel) => {
     else if (!event.target.closest('label')) mark(rows().indexOf(row), true);
   });
 
+  // The event does not bubble.
+  element.addEventListener('toggle', (event) => {
+    const {fold} = event.target.dataset;
+    if (!fold || folds.get(fold) === event.target.open) return;
+    folds.set(fold, event.target.open);
+    if (fold !== 'guideline') return;
+    if (event.target.open) event.target.scrollIntoView({block: 'start'});
+    else rows()[current]?.scrollIntoView({block: 'nearest'});
+  }, true);
+
   element.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !rows().length) return;
-    if (event.target.closest('[data-case-text], textarea')) return;
+    if (event.target.closest('[data-case-text], [data-about], [data-fold], textarea')) return;
     const move = {ArrowUp: -1, ArrowDown: 1}[event.key];
     const group = /^[1-9]$/.test(event.key) && element.querySelector(`[data-group="${event.key}"] [data-row]`);
     if (move) mark(current + move, true);

@@ -160,7 +160,7 @@ def test_standing_is_the_same_when_kept_up_and_when_read_anew(
     assert {case: n for case, n in kept.given.items() if n} == {
         case: len(said) for case, said in answers.items()
     }
-    assert read_standing(store, assignment, "Dr. B") == ({}, {})
+    assert read_standing(store, assignment, "Dr. B") == ({}, {}, frozenset())
 
 
 def test_another_taxonomy_is_counted_anew(store, assignment):

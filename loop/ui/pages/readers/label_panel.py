@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,7 +11,8 @@ import gradio as gr
 from loop.core.errors import ConflictError, DataError
 from loop.core.people.users import Right
 from loop.core.records import Value
-from loop.labels.taxonomy import Label
+from loop.labels.taxonomy import NO_FINDING, Label
+from loop.review.guideline import VALUES, Guideline, GuidelineEntry, build_guideline
 from loop.review.reading.answers import (
     LONGEST,
     ReadingSheet,
@@ -19,12 +20,14 @@ from loop.review.reading.answers import (
     complete_case,
     defer_case,
     keep_comment,
+    name_contradiction,
     open_sheet,
     read_answers,
 )
 from loop.review.reading.assignment import (
     Assignment,
     cases_to_read,
+    plan_guideline,
     positions,
     read_basis,
     voted_cases,
@@ -54,6 +57,9 @@ class SheetRow(NamedTuple):
     label: Label
     value: Value | None
     """The reader's own answer."""
+
+    meaning: GuidelineEntry
+    """What the label means, as the guideline says."""
 
 
 class LabelGroup(NamedTuple):
@@ -107,7 +113,8 @@ def act(visit: Visit, _prompt: str | None, cohort: str | None) -> ReadingOutputs
     Raises
     ------
     ConflictError
-        The cohort is not the one that the sheet was opened on; nothing was saved.
+        The cohort or the guideline is not the one that the sheet was opened with;
+        nothing was saved.
     DataError
         A case, label or value is unknown; nothing was saved.
     """
@@ -116,6 +123,12 @@ def act(visit: Visit, _prompt: str | None, cohort: str | None) -> ReadingOutputs
         raise ConflictError(
             f"the texts of cohort {assignment.cohort.name!r} were imported anew since "
             "this page was opened; nothing was saved. Load the page again."
+        )
+    if visit.data.get("guideline", assignment.guideline) != assignment.guideline:
+        raise ConflictError(
+            "the guideline (labels/taxonomy.yaml) was changed since this page was "
+            "opened; nothing was saved. Load the page again to read by the new one; "
+            "what you gave before is kept."
         )
     doing = _ACTS.get(str(visit.data.get("act")))
     if doing is None:
@@ -165,10 +178,12 @@ def _rest(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
 
 
 def _next(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
-    left = _count_open(visit, assignment, case_id) if case_id else 0
-    if left:
-        return ReadingOutputs(status=_say(f"{left} labels are still open", hot=True))
-    return _at(visit, assignment, find_way(*_who(visit, assignment)), "")
+    given = _given(visit, assignment, case_id)
+    if case_id and (left := _open(assignment, given)):
+        return ReadingOutputs(status=_say(_still_open(left), hot=True))
+    against = name_contradiction(assignment, given)
+    said = _say(f"{case_id} was left as it is: {against}", hot=True) if against else ""
+    return _at(visit, assignment, find_way(*_who(visit, assignment)), said)
 
 
 def _previous(visit: Visit, assignment: Assignment, case_id: str) -> ReadingOutputs:
@@ -241,40 +256,77 @@ def _is_published(visit: Visit, assignment: Assignment, way: ReaderPosition) -> 
 
 def _sheet(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
     if way.here is None:
-        return show("readers_done.html.jinja", way=way, key=assignment.key)
+        return show("readers_done.html.jinja", way=way, assignment=assignment)
     store, _, reader = _who(visit, assignment)
+    guideline = build_guideline(
+        assignment.taxonomy, no_finding_read=assignment.no_finding_read
+    )
     sheet = open_sheet(visit.context.workspace, store, assignment, reader, way.here)
     return show(
         "readers_sheet.html.jinja",
         sheet=sheet,
         way=way,
-        key=assignment.key,
+        assignment=assignment,
         longest=LONGEST,
-        groups=_groups(assignment, sheet),
+        groups=_groups(assignment, sheet, guideline),
         values=list(Value),
+        guideline=guideline,
+        meanings=VALUES,
+        given_by=plan_guideline(store, assignment, reader),
     )
 
 
-def _groups(assignment: Assignment, sheet: ReadingSheet) -> list[LabelGroup]:
-    """Return the labels that are asked, by group, in the order of the taxonomy."""
+def _groups(
+    assignment: Assignment, sheet: ReadingSheet, guideline: Guideline
+) -> list[LabelGroup]:
+    """Return the labels that are asked, by group, in the order of the taxonomy.
+
+    "No Finding" comes last: it sums up the others.
+    """
+    meanings = dict(zip(assignment.taxonomy.ids, guideline.entries, strict=True))
     rows: dict[str, list[SheetRow]] = {}
-    for label in map(assignment.taxonomy.find, assignment.labels):
-        row = SheetRow(label, sheet.answers.get(label.id))
+    asked = sorted(assignment.labels, key=lambda one: one == NO_FINDING)
+    for label in map(assignment.taxonomy.find, asked):
+        row = SheetRow(label, sheet.answers.get(label.id), meanings[label.id])
         rows.setdefault(label.group, []).append(row)
     return [LabelGroup(name, tuple(found)) for name, found in rows.items()]
 
 
-def _count_open(visit: Visit, assignment: Assignment, case_id: str) -> int:
-    """Return how many labels of a case have no value yet."""
-    given = read_answers(*_who(visit, assignment), case_id).get(case_id, {})
-    return len(assignment.labels) - len(given)
+def _given(
+    visit: Visit, assignment: Assignment, case_id: str | None
+) -> dict[str, Value]:
+    """Return what the reader gave on one case."""
+    if not case_id:
+        return {}
+    return read_answers(*_who(visit, assignment), case_id).get(case_id, {})
+
+
+def _open(assignment: Assignment, given: Mapping[str, Value]) -> list[str]:
+    """Return the labels of a case that have no value yet."""
+    return [label for label in assignment.labels if label not in given]
+
+
+def _still_open(left: Sequence[str]) -> str:
+    if left == [NO_FINDING]:
+        return "No Finding is still open: it is not among the rest, say it yourself"
+    if len(left) == 1:
+        return "1 label is still open"
+    return f"{len(left)} labels are still open"
 
 
 def _kept(visit: Visit, assignment: Assignment, way: ReaderPosition) -> str:
     """Return the line that says that an answer is in the store."""
-    left = _count_open(visit, assignment, way.here or "")
-    done = f"{left} of {len(assignment.labels)} labels open" if left else "complete"
-    return _say(f"kept, {done}", complete=not left, at=visit.context.now())
+    given = _given(visit, assignment, way.here)
+    left, against = _open(assignment, given), name_contradiction(assignment, given)
+    now = visit.context.now()
+    if against:
+        return _say(f"kept, but {against}", hot=True, at=now)
+    done = "complete"
+    if left:
+        done = f"{len(left)} of {len(assignment.labels)} labels open"
+    if left == [NO_FINDING]:
+        done = "No Finding is open"
+    return _say(f"kept, {done}", complete=not left, at=now)
 
 
 def _say(

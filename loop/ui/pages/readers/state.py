@@ -35,7 +35,10 @@ def open_assignment(visit: Visit, cohort: str | None) -> Assignment:
     record = read_record(context.workspace, check_name(cohort))
     path = context.workspace.labels / "taxonomy.yaml"
     taxonomy = digest_bytes(path.read_bytes()) if path.is_file() else ""
-    key = ("assignment", cohort, record.added.get("cohort_digest"), taxonomy)
+    path = context.workspace.protocol
+    protocol = digest_bytes(path.read_bytes()) if path.is_file() else ""
+    added = record.added.get("cohort_digest")
+    key = ("assignment", cohort, added, taxonomy, protocol)
     assignment: Assignment = context.cache.get(
         key, lambda: read_assignment(context.workspace, cohort)
     )
