@@ -28,6 +28,7 @@ _COLOURS = {
     GateVerdict.PASS: "pass",
     GateVerdict.FAIL: "fail",
     GateVerdict.INSUFFICIENT: "unsure",
+    GateVerdict.NOT_COMPARABLE: "soft",
 }
 
 _STEP = 96.0
@@ -400,7 +401,7 @@ def _about_versions(shown: Sequence[VersionScore]) -> str:
 
 
 def verdict_mark(x: float, y: float, verdict: GateVerdict) -> str:
-    """Return the sign of a verdict: filled circle, filled square, hollow diamond."""
+    """Return the sign of a verdict: filled circle or square, hollow diamond, dash."""
     colour = ink(_COLOURS[verdict])
     if verdict is GateVerdict.PASS:
         return f'<circle cx="{x:g}" cy="{y:g}" r="5.5" fill="{colour}"/>'
@@ -408,6 +409,11 @@ def verdict_mark(x: float, y: float, verdict: GateVerdict) -> str:
         return (
             f'<rect x="{x - 5:g}" y="{y - 5:g}" width="10" height="10" '
             f'fill="{colour}"/>'
+        )
+    if verdict is GateVerdict.NOT_COMPARABLE:
+        return (
+            f'<line x1="{x - 5:g}" y1="{y:g}" x2="{x + 5:g}" y2="{y:g}" '
+            f'stroke="{colour}" stroke-width="2"/>'
         )
     return (
         f'<path d="M{x:g} {y - 6.5:g}l6.5 6.5l-6.5 6.5l-6.5-6.5Z" '

@@ -70,6 +70,7 @@ def cohort_facts(workspace: Workspace, facts: CohortFacts) -> FrozenCohort:
         readers=payload.get("readers"),
         need=payload.get("need"),
         not_coded=cohort.not_coded,
+        not_comparable=dict(cohort.not_comparable),
     )
 
 
