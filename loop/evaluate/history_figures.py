@@ -401,7 +401,10 @@ def _about_versions(shown: Sequence[VersionScore]) -> str:
 
 
 def verdict_mark(x: float, y: float, verdict: GateVerdict) -> str:
-    """Return the sign of a verdict: filled circle or square, hollow diamond, dash."""
+    """Return the sign of a verdict: a filled circle or square, or hollow.
+
+    A diamond lacks evidence, a triangle is not comparable.
+    """
     colour = ink(_COLOURS[verdict])
     if verdict is GateVerdict.PASS:
         return f'<circle cx="{x:g}" cy="{y:g}" r="5.5" fill="{colour}"/>'
@@ -412,8 +415,9 @@ def verdict_mark(x: float, y: float, verdict: GateVerdict) -> str:
         )
     if verdict is GateVerdict.NOT_COMPARABLE:
         return (
-            f'<line x1="{x - 5:g}" y1="{y:g}" x2="{x + 5:g}" y2="{y:g}" '
-            f'stroke="{colour}" stroke-width="2"/>'
+            f'<polygon points="{x:g},{y - 5.5:g} {x + 5.5:g},{y + 4.5:g} '
+            f'{x - 5.5:g},{y + 4.5:g}" fill="{ink("paper")}" stroke="{colour}" '
+            'stroke-width="2"/>'
         )
     return (
         f'<path d="M{x:g} {y - 6.5:g}l6.5 6.5l-6.5 6.5l-6.5-6.5Z" '

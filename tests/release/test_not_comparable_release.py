@@ -21,13 +21,15 @@ from loop.labels.taxonomy import read_taxonomy
 from loop.release.audit.audit import audit_workspace
 from loop.release.candidate import claim_facts
 from loop.release.documents.spreadsheet import evaluation_table
+from loop.release.extractors import read_errors
 from loop.release.facts import format_facts, parse_facts
 from loop.release.keys import load_private
-from loop.release.load import verify_release
+from loop.release.load import find_request, verify_release
 from loop.release.provenance import evaluation_facts
 from loop.release.statement import Approval
 from loop.release.verify import verify_folder
 from loop.run.store import open_store
+from loop.score.extractor import Extractor
 from tests.release.ready import APPROVER, make_ready, rows
 from tests.release.small import make_facts, make_files, read_files, sign
 
@@ -276,6 +278,7 @@ def test_a_cohort_imported_again_without_a_label_that_failed_is_noticed(
     ]
     mark(monkeypatch, ["pleural_effusion"])
     ready.add_cohort("again", "dev", rows("dev", 30))
+    ready.add_cohort("thrice", "dev", rows("dev", 30))
     found = [
         one
         for one in audit_workspace(ready.workspace).findings
@@ -339,3 +342,16 @@ def test_no_cases_are_asked_for_it(ready):
         for one in plan_notes(plan)
     )
     assert len(plan_data(plan)["labels"]) == 1
+
+
+@pytest.mark.parametrize("source", ["auto", "run"])
+def test_an_extractor_is_not_corrected_by_errors_that_nobody_knows(ready, source):
+    """Of such a label the reference tells no error, so it stays as it was read."""
+    frozen = ready.freeze(holdout="").facts
+    wanted = find_request(ready.workspace, release="tiny-v1")
+    bias = "auto" if source == "auto" else frozen.evaluations[0].run
+    with Extractor.open(ready.workspace, wanted.prompt) as extractor:
+        found = read_errors(ready.workspace, wanted, extractor.facts, bias)
+    assert set(found.by_label) == {"cardiomegaly"}
+    assert "Not known for Atelectasis" in found.source
+    assert "Pleural Effusion" in found.source

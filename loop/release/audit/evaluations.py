@@ -229,8 +229,15 @@ def _check_entry(entry: LedgerEntry, known: _Known) -> Iterator[Finding]:
 def _check_import(entry: LedgerEntry, known: _Known) -> Iterator[Finding]:
     """Yield labels that an import calls not comparable after gates judged them."""
     record = CohortRecord(name=entry.subject, added=entry.payload, references={})
-    judged = known.judged.get(str(entry.payload.get("cohort_digest")), set())
-    if late := record.not_comparable & judged:
+    digest = entry.payload.get("cohort_digest")
+    judged = known.judged.get(str(digest), set())
+    said = {
+        label
+        for one in known.cohorts.values()
+        if one.added.get("cohort_digest") == digest
+        for label in one.not_comparable
+    }
+    if late := (record.not_comparable & judged) - said:
         yield note(
             _CHECK,
             f"entry {entry.seq} imports {entry.subject}, and says that its reference "
