@@ -161,13 +161,8 @@ class View:
 
     @property
     def words(self) -> str:
-        """What the policy does, in two or three words."""
-        return {
-            UncertainAnswers.WRONG: "wrong",
-            UncertainAnswers.ABSENT: "read as absent",
-            UncertainAnswers.PRESENT: "read as present",
-            UncertainAnswers.EXCLUDED: "left out",
-        }[self.policy]
+        """What the policy does, in a few words."""
+        return self.policy.words
 
     @property
     def passed(self) -> int:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from loop.cli.compare import show_comparison
 from loop.cli.evaluate import average_lines, verdict_line
 from loop.evaluate.compare import compare_inputs
 from loop.evaluate.documents import render_csv, render_html, render_markdown
@@ -216,6 +217,17 @@ def test_a_comparison_shows_the_change_and_judges_it_not():
     known = [one for one in scores if one is not None]
     assert found.macro_after == pytest.approx(sum(known) / len(known))
     assert comparison_data(found)["macro_f1_after"] == found.macro_after
+
+
+def test_a_comparison_says_why_it_is_not_judged(capsys):
+    """A dash alone would leave it open."""
+    before, after = read(noise=0.2), read(noise=3.0)
+    found = compare_inputs(before, after, resamples=50)
+    show_comparison(found)
+    assert "the reference cannot judge it: No Finding" in capsys.readouterr().out
+    evaluation = evaluate()
+    assert "| not comparable |" in render_markdown(evaluation, found)
+    assert '<span class="dim">not comparable</span>' in render_html(evaluation, found)
 
 
 def test_only_it_got_worse_and_nothing_did():
