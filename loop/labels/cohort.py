@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from loop.core.digests import digest_json, digest_text
 from loop.core.errors import DataError
@@ -60,6 +60,10 @@ class CohortCase(NamedTuple):
     """Digest of the text as UTF-8."""
 
 
+Reason = Annotated[str, Field(pattern=r"\S")]
+"""Why a reference cannot judge a label; never blank."""
+
+
 class SourceFile(BaseModel):
     """A file that a cohort was imported from."""
 
@@ -83,7 +87,7 @@ class CohortFile(BaseModel):
     cases: int
     digest: str
     not_coded: bool = False
-    not_comparable: dict[str, str] = {}
+    not_comparable: dict[str, Reason] = {}
     pseudonym_key: str = ""
     imported: str = ""
     format: str = ""

@@ -17,6 +17,7 @@ from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
 from loop.evaluate.gates import NO_HEDGES, GateVerdict, Hedges
 from loop.evaluate.results import Exclusions
+from loop.labels.cohort import Reason
 from loop.prompts.version import CallPlan
 from loop.release.statement import Hex, Time, read_canonical
 from loop.stats.confusion import Confusion
@@ -121,7 +122,7 @@ class FrozenCohort(ReleaseModel):
     readers: Count | None
     need: Count | None
     not_coded: bool | Count | None
-    not_comparable: dict[str, str] = {}
+    not_comparable: dict[str, Reason] = {}
     """Label id to why the reference cannot judge it; not written down where it is
     empty."""
 
