@@ -1,6 +1,7 @@
 """A label that the reference cannot judge is shown, and in no claim."""
 
 import re
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -28,6 +29,9 @@ from loop.evaluate.matrix.matrix import MatrixEntry, build_matrix
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import certify, certify_evaluation, left_out_of
 from loop.review.queue.value import Worth
+from loop.review.revise.changes import ShareCriterion
+from loop.review.revise.run_check import measure_draft
+from loop.run.store import Store
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate
 from tests.evaluate.scenes import TAXONOMY, inputs, random_run
@@ -282,9 +286,29 @@ def test_a_check_of_a_draft_judges_it_only_by_verdicts():
     assert not (judged.binary_reference[:, column] >= 0).any()
     others = [n for n in range(len(TAXONOMY.ids)) if n != column]
     assert (judged.reference[:, others] == found.pairs.reference[:, others]).all()
-    assert read(()).judged_pairs.reference is not None
     plain = read(())
     assert plain.judged_pairs is plain.pairs
+
+
+@pytest.mark.parametrize("look", [None, 1])
+def test_a_draft_is_not_stopped_by_what_the_reference_cannot_judge(tmp_path, look):
+    """Neither where it is asked once nor over draws."""
+
+    def check(labels):
+        before, after = (read(labels, noise=noise) for noise in (0.0, 4.0))
+        with closing(Store(tmp_path / "store.db")) as store:
+            return measure_draft(store, [before], [after], [], look=look)
+
+    plain = " ".join(check(()).reasons)
+    assert "may be worse" in plain or "evidence of harm" in plain
+    found = check(TAXONOMY.ids)
+    assert "worse" not in " ".join(found.reasons)
+    assert "harm" not in " ".join(found.reasons)
+    if look is None:
+        judged = found.judged_by(ShareCriterion.NOTHING)["accuracy"]
+    else:
+        judged = found.over_draws.unjudged
+    assert list(judged) == list(TAXONOMY.ids)
 
 
 def test_a_family_that_is_empty_certifies_nothing():
