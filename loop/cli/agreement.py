@@ -123,7 +123,8 @@ def say_ceiling(ceiling: Ceiling, run_id: str) -> None:
     say()
     say(
         "Each reader, and the model, against the strict majority of the other readers, "
-        f"on the same comparisons; {ceiling.resamples} resamples of {ceiling.units} "
+        "on the same comparisons; uncertain answers and votes are "
+        f"{ceiling.policy.words}; {ceiling.resamples} resamples of {ceiling.units} "
         f"{ceiling.unit}s. ! : the model is above the mean reader."
     )
     for text in ceiling.warnings:
@@ -198,7 +199,11 @@ def _measure_beside(
             f"{cohort!r}. Name a run on {cohort!r}."
         )
     found = measure_ceiling(
-        inputs.pairs, votes, inputs.taxonomy, patients=inputs.patients
+        inputs.pairs,
+        votes,
+        inputs.taxonomy,
+        policy=inputs.protocol.policy,
+        patients=inputs.patients,
     )
     return found, inputs.run.run_id
 

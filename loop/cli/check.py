@@ -144,7 +144,8 @@ def _show_draws(check: Check, evidence: DrawEvidence) -> None:
     )
     say("* too few cases to show that no margin was lost")
     if evidence.unjudged:
-        say(f"not judged, no case to judge by: {', '.join(evidence.unjudged)}")
+        names = ", ".join(evidence.unjudged)
+        say(f"not judged, no case that the reference can judge: {names}")
     least = [
         f"{one.label} {100 * test.least:.0f} %"
         for one in evidence.labels
@@ -230,7 +231,7 @@ def _show_basis(check: Check) -> None:
             "* judged by counts: too few cases for the margin, so no more may be lost "
             "than gained",
         ),
-        (ShareCriterion.NOTHING, "not judged: no case to judge by"),
+        (ShareCriterion.NOTHING, "not judged: no case that the reference can judge"),
     ):
         found = check.judged_by(basis)
         if any(found.values()):

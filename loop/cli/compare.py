@@ -85,6 +85,9 @@ def show_comparison(comparison: Comparison, *, with_cases: bool = True) -> None:
         f"no label worse by {margins.accuracy:g} accuracy or {margins.sensitivity:g} "
         f"sensitivity: {comparison.verdict.value}"
     )
+    left_out = [one.name for one in comparison.labels if not one.comparable]
+    if left_out:
+        say(f"not judged, as the reference cannot judge it: {', '.join(left_out)}")
     for reason in comparison.reasons:
         if reason != comparison.warning:
             say(f"cannot be compared: {reason}")
@@ -112,7 +115,8 @@ def _engines(comparison: Comparison) -> str:
 def _cells(change: LabelChange) -> tuple[str, ...]:
     accuracy = change.accuracy
     discordant = len(change.fixed) + len(change.broken)
-    p = (p_value(change.p), p_value(change.p_holm))
+    holm = p_value(change.p_holm) if change.comparable else NOT_ESTIMABLE
+    p = (p_value(change.p), holm)
     if not change.testable:
         p = ("too few" if discordant else NOT_ESTIMABLE, NOT_ESTIMABLE)
     return (

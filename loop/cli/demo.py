@@ -19,7 +19,7 @@ from loop.evaluate.compare import compare_runs
 from loop.evaluate.documents import render_html
 from loop.evaluate.evaluation import evaluate_run, find_parent_run
 from loop.evaluate.evaluation_json import evaluation_data
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import describe_verdicts
 from loop.evaluate.protocol import register_protocol
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation
@@ -231,9 +231,7 @@ def _story(revision: Revision) -> list[str]:
 
 def _summary(evaluation: Evaluation) -> str:
     """Return the verdict on one version in one line."""
-    counts = ", ".join(
-        f"{evaluation.count(verdict)} {verdict.value}" for verdict in GateVerdict
-    )
+    counts = describe_verdicts(one.gate.verdict for one in evaluation.labels)
     macro = evaluation.macro.score
     return (
         f"   gates: {counts} of {len(evaluation.labels)} labels -> "

@@ -45,7 +45,7 @@ from loop.evaluate.documents import (
 )
 from loop.evaluate.evaluation import evaluate_run, find_parent_run
 from loop.evaluate.evaluation_json import claim_lines, comparison_data, evaluation_data
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.recording import record_evaluation
 from loop.evaluate.results import Evaluation, LabelResult, certify_evaluation
 from loop.evaluate.tried import Selection, correct_optimism
@@ -100,7 +100,9 @@ def evaluate(
     newest run of the parent version on the same cases, how many versions were tried
     on them, and the score corrected for that selection. Exits with 100 unless the
     protocol's claim passes: every label or, for a claim on a subset, any label that
-    Holm's test certifies. The result is recorded in the ledger.
+    Holm's test certifies. A label that the cohort's reference cannot judge is NOT
+    COMPARABLE: it is shown, and no average, test or claim counts it. The result is
+    recorded in the ledger.
     """
     place = open_workspace(workspace)
     for path in (html, markdown, csv):
@@ -246,10 +248,11 @@ def show_gates(evaluation: Evaluation) -> None:
     ]
     if missed:
         say()
+    width = max((len(one.gate.verdict) for one in missed), default=0)
     for result in missed:
         parts = (*result.gate.reasons, result.gate.needs)
         why = "; ".join(part for part in parts if part)
-        say(f"  {result.gate.verdict.value:<12}  {result.name}: {why}")
+        say(f"  {result.gate.verdict.value:<{max(width, 12)}}  {result.name}: {why}")
 
 
 def _cells(result: LabelResult, excluded: Sequence[Exclusion]) -> tuple[str, ...]:
@@ -289,7 +292,7 @@ def average_lines(evaluation: Evaluation) -> list[str]:
         for name, average, what in rows
     ]
     chosen, *others = evaluation.views
-    whole = len(evaluation.labels)
+    whole = len(evaluation.comparable)
     lines.append(
         f"{evaluation.protocol.uncertain_words} {chosen.passed} of {whole} labels pass"
     )
@@ -335,6 +338,9 @@ def caveats(evaluation: Evaluation) -> list[str]:
 
 def verdict_line(evaluation: Evaluation) -> str:
     """Return the overall verdict with how many labels stand where."""
-    tally = ", ".join(f"{evaluation.count(v)} {v.value}" for v in GateVerdict)
-    line = f"gate: {evaluation.verdict.value} ({tally} of {len(evaluation.labels)})"
+    judged = [one.gate.verdict for one in evaluation.comparable]
+    tally = f"{describe_verdicts(judged)} of {len(judged)}"
+    if left_out := evaluation.not_comparable:
+        tally += f"; {len(left_out)} {GateVerdict.NOT_COMPARABLE}"
+    line = f"gate: {evaluation.verdict.value} ({tally})"
     return f"{line}; not all cases were run" if evaluation.not_run else line

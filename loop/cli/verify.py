@@ -16,6 +16,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
+from loop.release.documents.card_sections import left_out_sentences
 from loop.release.facts import ReleaseFacts
 from loop.release.keys import PublicKey, read_public_key
 from loop.release.load import verify_release
@@ -124,6 +125,7 @@ def _remarks(facts: ReleaseFacts) -> list[str]:
         f"engine   {facts.engine.name}",
         f"claim    {claim.kind} on {claim.cohort}: {claim.verdict}",
     ]
+    lines.extend(left_out_sentences(facts))
     if facts.development_only:
         lines.append("DEVELOPMENT DATA ONLY: no holdout was evaluated")
     if facts.frozen.override:

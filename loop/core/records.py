@@ -45,6 +45,14 @@ class UncertainAnswers(StrEnum):
         short = {"absent": "neg", "present": "pos", "excluded": "excl"}
         return f"unc:{short.get(self.value, self.value)}"
 
+    @property
+    def words(self) -> str:
+        """What it does, in words: "wrong", "read as absent" or "left out"."""
+        if self is UncertainAnswers.WRONG:
+            return "wrong"
+        left_out = self is UncertainAnswers.EXCLUDED
+        return "left out" if left_out else f"read as {self.value}"
+
 
 class Mark(StrEnum):
     """What a reference standard says of one case and label."""

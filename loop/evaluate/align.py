@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -67,6 +67,15 @@ class AlignedPairs:
     def answers_as(self, policy: UncertainAnswers) -> Codes:
         """Answers as 1, 0, or -1 for none; see `count_uncertain`."""
         return count_uncertain(self.predicted, self.binary_reference, policy)
+
+    def leave_open(self, labels: Collection[str]) -> AlignedPairs:
+        """Return the same with a reference that decides nothing of `labels`."""
+        chosen = [one in labels for one in self.labels]
+        if not any(chosen):
+            return self
+        reference = self.reference.copy()
+        reference[:, chosen] = ValueCode.MISSING
+        return replace(self, reference=reference)
 
     @property
     def not_coded(self) -> bool:

@@ -1,8 +1,10 @@
 """The human ceiling: model and readers against the same panels on the same cases.
 
 For every reader the panel is the strict majority of the other readers. The model is
-held against that panel on the cases where the reader decided, the panel has a majority
-and the model answered, so that both numbers count the same comparisons.
+held against that panel on the cases where the reader voted, the panel has a majority
+and the model answered, so that both numbers count the same comparisons. An uncertain
+answer counts as the protocol says, and so does an uncertain vote of the reader: whoever
+hedges is judged alike. In a panel it is no vote for either side.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError
 from loop.core.records import UncertainAnswers, ValueCode
-from loop.evaluate.align import AlignedPairs, Codes
+from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
 from loop.evaluate.measure import resampling_units
 from loop.labels.ballots import Votes
 from loop.labels.reader_agreement import POOLED
@@ -59,10 +61,10 @@ class CeilingRow:
     """Case, label and reader compared: at most cases times readers a label."""
 
     ties: int
-    """The reader decided, and the others have no majority; left out."""
+    """The reader's vote counts, and the others have no majority; left out."""
 
     unanswered: int
-    """Reader and panel decided, and the model did not answer present or absent."""
+    """Reader and panel count, and the model has no answer that does."""
 
     accuracy: ReaderModelMeasure
     kappa: ReaderModelMeasure
@@ -80,6 +82,9 @@ class Ceiling:
     readers: tuple[str, ...]
     cases: int
     """Cases of the run that belong to the cohort of the votes."""
+
+    policy: UncertainAnswers
+    """What uncertain answers and votes count as, where the panel decides."""
 
     unit: str
     """What is resampled: ``"case"`` or ``"patient"``."""
@@ -116,13 +121,14 @@ def measure_ceiling(
     votes: Votes,
     taxonomy: Taxonomy,
     *,
+    policy: UncertainAnswers,
     patients: Sequence[str] = (),
     resamples: int = 1000,
     seed: int = 0,
 ) -> Ceiling:
     """Return the mean reader and the model against the others' majority.
 
-    Uncertain votes and answers are left out, as are ties; both are counted.
+    Ties are left out and counted.
 
     Parameters
     ----------
@@ -130,6 +136,9 @@ def measure_ceiling(
         The answers of the model; its reference is not looked at.
     votes
         The readers' votes on the same cohort.
+    policy
+        What an uncertain answer, and an uncertain vote of the reader who is held
+        against the others, counts as; that of the protocol.
     patients
         Pseudonym of each case's patient, in the order of `pairs`; empty: unknown.
         Cases of one patient are resampled together.
@@ -149,7 +158,7 @@ def measure_ceiling(
     _require_readers(votes)
     rows = _shared_cases(pairs, votes)
     clusters = resampling_units([*patients] or [""] * len(pairs.case_ids))
-    table = _compare(pairs, votes, rows)
+    table = _compare(pairs, votes, rows, policy)
     units = clusters.units[rows[:, 0]]
     names = (*votes.labels, POOLED)
     estimates = _estimate(table.cells, units, resamples, seed)
@@ -172,6 +181,7 @@ def measure_ceiling(
     return Ceiling(
         readers=votes.readers,
         cases=len(rows),
+        policy=policy,
         unit=clusters.unit,
         units=len(np.unique(units)),
         resamples=resamples,
@@ -213,15 +223,21 @@ def _shared_cases(pairs: AlignedPairs, votes: Votes) -> NDArray[np.intp]:
 
 
 def _compare(
-    pairs: AlignedPairs, votes: Votes, rows: NDArray[np.intp]
+    pairs: AlignedPairs,
+    votes: Votes,
+    rows: NDArray[np.intp],
+    policy: UncertainAnswers,
 ) -> _ComparisonTable:
     values = votes.values[rows[:, 1]]
     decided = np.isin(values, (ValueCode.PRESENT, ValueCode.ABSENT))
-    ratings = np.where(decided, values, EXCLUDED).astype(np.int8)
-    panels = _panel_majorities(ratings)
+    panels = _panel_majorities(np.where(decided, values, EXCLUDED).astype(np.int8))
     columns = [pairs.labels.index(label) for label in votes.labels]
-    answers = pairs.answers_as(UncertainAnswers.EXCLUDED)[rows[:, 0]][:, columns, None]
-    settled = decided & (panels != EXCLUDED)
+    said = pairs.predicted[rows[:, 0]][:, columns, None]
+    ratings, answers = (
+        count_uncertain(side, panels, policy) for side in (values, said)
+    )
+    counted = ratings != EXCLUDED
+    settled = counted & (panels != EXCLUDED)
     used = settled & (answers != EXCLUDED)
     sides = [
         _cells(panels, np.where(used, side, EXCLUDED).astype(np.int8))
@@ -230,7 +246,7 @@ def _compare(
     cells = np.stack(sides, axis=3)
     return _ComparisonTable(
         np.concatenate([cells, cells.sum(axis=1, keepdims=True)], axis=1),
-        _with_total((decided & (panels == EXCLUDED)).sum(axis=(0, 2))),
+        _with_total((counted & (panels == EXCLUDED)).sum(axis=(0, 2))),
         _with_total((settled & ~used).sum(axis=(0, 2))),
     )
 

@@ -15,7 +15,7 @@ from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
 from loop.evaluate.gates import GateVerdict, judge_all
 from loop.evaluate.inputs import Inputs, read_inputs
-from loop.evaluate.measure import resampling_units
+from loop.evaluate.measure import comparable_labels, resampling_units
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import CohortFacts, Method, RunFacts
 from loop.run.spec import read_spec, undrawn
@@ -41,6 +41,17 @@ class PairedAnswers(NamedTuple):
 
     before: Codes
     after: Codes
+
+    def only(self, labels: Mask) -> PairedAnswers:
+        """Return the same of some labels, chosen by a mask of shape (labels,)."""
+        return self._replace(
+            labels=tuple(
+                one for one, kept in zip(self.labels, labels, strict=True) if kept
+            ),
+            reference=self.reference[:, labels],
+            before=self.before[:, labels],
+            after=self.after[:, labels],
+        )
 
     def counted(self, policy: UncertainAnswers) -> PairedAnswers:
         """Return the same with uncertain answers as `policy` counts them."""
@@ -290,7 +301,8 @@ class LabelChange:
     """Exact McNemar."""
 
     p_holm: float
-    """Corrected over all labels with cases in common."""
+    """Corrected over all labels with cases in common that the reference can judge; 1
+    for any other."""
 
     testable: bool
     """Whether so few discordant cases could reach the protocol's alpha at all."""
@@ -302,10 +314,14 @@ class LabelChange:
     """The same over the positives among them."""
 
     judged: bool = True
-    """False when the reference leaves the label open, or neither run asks for it."""
+    """False when the reference leaves the label open or cannot judge it, or neither run
+    asks for it."""
 
     same_engine: bool = True
     """Whether one engine gave both answers."""
+
+    comparable: bool = True
+    """Whether the reference can judge the label."""
 
     @property
     def verdict(self) -> GateVerdict:
@@ -335,7 +351,8 @@ class Comparison:
     macro_before: float | None
     macro_after: float | None
     macro: Bootstrap
-    """Paired bootstrap of macro-F1, after minus before."""
+    """Paired bootstrap of macro-F1, after minus before, over the labels that the
+    reference can judge."""
 
     method: Method
     unanswered_before: float = 0.0
@@ -371,9 +388,9 @@ class Comparison:
     def verdict(self) -> GateVerdict:
         """Whether no label's accuracy or sensitivity got worse by its margin.
 
-        A label is left out only if the reference leaves it open or neither run asks
-        for it. ``INSUFFICIENT`` when too many answers are missing on either side, or
-        when the two runs asked different engines.
+        A label is left out only if the reference leaves it open or cannot judge it, or
+        neither run asks for it. ``INSUFFICIENT`` when too many answers are missing on
+        either side, or when the two runs asked different engines.
         """
         if self.reasons:
             return GateVerdict.INSUFFICIENT
@@ -385,7 +402,9 @@ class Comparison:
         return tuple(
             change
             for change in self.labels
-            if (change.sensitivity.difference.value or 0.0) < -change.sensitivity.margin
+            if change.comparable
+            and (change.sensitivity.difference.value or 0.0)
+            < -change.sensitivity.margin
         )
 
 
@@ -436,8 +455,9 @@ def compare_inputs(
     clusters = resampling_units([patients[case] for case in shared.case_ids])
     names = [after.taxonomy.find(label).name for label in shared.labels]
     engine_changes = find_engine_changes(before.run.manifest, after.run.manifest)
-    labels = _changes(shared, names, after.protocol)
-    counted = shared.counted(after.protocol.policy)
+    comparable = comparable_labels(shared.labels, after.not_comparable)
+    labels = _changes(shared, names, after.protocol, comparable)
+    counted = shared.only(comparable).counted(after.protocol.policy)
     if engine_changes:
         labels = tuple(replace(one, same_engine=False) for one in labels)
     return Comparison(
@@ -512,14 +532,17 @@ def _flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _changes(
-    shared: PairedAnswers, names: list[str], protocol: Protocol
+    shared: PairedAnswers, names: list[str], protocol: Protocol, comparable: Mask
 ) -> tuple[LabelChange, ...]:
-    """Return the change of every label, Holm-corrected over those with cases."""
+    """Return the change of every label, Holm-corrected over those that can be judged.
+
+    These are the comparable ones with cases.
+    """
     counted = shared.counted(protocol.policy)
     decided = sort_answers(counted, counted.decided)
     counts = zip(decided.broken.sum(axis=0), decided.fixed.sum(axis=0), strict=True)
     tests = [mcnemar_exact(int(lost), int(gained)) for lost, gained in counts]
-    with_cases = np.flatnonzero(counted.decided.any(axis=0))
+    with_cases = np.flatnonzero(counted.decided.any(axis=0) & comparable)
     corrected = dict(
         zip(with_cases.tolist(), holm([tests[i] for i in with_cases]), strict=True)
     )
@@ -552,7 +575,10 @@ def _changes(
                 testable=can_be_significant(changed, protocol.alpha),
                 accuracy=losses[column].accuracy,
                 sensitivity=losses[column].sensitivity,
-                judged=bool(usable.any()) and (_asks(before) or _asks(after)),
+                judged=bool(comparable[column])
+                and bool(usable.any())
+                and (_asks(before) or _asks(after)),
+                comparable=bool(comparable[column]),
             )
         )
     return tuple(changes)

@@ -345,7 +345,7 @@ def render_html(
         "evaluation": evaluation,
         "plot": _plot(axis, evaluation.protocol.accuracy),
         "rows": _label_rows(evaluation, axis),
-        "verdicts": list(GateVerdict),
+        "verdicts": list(evaluation.verdicts),
         "prevalence_top": _prevalence_top(evaluation),
         "exclusions": shown_exclusions(evaluation),
         "open_labels": open_labels(evaluation),

@@ -143,8 +143,19 @@ def evaluate_inputs(
         resamples=resamples,
         seed=seed,
     )
-    labels = measure_labels(pairs, inputs.taxonomy, protocol, method, units, draws)
-    macro, supported, micro = measure_averages(pairs, protocol, method, units, draws)
+    without = inputs.not_comparable
+    labels = measure_labels(
+        pairs,
+        inputs.taxonomy,
+        protocol,
+        method,
+        units,
+        draws,
+        not_comparable=without,
+    )
+    macro, supported, micro = measure_averages(
+        pairs, protocol, method, units, draws, not_comparable=without
+    )
     evaluation = Evaluation(
         run=inputs.run,
         cohort=inputs.cohort,
@@ -162,7 +173,14 @@ def evaluate_inputs(
         supported=supported,
         micro=micro,
         views=measure_views(
-            pairs, inputs.taxonomy, protocol, method, units, draws, labels=labels
+            pairs,
+            inputs.taxonomy,
+            protocol,
+            method,
+            units,
+            draws,
+            labels=labels,
+            not_comparable=without,
         ),
         method=method,
     )
@@ -210,7 +228,10 @@ def _notes(
         (inputs.pairs.not_coded, "The reference comes from coding. Where nothing was "
          "coded the case counts as absent, although nobody judged it absent."),
         (bool(inputs.not_comparable), "The reference cannot judge "
-         f"{_reasons(inputs)}. What is said of it says nothing of the prompt."),
+         f"{_reasons(inputs)}. Shown, and in no gate, average or claim."),
+        (not set(inputs.pairs.labels) - set(inputs.not_comparable),
+         "The reference can judge no label at all, so nothing passes and nothing is "
+         "claimed."),
         (inputs.protocol_changed,
          "The protocol was changed after the run began."),
         (bool(resting), "These labels pass only because uncertain answers "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,6 +33,9 @@ class GateVerdict(StrEnum):
     FAIL = "FAIL"
     INSUFFICIENT = "INSUFFICIENT"
     """The evidence decides neither way; more cases are needed, not another prompt."""
+
+    NOT_COMPARABLE = "NOT COMPARABLE"
+    """The reference cannot judge the label: it is shown and in no claim."""
 
 
 class PatientLimit(NamedTuple):
@@ -93,6 +97,9 @@ class LabelEvidence:
     draws: int = 1
     """Answers of each case that the counts hold; limits take a case once."""
 
+    not_comparable: str = ""
+    """Why the reference cannot judge the label; empty where it can."""
+
     @property
     def per_case(self) -> Confusion:
         """The counts over cases, rounded, for how many more are needed."""
@@ -114,13 +121,19 @@ class Gate:
 def judge_label(evidence: LabelEvidence, protocol: Protocol) -> Gate:
     """Return the verdict on one label.
 
-    In this order: readable answers, uncertain ones where they are left out, minimum
+    ``NOT COMPARABLE``, whatever the counts, where the reference cannot judge it. Else
+    in this order: readable answers, uncertain ones where they are left out, minimum
     evidence, then accuracy, kappa and, with the rule ``lower``, sensitivity. The first
     and the third can only give ``INSUFFICIENT``, the second only ``FAIL``: more cases
     would not help a model that does not answer.
     With that rule a share whose cases repeat patients must also reach its threshold by
     the limit over patients: the exact limit takes every case as independent.
     """
+    if evidence.not_comparable:
+        return Gate(
+            verdict=GateVerdict.NOT_COMPARABLE,
+            reasons=(f"the reference cannot judge it: {evidence.not_comparable}",),
+        )
     early = (
         _judge_outcomes(evidence, protocol)
         or _judge_hedges(evidence, protocol)
@@ -145,17 +158,49 @@ def judge_all(verdicts: Iterable[GateVerdict]) -> GateVerdict:
     """Return the verdict of the claim that every part passes.
 
     An intersection-union test: no correction for the number of parts is needed.
-    ``FAIL`` if any part fails, ``PASS`` only if all pass; nothing to judge is
-    ``INSUFFICIENT``.
+    ``FAIL`` if any part fails, ``PASS`` only if all pass. What is ``NOT COMPARABLE`` is
+    no part; nothing to judge is ``INSUFFICIENT``.
 
     References
     ----------
     Berger RL. Technometrics 1982;24:295-300.
     """
-    found = set(verdicts)
+    found = set(verdicts) - {GateVerdict.NOT_COMPARABLE}
     if GateVerdict.FAIL in found:
         return GateVerdict.FAIL
     return GateVerdict.PASS if found == {GateVerdict.PASS} else GateVerdict.INSUFFICIENT
+
+
+def count_verdicts(verdicts: Iterable[GateVerdict]) -> dict[GateVerdict, int]:
+    """Return how many labels have each verdict, in the order of `GateVerdict`.
+
+    ``NOT COMPARABLE`` is left out where no label has it.
+
+    Examples
+    --------
+    >>> count_verdicts([GateVerdict.FAIL])[GateVerdict.PASS]
+    0
+    >>> len(count_verdicts([])), len(count_verdicts([GateVerdict.NOT_COMPARABLE]))
+    (3, 4)
+    """
+    found = Counter(verdicts)
+    return {
+        one: found[one]
+        for one in GateVerdict
+        if found[one] or one is not GateVerdict.NOT_COMPARABLE
+    }
+
+
+def describe_verdicts(verdicts: Iterable[GateVerdict]) -> str:
+    """Return how many labels have each verdict, in words; see `count_verdicts`.
+
+    Examples
+    --------
+    >>> describe_verdicts([GateVerdict.PASS, GateVerdict.PASS, GateVerdict.FAIL])
+    '2 PASS, 1 FAIL, 0 INSUFFICIENT'
+    """
+    counts = count_verdicts(verdicts)
+    return ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
 
 
 def _judge_outcomes(evidence: LabelEvidence, protocol: Protocol) -> Gate | None:

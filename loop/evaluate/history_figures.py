@@ -28,6 +28,7 @@ _COLOURS = {
     GateVerdict.PASS: "pass",
     GateVerdict.FAIL: "fail",
     GateVerdict.INSUFFICIENT: "unsure",
+    GateVerdict.NOT_COMPARABLE: "soft",
 }
 
 _STEP = 96.0
@@ -400,7 +401,10 @@ def _about_versions(shown: Sequence[VersionScore]) -> str:
 
 
 def verdict_mark(x: float, y: float, verdict: GateVerdict) -> str:
-    """Return the sign of a verdict: filled circle, filled square, hollow diamond."""
+    """Return the sign of a verdict: a filled circle or square, or hollow.
+
+    A diamond lacks evidence, a triangle is not comparable.
+    """
     colour = ink(_COLOURS[verdict])
     if verdict is GateVerdict.PASS:
         return f'<circle cx="{x:g}" cy="{y:g}" r="5.5" fill="{colour}"/>'
@@ -408,6 +412,12 @@ def verdict_mark(x: float, y: float, verdict: GateVerdict) -> str:
         return (
             f'<rect x="{x - 5:g}" y="{y - 5:g}" width="10" height="10" '
             f'fill="{colour}"/>'
+        )
+    if verdict is GateVerdict.NOT_COMPARABLE:
+        return (
+            f'<polygon points="{x:g},{y - 5.5:g} {x + 5.5:g},{y + 4.5:g} '
+            f'{x - 5.5:g},{y + 4.5:g}" fill="{ink("paper")}" stroke="{colour}" '
+            'stroke-width="2"/>'
         )
     return (
         f'<path d="M{x:g} {y - 6.5:g}l6.5 6.5l-6.5 6.5l-6.5-6.5Z" '

@@ -46,6 +46,11 @@ class Inputs:
     protocol_changed: bool = False
     """Whether another protocol stood in the workspace when the run began."""
 
+    @property
+    def judged_pairs(self) -> AlignedPairs:
+        """`pairs`, open where the reference cannot judge the label."""
+        return self.pairs.leave_open(self.not_comparable)
+
 
 def read_inputs(
     workspace: Workspace,

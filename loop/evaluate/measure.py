@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -10,7 +11,13 @@ from numpy.typing import NDArray
 
 from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes
-from loop.evaluate.gates import Hedges, LabelEvidence, PatientLimit, judge_label
+from loop.evaluate.gates import (
+    GateVerdict,
+    Hedges,
+    LabelEvidence,
+    PatientLimit,
+    judge_label,
+)
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import (
     Average,
@@ -45,6 +52,8 @@ def measure_labels(
     method: Method,
     units: Units,
     draws: int = 1,
+    *,
+    not_comparable: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[LabelResult, ...]:
     """Return the result of every label, in published order.
 
@@ -54,6 +63,8 @@ def measure_labels(
         The cases of each draw, one draw after the other, each in the same order.
     units
         Unit of each case, numbered from 0, shape ``(n_cases,)``.
+    not_comparable
+        Label id to why the reference cannot judge it: measured, and not judged.
     """
     truth, answers = pairs.binary_reference, pairs.answers_as(protocol.policy)
     tables = count_confusions(truth, answers)
@@ -70,7 +81,11 @@ def measure_labels(
             protocol,
             column,
             _Measured(
-                _confusion(tables[column]), kappas[column], *limits[column], draws
+                _confusion(tables[column]),
+                kappas[column],
+                *limits[column],
+                draws,
+                not_comparable.get(label, ""),
             ),
         )
         for column, label in enumerate(pairs.labels)
@@ -146,6 +161,7 @@ class _Measured(NamedTuple):
     accuracy_by_patient: PatientLimit | None
     sensitivity_by_patient: PatientLimit | None
     draws: int
+    not_comparable: str
 
 
 def _label_result(
@@ -171,6 +187,7 @@ def _label_result(
         accuracy_by_patient=measured.accuracy_by_patient,
         sensitivity_by_patient=measured.sensitivity_by_patient,
         draws=draws,
+        not_comparable=measured.not_comparable,
     )
     return LabelResult(
         label=pairs.labels[column],
@@ -248,6 +265,8 @@ def measure_averages(
     method: Method,
     units: Units,
     draws: int = 1,
+    *,
+    not_comparable: Collection[str] = (),
 ) -> tuple[Average, Average, Average]:
     """Return macro-F1, macro-F1 over supported labels, and micro-F1.
 
@@ -255,11 +274,14 @@ def measure_averages(
     ----------
     pairs, units
         As for `measure_labels`.
+    not_comparable
+        Labels that the reference cannot judge; no average counts them.
     """
     reference, predicted = pairs.binary_reference, pairs.answers_as(protocol.policy)
     counts = count_confusions(reference, predicted)
     positives = counts[:, 0] + counts[:, 2]
-    enough = positives >= max(protocol.min_positives, 1) * draws
+    every = comparable_labels(pairs.labels, not_comparable)
+    enough = every & (positives >= max(protocol.min_positives, 1) * draws)
     options = resample_draws(protocol, method, units, draws)
 
     def average(name: str, chosen: NDArray[np.bool_], kind: Averaging) -> Average:
@@ -270,12 +292,18 @@ def measure_averages(
             name=name, score=score, labels=int(effective_labels(counts[chosen]))
         )
 
-    every = np.ones(len(pairs.labels), dtype=bool)
     return (
         average("macro-F1", every, "macro"),
         average("macro-F1, supported labels", enough, "macro"),
         average("micro-F1", every, "micro"),
     )
+
+
+def comparable_labels(
+    labels: Sequence[str], not_comparable: Collection[str]
+) -> NDArray[np.bool_]:
+    """Return which of `labels` the reference can judge, shape ``(n_labels,)``."""
+    return np.array([label not in not_comparable for label in labels], dtype=bool)
 
 
 def measure_f1(
@@ -317,12 +345,13 @@ def measure_views(
     draws: int = 1,
     *,
     labels: Sequence[LabelResult],
+    not_comparable: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[View, ...]:
     """Return what every policy for uncertain answers gives, the protocol's first.
 
     Parameters
     ----------
-    pairs, taxonomy, protocol, method, units, draws
+    pairs, taxonomy, protocol, method, units, draws, not_comparable
         As for `measure_labels`.
     labels
         What it returned.
@@ -334,7 +363,13 @@ def measure_views(
         results = labels
         if any(one.hedges.total for one in labels):
             results = measure_labels(
-                pairs, taxonomy, protocol.under(policy), method, units, draws
+                pairs,
+                taxonomy,
+                protocol.under(policy),
+                method,
+                units,
+                draws,
+                not_comparable=not_comparable,
             )
         views.append(_view(pairs, policy, results))
     return tuple(views)
@@ -343,17 +378,19 @@ def measure_views(
 def _view(
     pairs: AlignedPairs, policy: UncertainAnswers, labels: Sequence[LabelResult]
 ) -> View:
+    verdicts = tuple(one.gate.verdict for one in labels)
     counts = count_confusions(pairs.binary_reference, pairs.answers_as(policy))
+    counts = counts[[one is not GateVerdict.NOT_COMPARABLE for one in verdicts]]
     accuracies = [_confusion(row).accuracy for row in counts]
     known = [share for share in accuracies if share is not None]
-    defined = int(effective_labels(counts)) > 0
+    defined = len(counts) > 0 and int(effective_labels(counts)) > 0
     return View(
         policy=policy,
         macro_f1=_number(average_f1(counts, zero_division="skip")) if defined else None,
         micro_f1=_number(micro_f1(counts)) if defined else None,
         accuracy=sum(known) / len(known) if known else None,
         scored=int(counts.sum()),
-        verdicts=tuple(one.gate.verdict for one in labels),
+        verdicts=verdicts,
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil, nextafter
 from typing import NamedTuple
 
@@ -393,6 +393,11 @@ class SampleSizePlan:
     first step of Holm's."""
 
     labels: tuple[LabelPlan, ...]
+    """Those that the reference can judge."""
+
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
+    """Name of each other label to why the reference cannot judge it: no number of cases
+    would do."""
 
     @property
     def certifies(self) -> bool:
@@ -437,15 +442,19 @@ def plan_cohort(
     """
     pinned = _read_open(workspace, cohort)
     taxonomy = read_taxonomy(workspace.labels)
+    without = pinned.not_comparable
     standard = read_reference(workspace, cohort)
     truth = decided_reference(standard, pinned.case_ids, taxonomy.ids)
     protocol = read_protocol(workspace)
-    levels = plan_levels(protocol, len(taxonomy.ids), candidates)
+    family = [label for label in taxonomy.ids if label not in without]
+    levels = plan_levels(protocol, len(family), candidates)
     goal = next(level.goal for level in levels if level.used)
     observed = _observe(
         workspace, run, pinned, truth, taxonomy=taxonomy, policy=protocol.policy
     )
-    counted = _count(taxonomy, truth, observed)
+    counted = [
+        one for one in _count(taxonomy, truth, observed) if one.label not in without
+    ]
     return SampleSizePlan(
         cohort=cohort,
         cohort_digest=pinned.digest,
@@ -456,6 +465,11 @@ def plan_cohort(
         protocol=protocol,
         levels=levels,
         labels=plan_labels(counted, protocol, goal, candidates),
+        not_comparable={
+            taxonomy.find(label).name: without[label]
+            for label in taxonomy.ids
+            if label in without
+        },
     )
 
 

@@ -153,6 +153,11 @@ def plan_notes(plan: SampleSizePlan) -> tuple[str, ...]:
             "observed accuracies of a cohort that prompts were revised on are "
             "optimistic."
         )
+    notes.extend(
+        f"{name} is not planned: the reference cannot judge it ({reason}), so no claim "
+        "counts it."
+        for name, reason in plan.not_comparable.items()
+    )
     return (*notes, WEIGHT)
 
 

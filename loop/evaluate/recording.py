@@ -18,7 +18,12 @@ from loop.evaluate.align import (
     in_order,
     read_codes,
 )
-from loop.evaluate.measure import measure_f1, resample_draws, resampling_units
+from loop.evaluate.measure import (
+    comparable_labels,
+    measure_f1,
+    resample_draws,
+    resampling_units,
+)
 from loop.evaluate.protocol import read_protocol, register_protocol
 from loop.evaluate.results import (
     Evaluation,
@@ -115,9 +120,9 @@ def _measure(
             decided_reference(standard, cases, taxonomy.ids), (len(draws), 1)
         )
         answers = np.concatenate([in_order(table, cases) for table in tables])
-        found[row.run] = measure_f1(
-            truth, count_uncertain(answers, truth, row.policy), **options
-        )
+        counted = count_uncertain(answers, truth, row.policy)
+        kept = comparable_labels(taxonomy.ids, row.without)
+        found[row.run] = measure_f1(truth[:, kept], counted[:, kept], **options)
     return found
 
 

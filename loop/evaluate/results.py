@@ -7,13 +7,19 @@ label that fails takes it back; picking the labels that passed does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from loop.core.records import Status, UncertainAnswers
 from loop.evaluate.flips import Flips, Stability
-from loop.evaluate.gates import Gate, GateVerdict, Hedges, judge_all
+from loop.evaluate.gates import (
+    Gate,
+    GateVerdict,
+    Hedges,
+    count_verdicts,
+    judge_all,
+)
 from loop.evaluate.protocol import Protocol
 from loop.stats.confusion import Confusion
 from loop.stats.intervals import Estimate, Interval
@@ -108,6 +114,11 @@ class LabelResult:
     """How stable the answers are; None unless the run was repeated."""
 
     @property
+    def comparable(self) -> bool:
+        """Whether the reference can judge the label."""
+        return self.gate.verdict is not GateVerdict.NOT_COMPARABLE
+
+    @property
     def kappa_interval(self) -> Estimate:
         """Kappa as it is printed.
 
@@ -142,20 +153,16 @@ class View:
     """Mean over labels of the accuracy."""
 
     scored: int
-    """Case-label pairs that entered."""
+    """Case-label pairs that entered; here and in the averages, of the labels that the
+    reference can judge."""
 
     verdicts: tuple[GateVerdict, ...]
     """The gate of every label, in published order."""
 
     @property
     def words(self) -> str:
-        """What the policy does, in two or three words."""
-        return {
-            UncertainAnswers.WRONG: "wrong",
-            UncertainAnswers.ABSENT: "read as absent",
-            UncertainAnswers.PRESENT: "read as present",
-            UncertainAnswers.EXCLUDED: "left out",
-        }[self.policy]
+        """What the policy does, in a few words."""
+        return self.policy.words
 
     @property
     def passed(self) -> int:
@@ -282,9 +289,24 @@ class Evaluation:
             return GateVerdict.INSUFFICIENT
         return verdict
 
+    @property
+    def comparable(self) -> tuple[LabelResult, ...]:
+        """Labels that the reference can judge: those of the claim and the averages."""
+        return tuple(one for one in self.labels if one.comparable)
+
+    @property
+    def not_comparable(self) -> tuple[LabelResult, ...]:
+        """Labels that it cannot judge: they are shown, and their gates say why."""
+        return tuple(one for one in self.labels if not one.comparable)
+
     def count(self, verdict: GateVerdict) -> int:
         """Labels with `verdict`."""
-        return sum(result.gate.verdict is verdict for result in self.labels)
+        return self.verdicts.get(verdict, 0)
+
+    @property
+    def verdicts(self) -> dict[GateVerdict, int]:
+        """Verdict to number of labels; see `loop.evaluate.gates.count_verdicts`."""
+        return count_verdicts(result.gate.verdict for result in self.labels)
 
     @property
     def resting(self) -> tuple[str, ...]:
@@ -312,11 +334,37 @@ class Evaluation:
                 "nc:absent",
                 f"nf:{self.policy}",
                 "zd:skip",
+                *sign_left_out(one.label for one in self.not_comparable),
                 f"L:{self.macro.labels}",
                 f"n:{self.cases}",
                 *([f"draws:{self.draws}"] if self.draws > 1 else []),
             )
         )
+
+
+_LEFT_OUT = "without:"
+
+
+def sign_left_out(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return the part of a signature that names labels in no average; none without.
+
+    Examples
+    --------
+    >>> sign_left_out(["no_finding", "fracture"]), sign_left_out([])
+    (('without:fracture,no_finding',), ())
+    """
+    names = ",".join(sorted(labels))
+    return (f"{_LEFT_OUT}{names}",) if names else ()
+
+
+def left_out_of(signature: str) -> frozenset[str]:
+    """Return the labels that a signature names as being in no average."""
+    return frozenset(
+        label
+        for part in signature.split("|")
+        if part.startswith(_LEFT_OUT)
+        for label in part.removeprefix(_LEFT_OUT).split(",")
+    )
 
 
 POINT_RULE = (
@@ -359,7 +407,7 @@ class Claim:
     """Of ``"all"``: every label passes. Of ``"subset"``: some label is certified."""
 
     labels: tuple[LabelClaim, ...]
-    """The family: every label, in published order."""
+    """The family: every label that the reference can judge, in published order."""
 
     note: str = ""
     """Why nothing is certified, or what weakens it; empty where there is nothing."""
@@ -389,11 +437,11 @@ def decide_claim(
 ) -> ClaimDecision:
     """Return what labels certify whose gates and exact p-values are known.
 
-    A claim on all labels is an intersection-union test: every label is judged at
-    ``1 - confidence``, and either all are certified or none. A claim on a subset takes
-    the exact binomial p-value of every label, adjusts it over all of them, scored or
-    not, and certifies a label when that is at most ``alpha`` and its gate passes as
-    well.
+    They are those that the reference can judge. A claim on all of them is an
+    intersection-union test: every label is judged at ``1 - confidence``, and either all
+    are certified or none. A claim on a subset takes the exact binomial p-value of every
+    label, adjusts it over all of them, scored or not, and certifies a label when that
+    is at most ``alpha`` and its gate passes as well.
 
     Parameters
     ----------
@@ -423,7 +471,11 @@ def decide_claim(
 def certify(
     labels: Sequence[LabelResult], protocol: Protocol, *, whole: bool = True
 ) -> Claim:
-    """Return what `labels` certify under `protocol`; see `decide_claim`."""
+    """Return what `labels` certify under `protocol`; see `decide_claim`.
+
+    A label that the reference cannot judge is not of the family.
+    """
+    labels = [one for one in labels if one.comparable]
     p_values = [_p_value(result, protocol) for result in labels]
     gates = [result.gate.verdict for result in labels]
     decided = decide_claim(gates, p_values, protocol, whole=whole)

@@ -14,6 +14,7 @@ from loop.core.paths import Workspace
 from loop.core.records import UncertainAnswers
 from loop.documents.tables import format_rows
 from loop.evaluate.gates import GateVerdict
+from loop.evaluate.results import left_out_of
 from loop.evaluate.tried import WordingStatus
 from loop.prompts.catalog import (
     inspect_version,
@@ -113,8 +114,13 @@ class VersionScore:
         )
 
     @property
+    def without(self) -> frozenset[str]:
+        """Labels in no average, as the reference cannot judge them."""
+        return left_out_of(self.signature)
+
+    @property
     def labels(self) -> int:
-        """Labels that a gate decided on."""
+        """Labels that a gate decided on; without those that no reference can judge."""
         counts = (self.labels_passed, self.labels_failed, self.labels_insufficient)
         return sum(count or 0 for count in counts)
 
@@ -355,13 +361,16 @@ def _with_score(
     )
 
 
+_DECIDED = (GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INSUFFICIENT)
+
+
 def _tally(gate: Mapping[str, object]) -> list[int | None]:
     """Return how many labels passed, failed and lack evidence, where it is known."""
     labels = gate.get("labels")
     if not isinstance(labels, Mapping):
-        return [None] * len(GateVerdict)
+        return [None] * len(_DECIDED)
     verdicts = Counter(labels.values())
-    return [verdicts[verdict.value] for verdict in GateVerdict]
+    return [verdicts[verdict.value] for verdict in _DECIDED]
 
 
 def _is_score(entry: LedgerEntry, prompt: str, cohort: str) -> bool:

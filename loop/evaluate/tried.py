@@ -19,7 +19,7 @@ from loop.evaluate.align import (
     in_order,
     read_codes,
 )
-from loop.evaluate.measure import Clusters, resampling_units
+from loop.evaluate.measure import Clusters, comparable_labels, resampling_units
 from loop.evaluate.protocol import read_protocol
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
@@ -383,6 +383,7 @@ def correct_optimism(
     patients = {case.case_id: case.patient for case in cohort.cases}
     clusters = resampling_units([patients.get(case, "") for case in cases])
     protocol = read_protocol(workspace)
+    kept = comparable_labels(taxonomy.ids, cohort.not_comparable)
     truth = decided_reference(standard, cases, taxonomy.ids)
     answers = np.stack([in_order(table, cases) for table in scored.values()])
     return Selection(
@@ -392,8 +393,8 @@ def correct_optimism(
         rescored=len(scored),
         unscored=unscored,
         score=f1_optimism(
-            truth,
-            count_uncertain(answers, truth, protocol.policy),
+            truth[:, kept],
+            count_uncertain(answers, truth, protocol.policy)[..., kept],
             chosen=list(scored).index(run.id),
             units=clusters.units,
             resamples=resamples,

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from loop.core.digests import digest_text
+from loop.core.digests import digest_json, digest_text
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
 from loop.core.paths import Workspace
@@ -60,6 +60,10 @@ class CohortCase(NamedTuple):
     """Digest of the text as UTF-8."""
 
 
+Reason = Annotated[str, Field(pattern=r"\S")]
+"""Why a reference cannot judge a label; never blank."""
+
+
 class SourceFile(BaseModel):
     """A file that a cohort was imported from."""
 
@@ -83,7 +87,7 @@ class CohortFile(BaseModel):
     cases: int
     digest: str
     not_coded: bool = False
-    not_comparable: dict[str, str] = {}
+    not_comparable: dict[str, Reason] = {}
     pseudonym_key: str = ""
     imported: str = ""
     format: str = ""
@@ -253,13 +257,31 @@ def recorded_fields(about: CohortFile) -> dict[str, object]:
     }
     if about.not_comparable:
         recorded["not_comparable"] = " ".join(sorted(about.not_comparable))
+        recorded[_REASONS] = digest_json(about.not_comparable)
     return recorded
+
+
+_REASONS = "not_comparable_sha256"
+"""Digest of the labels that the reference cannot judge, with the reasons."""
+
+
+def _to_check(about: CohortFile, record: CohortRecord) -> dict[str, object]:
+    """Return what ``cohort.yaml`` says of each field that must be as recorded."""
+    fields = recorded_fields(about)
+    for name in ("not_comparable", _REASONS):
+        if name in record.added:
+            fields.setdefault(name, "")
+    if "not_comparable" in record.added and _REASONS not in record.added:
+        # An import that recorded the labels without their reasons.
+        fields.pop(_REASONS, None)
+    return fields
 
 
 def as_recorded(about: CohortFile, record: CohortRecord | None) -> bool:
     """Whether ``cohort.yaml`` says what was recorded; its cases are not looked at."""
-    wanted = recorded_fields(about).items()
-    return record is not None and wanted <= record.added.items()
+    return record is not None and (
+        _to_check(about, record).items() <= record.added.items()
+    )
 
 
 def require_recorded(about: CohortFile, path: Path, record: CohortRecord) -> None:
@@ -275,10 +297,7 @@ def require_recorded(about: CohortFile, path: Path, record: CohortRecord) -> Non
             f"{path}: holdout {record.name!r} was retired, and that was interrupted. "
             f"Run `ranloop cohort retire {record.name} --why REASON` again."
         )
-    fields = recorded_fields(about)
-    if "not_comparable" in record.added:
-        fields.setdefault("not_comparable", "")
-    for name, found in fields.items():
+    for name, found in _to_check(about, record).items():
         _require(path, name, found, record)
 
 
@@ -441,6 +460,19 @@ class CohortRecord:
         """Digest of that reference version; None without any."""
         digest = self.references.get(self.newest, {}).get("digest")
         return None if digest is None else str(digest)
+
+    @property
+    def not_comparable(self) -> frozenset[str]:
+        """Labels that its reference cannot judge."""
+        return frozenset(str(self.added.get("not_comparable", "")).split())
+
+    def gave_reasons(self, reasons: Mapping[str, str]) -> bool:
+        """Whether `reasons` are why its reference cannot judge labels.
+
+        Label ids alone are compared where the import recorded no more.
+        """
+        same = self.not_comparable == set(reasons)
+        return same and self.added.get(_REASONS) in (None, digest_json(dict(reasons)))
 
     @property
     def is_holdout(self) -> bool:

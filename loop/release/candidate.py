@@ -16,7 +16,7 @@ from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
 from loop.core.yaml_files import check_model
 from loop.evaluate.evaluation import evaluate_run
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.protocol import (
     find_registration,
     protocol_digest,
@@ -265,7 +265,7 @@ def _is_measured(entry: LedgerEntry, digest: str, cohort: str) -> bool:
 
 def _gate_objections(evaluation: Evaluation, claim: Claim) -> Iterator[str]:
     if claim.verdict is not GateVerdict.PASS:
-        tally = ", ".join(f"{evaluation.count(one)} {one.value}" for one in GateVerdict)
+        tally = describe_verdicts(one.gate.verdict for one in evaluation.labels)
         yield (
             f"the gate on {evaluation.cohort.name} says {claim.verdict.value} ({tally})"
         )

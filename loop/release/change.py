@@ -154,7 +154,7 @@ def _weigh(
         [read_inputs(workspace, run) for run in runs[1:] or runs]
         for runs in (before, after)
     ]
-    drawn = DrawnAnswers(*(tuple(one.pairs for one in side) for side in sides))
+    drawn = DrawnAnswers(*(tuple(one.judged_pairs for one in side) for side in sides))
     return weigh_draws(drawn, {}, sides[0][0].protocol)
 
 

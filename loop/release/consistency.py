@@ -24,7 +24,7 @@ from loop.evaluate.gates import (
 )
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.recording import digest_counts
-from loop.evaluate.results import claim_level, decide_claim
+from loop.evaluate.results import claim_level, decide_claim, left_out_of
 from loop.prompts.version import PromptVersion
 from loop.release.documents.spreadsheet import evaluation_table
 from loop.release.facts import (
@@ -41,7 +41,7 @@ from loop.release.folder import SCHEMA, TABLE, shown
 from loop.release.rendering import read_prompt, render_files, render_sandboxed
 from loop.release.statement import ENVELOPE, Statement
 from loop.stats.confusion import average_f1, effective_labels, micro_f1
-from loop.stats.intervals import Estimate, clopper_pearson
+from loop.stats.intervals import clopper_pearson
 from loop.stats.kappa import cohen_kappa
 from loop.stats.power import exact_p
 
@@ -70,6 +70,16 @@ def check_agreement(statement: Statement | None, facts: ReleaseFacts) -> Finding
 def check_facts(facts: ReleaseFacts) -> Finding:
     """Return whether the parts of ``release.json`` agree with each other."""
     return join_problems("release.json", list(_fact_problems(facts)), "its parts agree")
+
+
+def not_comparable_in(
+    facts: ReleaseFacts, evaluation: EvaluationFacts
+) -> Mapping[str, str]:
+    """Return the labels that the reference of an evaluation cannot judge, and why."""
+    return next(
+        (one.not_comparable for one in facts.cohorts if one.name == evaluation.cohort),
+        {},
+    )
 
 
 def _fact_problems(facts: ReleaseFacts) -> Iterator[str]:
@@ -195,8 +205,9 @@ def check_numbers(facts: ReleaseFacts) -> tuple[Finding, ...]:
 
     Made again: accuracy, sensitivity and specificity with their exact intervals, F1,
     kappa with its asymptotic interval, macro- and micro-F1, every gate that the counts
-    decide, and the overall verdict. Bootstrap limits need the cases and are taken as
-    given.
+    decide, and the overall verdict. A label is out of these only if its cohort says
+    that the reference cannot judge it, and for the reason it gives. Bootstrap limits
+    need the cases and are taken as given.
     """
     try:
         protocol = check_model(
@@ -204,7 +215,10 @@ def check_numbers(facts: ReleaseFacts) -> tuple[Finding, ...]:
         )
     except DataError as error:
         return (broken("numbers", str(error)),)
-    return tuple(_check_evaluation(one, protocol) for one in facts.evaluations)
+    return tuple(
+        _check_evaluation(one, protocol, not_comparable_in(facts, one))
+        for one in facts.evaluations
+    )
 
 
 def differs(recorded: float | None, made: float | None) -> bool:
@@ -220,11 +234,16 @@ def differs(recorded: float | None, made: float | None) -> bool:
     return not isclose(recorded, made, rel_tol=0.0, abs_tol=TOLERANCE)
 
 
-def _check_evaluation(evaluation: EvaluationFacts, protocol: Protocol) -> Finding:
+def _check_evaluation(
+    evaluation: EvaluationFacts, protocol: Protocol, without: Mapping[str, str]
+) -> Finding:
     problems = [
         f"{shown(label.label)}: {problem}"
         for label in evaluation.labels
-        for problem in _label_problems(label, evaluation, protocol)
+        for problem in (
+            *_label_problems(label, evaluation, protocol),
+            *_gate_problems(label, evaluation, protocol, without.get(label.label, "")),
+        )
     ]
     problems.extend(_whole_problems(evaluation, protocol))
     problems.extend(_average_problems(evaluation, protocol))
@@ -266,7 +285,6 @@ def _label_problems(
         if differs(number, made):
             yield f"kappa ({name}) is not what its counts give"
     yield from _hedge_problems(label, protocol)
-    yield from _gate_problems(label, evaluation, protocol, kappa)
 
 
 def _share_problems(
@@ -307,11 +325,25 @@ def _hedge_problems(label: LabelFacts, protocol: Protocol) -> Iterator[str]:
 
 
 def _gate_problems(
-    label: LabelFacts, evaluation: EvaluationFacts, protocol: Protocol, kappa: Estimate
+    label: LabelFacts,
+    evaluation: EvaluationFacts,
+    protocol: Protocol,
+    not_comparable: str,
 ) -> Iterator[str]:
     recorded = label.gate.verdict
-    made = judge_again(label, protocol, kappa, evaluation.draws).verdict
+    gate = judge_again(
+        label, protocol, draws=evaluation.draws, not_comparable=not_comparable
+    )
+    made = gate.verdict
     if recorded is made:
+        if not_comparable and tuple(label.gate.reasons) != gate.reasons:
+            yield "it is not comparable for another reason than its cohort gives"
+        return
+    if GateVerdict.NOT_COMPARABLE in (recorded, made):
+        yield (
+            f"its gate says {recorded}, and its cohort says that the reference "
+            f"{'cannot' if not_comparable else 'can'} judge it"
+        )
         return
     # A limit over patients who repeat can only take a pass away, and needs the cases.
     repeated = evaluation.method.units != evaluation.cases
@@ -322,7 +354,11 @@ def _gate_problems(
 
 
 def judge_again(
-    label: LabelFacts, protocol: Protocol, kappa: Estimate, draws: int = 1
+    label: LabelFacts,
+    protocol: Protocol,
+    *,
+    draws: int = 1,
+    not_comparable: str = "",
 ) -> Gate:
     """Return the gate of a label from its shipped counts and bootstrap limits.
 
@@ -330,8 +366,11 @@ def judge_again(
     ----------
     draws
         Over which the counts are added up.
+    not_comparable
+        Why the reference cannot judge the label; empty where it can.
     """
     counts, excluded = label.confusion, label.exclusions
+    kappa = cohen_kappa(counts, confidence=protocol.confidence, draws=draws)
     unanswered = excluded.unparsed + excluded.failed + excluded.not_asked
     evidence = LabelEvidence(
         confusion=counts,
@@ -342,6 +381,7 @@ def judge_again(
         hedges=label.hedges if excluded.uncertain_predicted else NO_HEDGES,
         asked=counts.n > 0 or excluded.not_asked == 0,
         draws=draws,
+        not_comparable=not_comparable,
     )
     return judge_label(evidence, protocol)
 
@@ -352,6 +392,9 @@ def _whole_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterator
     signs = {one for one in evaluation.signature.split("|") if one.startswith("unc:")}
     if signs and signs != {protocol.policy.sign}:
         yield "its signature names another policy for uncertain answers"
+    left_out = {label.label for label in labels if not label.comparable}
+    if left_out_of(evaluation.signature) != left_out:
+        yield "its signature names other labels that are left out"
     if len({label.label for label in labels}) != len(labels):
         yield "a label is listed twice"
     if sum(evaluation.statuses.values()) != evaluation.cases * evaluation.draws:
@@ -373,7 +416,7 @@ def shipped_digest(labels: Sequence[LabelFacts]) -> str:
 
 
 def _average_problems(evaluation: EvaluationFacts, protocol: Protocol) -> Iterator[str]:
-    rows = [tuple(label.confusion) for label in evaluation.labels]
+    rows = [tuple(label.confusion) for label in evaluation.comparable]
     counts = np.array(rows, dtype=np.int64).reshape(-1, 4)
     least = max(protocol.min_positives, 1) * evaluation.draws
     enough = counts[:, 0] + counts[:, 2] >= least
@@ -434,12 +477,12 @@ def _number_problems(
     claim: ClaimFacts, evaluation: EvaluationFacts, protocol: Protocol
 ) -> Iterator[str]:
     """Make the tests of the claim again from the counts of its cohort."""
-    labels = evaluation.labels
+    labels = evaluation.comparable
     claimed = [one.label for one in claim.labels]
     if (claimed or claim.kind == "subset") and claimed != [
         label.label for label in labels
     ]:
-        yield "it is not about every label of its cohort, in their order"
+        yield "it is not about every label that can be judged, in their order"
         return
     counts = [label.confusion for label in labels]
     p_values = [

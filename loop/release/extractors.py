@@ -14,10 +14,12 @@ from loop.core.errors import DataError
 from loop.core.paths import Workspace, material
 from loop.documents.numbers import listed
 from loop.evaluate.evaluation import evaluate_run
+from loop.evaluate.results import Evaluation
 from loop.labels.cohort import list_cohorts, read_cohort_file
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_versions, read_aliases
 from loop.release.candidate import engine_facts
+from loop.release.facts import EvaluationFacts
 from loop.release.load import Release, RunRequest, engine_remark, find_request
 from loop.release.released import list_releases
 from loop.run.asking import EngineOptions
@@ -367,9 +369,8 @@ def _of_release(release: Release, facts: ExtractorFacts) -> MeasuredErrors:
         )
     for evaluation in release.facts.evaluations:
         if evaluation.role == _ROLE:
-            counts = {one.label: one.confusion for one in evaluation.labels}
-            return MeasuredErrors(
-                counts,
+            return _measured_on(
+                evaluation,
                 f"The extractor's errors are those of {release.name} on "
                 f"{evaluation.cohort}, {evaluation.cases} cases.",
             )
@@ -377,6 +378,16 @@ def _of_release(release: Release, facts: ExtractorFacts) -> MeasuredErrors:
         f"{release.name} was not measured on a dev cohort. Name a run of it with "
         "--bias RUN."
     )
+
+
+def _measured_on(found: EvaluationFacts | Evaluation, source: str) -> MeasuredErrors:
+    """Return the counts of the labels whose errors the reference can tell."""
+    without = [one.name for one in found.labels if not one.comparable]
+    if without:
+        names = ", ".join(without)
+        source += f" Not known for {names}: the reference there cannot judge it."
+    counts = {one.label: one.confusion for one in found.comparable}
+    return MeasuredErrors(counts, source)
 
 
 def _newest(place: Workspace, facts: ExtractorFacts) -> str:
@@ -407,8 +418,8 @@ def _of_run(place: Workspace, facts: ExtractorFacts, ref: str) -> MeasuredErrors
             "run on one."
         )
     found = evaluate_run(place, run.id)
-    return MeasuredErrors(
-        {one.label: one.confusion for one in found.labels},
+    return _measured_on(
+        found,
         f"The extractor's errors are those of run {run.id} on {found.cohort.name}, "
         f"{found.cases} cases.",
     )

@@ -17,6 +17,7 @@ from loop.core.errors import DataError
 from loop.core.yaml_files import check_model
 from loop.evaluate.gates import NO_HEDGES, GateVerdict, Hedges
 from loop.evaluate.results import Exclusions
+from loop.labels.cohort import Reason
 from loop.prompts.version import CallPlan
 from loop.release.statement import Hex, Time, read_canonical
 from loop.stats.confusion import Confusion
@@ -121,6 +122,16 @@ class FrozenCohort(ReleaseModel):
     readers: Count | None
     need: Count | None
     not_coded: bool | Count | None
+    not_comparable: dict[str, Reason] = {}
+    """Label id to why the reference cannot judge it; not written down where it is
+    empty."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_was_not_said(self, write: SerializerFunctionWrapHandler) -> Any:
+        written = write(self)
+        if not self.not_comparable:
+            written.pop("not_comparable", None)
+        return written
 
 
 class RateFacts(ReleaseModel):
@@ -215,6 +226,11 @@ class LabelFacts(ReleaseModel):
         return written
 
     @property
+    def comparable(self) -> bool:
+        """Whether the reference can judge the label, so that it is of the claim."""
+        return self.gate.verdict is not GateVerdict.NOT_COMPARABLE
+
+    @property
     def hedges(self) -> Hedges:
         """Uncertain answers as far as they were written down."""
         said = self.answered_uncertain
@@ -278,6 +294,11 @@ class EvaluationFacts(ReleaseModel):
             for name in ("draws", "runs"):
                 written.pop(name, None)
         return written
+
+    @property
+    def comparable(self) -> list[LabelFacts]:
+        """Labels that the reference can judge: those of the claim and the averages."""
+        return [one for one in self.labels if one.comparable]
 
 
 class ClaimedFacts(ReleaseModel):

@@ -21,7 +21,7 @@ from loop.core.errors import ConflictError, DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
 from loop.core.paths import Workspace
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.prompts.catalog import FILES, find_parent, read_version, version_folder
@@ -391,8 +391,7 @@ def _holdout_objections(holdout: Holdout | None) -> tuple[str, ...]:
     if holdout is None or holdout.result.claim.verdict is GateVerdict.PASS:
         return ()
     evaluation, claim = holdout.result.evaluation, holdout.result.claim
-    verdicts = [one.gate.verdict for one in evaluation.labels]
-    tally = ", ".join(f"{verdicts.count(one)} {one}" for one in GateVerdict)
+    tally = describe_verdicts(one.gate.verdict for one in evaluation.labels)
     return (f"the gate on {evaluation.cohort} says {claim.verdict} ({tally})",)
 
 

@@ -70,6 +70,7 @@ def cohort_facts(workspace: Workspace, facts: CohortFacts) -> FrozenCohort:
         readers=payload.get("readers"),
         need=payload.get("need"),
         not_coded=cohort.not_coded,
+        not_comparable=dict(cohort.not_comparable),
     )
 
 
@@ -110,8 +111,13 @@ def ceiling_facts(workspace: Workspace, evaluation: Evaluation) -> CeilingFacts 
     if len(votes.readers) < 2:
         return None
     found = measure_ceiling(
-        inputs.pairs, votes, inputs.taxonomy, patients=inputs.patients
+        inputs.pairs,
+        votes,
+        inputs.taxonomy,
+        policy=inputs.protocol.policy,
+        patients=inputs.patients,
     )
+    said = f"Uncertain answers and votes are {found.policy.words}."
     return CeilingFacts(
         readers=len(found.readers),
         labels=[
@@ -125,7 +131,7 @@ def ceiling_facts(workspace: Workspace, evaluation: Evaluation) -> CeilingFacts 
             )
             for row in found.labels
         ],
-        note=" ".join(found.warnings),
+        note=" ".join((said, *found.warnings)),
     )
 
 

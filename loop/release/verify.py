@@ -12,6 +12,8 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import LedgerEntry, read_ledger, signed_bytes
 from loop.core.signing import Envelope, is_signed, key_id, parse_envelope
+from loop.evaluate.gates import GateVerdict
+from loop.labels.cohort import find_record
 from loop.labels.sealing import list_openings
 from loop.release.consistency import (
     check_agreement,
@@ -20,8 +22,15 @@ from loop.release.consistency import (
     check_numbers,
     check_prompt,
     check_table,
+    not_comparable_in,
 )
-from loop.release.facts import FACTS, ProtocolFacts, ReleaseFacts, parse_facts
+from loop.release.facts import (
+    FACTS,
+    EvaluationFacts,
+    ProtocolFacts,
+    ReleaseFacts,
+    parse_facts,
+)
 from loop.release.folder import (
     LEDGER,
     PROMPT,
@@ -295,6 +304,36 @@ def _evaluation_problems(
             for gate in gates
         ):
             yield f"{where} has other counts or another verdict in the ledger"
+        elif not _left_out_as_recorded(entries, facts, one):
+            yield f"{where} leaves out other labels than its cohort was imported with"
+
+
+def _left_out_as_recorded(
+    entries: Sequence[LedgerEntry], facts: ReleaseFacts, evaluation: EvaluationFacts
+) -> bool:
+    """Whether what the reference cannot judge was recorded before its gate decided.
+
+    A release that says nothing of it leaves no label out: an early one, or of a
+    reference that can judge them all.
+    """
+    reasons = not_comparable_in(facts, evaluation)
+    if not reasons:
+        return True
+    left_out = {one.label for one in evaluation.labels if not one.comparable}
+    for at, entry in enumerate(entries):
+        if entry.action != "gate_decided" or entry.payload.get("run") != evaluation.run:
+            continue
+        record = find_record(entries[:at], evaluation.cohort)
+        labels = entry.payload.get("labels")
+        verdicts = labels if isinstance(labels, Mapping) else {}
+        judged = {
+            label
+            for label, verdict in verdicts.items()
+            if verdict != GateVerdict.NOT_COMPARABLE
+        }
+        if record and record.gave_reasons(reasons) and judged.isdisjoint(left_out):
+            return True
+    return False
 
 
 def _opening_problems(

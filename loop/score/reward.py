@@ -96,9 +96,10 @@ class RanScoreReward:
         Column of the data set that holds the references, where the trainer passes
         columns by name; None: ``references``, else ``reference``.
     uncertain
-        What an uncertain value counts as: ``"pos"``, ``"wrong"``, ``"neg"`` or
-        ``"excl"``, as for `ran_score`. Never train with ``"excl"``: a model soon learns
-        that it is never wrong to call every finding possible.
+        What an uncertain value counts as: ``"wrong"``, ``"pos"``, ``"neg"`` or
+        ``"excl"``, as for `ran_score` and with its default. Never train with
+        ``"excl"``: a model soon learns that it is never wrong to call every finding
+        possible.
     no_finding
         How "No Finding" is derived: ``"ran"`` or ``"chexpert"``.
 
@@ -122,7 +123,7 @@ class RanScoreReward:
         engine: str = "rules",
         value: Literal["f1", "-errors"] = "f1",
         column: str | None = None,
-        uncertain: str = "pos",
+        uncertain: str = Uncertain.WRONG,
         no_finding: str = "ran",
     ) -> None:
         if value not in _VALUES:

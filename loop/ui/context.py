@@ -130,7 +130,11 @@ class AppContext:
         (row,) = self.store.read("SELECT count(*) FROM runs WHERE finished IS NOT NULL")
         return int(row[0]), len(read_ledger(self.workspace.ledger))
 
-    def standing(self, run: RunRecord) -> tuple[str, int, str]:
-        """Return what the numbers of `run` rest on: run, reference, protocol."""
+    def standing(self, run: RunRecord) -> tuple[str, int, str, frozenset[str]]:
+        """Return what the numbers of `run` rest on.
+
+        Run, reference, protocol, and the labels that the reference cannot judge.
+        """
         record = read_record(self.workspace, run.spec.cohort)
-        return run.id, record.newest, protocol_digest(self.workspace)
+        protocol = protocol_digest(self.workspace)
+        return run.id, record.newest, protocol, record.not_comparable

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from loop.core.errors import DataError
-from loop.core.records import ValueCode
+from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs
 from loop.evaluate.ceiling import measure_ceiling
 from loop.labels.ballots import Votes
@@ -15,7 +15,8 @@ from loop.labels.reader_agreement import measure_agreement
 from tests.calls import count_calls
 from tests.evaluate.scenes import TAXONOMY
 
-FEW = {"resamples": 100}
+POLICY = UncertainAnswers.EXCLUDED
+FEW = {"resamples": 100, "policy": POLICY}
 UNSURE, SILENT = ValueCode.UNCERTAIN, ValueCode.NOT_VOTED
 LABELS = TAXONOMY.ids
 
@@ -194,10 +195,59 @@ def test_what_is_left_out_is_counted():
     assert row.accuracy.difference.note.startswith("not estimable")
 
 
+@pytest.mark.parametrize(
+    ("policy", "right"),
+    [
+        (UncertainAnswers.WRONG, 0.0),
+        (UncertainAnswers.ABSENT, 0.0),
+        (UncertainAnswers.PRESENT, 1.0),
+    ],
+)
+def test_whoever_hedges_is_judged_by_the_policy_reader_and_model_alike(policy, right):
+    """A reader who is uncertain where the others decide is no better than a model."""
+    ballots = [[[1, 1, UNSURE, 1, 1]]] * 4
+    answers = [[ValueCode.UNCERTAIN]] * 4
+    found = measure_ceiling(
+        run_of(answers), votes_of(ballots), TAXONOMY, policy=policy, resamples=20
+    )
+    (row,) = found.labels
+    assert found.policy is policy
+    assert (row.comparisons, row.ties, row.unanswered) == (20, 0, 0)
+    reader, model, _ = values(row.accuracy)
+    assert reader == pytest.approx((4 + right) / 5)
+    assert model == right
+
+
+@pytest.mark.parametrize("policy", list(UncertainAnswers))
+def test_an_uncertain_vote_decides_no_panel(policy):
+    """Whatever hedges count as, a majority is of those who decided."""
+    ballots = [[[1, UNSURE, UNSURE]]] * 3
+    found = measure_ceiling(
+        run_of([[1]] * 3), votes_of(ballots), TAXONOMY, policy=policy, resamples=20
+    )
+    (row,) = found.labels
+    assert row.comparisons == 0
+    assert row.ties == (3 if policy is UncertainAnswers.EXCLUDED else 9)
+
+
+@pytest.mark.parametrize("policy", list(UncertainAnswers))
+def test_without_a_hedge_the_policy_changes_nothing(policy):
+    """It says what hedges count as, and nothing else."""
+    rng = np.random.default_rng(3)
+    table = rng.integers(0, 2, (60, 1, 4))
+    table[rng.random(table.shape) < 0.1] = SILENT
+    votes, run = votes_of(table), run_of(rng.integers(0, 2, (60, 1)))
+    found = measure_ceiling(run, votes, TAXONOMY, policy=policy, resamples=20)
+    assert (
+        found.labels
+        == measure_ceiling(run, votes, TAXONOMY, policy=POLICY, resamples=20).labels
+    )
+
+
 def test_a_model_like_the_readers_is_not_above_them():
     """The interval of the difference holds 0 when model and readers err alike."""
     votes, run = scene(n=600)
-    found = measure_ceiling(run, votes, TAXONOMY, resamples=500)
+    found = measure_ceiling(run, votes, TAXONOMY, policy=POLICY, resamples=500)
     low, high = found.pooled.accuracy.difference[1:3]
     assert low < 0 < high
     assert not found.pooled.above
@@ -262,7 +312,9 @@ def test_more_resamples_are_no_more_work_for_every_label_and_reader():
 
     def work(number):
         return count_calls(
-            lambda: measure_ceiling(run, votes, TAXONOMY, resamples=number)
+            lambda: measure_ceiling(
+                run, votes, TAXONOMY, policy=POLICY, resamples=number
+            )
         )
 
     work(10)

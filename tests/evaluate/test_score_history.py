@@ -306,4 +306,5 @@ def test_each_verdict_has_a_shape_of_its_own():
         GateVerdict.PASS: "circle",
         GateVerdict.FAIL: "rect",
         GateVerdict.INSUFFICIENT: "path",
+        GateVerdict.NOT_COMPARABLE: "polygon",
     }

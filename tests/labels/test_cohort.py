@@ -129,6 +129,18 @@ def test_a_label_that_cannot_be_judged_is_not_forgotten(
         require_recorded(about, path, told)
 
 
+@pytest.mark.parametrize("reason", ["", "   "])
+def test_a_label_cannot_be_left_out_without_a_reason(
+    workspace: Workspace, make_cohort: Maker, reason: str
+) -> None:
+    """A blank one would leave it out of averages and in the gates."""
+    make_cohort(ROWS)
+    path = workspace.cohorts / "mine" / "cohort.yaml"
+    path.write_text(f"{path.read_text()}not_comparable: {{edema: '{reason}'}}\n")
+    with pytest.raises(DataError, match="not_comparable"):
+        read_cohort_file(workspace, "mine")
+
+
 def test_a_cohort_file_that_says_nothing_of_coding_is_not_coded(
     workspace: Workspace, make_cohort: Maker
 ) -> None:

@@ -114,7 +114,7 @@ def label_facts(guide: Guide, counts: Confusion) -> dict[str, Any]:
     }
     unjudged = {"verdict": "PASS", "reasons": [], "needs": ""}
     label = LabelFacts.model_validate({**found, "gate": unjudged})
-    gate = judge_again(label, PROTOCOL, cohen_kappa(counts, confidence=level))
+    gate = judge_again(label, PROTOCOL)
     said = {"reasons": list(gate.reasons), "needs": gate.needs}
     return found | {"gate": {"verdict": gate.verdict.value, **said}}
 

@@ -10,6 +10,7 @@ import pytest
 
 from loop.core.errors import DataError
 from loop.run.execute import execute
+from loop.score.api import ran_score
 from loop.score.extractor import Extractor
 from loop.score.reward import (
     RanScoreMetric,
@@ -181,12 +182,23 @@ def test_what_is_not_there_says_nothing(extractor):
 
 
 def test_hedging_on_everything_does_not_pay(extractor):
-    """As present by default: under excl, as Ran Score has it, doubt is never wrong."""
+    """It is wrong by default, as in Ran Score; under excl doubt is never wrong."""
     hedge = "Cannot exclude pneumothorax, pneumonia, edema, or a pleural effusion."
     copy, hedged = RanScoreReward(extractor)([REFERENCE, hedge], [REFERENCE] * 2)
     assert copy == 1 and hedged < 0.5
+    assert RanScoreReward(extractor)([hedge], ["Small pleural effusion."]) == [0.0]
     lenient = RanScoreReward(extractor, uncertain="excl")
     assert lenient([hedge], ["Small pleural effusion."]) == [1.0]
+
+
+def test_a_reward_is_the_score_of_its_case(extractor):
+    """By the same reading of doubt, unless another is named."""
+    texts = [REFERENCE, "Possible pneumonia. Small left pleural effusion."]
+    for given in ({}, {"uncertain": "pos"}, {"uncertain": "neg"}):
+        (reward,) = RanScoreReward(extractor, **given)(texts[1:], texts[:1])
+        options = {"extractor": extractor, "resamples": 10, **given}
+        result = ran_score(texts[:1], texts[1:], **options)
+        assert reward == pytest.approx(result.cases["f1"].iloc[0])
 
 
 def test_rewards_have_names_of_their_own(extractor):

@@ -1,10 +1,13 @@
 """Overview: the gates of the newest version, in a real browser and without one."""
 
 import re
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from loop.evaluate import inputs, tried
+from loop.labels import cohort as cohorts
 from loop.ui.pages import overview
 from loop.ui.pages.versions.view import render_versions
 from tests.ui.conftest import PASSWORD, barriers, open_tab, press, rest, sign_in
@@ -58,6 +61,32 @@ def test_no_score_stands_without_engine_policy_and_reference(demo):
     for words in ("read as absent", "read as present", "left out"):
         assert re.search(rf"if {words}: \d+, 0\.\d{{3}}", page)
     assert "rules, uncertain answers wrong, reference 1" in versions_page
+
+
+def test_a_label_that_the_reference_cannot_judge_is_shown_and_not_counted(
+    demo, monkeypatch
+):
+    """With the reason beside it, and what the words mean."""
+    plain = cohorts.read_cohort
+
+    def marked(*args, **kwargs):
+        told = {"no_finding": "scoliosis is coded normal"}
+        return replace(plain(*args, **kwargs), not_comparable=told)
+
+    for module in (inputs, tried):
+        monkeypatch.setattr(module, "read_cohort", marked)
+    with opened(demo) as context:
+        page = overview.refresh(visit(context), "extractor", "demo_dev")
+    assert page.count('<tr class="v-') == 21
+    assert '<tr class="v-NOT COMPARABLE">' in page
+    assert "scoliosis is coded normal" in page
+    assert re.search(r"\d+ of 20 labels pass", page)
+    assert "<b>1</b> not comparable" in page
+    assert "<dt>NOT COMPARABLE</dt>" in page
+    with opened(demo) as context:
+        monkeypatch.undo()
+        page = overview.refresh(visit(context), "extractor", "demo_dev")
+    assert "NOT COMPARABLE" not in page
 
 
 def test_the_page_asks_nobody_else_and_keeps_nothing(shared_alone, new_page):

@@ -12,7 +12,7 @@ from loop.documents.numbers import NOT_ESTIMABLE, interval, p_value, share
 from loop.documents.tables import format_rows
 from loop.documents.templates import markdown_cell, render_template, shipped_templates
 from loop.evaluate.evaluation_json import evaluation_data
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import GateVerdict, count_verdicts
 from loop.evaluate.matrix.records import (
     EngineColumn,
     EngineRank,
@@ -60,8 +60,13 @@ def legend(matrix: Matrix) -> tuple[tuple[str, str], ...]:
         ),
         (
             SIGNS[EngineRank.UNRANKED],
-            "not ranked: too few cases, positives or readable answers, or nothing to "
-            "rank against",
+            "not ranked: too few cases, positives or readable answers, "
+            + (
+                ""
+                if len(matrix.comparable) == len(matrix.rows)
+                else "a label that the reference cannot judge, "
+            )
+            + "or nothing to rank against",
         ),
         ("", "no mark: worse than the best by that test"),
     )
@@ -69,7 +74,7 @@ def legend(matrix: Matrix) -> tuple[tuple[str, str], ...]:
 
 def floor_sentence(matrix: Matrix) -> str:
     """Return what the mean accuracy hides, with the number that shows it."""
-    at = f"{matrix.floor.at_threshold} of {len(matrix.rows)} labels"
+    at = f"{matrix.floor.at_threshold} of {len(matrix.comparable)} labels"
     return (
         "Mean accuracy hides prevalence: an engine that finds nothing in any case "
         f"would have {share(matrix.floor.accuracy)}, and {at} at "
@@ -78,10 +83,15 @@ def floor_sentence(matrix: Matrix) -> str:
 
 
 def tally(matrix: Matrix, column: EngineColumn) -> str:
-    """Return pass / fail / insufficient of one engine, for example ``"16/1/4"``."""
+    """Return pass / fail / insufficient of one engine, for example ``"16/1/4"``.
+
+    Labels that the reference cannot judge are not among them.
+    """
     if column.evaluation is None:
         return NOT_ESTIMABLE
-    return "/".join(str(number) for number in matrix.verdicts(column).values())
+    counts = matrix.verdicts(column)
+    counts.pop(GateVerdict.NOT_COMPARABLE, None)
+    return "/".join(map(str, counts.values()))
 
 
 def render_matrix_markdown(matrix: Matrix, *, templates: Path | None = None) -> str:
@@ -230,7 +240,14 @@ def render_matrix_html(matrix: Matrix, *, templates: Path | None = None) -> str:
         "matrix": matrix,
         "rows": [_row(matrix, row) for row in matrix.rows],
         "tones": tones(matrix.protocol.accuracy),
-        "verdicts": list(GateVerdict),
+        "verdicts": list(
+            count_verdicts(
+                cell.result.gate.verdict
+                for row in matrix.rows
+                for cell in row.cells
+                if cell
+            )
+        ),
         "floor": floor_sentence(matrix),
         "selection": SELECTION,
         "wide": len(matrix.columns) >= _WIDE,

@@ -111,13 +111,13 @@ def rank_label(
 ) -> tuple[MatrixCell | None, ...]:
     """Return one cell per engine with its standing on the label.
 
-    Only engines with the protocol's minimum evidence are ranked, and only against
-    another one. The highest observed accuracy is the best, ties included. Every other
-    engine is tested against the best on the cases that both decide, by McNemar's exact
-    test at the protocol's ``alpha``, corrected by Holm over the engines of the label;
-    with several best, against the one it differs from least. Where an engine was asked
-    several times, by the sign-flip test of each case's mean, which is McNemar's for
-    one draw.
+    Only engines with the protocol's minimum evidence are ranked, only against another
+    one, and on no label that the reference cannot judge. The highest observed accuracy
+    is the best, ties included. Every other engine is tested against the best on the
+    cases that both decide, by McNemar's exact test at the protocol's ``alpha``,
+    corrected by Holm over the engines of the label; with several best, against the one
+    it differs from least. Where an engine was asked several times, by the sign-flip
+    test of each case's mean, which is McNemar's for one draw.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def rank_label(
     able = {
         place: result
         for place, result in enumerate(results)
-        if result is not None and has_enough(result, protocol)
+        if result is not None and result.comparable and has_enough(result, protocol)
     }
     best = _highest({place: _share(result) for place, result in able.items()})
     firm = _highest({place: _firm_share(result) for place, result in able.items()})
@@ -474,6 +474,6 @@ def _answers_without_finding(taxonomy: Taxonomy) -> dict[str, int]:
 
 
 def _floor(rows: Sequence[MatrixRow], threshold: float) -> Floor:
-    floors = [row.floor for row in rows if row.floor is not None]
+    floors = [row.floor for row in rows if row.comparable and row.floor is not None]
     mean = sum(floors) / len(floors) if floors else None
     return Floor(mean, sum(share >= threshold for share in floors))

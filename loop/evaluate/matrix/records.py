@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import GateVerdict, count_verdicts
 from loop.evaluate.protocol import Protocol
 from loop.evaluate.results import CohortFacts, Evaluation, LabelResult
 
@@ -60,9 +60,12 @@ class MatrixCell:
     """Best only while uncertain answers are left out: not if they counted as wrong."""
 
     def reaches(self, threshold: float) -> bool:
-        """Whether the observed accuracy is at or above `threshold`."""
+        """Whether the observed accuracy is at or above `threshold`.
+
+        Never where the reference cannot judge the label.
+        """
         share = self.result.confusion.accuracy
-        return share is not None and share >= threshold
+        return self.result.comparable and share is not None and share >= threshold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,11 @@ class MatrixRow:
 
     cells: tuple[MatrixCell | None, ...]
     """One per column; None where the engine has no run."""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the reference can judge the label."""
+        return all(cell is None or cell.result.comparable for cell in self.cells)
 
     @property
     def ranked(self) -> bool:
@@ -115,10 +123,10 @@ class Floor(NamedTuple):
     """What an engine that finds nothing in any case would reach."""
 
     accuracy: float | None
-    """Mean over labels."""
+    """Mean over the labels that the reference can judge."""
 
     at_threshold: int
-    """Labels at or above the accuracy threshold."""
+    """Those of them at or above the accuracy threshold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +151,11 @@ class Matrix:
     def failed(self) -> tuple[EngineColumn, ...]:
         """Engines without a run."""
         return tuple(column for column in self.columns if column.evaluation is None)
+
+    @property
+    def comparable(self) -> tuple[MatrixRow, ...]:
+        """Labels that the reference can judge."""
+        return tuple(row for row in self.rows if row.comparable)
 
     @property
     def unranked(self) -> int:
@@ -172,7 +185,7 @@ class Matrix:
     def verdicts(self, column: EngineColumn) -> dict[GateVerdict, int]:
         """Return how many labels have each verdict of the protocol."""
         found = [cell.result.gate.verdict for cell in self.cells(column)]
-        return {verdict: found.count(verdict) for verdict in GateVerdict}
+        return count_verdicts(found)
 
     def uncertain(self, column: EngineColumn) -> int:
         """Return how many answers are uncertain where the reference decides."""

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from loop.core.errors import DataError
 from loop.core.records import Mark
 from loop.core.yaml_files import read_model
+from loop.labels.cohort import Reason
 from loop.labels.importing.encodings import find_encoding
 from loop.labels.importing.source import Source, SourceCase
 from loop.labels.importing.table_files import CsvRow, iter_csv, read_header
@@ -128,7 +129,7 @@ class _CrosswalkFile(BaseModel):
 
     version: int
     sites: dict[str, tuple[str, ...]]
-    not_comparable: dict[str, str] = {}
+    not_comparable: dict[str, Reason] = {}
     rules: tuple[MeshRule, ...]
 
 

@@ -14,8 +14,10 @@ from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.core.records import UncertainAnswers
 from loop.evaluate.align import align, join_draws
+from loop.evaluate.gates import GateVerdict
 from loop.evaluate.measure import count_exclusions
 from loop.evaluate.recording import digest_counts
+from loop.evaluate.results import left_out_of
 from loop.labels.cohort import HOLDOUT, RETIRED, CohortRecord, read_cohort
 from loop.labels.reference import Reference, parse_reference, reference_path
 from loop.labels.sealing import list_openings
@@ -178,20 +180,29 @@ class _Known(NamedTuple):
     references: dict[tuple[str, str], set[str]]
     """Cohort and number to the digests it was recorded with."""
 
+    cohorts: dict[str, CohortRecord]
+    """Name to its last import."""
+
+    judged: dict[str, set[str]]
+    """Digest of a cohort's cases to the labels that a gate judged on them."""
+
 
 def _check_entries(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
-    known = _Known({}, {}, {})
+    known = _Known({}, {}, {}, {}, {})
     for entry in entries:
         payload, digest = entry.payload, str(entry.payload.get("digest"))
         if entry.action == "draft_committed":
             known.versions[entry.subject] = digest
         elif entry.action == "protocol_set":
             known.protocols[digest] = _policy(payload)
+        elif entry.action == "cohort_added":
+            yield from _check_import(entry, known)
         elif entry.action == "reference_revised":
             name = (str(payload.get("cohort")), str(payload.get("number")))
             known.references.setdefault(name, set()).add(digest)
         elif entry.action in _SCORED:
             yield from _check_entry(entry, known)
+            yield from _check_left_out(entry, known)
 
 
 def _check_entry(entry: LedgerEntry, known: _Known) -> Iterator[Finding]:
@@ -213,6 +224,47 @@ def _check_entry(entry: LedgerEntry, known: _Known) -> Iterator[Finding]:
         yield _odd(entry, "against a reference that was not recorded before")
     elif str(payload.get("reference_digest")) not in references:
         yield _broken(entry, "against another reference than the recorded one")
+
+
+def _check_import(entry: LedgerEntry, known: _Known) -> Iterator[Finding]:
+    """Yield labels that an import calls not comparable after gates judged them."""
+    record = CohortRecord(name=entry.subject, added=entry.payload, references={})
+    digest = entry.payload.get("cohort_digest")
+    judged = known.judged.get(str(digest), set())
+    said = {
+        label
+        for one in known.cohorts.values()
+        if one.added.get("cohort_digest") == digest
+        for label in one.not_comparable
+    }
+    if late := (record.not_comparable & judged) - said:
+        yield note(
+            _CHECK,
+            f"entry {entry.seq} imports {entry.subject}, and says that its reference "
+            f"cannot judge {', '.join(sorted(late))}, after gates had judged that on "
+            "these cases: see what they said, and whether the reason holds",
+            where=f"entry {entry.seq}, {entry.subject}",
+        )
+    known.cohorts[entry.subject] = record
+
+
+def _check_left_out(entry: LedgerEntry, known: _Known) -> Iterator[Finding]:
+    """Yield labels that no claim counts although their cohort does not say so."""
+    payload = entry.payload
+    record = known.cohorts.get(str(payload.get("cohort")))
+    verdicts = payload.get("labels")
+    labels = verdicts if isinstance(verdicts, Mapping) else {}
+    out = {one for one in labels if labels[one] == GateVerdict.NOT_COMPARABLE}
+    if record is not None:
+        digest = str(record.added.get("cohort_digest"))
+        known.judged.setdefault(digest, set()).update(set(labels) - out)
+    out |= left_out_of(str(payload.get("signature", "")))
+    if extra := out - (record.not_comparable if record else set()):
+        yield _broken(
+            entry,
+            f"without {', '.join(sorted(extra))}, which its cohort was imported to "
+            "judge",
+        )
 
 
 def _policy(payload: Mapping[str, Any]) -> UncertainAnswers:

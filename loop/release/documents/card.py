@@ -9,7 +9,7 @@ from math import floor
 from loop.documents.numbers import NOT_ESTIMABLE, interval, share
 from loop.documents.svg import Axis, percent_axis, tick_labels
 from loop.evaluate.documents import ForestMark
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import count_verdicts
 from loop.release.documents.card_sections import (
     ceiling_section,
     claim_section,
@@ -17,6 +17,7 @@ from loop.release.documents.card_sections import (
     cohort_section,
     engine_section,
     history_section,
+    left_out_sentences,
     limits_section,
     openings_section,
     release_section,
@@ -42,7 +43,6 @@ from loop.release.documents.parts import (
     claimed,
     counted,
     fact,
-    labels_with,
     outcomes,
     rate,
     told,
@@ -75,6 +75,7 @@ def release_card(facts: ReleaseFacts, approvals: Sequence[Approval]) -> ReleaseD
             f"Verdict of the claim: {_verdict(facts)}.",
             claim_sentence(facts),
             *filter(None, [shown_sentence(facts)]),
+            *left_out_sentences(facts),
         ),
         sections=_sections(facts, approvals),
     )
@@ -183,12 +184,16 @@ def _average_figure(term: str, record: AverageFacts) -> Figure:
 
 
 def card_tally(facts: ReleaseFacts) -> tuple[tuple[str, int, int], ...]:
-    """Return each verdict with its labels and all, where the claim was judged."""
+    """Return each verdict with its labels and those of the claim, where it was judged.
+
+    Labels that the reference cannot judge are no labels of the claim.
+    """
     evaluation = claimed(facts)
     if evaluation is None:
         return ()
-    of = len(evaluation.labels)
-    return tuple((one, len(labels_with(evaluation, one)), of) for one in GateVerdict)
+    of = len(evaluation.comparable)
+    counts = count_verdicts(one.gate.verdict for one in evaluation.labels)
+    return tuple((one, labels, of) for one, labels in counts.items())
 
 
 def _header(facts: ReleaseFacts) -> tuple[tuple[str, str], ...]:

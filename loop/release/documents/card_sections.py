@@ -135,6 +135,8 @@ def cohort_section(facts: ReleaseFacts) -> DocumentSection:
             fact(f"{name}: reference", _reference(one, read)),
             fact(f"{name}: reference digest", one.reference_digest),
         ]
+        if one.not_comparable:
+            lines.append(fact(f"{name}: cannot judge", one.not_comparable))
     lead = () if lines else ("No cohort is recorded.",)
     return DocumentSection(
         key="cohorts", title="Cohorts", lead=lead, lines=tuple(lines)
@@ -308,6 +310,8 @@ def claim_sentence(facts: ReleaseFacts) -> str:
     content = facts.protocol.content
     every = facts.claim.kind == "all"
     of = "every label" if every else "each label it is shown for"
+    if every and any(True for _ in left_out_sentences(facts)):
+        of = "every label that the reference can judge"
     judged = {
         "lower": f"judged by lower {percent(content.get('confidence'), 0)} limits",
         "point": "judged by the observed values, which shows no lower limit",
@@ -336,6 +340,15 @@ def shown_sentence(facts: ReleaseFacts) -> str:
     return f"It is shown for {len(shown)} of {counted(len(labels), 'label')}{names}."
 
 
+def left_out_sentences(facts: ReleaseFacts) -> Iterator[str]:
+    """Yield each label that is no part of the claim, and why: nobody can judge it."""
+    evaluation = claimed(facts)
+    for one in evaluation.labels if evaluation else ():
+        if not one.comparable:
+            why = "; ".join(map(told, one.gate.reasons))
+            yield f"{told(one.name)}: shown, not part of the claim: {why}."
+
+
 def claim_section(facts: ReleaseFacts) -> DocumentSection:
     """Return the claim with its tests, and the protocol that fixed it."""
     claim, protocol = facts.claim, facts.protocol
@@ -357,7 +370,10 @@ def claim_section(facts: ReleaseFacts) -> DocumentSection:
     return DocumentSection(
         key="claim",
         title="Claim",
-        lead=tuple(filter(None, (claim_sentence(facts), shown_sentence(facts)))),
+        lead=(
+            *filter(None, (claim_sentence(facts), shown_sentence(facts))),
+            *left_out_sentences(facts),
+        ),
         lines=(
             fact("Verdict", claim.verdict),
             FactLine("Many labels", how),

@@ -8,6 +8,7 @@ from loop.documents.numbers import share
 from loop.release.documents.card_sections import (
     label_list,
     labels_changed,
+    left_out_sentences,
     signature_section,
     worse_section,
 )
@@ -155,7 +156,10 @@ def _impact(facts: ReleaseFacts) -> tuple[DocumentSection, ...]:
             ),
             FactLine("Known limits", author="beside those listed here and on the card"),
         ),
-        notes=tuple(objections(evaluation)) if evaluation else (),
+        notes=(
+            *(objections(evaluation) if evaluation else ()),
+            *left_out_sentences(facts),
+        ),
     )
     return (assessment, worse_section(facts))
 

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from loop.core.yaml_files import read_model
 from loop.documents.numbers import NOT_ESTIMABLE, share
-from loop.evaluate.gates import GateVerdict
+from loop.evaluate.gates import describe_verdicts
 from loop.release.documents.card_sections import reading_line
 from loop.release.documents.parts import (
     AUTHOR,
@@ -26,7 +26,6 @@ from loop.release.documents.parts import (
     claimed,
     counted,
     is_compared,
-    labels_with,
     objections,
     outcomes,
     rate,
@@ -374,9 +373,7 @@ def performance(facts: ReleaseFacts) -> Filled:
     """Return the averages and verdicts of each evaluation; the labels are beside."""
     texts = []
     for one in facts.evaluations:
-        verdicts = ", ".join(
-            f"{len(labels_with(one, verdict))} {verdict}" for verdict in GateVerdict
-        )
+        verdicts = describe_verdicts(label.gate.verdict for label in one.labels)
         texts.append(
             f"{told(one.cohort)}: macro-F1 {rate(one.macro)}, labels {verdicts}"
         )

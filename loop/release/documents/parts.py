@@ -282,9 +282,9 @@ def uses_a_model(facts: ReleaseFacts) -> bool:
 
 
 def objections(evaluation: EvaluationFacts) -> Iterator[str]:
-    """Yield what kept each label of an evaluation from passing."""
+    """Yield what kept each label of the claim from passing."""
     for one in evaluation.labels:
         gate = one.gate
         why = "; ".join(filter(None, [*map(told, gate.reasons), told(gate.needs)]))
-        if why and gate.verdict is not GateVerdict.PASS:
+        if why and one.comparable and gate.verdict is not GateVerdict.PASS:
             yield f"{told(one.name)}, {gate.verdict}: {why}"

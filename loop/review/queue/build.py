@@ -434,7 +434,7 @@ def build_queue(
         read_others(store, others, pairs, taxonomy),
         count_votes(workspace, cohort, pairs),
     )
-    worth = Worth(aligned, read_protocol(workspace))
+    worth = Worth(aligned, read_protocol(workspace), cohort.not_comparable)
     texts = CaseTexts(workspace, cohort.name, {one.case_id for one in shown})
     line = RunLine(
         run_id=record.id,

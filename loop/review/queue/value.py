@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -299,15 +299,29 @@ class LabelWorth(NamedTuple):
     words: tuple[str, ...]
 
 
-class Worth:
-    """Values failing pairs of one run."""
+_UNJUDGED = LabelWorth(0.0, None, ("the reference cannot judge the label",))
+"""Of a label without a gate that answers could decide."""
 
-    def __init__(self, pairs: AlignedPairs, protocol: Protocol) -> None:
+
+class Worth:
+    """Values failing pairs of one run.
+
+    Those of a label in `not_comparable` decide no gate, and say so.
+    """
+
+    def __init__(
+        self,
+        pairs: AlignedPairs,
+        protocol: Protocol,
+        not_comparable: Collection[str] = (),
+    ) -> None:
         tables = count_confusions(
             pairs.binary_reference, pairs.answers_as(protocol.policy)
         )
         self._labels: Mapping[str, LabelWorth] = {
-            label: _label_worth(Confusion(*map(int, row)), protocol)
+            label: _UNJUDGED
+            if label in not_comparable
+            else _label_worth(Confusion(*map(int, row)), protocol)
             for label, row in zip(pairs.labels, tables, strict=True)
         }
         self._silent = _silent_worth(pairs, protocol)

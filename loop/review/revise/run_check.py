@@ -300,7 +300,9 @@ def _measure(
         reference_digest=first.cohort.reference_digest,
         protocol_digest=first.protocol_digest,
     )
-    majority = (take_majority([one.pairs for one in side]) for side in (before, after))
+    majority = (
+        take_majority([one.judged_pairs for one in side]) for side in (before, after)
+    )
     return replace(
         checked,
         ground=ground,
@@ -342,6 +344,8 @@ def measure_draft(
 ) -> Check:
     """Return the check of the draws of a parent and a draft, against one reference.
 
+    Of a label that the reference cannot judge only a verdict says what is right.
+
     Parameters
     ----------
     look
@@ -358,7 +362,8 @@ def measure_draft(
     protocol = before[0].protocol
     anchors = read_anchors(store, before[0].cohort.name)
     drawn = DrawnAnswers(
-        tuple(one.pairs for one in before), tuple(one.pairs for one in after)
+        tuple(one.judged_pairs for one in before),
+        tuple(one.judged_pairs for one in after),
     )
     if look is not None:
         check = check_draws(drawn, verdicts, anchors, protocol, look)

@@ -12,7 +12,7 @@ from loop.documents.svg import Axis, tick_labels
 from loop.evaluate.compare import Comparison, LabelChange, compare_runs
 from loop.evaluate.documents import ForestMark, accuracy_axis, accuracy_mark
 from loop.evaluate.evaluation import find_parent_run
-from loop.evaluate.gates import Gate, GateVerdict
+from loop.evaluate.gates import Gate
 from loop.evaluate.results import Evaluation, LabelResult
 from loop.evaluate.tried_text import selection_note, selection_remarks
 from loop.run.store import RunRecord
@@ -79,7 +79,7 @@ def render(context: AppContext, run: RunRecord) -> str:
         comparison=comparison,
         rows=_rows(evaluation, comparison, axis),
         plot=_plot(axis, evaluation.protocol.accuracy),
-        verdicts=list(GateVerdict),
+        verdicts=list(evaluation.verdicts),
         unparsed=evaluation.statuses[Status.UNPARSED],
         failed=evaluation.statuses[Status.ENGINE_FAILED],
         selection=selection,

@@ -198,7 +198,7 @@ def test_a_check_over_draws_says_what_chance_does(editor, given, context, waveri
     assert re.search(r"right in <b>\d</b> of 6 readings of them", shown)
     assert "There is no evidence that anything got worse." in shown
     assert "Pleural Effusion</th>" in shown
-    assert "Not judged, no case to judge by: " in shown
+    assert "Not judged, no case that the reference can judge: " in shown
     assert "All 6 runs are kept." in shown
     assert "Non-inferiority" not in shown
 

@@ -218,7 +218,11 @@ def _measure(
     job.step("the model beside the readers, with 1,000 bootstrap resamples")
     inputs = read_inputs(context.workspace, wanted.run.id)
     ceiling = measure_ceiling(
-        inputs.pairs, wanted.votes, inputs.taxonomy, patients=inputs.patients
+        inputs.pairs,
+        wanted.votes,
+        inputs.taxonomy,
+        policy=inputs.protocol.policy,
+        patients=inputs.patients,
     )
     return MeasuredAgreement(
         report, ceiling, f"{inputs.run.prompt}, run {inputs.run.run_id}"

@@ -139,7 +139,7 @@ def evaluate(visit: Visit, prompt: str | None, cohort: str | None) -> VersionsOu
         f"{share(made.macro.score.estimate)} {interval(made.macro.score)} "
         f"({made.run.engine}, uncertain answers {made.protocol.policy.value}, "
         f"reference {made.cohort.reference}), "
-        f"{made.count(GateVerdict.PASS)} of {len(made.labels)} labels passed. "
+        f"{made.count(GateVerdict.PASS)} of {len(made.comparable)} labels passed. "
         "The ledger records it."
     )
     outputs = refresh(visit, prompt, cohort)
