@@ -32,15 +32,6 @@ def bundled() -> Path:
     return inside if inside.is_dir() else Path(__file__).resolve().parents[2]
 
 
-def new_protocol() -> Path:
-    """File with what a new workspace claims.
-
-    The shipped ``labels/protocol.yaml`` stays as the shipped ledger registered it,
-    without what could not be said then.
-    """
-    return bundled() / "reports" / "templates" / "protocol.yaml"
-
-
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """A folder with ``prompts/`` and ``labels/``, and private state beside them."""
@@ -145,8 +136,6 @@ def find_workspace(start: Path, explicit: Path | None = None) -> Workspace:
 def init_workspace(target: Path) -> Workspace:
     """Make a workspace at `target` from the shipped material.
 
-    Its protocol is `new_protocol`.
-
     Raises
     ------
     WorkspaceError
@@ -168,7 +157,6 @@ def init_workspace(target: Path) -> Workspace:
                     dirs_exist_ok=True,
                     copy_function=_copy_writable,
                 )
-        _copy_writable(str(new_protocol()), str(Workspace(target).protocol))
     except (OSError, shutil.Error) as error:
         cause = error if error.errno else OSError(str(error))
         raise write_error(target, cause) from error

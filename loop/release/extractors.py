@@ -127,7 +127,7 @@ def score_reports(
     ... )
     >>> document = score_reports(
     ...     joined,
-    ...     extractor=ExtractorOptions(release="extractor-v7"),
+    ...     extractor=ExtractorOptions(release="extractor-v10"),
     ...     counting=Counting(metrics=()),
     ... )
     >>> document.score.systems[0].ran_score.value

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXTRACTOR", "RanScoreResult", "ScoreOptions", "ran_score"]
 
-EXTRACTOR = "extractor@v7"
+EXTRACTOR = "extractor@v10"
 """Extractor that is asked unless another one is named; it ships with ranloop."""
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -129,7 +129,7 @@ def ran_score(
     >>> result.table["ran_score"].to_dict()
     {'copy': 1.0, 'normal': 0.0}
     >>> result.score, result.signature[:20]
-    (1.0, 'ran|extractor@v7:2be')
+    (1.0, 'ran|extractor@v10:c2b')
     """
     chosen = check_options(options)
     if isinstance(extractor, Extractor):

@@ -29,6 +29,7 @@ from loop.score.joining import CandidateFile, join_files
 from loop.score.scoring import Counting
 from tests.cli.test_score import (
     FINDINGS,
+    NEWEST,
     NORMAL,
     QUICK,
     patch_as_released,
@@ -77,25 +78,28 @@ def data_of(*args):
 def test_the_newest_release_is_asked_and_named(released, files):
     """Nobody named an extractor: a signed one is taken, and the document says which."""
     data = data_of(*files, "-w", released.root)
-    assert data["extractor"]["ref"] == "extractor@v7"
-    assert data["extractor"]["release"] == "extractor-v7"
-    assert "Extractor: extractor-v7, the newest release" in data["remarks"][0]
+    assert data["extractor"]["ref"] == "extractor@v10"
+    assert data["extractor"]["release"] == NEWEST
+    assert f"Extractor: {NEWEST}, the newest release" in data["remarks"][0]
 
 
 def test_a_withdrawn_release_is_not_asked(released, files):
     """It is passed over unasked, and refused when it is named."""
     approver = Actor(name="a", role="approver")
-    withdraw_release(released, "extractor-v7", approver, "it was wrong")
+    withdraw_release(released, NEWEST, approver, "it was wrong")
+    data = data_of(*files, "-w", released.root)
+    assert data["extractor"]["release"] == "extractor-v7"
+    withdraw_release(released, "extractor-v7", approver, "so was this")
     data = data_of(*files, "-w", released.root)
     assert data["extractor"]["release"] == ""
     assert "there is no release of it here" in data["remarks"][0]
     with pytest.raises(DataError, match="was withdrawn by a"):
-        run(*files, "-w", released.root, "--release", "extractor-v7")
+        run(*files, "-w", released.root, "--release", NEWEST)
 
 
 def test_a_release_that_was_edited_is_not_asked(released, files):
     """It is verified before it reads a text."""
-    guides = released.releases / "extractor-v7" / "prompt" / "guides.yaml"
+    guides = released.releases / NEWEST / "prompt" / "guides.yaml"
     guides.write_text(guides.read_text("utf-8") + "# edited\n", "utf-8")
     with pytest.raises(DataError, match="does not hold"):
         run(*files, "-w", released.root)
@@ -142,7 +146,7 @@ def test_a_second_extractor_shows_what_depends_on_the_first(released, files):
     """Both scores of every system, and who changes places."""
     data = data_of(*files, "-w", released.root, "--also", "extractor@v1")
     panel = data["second_extractor"]
-    assert panel["first"]["ref"] == "extractor@v7"
+    assert panel["first"]["ref"] == "extractor@v10"
     assert panel["second"]["ref"] == "extractor@v1"
     assert [row["system"] for row in panel["systems"]] == ["copy", "bad"]
 
@@ -162,7 +166,7 @@ def test_the_correction_says_what_it_assumes(released, files):
 @pytest.mark.usefixtures("as_released")
 def test_a_release_does_not_correct_what_another_engine_read(released):
     """Its prompt asked of a language model makes other errors than with `rules`."""
-    wanted = find_request(released, release="extractor-v7")
+    wanted = find_request(released, release=NEWEST)
     with Extractor.open(released, wanted.prompt) as extractor:
         facts = extractor.facts
     assert read_errors(released, wanted, facts, "auto").by_label
@@ -184,7 +188,7 @@ def test_a_later_rules_corrects_nothing_with_the_errors_of_an_earlier_one(releas
 @pytest.mark.usefixtures("as_released")
 def test_an_engine_without_a_schema_is_named(released):
     """As README says of its documents."""
-    wanted = find_request(released, release="extractor-v7")
+    wanted = find_request(released, release=NEWEST)
     with Extractor.open(released, wanted.prompt) as extractor:
         asked = json.loads(extractor.facts.asked)
         assert asked["name"] == "rules" and not engine_remarks(wanted, extractor)
@@ -222,9 +226,9 @@ def test_without_a_measurement_the_correction_says_how_to_get_one(released, file
 def test_the_second_extractor_may_be_a_release(released, files):
     """By its name, verified, with the engine that it was released with."""
     args = (*files, "-w", released.root, "--extractor", "extractor@v1")
-    panel = data_of(*args, "--also", "extractor-v7")["second_extractor"]
-    assert panel["second"]["ref"] == "extractor@v7"
-    assert panel["second"]["release"] == "extractor-v7"
+    panel = data_of(*args, "--also", NEWEST)["second_extractor"]
+    assert panel["second"]["ref"] == "extractor@v10"
+    assert panel["second"]["release"] == NEWEST
 
 
 @pytest.mark.parametrize(
@@ -255,7 +259,7 @@ def test_a_function_does_whatever_the_verb_does(released, files):
     """A notebook gets the same numbers, a second extractor and the correction too."""
     verb = (
         *(*files[:4], *QUICK[:4], "--metric", "bleu_4", "-w", released.root),
-        *("--release", "extractor-v7", "--also", "extractor@v1", "--bias", "auto"),
+        *("--release", NEWEST, "--also", "extractor@v1", "--bias", "auto"),
     )
     data_of(*verb)
     told = data_of(*verb)  # every answer is now in the store
@@ -267,9 +271,7 @@ def test_a_function_does_whatever_the_verb_does(released, files):
     document = score_reports(
         join_files(Path(files[3]), systems, taxonomy),
         released,
-        extractor=ExtractorOptions(
-            release="extractor-v7", also="extractor@v1", bias="auto"
-        ),
+        extractor=ExtractorOptions(release=NEWEST, also="extractor@v1", bias="auto"),
         counting=Counting(metrics=("bleu_4",), resamples=50, permutations=50),
     )
     assert json.loads(json.dumps(score_data(document))) == told

@@ -1,4 +1,4 @@
-"""The release that is shipped as a worked example: it holds, and tells of no case."""
+"""The releases that are shipped as worked examples: they hold, and tell of no case."""
 
 from pathlib import Path
 
@@ -16,17 +16,30 @@ from loop.release.verify import verify_folder
 
 README = Path(__file__).parents[2] / "README.md"
 SHIPPED = Workspace(bundled())
-NAME = "extractor-v7"
+KEYS = {
+    "extractor-v7": "ranloop-release-desk-75a39f0b.json",
+    "extractor-v10": "ranloop-approver-72ba7508.json",
+}
+"""Release to the public key that signed it; README shows the last one."""
+
 RUN = 8
 """So many words in a row are nobody's by chance."""
 
 
-def test_it_holds_by_name_and_with_its_folder_and_key_alone():
+@pytest.fixture(params=KEYS)
+def name(request):
+    """Return the name of each release in turn."""
+    return request.param
+
+
+def test_it_holds_by_name_and_with_its_folder_and_key_alone(name):
     """As whoever gets a copy of it checks it."""
-    release = load_release(SHIPPED, NAME)
-    assert release.version.ref == "extractor@v7"
-    keys = read_public_keys(SHIPPED)
-    assert verify_folder(SHIPPED.releases / NAME, keys).holds
+    release = load_release(SHIPPED, name)
+    assert release.version.ref == name.replace("-", "@")
+    folder, key = SHIPPED.releases / name, SHIPPED.releases / "keys" / KEYS[name]
+    assert verify_folder(folder, read_public_keys(SHIPPED)).holds
+    done = CliRunner().invoke(app, ["verify", str(folder), "--key", str(key)])
+    assert done.exit_code == 0, done.output
 
 
 def test_the_shipped_history_has_nothing_broken():
@@ -37,35 +50,48 @@ def test_the_shipped_history_has_nothing_broken():
 
 def test_readme_shows_what_verify_says_of_it():
     """To the letter, with the folder written as in a checkout."""
-    folder, keys = SHIPPED.releases / NAME, list((SHIPPED.releases / "keys").iterdir())
-    done = CliRunner().invoke(app, ["verify", str(folder), "--key", str(keys[0])])
-    assert done.exit_code == 0
+    name, key = list(KEYS.items())[-1]
+    folder, public = SHIPPED.releases / name, SHIPPED.releases / "keys" / key
+    done = CliRunner().invoke(app, ["verify", str(folder), "--key", str(public)])
     said = done.stdout.replace(str(SHIPPED.root) + "/", "")
     assert said in README.read_text("utf-8")
-    assert f"--key reports/releases/keys/{keys[0].name}" in README.read_text("utf-8")
+    assert f"--key reports/releases/keys/{key}" in README.read_text("utf-8")
 
 
-def test_it_says_what_stood_against_it():
+def test_it_says_what_stood_against_it(name):
     """The gates fail, and the holdout had been measured on before: in large letters."""
-    card = (SHIPPED.releases / NAME / "card.md").read_text("utf-8")
+    card = (SHIPPED.releases / name / "card.md").read_text("utf-8")
     assert "**OVERRIDE**" in card
     assert "no longer unseen" in card
+
+
+def test_each_opened_the_holdout_once():
+    """What was opened for one is not unseen for the next; both cards say so."""
     opened = [e for e in read_ledger(SHIPPED.ledger) if e.action == "holdout_opened"]
-    assert len(opened) == 1
+    assert len(opened) == len(KEYS)
+
+
+def test_the_newest_has_binary_answers_and_leaves_out_what_codes_cannot_judge():
+    """A hedge is an error there, and No Finding is shown outside the claim."""
+    release = load_release(SHIPPED, "extractor-v10")
+    assert release.version.contract == "binary"
+    card = (SHIPPED.releases / "extractor-v10" / "card.md").read_text("utf-8")
+    assert "|unc:wrong|" in card.replace("&#124;", "|")
 
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_no_report_text_is_in_it(data_folder):
+def test_no_report_text_is_in_it(name, data_folder):
     """No run of words of any of the 1,648 reports stands in any of its files."""
     import csv
 
     shipped = set()
-    for path in (SHIPPED.releases / NAME).rglob("*"):
+    for path in (SHIPPED.releases / name).rglob("*"):
         if path.is_file():
             shipped |= runs(path.read_text("utf-8"))
     # What the prompt itself says was written for it, and is checked when it is made.
-    own = runs((SHIPPED.prompts / "extractor/v7/guides.yaml").read_text("utf-8"))
+    version = name.replace("-", "/")
+    own = runs((SHIPPED.prompts / version / "guides.yaml").read_text("utf-8"))
     for name in ("dev", "test"):
         source = data_folder / "openi" / f"reports_{name}.csv"
         with source.open(encoding="utf-8", newline="") as stream:

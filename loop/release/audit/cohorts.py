@@ -8,10 +8,10 @@ from pathlib import Path
 
 from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.digests import digest_text
-from loop.core.errors import DataError, LedgerError
+from loop.core.errors import DataError
 from loop.core.files import read_text
-from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import Workspace, bundled, new_protocol
+from loop.core.ledger import LedgerEntry
+from loop.core.paths import Workspace
 from loop.labels.cohort import (
     CohortRecord,
     cohort_folder,
@@ -46,8 +46,6 @@ def check_protocol(
         return [note("protocol", "was never registered: nothing was evaluated yet")]
     if now in digests:
         return [note("protocol", f"is an earlier one that was registered ({now[:12]})")]
-    if _is_new(entries, now):
-        return [note("protocol", "is that of a new workspace: not used yet")]
     return [
         warning(
             "protocol",
@@ -57,21 +55,6 @@ def check_protocol(
             todo="Restore it, or evaluate: that registers it as it is now.",
         )
     ]
-
-
-def _is_new(entries: tuple[LedgerEntry, ...], protocol: str) -> bool:
-    """Whether nothing was scored but what ships, and the protocol is as it was made."""
-    if protocol != digest_text(read_text(new_protocol())):
-        return False
-    try:
-        shipped = read_ledger(Workspace(bundled()).ledger)
-    except LedgerError:
-        return False
-    here, there = (
-        sum(entry.action == "evaluated" for entry in ledger)
-        for ledger in (entries, shipped)
-    )
-    return here == there
 
 
 def check_cohorts(
