@@ -39,6 +39,7 @@ from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
+from loop.prompts.instructions import instructions_text
 from loop.prompts.lint import lint_data
 from loop.prompts.version import CallPlan
 from loop.review.revise.begin import DraftRequest, begin_draft
@@ -64,7 +65,6 @@ from loop.review.revise.edit import (
     SettingsEdit,
     edit_draft,
     guide_text,
-    instructions_text,
 )
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
