@@ -74,22 +74,26 @@ class Drafted:
 MODELS, PEOPLE, RULES = "language models", "people", "rules"
 """Who reads parts of a version: people read what `ranloop guideline` writes of it."""
 
-_READ_BY_OTHERS: Mapping[str, tuple[str, ...]] = {
-    "name": (PEOPLE, RULES),
-    "definition": (PEOPLE,),
-    "counts": (),
-    "does not count": (),
-    "uncertain when": (),
-    "term": (PEOPLE, RULES),
-    "exclusion": (RULES,),
-    "clarification": (PEOPLE, RULES),
-    "exemplar": (PEOPLE, RULES),
-    "implies": (RULES,),
+READ_BY: Mapping[str, tuple[str, ...]] = {
+    "name": (MODELS, PEOPLE, RULES),
+    "definition": (MODELS, PEOPLE),
+    "counts": (MODELS,),
+    "does not count": (MODELS,),
+    "uncertain when": (MODELS,),
+    "term": (MODELS, PEOPLE, RULES),
+    "exclusion": (MODELS, RULES),
+    "clarification": (MODELS, PEOPLE, RULES),
+    "exemplar": (MODELS, PEOPLE, RULES),
+    "implies": (MODELS, RULES),
     "lexicon": (RULES,),
+    "general rule": (MODELS,),
+    "instructions": (MODELS,),
+    "plan": (MODELS, RULES),
+    "contract": (MODELS, RULES),
 }
-"""Part of a guide to who reads it besides language models: of an exemplar `rules` reads
-its phrase and value only, and no note. What counts and what does not, people read in
-the taxonomy."""
+"""Part of a version to who reads it, with templates that insert all guidance. Of an
+exemplar `rules` reads its phrase and value only, and no note of anything. What counts
+and what does not, people read in the taxonomy, as they do the rules of reading."""
 
 
 def read_by(version: PromptVersion) -> Mapping[str, tuple[str, ...]]:
@@ -98,22 +102,20 @@ def read_by(version: PromptVersion) -> Mapping[str, tuple[str, ...]]:
     Language models read what the templates insert: that is looked up by rendering
     them, and is nothing where they cannot be rendered.
     """
-    shown = _find_shown(version)
-    of_guides = {
-        part: ((MODELS,) if part in shown else ()) + others
-        for part, others in _READ_BY_OTHERS.items()
-    }
-    return of_guides | {
-        "general rule": (MODELS,),
-        "instructions": (MODELS,),
-        "plan": (MODELS, RULES),
-        "contract": (MODELS, RULES),
-    }
+    found = dict(READ_BY)
+    for part, shown in _find_shown(version).items():
+        others = tuple(who for who in READ_BY[part] if who != MODELS)
+        found[part] = (MODELS, *others) if shown else others
+    return found
 
 
-def _find_shown(version: PromptVersion) -> frozenset[str]:
-    """Return the parts of a guide that the templates of a version insert."""
-    marks = {part: f"part-{number}-" for number, part in enumerate(_READ_BY_OTHERS)}
+def _find_shown(version: PromptVersion) -> Mapping[str, bool]:
+    """Return each part of a guide with whether the templates of a version insert it."""
+    parts = (
+        *("name", "definition", "counts", "does not count", "uncertain when", "term"),
+        *("exclusion", "clarification", "exemplar", "implies", "lexicon"),
+    )
+    marks = {part: f"part-{number}-" for number, part in enumerate(parts)}
     guide = Guide(
         label="label",
         name=marks["name"],
@@ -135,10 +137,10 @@ def _find_shown(version: PromptVersion) -> frozenset[str]:
     try:
         plan = plan_prompts(replace(version, guides=(guide,)), lambda fields: {})
     except DataError:
-        return frozenset()
+        return dict.fromkeys(parts, False)
     said = [one.content for call in plan.calls for one in call.frame.messages]
     said += [text for call in plan.calls for _, text in call.pieces]
-    return frozenset(part for part, mark in marks.items() if mark in "".join(said))
+    return {part: mark in "".join(said) for part, mark in marks.items()}
 
 
 def name_unread(diff: VersionDiff, reading: Mapping[str, tuple[str, ...]]) -> str:
