@@ -55,8 +55,8 @@ def _nothing(_name: str, _text: str) -> str:
     return "\n"
 
 
-LONGEST = 100_000
-"""Characters of instructions that can be edited; a whole prompt needs a tenth."""
+LONGEST = 50_000
+"""Characters of instructions that can be edited; a whole prompt needs a quarter."""
 
 
 def parse_instructions(text: str) -> tuple[str, str]:

@@ -126,7 +126,7 @@ def test_what_is_no_template_is_refused_with_its_line(old, new, said):
 def test_instructions_without_end_are_refused():
     """Every case would be asked with all of them."""
     text = instructions_text(VERSION) + "a\n" * LONGEST
-    with pytest.raises(DataError, match=r"200,\d+ characters, at most 100,000"):
+    with pytest.raises(DataError, match=r"100,\d+ characters, at most 50,000"):
         edit_instructions(VERSION, text)
 
 

@@ -71,7 +71,7 @@ class Drafted:
         return not has_errors(self.lint)
 
 
-MODELS, PEOPLE, RULES = "language models", "people", "rules"
+MODELS, PEOPLE, RULES = "language models", "people", "engine rules"
 """Who reads parts of a version: people read what `ranloop guideline` writes of it."""
 
 READ_BY: Mapping[str, tuple[str, ...]] = {
@@ -100,7 +100,7 @@ def read_by(version: PromptVersion) -> Mapping[str, tuple[str, ...]]:
     """Return who reads each part of `version`, as differences name the parts.
 
     Language models read what the templates insert: that is looked up by rendering
-    them, and is nothing where they cannot be rendered.
+    them. Where they cannot be rendered it is what templates usually insert.
     """
     found = dict(READ_BY)
     for part, shown in _find_shown(version).items():
@@ -137,7 +137,7 @@ def _find_shown(version: PromptVersion) -> Mapping[str, bool]:
     try:
         plan = plan_prompts(replace(version, guides=(guide,)), lambda fields: {})
     except DataError:
-        return dict.fromkeys(parts, False)
+        return {}
     said = [one.content for call in plan.calls for one in call.frame.messages]
     said += [text for call in plan.calls for _, text in call.pieces]
     return {part: mark in "".join(said) for part, mark in marks.items()}

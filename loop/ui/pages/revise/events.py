@@ -297,10 +297,14 @@ def save_guide(
             now=context.now,
         )
     except LoopError as error:
-        note = show_note(state, UnsavedGuide(text, opened.guide, ""), str(error))
+        said = str(error)
         # What others wrote is shown with the error: saving again goes over it.
         now_seen = state.opened._replace(digest=opened.digest, checked=opened.checked)
-        keep_typed(visit, now_seen, text)
+        try:
+            keep_typed(visit, now_seen, text)
+        except DataError as too_long:
+            said = f"{said}\n{too_long}"
+        note = show_note(state, UnsavedGuide(text, opened.guide, ""), said)
         return ReviseOutputs(opened=now_seen, note=note)
     drop_typed(visit, opened.draft, opened.label)
     context.jobs.forget(check_key(opened.draft))
