@@ -216,7 +216,7 @@ def edit(
 ) -> None:
     """Replace a guide of a draft, its instructions, its call plan or its contract.
 
-    Blocks that are marked as frozen stay as they are.
+    Blocks that are marked as frozen stay as they are; they may be left empty.
     """
     if bool(label) != (file is not None):
         raise typer.BadParameter("a guide takes a label and a file")
