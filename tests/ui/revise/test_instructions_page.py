@@ -162,6 +162,18 @@ def test_what_lint_objects_to_is_said_beside_the_editor(editor, ruled, new, said
     assert said in editor["note"]
 
 
+def test_what_is_kept_after_it_was_saved_is_not_called_unsaved(editor, ruled):
+    """A browser tells of the last letters while it saves: either may come first."""
+    begin(editor)
+    text = editor["guide"].replace("Read the report.", "{{ wish }}")
+    editor.does(events.save_guide, text, here=True)
+    events.type_guide(editor.visit(), editor.opened, text)
+    choose(editor, INSTRUCTIONS)
+    assert editor["guide"] == text
+    assert "not saved" not in editor["note"]
+    assert "is undefined" in editor["note"]
+
+
 def test_a_text_too_long_to_be_kept_is_told_so(editor, ruled):
     """Both that it cannot be saved and that a reload will not have it."""
     begin(editor)

@@ -197,6 +197,8 @@ def _with_editor(outputs: ReviseOutputs, state: ReviseState) -> ReviseOutputs:
 def show_editor(outputs: ReviseOutputs, state: ReviseState) -> ReviseOutputs:
     """Return `outputs` with what is edited in the editor, or what was begun."""
     typed = find_typed(state.visit, state.opened.draft, state.label)
+    if typed and typed.text == state.guide:
+        typed = None  # what was typed last was kept after it had been saved
     text = typed.text if typed else state.guide
     setting = state.label == SETTINGS
     if setting and state.drafted:
