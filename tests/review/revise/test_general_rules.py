@@ -23,7 +23,13 @@ from loop.release.audit.prompt_changes import read_changes
 from loop.review.guideline import build_guideline
 from loop.review.revise.begin import DraftRequest, begin_draft
 from loop.review.revise.commit import CommitDecision, commit_checked
-from loop.review.revise.draft import READ_BY, answered_in, read_by, render_shown, show_draft
+from loop.review.revise.draft import (
+    READ_BY,
+    answered_in,
+    read_by,
+    render_shown,
+    show_draft,
+)
 from loop.review.status import VerdictState, read_kept
 from loop.review.submit import VerdictContext, decode, payload, submit_verdict
 from loop.review.verdict import LONGEST_RULE, Edits, build_from_form
