@@ -39,6 +39,7 @@ from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.paths import Workspace
 from loop.prompts.diff import diff_data, format_diff
+from loop.prompts.instructions import instructions_text
 from loop.prompts.lint import lint_data
 from loop.prompts.version import CallPlan
 from loop.review.revise.begin import DraftRequest, begin_draft
@@ -64,7 +65,6 @@ from loop.review.revise.edit import (
     SettingsEdit,
     edit_draft,
     guide_text,
-    instructions_text,
 )
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
@@ -216,7 +216,7 @@ def edit(
 ) -> None:
     """Replace a guide of a draft, its instructions, its call plan or its contract.
 
-    Blocks that are marked as frozen stay as they are.
+    Blocks that are marked as frozen stay as they are; they may be left empty.
     """
     if bool(label) != (file is not None):
         raise typer.BadParameter("a guide takes a label and a file")

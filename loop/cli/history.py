@@ -29,6 +29,8 @@ _WORDS = {
     "clarification": ("rule", "rules"),
     "exemplar": ("exemplar", "exemplars"),
     "implies": ("implied label", "implied labels"),
+    "general rule": ("general rule", "general rules"),
+    "instruction line": ("instruction line", "instruction lines"),
 }
 """Kind of change to what one and several of it are called."""
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import NamedTuple
 
 from loop.core.records import Clarification, Exemplar, Guide, Lexicon
+from loop.prompts.instructions import read_rules
 from loop.prompts.version import PromptVersion
 
 _ADDED, _REMOVED = "+", "-"
+
+COUNTED = (
+    *("term", "exclusion", "clarification", "exemplar"),
+    *("general rule", "instruction line"),
+)
+"""Kinds of which `VersionDiff.counts` may name several."""
 
 
 class PromptChange(NamedTuple):
@@ -45,6 +53,9 @@ class VersionDiff(NamedTuple):
     before: str
     after: str
     settings: tuple[PromptChange, ...]
+    rules: tuple[PromptChange, ...]
+    """General rules; their lines are among those of `templates`, too."""
+
     guides: tuple[GuideDiff, ...]
     templates: tuple[TemplateDiff, ...]
 
@@ -54,13 +65,20 @@ class VersionDiff(NamedTuple):
         return not (self.settings or self.guides or self.templates)
 
     def counts(self) -> dict[str, int]:
-        """Return how many changes there are by sign and kind, ``{"+term": 12}``."""
-        found: dict[str, int] = {}
-        for guide in self.guides:
-            for change in guide.changes:
-                key = change.sign + change.kind
-                found[key] = found.get(key, 0) + 1
-        return found
+        """Return how many changes there are by sign and kind, ``{"+term": 12}``.
+
+        Settings are not among them. The lines of templates count as changes of kind
+        ``"instruction line"``.
+        """
+        keys = [sign + kind for guide in self.guides for sign, kind, _ in guide.changes]
+        keys += [sign + kind for sign, kind, _ in self.rules]
+        keys += [
+            f"{line[0]}instruction line"
+            for template in self.templates
+            for line in template.lines
+            if line[:1] in (_ADDED, _REMOVED)
+        ]
+        return dict(Counter(keys))
 
 
 def diff_versions(before: PromptVersion, after: PromptVersion) -> VersionDiff:
@@ -74,6 +92,7 @@ def diff_versions(before: PromptVersion, after: PromptVersion) -> VersionDiff:
         before=before.ref,
         after=after.ref,
         settings=tuple(_setting_changes(before, after)),
+        rules=tuple(_rule_changes(before, after)),
         guides=tuple(guide for guide in guides if guide.changes),
         templates=tuple(_template_diffs(before, after)),
     )
@@ -93,6 +112,16 @@ def _setting_changes(
         if old != new and same_labels:
             yield PromptChange(_REMOVED, kind, old)
             yield PromptChange(_ADDED, kind, new)
+
+
+def _rule_changes(
+    before: PromptVersion, after: PromptVersion
+) -> Iterator[PromptChange]:
+    old, new = read_rules(before), read_rules(after)
+    for sign, rules, others in ((_REMOVED, old, new), (_ADDED, new, old)):
+        for rule in rules:
+            if rule not in others:
+                yield PromptChange(sign, "general rule", rule)
 
 
 def _guide_changes(before: Guide | None, after: Guide | None) -> Iterator[PromptChange]:
@@ -165,7 +194,8 @@ def format_diff(diff: VersionDiff) -> list[str]:
     if diff.empty:
         return [f"{diff.before} and {diff.after} are the same prompt"]
     lines = [f"{diff.before} -> {diff.after}"]
-    lines += [f"{sign} {kind}: {text}" for sign, kind, text in diff.settings]
+    changes = (*diff.settings, *diff.rules)
+    lines += [f"{sign} {kind}: {text}" for sign, kind, text in changes]
     for guide in diff.guides:
         lines += ["", guide.label]
         lines += [f"  {sign} {kind}: {text}" for sign, kind, text in guide.changes]
@@ -182,6 +212,7 @@ def diff_data(diff: VersionDiff) -> dict[str, object]:
         "after": diff.after,
         "same": diff.empty,
         "settings": [change._asdict() for change in diff.settings],
+        "rules": [change._asdict() for change in diff.rules],
         "guides": {
             guide.label: [change._asdict() for change in guide.changes]
             for guide in diff.guides

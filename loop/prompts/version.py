@@ -7,6 +7,7 @@ ends with ``{# end frozen #}``, each on a line of its own; both lines render to 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -45,6 +46,33 @@ def frozen_blocks(template: str) -> dict[str, str]:
     if name:
         raise DataError(f"frozen block {name!r} has no {{# end frozen #}}")
     return blocks
+
+
+def replace_blocks(template: str, new: Callable[[str, str], str]) -> str:
+    r"""Return a template with other text in its frozen blocks; the marks stay.
+
+    Parameters
+    ----------
+    new
+        Name and source of a block to the source that takes its place.
+
+    Raises
+    ------
+    DataError
+        As `frozen_blocks` does.
+
+    Examples
+    --------
+    >>> replace_blocks("{# frozen: a #}\nold\n{# end frozen #}\n", lambda *_: "\n")
+    '{# frozen: a #}\n{# end frozen #}\n'
+    """
+    frozen_blocks(template)
+    parts, name, end = [], "", 0
+    for mark in _MARK.finditer(template):
+        between = template[end : mark.start()]
+        parts += [new(name, between) if name else between, mark[0]]
+        name, end = mark["name"] or "", mark.end()
+    return "".join((*parts, template[end:]))
 
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -163,8 +191,6 @@ class PromptVersion:
 _BLOCK = "answer"
 """Name of the frozen block that tells a model how to answer."""
 
-_OPEN = re.compile(rf"\{{#-?\s*frozen:\s*{_BLOCK}\s*-?#\}}")
-
 
 def with_contract(version: PromptVersion, name: str, instruction: str) -> PromptVersion:
     """Return `version` with the output contract `name` and its way to answer.
@@ -215,11 +241,9 @@ def can_exchange(version: PromptVersion) -> bool:
 
 def _replaced(template: str, instruction: str) -> str | None:
     """Return `template` with its block replaced; None if it has no such block."""
-    block = frozen_blocks(template).get(_BLOCK)
-    mark = _OPEN.search(template)
-    if block is None or mark is None:
+    if _BLOCK not in frozen_blocks(template):
         return None
     # The mark stands on a line of its own: the block begins with that line's end.
-    return (
-        f"{template[: mark.end()]}\n{instruction}{template[mark.end() + len(block) :]}"
+    return replace_blocks(
+        template, lambda name, text: f"\n{instruction}" if name == _BLOCK else text
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
@@ -92,7 +91,7 @@ def payload(verdict: Verdict, circumstances: VerdictContext) -> dict[str, Any]:
     made_on = circumstances._asdict()
     if not circumstances.flips:
         del made_on["flips"]
-    return made_on | {"verdict": asdict(verdict)}
+    return made_on | {"verdict": verdict.data}
 
 
 def load_verdicts(

@@ -77,13 +77,14 @@ class Context(StrEnum):
 
 
 class Action(StrEnum):
-    """What a verdict asks to be done to the label's guide."""
+    """What a verdict asks to be done to the label's guide, or to the instructions."""
 
     ADD_TERM = "add_term"
     ADD_EXCLUSION = "add_exclusion"
     CLARIFY = "clarify"
     ADD_EXEMPLAR = "add_exemplar"
     ADD_IMPLICATION = "add_implication"
+    ADD_GENERAL_RULE = "add_general_rule"
     REMOVE_TERM = "remove_term"
     REMOVE_EXCLUSION = "remove_exclusion"
     REMOVE_CLARIFICATION = "remove_clarification"
@@ -94,7 +95,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """Everything one verdict changes in the guide of its label."""
+    """Everything one verdict changes: its label's guide, and the general rules."""
 
     terms: tuple[str, ...] = ()
     exclusions: tuple[str, ...] = ()
@@ -112,6 +113,8 @@ class Edits:
     """Their texts."""
 
     remove_implies: tuple[str, ...] = ()
+    general_rules: tuple[str, ...] = ()
+    """Rules of reading that hold for every label, in the instructions of the prompt."""
 
     def __bool__(self) -> bool:
         """Whether anything is changed."""
@@ -121,6 +124,11 @@ class Edits:
     def count(self) -> int:
         """How many single changes there are."""
         return sum(len(getattr(self, one.name)) for one in fields(self))
+
+    @property
+    def in_guide(self) -> bool:
+        """Whether anything is changed in the guide of the label."""
+        return self.count > len(self.general_rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,14 +161,26 @@ class Verdict:
     """Whether the cases must stay right in every later version."""
 
     def __post_init__(self) -> None:
-        problem = _contradiction(self)
+        problem = _contradiction(self) or _too_long(self.edits.general_rules)
         if problem:
             raise ValueError(problem)
 
     @property
     def id(self) -> str:
         """Short digest of everything it says, 12 hex characters."""
-        return digest_json(asdict(self))[:12]
+        return digest_json(self.data)[:12]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Everything it says, as JSON data.
+
+        General rules are left out where there are none: what was said before there
+        were any keeps its id.
+        """
+        data = asdict(self)
+        if not self.edits.general_rules:
+            del data["edits"]["general_rules"]
+        return data
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
@@ -168,6 +188,10 @@ class Verdict:
         if self.judgement in {Judgement.REFERENCE_WRONG, *RECORDED_ONLY}:
             return ()
         return tuple((case_id, self.label) for case_id in self.case_ids)
+
+
+LONGEST_RULE = 500
+"""Characters of one general rule: every case is read with all of them."""
 
 
 def _contradiction(verdict: Verdict) -> str:
@@ -191,6 +215,17 @@ def _contradiction(verdict: Verdict) -> str:
         return "a verdict without case_id needs a comment that says why"
     if verdict.anchor and not verdict.case_ids:
         return "anchor needs case_id: it pins cases"
+    return ""
+
+
+def _too_long(rules: Sequence[str]) -> str:
+    """Say which of the general rules is longer than it may be, or nothing."""
+    for number, rule in enumerate(rules, 1):
+        if len(rule) > LONGEST_RULE:
+            return (
+                f"general rule {number} has {len(rule):,} characters, and may have "
+                f"{LONGEST_RULE}: say it in a sentence or two"
+            )
     return ""
 
 
@@ -254,6 +289,7 @@ _SINGULAR = {
     "exemplar": "exemplars",
     "implication": "implies",
     "implications": "implies",
+    "general_rule": "general_rules",
     "cause": "context",
     "remove_term": "remove_terms",
     "remove_exclusion": "remove_exclusions",
@@ -268,6 +304,7 @@ _ADDS = {
     Action.CLARIFY: "clarifications",
     Action.ADD_EXEMPLAR: "exemplars",
     Action.ADD_IMPLICATION: "implies",
+    Action.ADD_GENERAL_RULE: "general_rules",
 }
 
 _REMOVES = {
@@ -326,6 +363,7 @@ class VerdictForm(BaseModel):
     remove_clarifications: Phrases = ()
     remove_exemplars: Phrases = ()
     remove_implies: Phrases = ()
+    general_rules: Phrases = ()
     correct_value: Value | None = None
     reviewer: str = ""
     comment: str = ""

@@ -1,7 +1,9 @@
 r"""Verdict files, read, taken and written: YAML for people, CSV for spreadsheets.
 
 What stands above ``verdicts`` holds for all of them unless one says otherwise. One
-value may stand where a list is meant, and one verdict may ask for several things.
+value may stand where a list is meant, and one verdict may ask for several things: for
+its label's guide, and as ``general_rules`` for rules of reading that hold for every
+label.
 ``severity`` and ``context`` may be left out; then nothing is said of them::
 
     reviewer: Dr A. Example
@@ -23,6 +25,7 @@ value may stand where a list is meant, and one verdict may ask for several thing
       - text: Some fluid has gathered in the left hemithorax.
         value: present
         evidence: fluid has gathered
+      general_rules: What a drain has emptied is no finding any more.
     - case: case-041
       label: pleural_effusion
       judgement: reference_wrong
@@ -76,6 +79,7 @@ _DEFAULTS = ("reviewer", "judgement", "severity", "context")
 
 _LISTED = frozenset(
     {"cases", "case_id", "case", "terms", "term", "exclusions", "exclusion", "implies"}
+    | {"general_rules", "general_rule"}
 )
 """CSV columns with several entries in one cell, separated by ``|``."""
 

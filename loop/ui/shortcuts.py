@@ -53,6 +53,7 @@ _REVIEW = (
     ("c", _choice("action", "clarification"), "suggest a clarification"),
     ("e", _choice("action", "positive_exemplar"), "suggest a positive exemplar"),
     ("E", _choice("action", "negative_exemplar"), "suggest a negative exemplar"),
+    ("G", _choice("action", "general_rule"), "suggest a general rule"),
     ("0", _choice("action", "none"), "suggest no change"),
     ("g", "#review-take", "take the marked words as phrase"),
     ("f", _typed("phrase"), "write the phrase"),

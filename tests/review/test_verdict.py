@@ -120,6 +120,7 @@ def test_one_list_names_everything_a_verdict_edits_in_a_guide():
     assert [field.name for field in fields(Edits)] == [
         *named,
         *(one.removals for one in GUIDE_LISTS),
+        "general_rules",
     ]
     rest = {"label", "name", "definition", "lexicon"}
     guidance = {one.name for one in GUIDANCE_LISTS}

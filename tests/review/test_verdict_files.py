@@ -142,7 +142,7 @@ def test_the_example_in_the_manual_is_a_verdict_file(tmp_path):
     path.write_text(example)
     verdicts, prompt, _, cohort = read_verdicts(path)
     assert (prompt, cohort) == ("extractor@v1", "dev")
-    assert [verdict.edits.count for verdict in verdicts] == [5, 0]
+    assert [verdict.edits.count for verdict in verdicts] == [6, 0]
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,14 @@ def open_guide(page, *, again=False):
     page.wait_for_selector("#revise-draft h3")
 
 
+def open_instructions(page, *, again=False):
+    """Open the general instructions of an unchanged draft."""
+    open_guide(page, again=again)
+    page.click("#revise-label input")
+    page.get_by_role("option", name="General instructions", exact=True).click()
+    page.wait_for_selector("#revise-parts .frozen")
+
+
 def open_dispute(page, *, again=False):
     """Open the part of the panel, with a decision to give a reason for."""
     page.get_by_text("Adjudicate", exact=True).click()
@@ -77,6 +85,7 @@ def open_dispute(page, *, again=False):
 BOXES = {
     "a note": ("Review", open_review, "#review-comment :is(textarea, input)"),
     "a guide": ("Revise", open_guide, "#revise-guide textarea"),
+    "instructions": ("Revise", open_instructions, "#revise-guide textarea"),
     "a reason": ("Revise", open_guide, "#revise-why textarea"),
     "a panel's reason": ("Readers", open_dispute, "#adjudicate-why textarea"),
 }

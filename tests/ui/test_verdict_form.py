@@ -6,14 +6,19 @@ from loop.core.records import Exemplar, Guide, Mark, Value
 from loop.evaluate.failures import Failure, FailureKind
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.queue.records import Cause, QueueItem, Reasons
+from loop.review.revise.draft import READ_BY
 from loop.review.verdict import Context, Edits, Judgement, Verdict
 from loop.ui.pages.review.verdict_form import (
+    ACTION_PARTS,
+    ACTIONS,
     CAUSES,
     ReviewForm,
+    describe,
     fields_of,
     form_of,
     missing,
     suggest,
+    warn_of_copied_words,
 )
 
 
@@ -73,6 +78,47 @@ def test_a_verdict_comes_back_as_the_form_it_was_made_with():
     fields = fields_of(form, ["a"], "edema")
     assert fields["exemplars"][0]["text"] == "No fluid."
     assert (fields["anchor"], fields["comment"]) == (True, "hm")
+
+
+def test_a_general_rule_takes_a_sentence_and_no_phrase():
+    """It holds for every label, and reads back as it was given."""
+    form = ReviewForm(judgement="model_wrong", action="general_rule", phrase="left")
+    assert missing(form) == ("the rule in words",)
+    form = form._replace(rule=" What a drain has emptied is absent. ")
+    assert missing(form) == ()
+    assert missing(form._replace(rule="a" * 501)) == (
+        "a shorter rule (at most 500 characters)",
+    )
+    fields = fields_of(form, ["a"], "edema")
+    assert fields["general_rules"] == ["What a drain has emptied is absent."]
+    assert not {"terms", "clarifications", "exemplars"} & set(fields)
+    verdict = Verdict(
+        label="edema",
+        judgement=Judgement.MODEL_WRONG,
+        case_ids=("a",),
+        edits=Edits(general_rules=("A rule.",)),
+    )
+    again = form_of(verdict)
+    assert (again.action, again.rule) == ("general_rule", "A rule.")
+    assert describe(again) == "model wrong, general rule \u201cA rule.\u201d"
+
+
+def test_a_general_rule_copied_from_the_case_is_warned_of():
+    """An instruction must not carry a report's words."""
+    text = "The tip of the new catheter lies in the lower third of the vein today."
+    form = ReviewForm(judgement="model_wrong", action="general_rule", rule=text)
+    assert "copied from the case" in warn_of_copied_words(form, text)
+
+
+def test_every_action_says_who_reads_it():
+    """None is left out of the list beside them."""
+    offered = {
+        name.removeprefix("Positive ").removeprefix("Negative ").capitalize()
+        for name, key in ACTIONS
+        if key != "none"
+    }
+    assert offered == set(ACTION_PARTS)
+    assert {part for part, _ in ACTION_PARTS.values()} <= set(READ_BY)
 
 
 def test_a_verdict_that_says_more_has_no_form():

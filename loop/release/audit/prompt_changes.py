@@ -11,7 +11,7 @@ from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
 from loop.core.paths import Workspace
 from loop.prompts.catalog import parse_ref, read_folder
-from loop.prompts.diff import diff_versions
+from loop.prompts.diff import COUNTED, diff_versions
 from loop.prompts.version import PromptVersion
 from loop.release.audit.audit import LedgerAudit
 from loop.release.audit.evaluations import cohort_of
@@ -40,8 +40,6 @@ _WORDS = {
     "holdout_opened": "open",
     "alias_moved": "move",
 }
-
-_SEVERAL = ("term", "exclusion", "clarification", "exemplar")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,12 +222,18 @@ class _Teller:
         )
 
     def _diff(self, before: str, after: str) -> str:
-        """Return how many things differ, ``"+12 term, -1 exclusion"``."""
+        """Return what differs: ``"contract binary, +12 terms, -1 exclusion"``."""
         old, new = self._read(before), self._read(after)
         if old is None or new is None:
             return "how they differ is not shown: a folder is not what was committed"
-        counts = diff_versions(old, new).counts()
-        shown = ", ".join(_counted(key, n) for key, n in counts.items())
+        diff = diff_versions(old, new)
+        set_to = [
+            f"{kind} {to}"
+            for sign, kind, to in diff.settings
+            if sign == "+" and kind in ("plan", "contract")
+        ]
+        counted = [_counted(key, n) for key, n in diff.counts().items()]
+        shown = ", ".join((*set_to, *counted))
         return shown or "the same wording"
 
     def _read(self, ref: str) -> PromptVersion | None:
@@ -279,7 +283,7 @@ class _Teller:
 
 def _counted(key: str, count: int) -> str:
     """Return ``"+12 terms"`` for 12 changes of kind ``"+term"``."""
-    plural = "s" if count != 1 and key[1:] in _SEVERAL else ""
+    plural = "s" if count != 1 and key[1:] in COUNTED else ""
     return f"{key[0]}{count} {key[1:]}{plural}"
 
 

@@ -17,6 +17,7 @@ from loop.engines.rules.vocabulary import has_cjk
 from loop.labels.cohort import Cohort, CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import latest_version, read_version
+from loop.prompts.instructions import add_rules
 from loop.prompts.lint import MOST_WORDINGS, fold_phrase, is_shown
 from loop.prompts.version import PromptVersion
 from loop.review.revise.copies import Copy, check_copies, name_unseen, new_wording
@@ -145,7 +146,7 @@ def begin_draft(
         made,
         copies=outline.copies,
         skipped=outline.skipped,
-        notes=(*_name_left_out(given), *outline.notes),
+        notes=(*_name_left_out(given), *outline.notes, *made.notes),
     )
 
 
@@ -256,11 +257,16 @@ def explain(verdicts: Sequence[Verdict], contract: str) -> str:
     """Return a reason from counts: comments are private and may quote a case."""
     if not verdicts:
         return f"answers in the contract {contract}" if contract else "edited by hand"
-    edited = [verdict for verdict in verdicts if verdict.edits]
+    edited = [verdict for verdict in verdicts if verdict.edits.in_guide]
+    ruling = [verdict.id for verdict in verdicts if verdict.edits.general_rules]
     labels = list(dict.fromkeys(verdict.label for verdict in edited))
     plural = "" if len(edited) == 1 else "s"
     about = ", ".join(labels) if len(labels) <= 4 else f"{len(labels)} labels"
-    return f"{len(edited)} verdict{plural} on {about or 'no label'}"
+    said = [f"{len(edited)} verdict{plural} on {about or 'no label'}"]
+    if ruling:
+        named = f"general rule asked for by verdict {', '.join(ruling)}"
+        said = [*said, named] if edited else [named]
+    return "; ".join(said)
 
 
 def _gather(store: Store, request: DraftRequest) -> tuple[Verdict, ...]:
@@ -338,19 +344,20 @@ def build_draft(
 
     Removals come before additions, so that a wording can move from the terms to the
     exclusions in one verdict. A second clarification of the same phrase replaces the
-    first.
+    first. General rules go to the end of the rules of reading in the instructions.
 
     Raises
     ------
     DataError
         A verdict edits a label the prompt has no guide for, removes what is not
-        there, or two verdicts contradict each other.
+        there, asks for a general rule that has no place in the instructions, or two
+        verdicts contradict each other.
     """
     _refuse_contradictions(verdicts)
     notes: list[str] = []
     guides = {guide.label: _Wording(guide, notes) for guide in base.guides}
     for number, verdict in enumerate(verdicts, 1):
-        if verdict.edits:
+        if verdict.edits.in_guide:
             wording = guides.get(verdict.label)
             if wording is None:
                 raise DataError(
@@ -359,8 +366,14 @@ def build_draft(
                 )
             wording.where = f"verdict {number}"
             wording.apply(verdict.edits)
+    rules: dict[str, str] = {}
+    for verdict in verdicts:
+        for rule in verdict.edits.general_rules:
+            rules.setdefault(rule, verdict.id)
+    ruled, known = add_rules(base, rules)
+    notes += [f"the general rule {rule[:60]!r} is there already" for rule in known]
     draft = replace(
-        base,
+        ruled,
         number=0,
         draft=draft_id(by.when),
         guides=tuple(wording.guide for wording in guides.values()),

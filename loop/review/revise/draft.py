@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -11,7 +12,15 @@ from loop.core.config import read_config
 from loop.core.errors import DataError, LedgerError, OverlapError
 from loop.core.ledger import read_ledger
 from loop.core.paths import Workspace
-from loop.core.records import Item, Message
+from loop.core.records import (
+    Clarification,
+    Exemplar,
+    Guide,
+    Item,
+    Lexicon,
+    Message,
+    Value,
+)
 from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
@@ -62,6 +71,102 @@ class Drafted:
         return not has_errors(self.lint)
 
 
+MODELS, PEOPLE, RULES = "language models", "people", "engine rules"
+"""Who reads parts of a version: people read what `ranloop guideline` writes of it."""
+
+READ_BY: Mapping[str, tuple[str, ...]] = {
+    "name": (MODELS, PEOPLE, RULES),
+    "definition": (MODELS, PEOPLE),
+    "counts": (MODELS,),
+    "does not count": (MODELS,),
+    "uncertain when": (MODELS,),
+    "term": (MODELS, PEOPLE, RULES),
+    "exclusion": (MODELS, RULES),
+    "clarification": (MODELS, PEOPLE, RULES),
+    "exemplar": (MODELS, PEOPLE, RULES),
+    "implies": (MODELS, RULES),
+    "lexicon": (RULES,),
+    "general rule": (MODELS,),
+    "instructions": (MODELS,),
+    "plan": (MODELS, RULES),
+    "contract": (MODELS, RULES),
+}
+"""Part of a version to who reads it, with templates that insert all guidance. Of an
+exemplar `rules` reads its phrase and value only, and no note of anything. What counts
+and what does not, people read in the taxonomy, as they do the rules of reading."""
+
+
+def read_by(version: PromptVersion) -> Mapping[str, tuple[str, ...]]:
+    """Return who reads each part of `version`, as differences name the parts.
+
+    Language models read what the templates insert: that is looked up by rendering
+    them. Where they cannot be rendered it is what templates usually insert.
+    """
+    found = dict(READ_BY)
+    for part, shown in _find_shown(version).items():
+        others = tuple(who for who in READ_BY[part] if who != MODELS)
+        found[part] = (MODELS, *others) if shown else others
+    return found
+
+
+def _find_shown(version: PromptVersion) -> Mapping[str, bool]:
+    """Return each part of a guide with whether the templates of a version insert it."""
+    parts = (
+        *("name", "definition", "counts", "does not count", "uncertain when", "term"),
+        *("exclusion", "clarification", "exemplar", "implies", "lexicon"),
+    )
+    marks = {part: f"part-{number}-" for number, part in enumerate(parts)}
+    guide = Guide(
+        label="label",
+        name=marks["name"],
+        definition=marks["definition"],
+        counts=(marks["counts"],),
+        does_not_count=(marks["does not count"],),
+        uncertain_when=(marks["uncertain when"],),
+        terms=(marks["term"],),
+        exclusions=(marks["exclusion"],),
+        clarifications=(
+            Clarification(phrase=marks["clarification"], value=Value.PRESENT),
+        ),
+        exemplars=(
+            Exemplar(text=marks["exemplar"], value=Value.PRESENT, evidence="-"),
+        ),
+        implies=(marks["implies"],),
+        lexicon=(Lexicon(language="en", terms=(marks["lexicon"],)),),
+    )
+    try:
+        plan = plan_prompts(replace(version, guides=(guide,)), lambda fields: {})
+    except DataError:
+        return {}
+    said = [one.content for call in plan.calls for one in call.frame.messages]
+    said += [text for call in plan.calls for _, text in call.pieces]
+    return {part: mark in "".join(said) for part, mark in marks.items()}
+
+
+def name_unread(diff: VersionDiff, reading: Mapping[str, tuple[str, ...]]) -> str:
+    """Return which engine reads nothing of a change, if one does not; else nothing."""
+    parts = {kind.split()[0] for _, kind, _ in diff.settings}
+    for guide in diff.guides:
+        for _, kind, _ in guide.changes:
+            parts.add("lexicon" if kind.startswith("lexicon ") else kind)
+    if diff.templates:
+        parts.add("instructions")
+    known = [reading[part] for part in parts if part in reading]
+    if not known or len(known) < len(parts):
+        return ""
+    if not any(RULES in one for one in known):
+        return (
+            "`rules` reads nothing of what is changed: only a check with a language "
+            "model can show what it does"
+        )
+    if not any(MODELS in one for one in known):
+        return (
+            "language models read nothing of what is changed: only a check with "
+            "`rules` can show what it does"
+        )
+    return ""
+
+
 def describe(
     workspace: Workspace,
     parent: PromptVersion,
@@ -80,12 +185,15 @@ def describe(
     DataError
         The taxonomy or the settings of this machine cannot be read.
     """
+    diff = diff_versions(parent, draft)
+    unread = name_unread(diff, read_by(draft))
     return Drafted(
         draft=draft,
         parent=parent,
-        diff=diff_versions(parent, draft),
+        diff=diff,
         lint=lint_draft(workspace, parent, draft),
         tokens=count_change(parent, draft, find_engine_counter(workspace, engine)),
+        notes=(unread,) if unread else (),
     )
 
 
@@ -151,17 +259,17 @@ def show_draft(workspace: Workspace, ref: str, engine: str = "rules") -> Drafted
     made = replace(made, behind=line.behind)
     cohort = read_about(workspace, line.draft).cohort
     if not cohort:
-        return replace(
-            made, notes=("nothing says which cohort this draft is to be checked on",)
-        )
+        unknown = "nothing says which cohort this draft is to be checked on"
+        return replace(made, notes=(*made.notes, unknown))
     wording = new_wording(line.parent, line.draft)
     try:
         copies, skipped = check_copies(
             workspace, wording, read_cohort(workspace, cohort)
         )
     except OverlapError as error:
-        return replace(made, notes=(str(error),))
-    return replace(made, copies=copies, skipped=skipped, notes=name_unseen(skipped))
+        return replace(made, notes=(*made.notes, str(error)))
+    notes = (*made.notes, *name_unseen(skipped))
+    return replace(made, copies=copies, skipped=skipped, notes=notes)
 
 
 class DraftCheckStatus(StrEnum):

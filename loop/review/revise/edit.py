@@ -22,6 +22,7 @@ from loop.core.records import Guide
 from loop.core.yaml_files import dump_yaml
 from loop.prompts.catalog import Header, version_folder
 from loop.prompts.guides import dump_guides, parse_guides
+from loop.prompts.instructions import edit_instructions, instructions_text
 from loop.prompts.version import CallPlan, PromptVersion, frozen_blocks
 from loop.review.revise.begin import require_dev, with_guides
 from loop.review.revise.commit import record_attempt
@@ -59,10 +60,11 @@ class SettingsEdit:
     """What is changed of a draft beside its guides; what is empty stays as it is."""
 
     instructions: str = ""
-    """Both templates, as `instructions_text` writes them."""
+    """Both templates, as `instructions_text` writes them; see `edit_instructions`."""
 
     seen: str = ""
-    """The instructions that were edited; empty to write over whatever is there now."""
+    """The text that was edited: the instructions, or without any, plan and contract as
+    `settings_text` writes them. Empty to write over whatever is there now."""
 
     plan: CallPlan | None = None
     contract: str = ""
@@ -70,36 +72,6 @@ class SettingsEdit:
 
 
 _UNCHANGED = SettingsEdit()
-
-_SYSTEM, _USER = "[system.jinja]\n", "[user.jinja]\n"
-
-
-def instructions_text(version: PromptVersion) -> str:
-    """Return both templates of `version` as one text, each below a line of its name."""
-    system = version.system + ("" if version.system.endswith("\n") else "\n")
-    return f"{_SYSTEM}{system}{_USER}{version.user}"
-
-
-def parse_instructions(text: str) -> tuple[str, str]:
-    """Return the system and the user template that a text holds.
-
-    Raises
-    ------
-    DataError
-        One of the two lines with their names is missing or there twice.
-    """
-    lines = text.replace("\r\n", "\n").splitlines(keepends=True)
-    marks = [one for one in lines if one.rstrip() in (_SYSTEM.strip(), _USER.strip())]
-    if [one.rstrip() for one in marks] != [_SYSTEM.strip(), _USER.strip()] or (
-        lines[0] is not marks[0]
-    ):
-        raise DataError(
-            "the instructions hold both templates: a line [system.jinja] first, then "
-            "the system message, a line [user.jinja], then the user message. Begin "
-            "with what `ranloop draft show DRAFT --instructions` prints."
-        )
-    cut = next(n for n, one in enumerate(lines) if one is marks[1])
-    return "".join(lines[1:cut]), "".join(lines[cut + 1 :])
 
 
 def guide_text(guide: Guide) -> str:
@@ -178,13 +150,14 @@ def edit_draft(
     Raises
     ------
     DataError
-        There is no such draft, a text is no guide of its label (names the line), or
-        the instructions change a frozen block of the version it is made from.
+        There is no such draft, a text is no guide of its label or no template (names
+        the line), or the instructions change a frozen block of the version it is made
+        from.
     OverlapError
         Wording is copied from a case of a cohort that is not for development.
     ConflictError
-        Somebody else edited one of these guides, or the instructions, meanwhile; says
-        who.
+        Somebody else edited one of these guides, the instructions, the plan or the
+        contract meanwhile; says who.
     WriteError
         The workspace cannot be written; the draft is as it was.
     """
@@ -210,17 +183,29 @@ def _with_settings(
 ) -> PromptVersion:
     """Return the draft with other instructions, another plan or another contract."""
     if edit.instructions:
-        if edit.seen and edit.seen != instructions_text(draft):
+        known = (instructions_text(draft), _folded_instructions(draft))
+        if edit.seen and edit.seen not in known:
             raise _conflict(line.draft, "the instructions")
-        system, user = parse_instructions(edit.instructions)
-        if system == f"{draft.system}\n":  # the text of a last line without an end
-            system = draft.system
-        draft = replace(draft, system=system, user=user)
+        draft = edit_instructions(draft, edit.instructions)
+    elif edit.seen and edit.seen != settings_text(draft):
+        raise _conflict(line.draft, "the call plan or the contract")
     if edit.plan is not None:
         draft = replace(draft, plan=edit.plan)
     draft = answered_in(draft, edit.contract)
     _require_frozen(line.parent, draft)
     return draft
+
+
+def settings_text(version: PromptVersion) -> str:
+    """Return call plan and contract of `version` as text, to tell one from another."""
+    return f"plan: {version.plan}\ncontract: {version.contract}\n"
+
+
+def _folded_instructions(draft: PromptVersion) -> str:
+    try:
+        return instructions_text(draft, folded=True)
+    except DataError:
+        return ""
 
 
 def _require_frozen(parent: PromptVersion, draft: PromptVersion) -> None:
@@ -234,9 +219,9 @@ def _require_frozen(parent: PromptVersion, draft: PromptVersion) -> None:
         changed = [name for name, text in kept.items() if now.get(name) != text]
         if changed:
             raise DataError(
-                f"{file}: the frozen block {changed[0]!r} of {parent.ref} was changed. "
-                "Restore it: how answers are written and where the case stands is set "
-                "with --contract, not by hand."
+                f"{file}: the frozen block {changed[0]!r} of {parent.ref} was changed "
+                "or removed. Restore it: how answers are written and where the case "
+                "stands is set with the contract, not by hand."
             )
 
 
@@ -265,7 +250,8 @@ def _describe(
     copies, skipped = check_copies(
         workspace, new_wording(line.parent, edited), require_dev(workspace, name)
     )
-    return replace(made, copies=copies, skipped=skipped, notes=name_unseen(skipped))
+    notes = (*made.notes, *name_unseen(skipped))
+    return replace(made, copies=copies, skipped=skipped, notes=notes)
 
 
 def _rewrite(workspace: Workspace, draft: PromptVersion) -> None:

@@ -109,10 +109,11 @@ def test_a_shown_draft_names_its_copies_instead_of_failing(setting, store):
     text = "There is a meniscus of fluid along the left wall today."
     guide = replace(TINY.guides[0], definition=text)
     draft = begin(setting, store, guides={guide.label: guide}).draft
-    assert show_draft(setting.workspace, draft.ref).notes == ()
+    (unread,) = show_draft(setting.workspace, draft.ref).notes
+    assert "`rules` reads nothing of what is changed" in unread
     setting.add_cohort("held", "holdout", [("h1", text, 1, 0)])
     shown = show_draft(setting.workspace, draft.ref)
-    assert "h1 of cohort held" in shown.notes[0]
+    assert "h1 of cohort held" in shown.notes[1]
     assert shown.diff.counts() == {"+definition": 1, "-definition": 1}
 
 

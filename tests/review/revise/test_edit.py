@@ -11,6 +11,7 @@ from loop.core.errors import ConflictError, DataError, OverlapError
 from loop.core.ledger import read_ledger
 from loop.core.records import Clarification, Exemplar, Guide, Value
 from loop.prompts.catalog import read_version
+from loop.prompts.instructions import instructions_text
 from loop.prompts.version import CallPlan
 from loop.review.revise import edit as edit_module
 from loop.review.revise.draft_files import beside, read_line
@@ -19,11 +20,8 @@ from loop.review.revise.edit import (
     SettingsEdit,
     edit_draft,
     guide_text,
-    instructions_text,
     parse_guide_text,
-    parse_instructions,
 )
-from tests.review.revise.conftest import TINY
 from tests.review.revise.stepping import FLUID, OTHER, begin, check, now
 
 WORDS = st.text(
@@ -250,30 +248,3 @@ def test_the_second_editor_of_the_instructions_is_told_of_the_first(setting, dra
     with pytest.raises(ConflictError, match=r"Dr C. Example edited the instructions"):
         edit_draft(setting.workspace, draft.ref, (), setting.editor, settings=second)
     assert "One." in read_version(setting.workspace, draft.ref).user
-
-
-@given(WORDS, WORDS)
-def test_instructions_read_back_as_they_were_written(system, user):
-    """What an editor sees is all there is; line ends of another system do no harm."""
-    version = replace(TINY, system=system + "\n", user=user + "\n")
-    text = instructions_text(version)
-    assert parse_instructions(text) == (version.system, version.user)
-    windows = text.replace("\n", "\r\n")
-    assert parse_instructions(windows) == (version.system, version.user)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Read.\n",
-        "[system.jinja]\nRead.\n",
-        "[user.jinja]\na\n[system.jinja]\nb\n",
-        "before\n[system.jinja]\na\n[user.jinja]\nb\n",
-        "[system.jinja]\na\n[user.jinja]\nb\n[user.jinja]\nc\n",
-    ],
-)
-def test_instructions_without_both_parts_are_refused(text):
-    """The message says where to begin."""
-    with pytest.raises(DataError, match="draft show DRAFT --instructions"):
-        parse_instructions(text)

@@ -10,9 +10,11 @@ import gradio as gr
 
 from loop.evaluate.failures import FailureKind
 from loop.review.queue.records import Persistence, ReviewStatus, RightKind, TextSection
+from loop.review.revise.draft import READ_BY
 from loop.ui.html import notice, panel, show, typing_in
 from loop.ui.pages.review.state import RESERVED, Filters, Place
 from loop.ui.pages.review.verdict_form import (
+    ACTION_PARTS,
     ACTIONS,
     CAUSES,
     JUDGEMENTS,
@@ -197,20 +199,19 @@ def _build_fields() -> tuple[dict[str, Any], gr.Button]:
     # Gradio's own accordion makes its fields only when it is opened: no key finds them.
     panel(show("review_more.html.jinja"), elem_id="review-unfold")
     with gr.Column(elem_id="review-expert", min_width=0):
-        action = _radio(
-            "Suggested change",
-            ACTIONS,
-            "review-action",
-            value="none",
-            info="Term: a wording that shows the label. Exclusion: one that does not "
-            "count. Clarification: a rule for an unclear phrase. Exemplar: an example "
-            "sentence in your own words.",
-        )
+        action = _radio("Suggested change", ACTIONS, "review-action", value="none")
+        rows = [
+            (name, meaning, READ_BY[part])
+            for name, (part, meaning) in ACTION_PARTS.items()
+        ]
+        panel(show("review_actions.html.jinja", rows=rows), elem_id="review-actions")
         with gr.Row(elem_id="review-wording"):
             phrase = _box("Phrase", "review-phrase", "mark words, then take them")
             take = gr.Button("Take selected text", elem_id="review-take", min_width=0)
         rule = _box(
-            "Rule in words", "review-rule", "why it means this; the model reads it"
+            "Rule in words",
+            "review-rule",
+            "a sentence of your own; language models read it",
         )
         paraphrase = _box(
             "Statement in your own words",

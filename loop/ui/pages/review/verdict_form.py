@@ -10,7 +10,13 @@ from loop.evaluate.failures import ALL_LABELS, FailureKind
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.queue.records import QueueItem
 from loop.review.revise.copies import warn_of_copy
-from loop.review.verdict import Context, Judgement, Severity, Verdict
+from loop.review.verdict import (
+    LONGEST_RULE,
+    Context,
+    Judgement,
+    Severity,
+    Verdict,
+)
 
 JUDGEMENTS = (
     ("Nothing wrong", Judgement.ANSWER_RIGHT.value),
@@ -31,6 +37,7 @@ CAUSES = (
 NOTHING, TERM, EXCLUSION = "none", "term", "exclusion"
 CLARIFICATION = "clarification"
 POSITIVE, NEGATIVE = "positive_exemplar", "negative_exemplar"
+GENERAL = "general_rule"
 ACTIONS = (
     ("None", NOTHING),
     ("Term", TERM),
@@ -38,7 +45,17 @@ ACTIONS = (
     ("Clarification", CLARIFICATION),
     ("Positive exemplar", POSITIVE),
     ("Negative exemplar", NEGATIVE),
+    ("General rule", GENERAL),
 )
+ACTION_PARTS = {
+    "Term": ("term", "a wording that shows the label"),
+    "Exclusion": ("exclusion", "a wording that does not count"),
+    "Clarification": ("clarification", "a rule for an unclear phrase of the label"),
+    "Exemplar": ("exemplar", "an example sentence in your own words"),
+    "General rule": ("general rule", "how to read any report, whatever the label"),
+}
+"""What each action adds to a version, as `READ_BY` names the part, and its meaning."""
+
 _EXEMPLARS = {POSITIVE: Value.PRESENT.value, NEGATIVE: Value.ABSENT.value}
 _WORDED = frozenset({Judgement.MODEL_WRONG.value, Judgement.GUIDELINE_AMBIGUOUS.value})
 """Judgements that may ask for another wording."""
@@ -111,7 +128,9 @@ def missing(form: ReviewForm) -> tuple[str, ...]:
     lacks = []
     if form.value is None and _needs_value(form):
         lacks.append("the right value")
-    if form.worded:
+    if form.worded and form.action == GENERAL:
+        lacks += [] if form.rule.strip() else ["the rule in words"]
+    elif form.worded:
         lacks += [] if form.phrase.strip() else ["the phrase"]
         if form.action in _EXEMPLARS:
             lacks += _lacks_of_exemplar(form)
@@ -119,10 +138,14 @@ def missing(form: ReviewForm) -> tuple[str, ...]:
 
 
 def _too_long(form: ReviewForm) -> list[str]:
+    general = form.worded and form.action == GENERAL
+    most = dict.fromkeys(_TEXTS, LONGEST) | {
+        "rule": LONGEST_RULE if general else LONGEST
+    }
     return [
-        f"a shorter {word} (at most {LONGEST:,} characters)"
+        f"a shorter {word} (at most {most[name]:,} characters)"
         for name, word in _TEXTS.items()
-        if len(getattr(form, name)) > LONGEST
+        if len(getattr(form, name).strip()) > most[name]
     ]
 
 
@@ -143,6 +166,8 @@ def _lacks_of_exemplar(form: ReviewForm) -> list[str]:
 
 def warn_of_copied_words(form: ReviewForm, text: str) -> str:
     """Return a warning about words copied from the case text, or nothing."""
+    if form.worded and form.action == GENERAL:
+        return warn_of_copy(form.rule, text)
     if not (form.worded and form.action in _EXEMPLARS):
         return ""
     return warn_of_copy(form.paraphrase, text)
@@ -167,6 +192,8 @@ def fields_of(form: ReviewForm, case_ids: Sequence[str], label: str) -> dict[str
 
 def _wording(form: ReviewForm) -> dict[str, Any]:
     phrase = form.phrase.strip()
+    if form.action == GENERAL:
+        return {"general_rules": [form.rule.strip()]}
     if form.action == TERM:
         return {"terms": [phrase]}
     if form.action == EXCLUSION:
@@ -203,6 +230,8 @@ def form_of(verdict: Verdict) -> ReviewForm | None:
             rule=rule.note,
             value=rule.value.value,
         )
+    for general in edits.general_rules:
+        form = form._replace(action=GENERAL, rule=general)
     for one in edits.exemplars:
         action = next((k for k, v in _EXEMPLARS.items() if v == one.value), NOTHING)
         form = form._replace(action=action, phrase=one.evidence, paraphrase=one.text)
@@ -269,5 +298,6 @@ def describe(form: ReviewForm) -> str:
     said = [words[form.judgement]] if form.judgement else []
     said += [f"right value {form.value}"] if form.value else []
     if form.worded:
-        said.append(f"{words[form.action]} \u201c{form.phrase}\u201d")
+        wording = form.rule if form.action == GENERAL else form.phrase
+        said.append(f"{words[form.action]} \u201c{wording}\u201d")
     return ", ".join(said)

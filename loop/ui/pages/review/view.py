@@ -576,6 +576,7 @@ def _asks(edits: Edits) -> tuple[str, ...]:
         *(f"Exclusion: {one}" for one in edits.exclusions),
         *rules,
         *examples,
+        *(f"General rule: {one}" for one in edits.general_rules),
     )
     rest = edits.count - len(asked)
     return (*asked, f"{rest} more changes") if rest else asked

@@ -12,6 +12,7 @@ from loop.core.errors import ConflictError, DataError, LoopError
 from loop.labels.cohort import read_cohort
 from loop.prompts.catalog import list_drafts
 from loop.prompts.outputs.base import CONTRACTS
+from loop.prompts.version import CallPlan
 from loop.review.revise.begin import (
     DraftRequest,
     begin_draft,
@@ -24,7 +25,7 @@ from loop.review.revise.commit import (
 )
 from loop.review.revise.corrections import correct_reference_from
 from loop.review.revise.draft_files import read_line
-from loop.review.revise.edit import GuideEdit, edit_draft
+from loop.review.revise.edit import GuideEdit, SettingsEdit, edit_draft
 from loop.review.revise.merge import ConflictChoice, rebase_draft
 from loop.review.revise.run_check import (
     CheckSide,
@@ -40,6 +41,8 @@ from loop.ui.jobs import Job
 from loop.ui.pages.base import SAME
 from loop.ui.pages.revise.state import (
     DEFAULT_ENGINE,
+    INSTRUCTIONS,
+    SETTINGS,
     OpenedDraft,
     UnsavedGuide,
     check_key,
@@ -223,30 +226,44 @@ def rebase(
 def choose_label(
     visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, label: str
 ) -> ReviseOutputs:
-    """Put the guide of another label into the editor."""
+    """Put the guide of another label, or the instructions, into the editor."""
     state = read_state(visit, prompt, cohort, _require_open(opened).draft, label)
     return show_editor(ReviseOutputs(opened=state.opened), state)
 
 
 def type_guide(visit: Visit, opened: OpenedDraft | None, text: str) -> None:
-    """Keep the guide as far as it is written."""
+    """Keep what is in the editor as far as it is written."""
     if opened and opened.label:
         keep_typed(visit, opened, text)
+
+
+def choose_setting(
+    visit: Visit, opened: OpenedDraft | None, plan: str, contract: str
+) -> None:
+    """Keep the call plan and the contract that are chosen, and not saved."""
+    if opened and opened.label == SETTINGS:
+        keep_typed(visit, opened, f"plan: {plan}\ncontract: {contract}\n")
 
 
 def undo_guide(
     visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None
 ) -> ReviseOutputs:
-    """Put the draft's own guide back into the editor."""
+    """Put what the draft says back into the editor."""
     opened = _require_open(opened)
     drop_typed(visit, opened.draft, opened.label)
     return choose_label(visit, prompt, cohort, opened, opened.label)
 
 
 def save_guide(
-    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, text: str
+    visit: Visit,
+    prompt: str,
+    cohort: str,
+    opened: OpenedDraft | None,
+    text: str,
+    plan: str = "",
+    contract: str = "",
 ) -> ReviseOutputs:
-    """Write the guide into the draft, or say below the editor why it was not."""
+    """Write what was edited into the draft, or say below the editor why it was not."""
     opened = _require_open(opened)
     state = read_state(visit, prompt, cohort, opened.draft, opened.label)
     if state.info is None:
@@ -256,21 +273,42 @@ def save_guide(
     # The editor was opened on what has this mark; anything else is a conflict.
     known = guide_mark(state.guide) == opened.guide
     seen = state.guide if known else opened.guide
-    edit = GuideEdit(label=opened.label, text=text, seen=seen)
+    guides: tuple[GuideEdit, ...] = ()
+    settings = SettingsEdit()
+    if opened.label == INSTRUCTIONS:
+        settings = SettingsEdit(instructions=text, seen=seen)
+    elif opened.label == SETTINGS:
+        text = f"plan: {plan}\ncontract: {contract}\n"
+        settings = SettingsEdit(
+            plan=CallPlan(plan) if plan in tuple(CallPlan) else None,
+            contract=contract if contract in CONTRACTS else "",
+            seen=seen,
+        )
+    else:
+        guides = (GuideEdit(label=opened.label, text=text, seen=seen),)
     context = visit.context
     try:
         made = edit_draft(
-            context.workspace, opened.draft, (edit,), visit.actor, now=context.now
+            context.workspace,
+            opened.draft,
+            guides,
+            visit.actor,
+            settings=settings,
+            now=context.now,
         )
     except LoopError as error:
-        note = show_note(state, UnsavedGuide(text, opened.guide, ""), str(error))
+        said = str(error)
         # What others wrote is shown with the error: saving again goes over it.
         now_seen = state.opened._replace(digest=opened.digest, checked=opened.checked)
-        keep_typed(visit, now_seen, text)
+        try:
+            keep_typed(visit, now_seen, text)
+        except DataError as too_long:
+            said = f"{said}\n{too_long}"
+        note = show_note(state, UnsavedGuide(text, opened.guide, ""), said)
         return ReviseOutputs(opened=now_seen, note=note)
     drop_typed(visit, opened.draft, opened.label)
     context.jobs.forget(check_key(opened.draft))
-    message = ReviseMessage(notes=(f"saved the guide of {opened.label}", *made.notes))
+    message = ReviseMessage(notes=(f"saved {state.editing}", *made.notes))
     return show_page(
         visit, prompt, cohort, opened.draft, label=opened.label, message=message
     )
@@ -329,7 +367,12 @@ def _show_around_editor(
     return outputs._replace(
         opened=outputs.opened._replace(label=opened.label, guide=opened.guide),
         label=SAME,
+        writing=SAME,
         guide=SAME,
+        setting=SAME,
+        plan=SAME,
+        contract=SAME,
+        parts=SAME,
         note=SAME,
         why=SAME,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -27,8 +28,17 @@ SEE_DRAFT = """() => requestAnimationFrame(() => {
 })"""
 """Brings the draft into view that a button has made, and takes the keyboard there."""
 
-EDITOR = ("opened", "guide", "note")
-"""Names of the outputs that another label in the editor changes."""
+EDITOR = (
+    "opened",
+    "writing",
+    "guide",
+    "setting",
+    "plan",
+    "contract",
+    "parts",
+    "note",
+)
+"""Names of the outputs that another choice in the editor changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +53,12 @@ class ReviseComponents:
     draft: gr.HTML
     editing: gr.Column
     label: gr.Dropdown
+    writing: gr.Column
     guide: gr.Textbox
+    setting: gr.Column
+    plan: gr.Radio
+    contract: gr.Radio
+    parts: gr.HTML
     note: gr.HTML
     checking: gr.Column
     asking: gr.Row
@@ -190,6 +205,14 @@ def _connect_editor(
         trigger_mode="always_last",
     )
     registry.on(
+        partial(gr.on, [parts.plan.input, parts.contract.input]),
+        events.choose_setting,
+        right=Right.REVISE,
+        name="revise_setting",
+        inputs=(parts.opened, parts.plan, parts.contract),
+        trigger_mode="always_last",
+    )
+    registry.on(
         buttons.undo.click,
         lambda *given: in_editor(events.undo_guide(*given)),
         right=Right.REVISE,
@@ -202,7 +225,7 @@ def _connect_editor(
         events.save_guide,
         right=Right.REVISE,
         name="revise_save",
-        inputs=(*here, parts.guide),
+        inputs=(*here, parts.guide, parts.plan, parts.contract),
         outputs=parts.outputs,
     )
 
@@ -291,20 +314,25 @@ def _scripted(elem_id: str, script: str, value: str = "") -> gr.HTML:
 
 
 def _lay_out_editor(found: dict[str, Any]) -> tuple[gr.Button, gr.Button]:
-    found["label"] = gr.Dropdown(
-        [], label="Edit by hand: the guide of", elem_id="revise-label"
-    )
-    found["guide"] = gr.Textbox(
-        label="Guide, as YAML",
-        lines=18,
-        max_lines=18,
-        elem_id="revise-guide",
-        html_attributes=gr.InputHTMLAttributes(spellcheck=False, autocomplete="off"),
-    )
+    found["label"] = gr.Dropdown([], label="Edit by hand", elem_id="revise-label")
+    with gr.Column(elem_id="revise-writing") as found["writing"]:
+        found["guide"] = gr.Textbox(
+            label="Guide, as YAML, or instructions, as templates",
+            lines=18,
+            max_lines=18,
+            elem_id="revise-guide",
+            html_attributes=gr.InputHTMLAttributes(
+                spellcheck=False, autocomplete="off"
+            ),
+        )
+    with gr.Column(visible=False, elem_id="revise-setting") as found["setting"]:
+        found["plan"] = gr.Radio([], label="Call plan", elem_id="revise-plan")
+        found["contract"] = gr.Radio([], label="Contract", elem_id="revise-contract")
     found["note"] = panel(elem_id="revise-note")
     with gr.Row():
         save = gr.Button("Save into the draft", elem_id="revise-save", min_width=120)
         undo = gr.Button("Undo my text", elem_id="revise-undo", min_width=120)
+    found["parts"] = panel(elem_id="revise-parts")
     return save, undo
 
 

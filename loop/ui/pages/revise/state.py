@@ -12,13 +12,14 @@ from loop.core.ledger import Actor
 from loop.core.people.users import Right
 from loop.labels.cohort import CohortRole, read_cohort
 from loop.labels.taxonomy import read_taxonomy
+from loop.prompts.instructions import instructions_text
 from loop.review.revise.check_record import (
     Checked,
     Recalled,
     recall_check,
 )
 from loop.review.revise.draft import Drafted, DraftInfo, list_open_drafts, show_draft
-from loop.review.revise.edit import guide_text
+from loop.review.revise.edit import guide_text, settings_text
 from loop.review.status import KeptVerdict, find_open
 from loop.review.verdict import Judgement
 from loop.review.working import drop_working, keep_working, read_working
@@ -27,6 +28,9 @@ from loop.ui.jobs import JobProgress
 from loop.ui.wiring import Visit
 
 DEFAULT_ENGINE = "rules"
+
+INSTRUCTIONS, SETTINGS = "(instructions)", "(settings)"
+"""What may be edited besides guides; no label id has a bracket."""
 
 
 class OpenedDraft(NamedTuple):
@@ -42,10 +46,10 @@ class OpenedDraft(NamedTuple):
     """Time of the check that was shown; empty without one."""
 
     label: str = ""
-    """Label whose guide is in the editor."""
+    """Label whose guide is in the editor; or `INSTRUCTIONS` or `SETTINGS`."""
 
     guide: str = ""
-    """Digest of that guide as it was loaded."""
+    """Digest of that guide, or of that text, as it was loaded."""
 
     running: bool = False
     """Whether a check or a commit of it was under way when it was shown."""
@@ -75,7 +79,7 @@ class ReviseState:
     """Its last check."""
 
     label: str = ""
-    """Label whose guide is in the editor."""
+    """As in `OpenedDraft`."""
 
     running: bool = False
     """Whether the draft was being checked or committed when this was read."""
@@ -118,13 +122,33 @@ class ReviseState:
 
     @property
     def guide(self) -> str:
-        """The guide of the label in the editor, as it stands in the draft."""
+        """What is in the editor, as it stands in the draft."""
         return guide_of(self.drafted, self.label)
+
+    @property
+    def editing(self) -> str:
+        """What is in the editor, in words."""
+        names = {INSTRUCTIONS: "the instructions", SETTINGS: "call plan and contract"}
+        name = self.names.get(self.label, self.label)
+        return names.get(self.label, f"the guide of {name}")
 
 
 def guide_of(drafted: Drafted | None, label: str) -> str:
-    """Return the guide of `label` as text; empty where there is none."""
-    guide = drafted.draft.guide(label) if drafted and label else None
+    """Return what `label` stands for as text; empty where there is nothing.
+
+    Instructions leave out what is in their frozen blocks.
+    """
+    if drafted is None or not label:
+        return ""
+    draft = drafted.draft
+    if label == SETTINGS:
+        return settings_text(draft)
+    if label == INSTRUCTIONS:
+        try:
+            return instructions_text(draft, folded=True)
+        except DataError:
+            return instructions_text(draft)
+    guide = draft.guide(label)
     return guide_text(guide) if guide else ""
 
 
@@ -141,7 +165,7 @@ def read_state(
     Parameters
     ----------
     label
-        Label to edit; one that the draft changes when empty.
+        What to edit, as in `OpenedDraft`; something that the draft changes when empty.
 
     Raises
     ------
@@ -186,11 +210,14 @@ def _describe(
 
 
 def _label(drafted: Drafted | None, wanted: str) -> str:
-    if drafted is None or wanted in drafted.draft.labels:
-        return wanted if drafted else ""
-    changed = (one.label for one in drafted.diff.guides)
-    known = (one for one in changed if one in drafted.draft.labels)
-    return next(known, next(iter(drafted.draft.labels), ""))
+    if drafted is None:
+        return ""
+    if wanted in (INSTRUCTIONS, SETTINGS, *drafted.draft.labels):
+        return wanted
+    changed = [one.label for one in drafted.diff.guides]
+    known = [one for one in changed if one in drafted.draft.labels]
+    known += [INSTRUCTIONS] * bool(drafted.diff.templates)
+    return next(iter((*known, *drafted.draft.labels)), "")
 
 
 def known_engines(context: AppContext, prompt: str, cohort: str) -> tuple[str, ...]:
@@ -270,7 +297,7 @@ def find_running(context: AppContext, key: str) -> JobProgress | None:
 
 
 class UnsavedGuide(NamedTuple):
-    """A guide somebody has begun to write."""
+    """A guide, or another text, that somebody has begun to write."""
 
     text: str
     guide: str

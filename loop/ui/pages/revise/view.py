@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,7 +16,8 @@ from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.labels.cohort import read_record
 from loop.prompts.catalog import latest_version, list_prompts
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
-from loop.prompts.version import PromptVersion, can_exchange
+from loop.prompts.instructions import FrozenBlock, list_frozen, name_missing_rules
+from loop.prompts.version import CallPlan, PromptVersion, can_exchange
 from loop.review.revise.changes import (
     CaseChange,
     LabelCheck,
@@ -29,6 +32,7 @@ from loop.review.revise.draft import (
     Shown,
     find_engine_counter,
     find_fate,
+    read_by,
     render_shown,
 )
 from loop.review.revise.draft_files import read_line
@@ -41,6 +45,8 @@ from loop.ui.html import notice, show
 from loop.ui.jobs import JobProgress
 from loop.ui.pages.base import SAME
 from loop.ui.pages.revise.state import (
+    INSTRUCTIONS,
+    SETTINGS,
     OpenedDraft,
     ReviseState,
     UnsavedGuide,
@@ -72,7 +78,12 @@ class ReviseOutputs(NamedTuple):
     draft: Any = SAME
     editing: Any = SAME
     label: Any = SAME
+    writing: Any = SAME
     guide: Any = SAME
+    setting: Any = SAME
+    plan: Any = SAME
+    contract: Any = SAME
+    parts: Any = SAME
     note: Any = SAME
     checking: Any = SAME
     asking: Any = SAME
@@ -169,24 +180,86 @@ def _with_editor(outputs: ReviseOutputs, state: ReviseState) -> ReviseOutputs:
     if not shown or state.drafted is None:
         return outputs._replace(editing=gr.Column(visible=False))
     labels = state.drafted.draft.labels
+    choices = [
+        ("General instructions", INSTRUCTIONS),
+        ("Call plan and contract", SETTINGS),
+        *((state.names.get(one, one), one) for one in labels),
+    ]
     return show_editor(
         outputs._replace(
             editing=gr.Column(visible=True),
-            label=gr.Dropdown(
-                choices=[(state.names.get(one, one), one) for one in labels],
-                value=state.label,
-            ),
+            label=gr.Dropdown(choices=choices, value=state.label),
         ),
         state,
     )
 
 
 def show_editor(outputs: ReviseOutputs, state: ReviseState) -> ReviseOutputs:
-    """Return `outputs` with the guide of the label in the editor, or what was begun."""
+    """Return `outputs` with what is edited in the editor, or what was begun."""
     typed = find_typed(state.visit, state.opened.draft, state.label)
+    if typed and typed.text == state.guide:
+        typed = None  # what was typed last was kept after it had been saved
+    text = typed.text if typed else state.guide
+    setting = state.label == SETTINGS
+    if setting and state.drafted:
+        draft = state.drafted.draft
+        plan, contract = _read_settings(text) or (draft.plan, draft.contract)
+        outputs = outputs._replace(
+            plan=gr.Radio(choices=_choices(PLANS), value=plan),
+            contract=gr.Radio(choices=_choices(_offered(draft)), value=contract),
+        )
     return outputs._replace(
-        guide=typed.text if typed else state.guide, note=show_note(state, typed)
+        writing=gr.Column(visible=not setting),
+        guide="" if setting else text,
+        setting=gr.Column(visible=setting),
+        parts=show_parts(state),
+        note=show_note(state, typed),
     )
+
+
+_SETTINGS = re.compile(r"plan: (\w*)\ncontract: (\w*)\n")
+
+
+def _read_settings(text: str) -> tuple[str, str] | None:
+    """Return plan and contract as `settings_text` writes them, if they are known."""
+    found = _SETTINGS.fullmatch(text)
+    known = found and found[1] in PLANS and found[2] in ANSWERED
+    return (found[1], found[2]) if found and known else None
+
+
+def _choices(words: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(f"{name}: {meaning}", name) for name, meaning in words.items()]
+
+
+def show_parts(state: ReviseState) -> str:
+    """Return who reads what is in the editor, and what of it is frozen, as HTML."""
+    if state.drafted is None:
+        return ""
+    draft = state.drafted.draft
+    reading = read_by(draft)
+    if state.label == INSTRUCTIONS:
+        shown = {"instructions": reading["instructions"]}
+    elif state.label == SETTINGS:
+        shown = {one: reading[one] for one in ("plan", "contract")}
+    else:
+        shown = {one: reading[one] for one in _GUIDE_PARTS}
+    frozen: tuple[FrozenBlock, ...] = ()
+    if state.label == INSTRUCTIONS:
+        with suppress(DataError):
+            frozen = list_frozen(draft)
+    return show(
+        "revise_parts.html.jinja",
+        shown=shown,
+        frozen=frozen,
+        setting=state.label == SETTINGS,
+        instructions=state.label == INSTRUCTIONS,
+    )
+
+
+_GUIDE_PARTS = (
+    *("definition", "counts", "does not count", "uncertain when", "term", "exclusion"),
+    *("clarification", "exemplar", "implies", "lexicon"),
+)
 
 
 def _with_check(outputs: ReviseOutputs, state: ReviseState) -> ReviseOutputs:
@@ -365,7 +438,16 @@ def show_verdicts(state: ReviseState) -> str:
             kept.id in ticked,
         )
 
-    grouped = group_by_label(found.wording)
+    general = [one for one in found.wording if one.verdict.edits.general_rules]
+    grouped = group_by_label(one for one in found.wording if one not in general)
+    groups = [
+        VerdictGroup(label, state.names.get(label, label), tuple(map(row, rows)))
+        for label, rows in grouped.items()
+    ]
+    if general:
+        rows = tuple(map(row, general))
+        groups.insert(0, VerdictGroup("", "General instructions", rows))
+    newest = _newest(state)
     return show(
         "revise_verdicts.html.jinja",
         prompt=state.prompt,
@@ -373,16 +455,18 @@ def show_verdicts(state: ReviseState) -> str:
         dev=is_dev(state.context, state.cohort),
         may=state.may,
         folded=state.info is not None,
-        groups=[
-            VerdictGroup(label, state.names.get(label, label), tuple(map(row, rows)))
-            for label, rows in grouped.items()
-        ],
+        groups=groups,
+        labels=len(grouped),
+        general=len(general),
+        no_place=name_missing_rules(newest) if newest and general else "",
+        reading=read_by(newest) if newest else {},
         reference=[row(kept) for kept in found.reference],
         next_reference=_next_reference(state) if found.reference else 0,
         names=state.names,
         most=VERDICT_CASES,
         total=len(by_id),
-        **_contracts(state),
+        contracts=_offered(newest) if newest else {},
+        contract=newest.contract if newest else "",
     )
 
 
@@ -394,14 +478,29 @@ ANSWERED = {
 """Output contract to what an answer in it says."""
 
 
-def _contracts(state: ReviseState) -> dict[str, object]:
-    """Return the contracts that a draft may be answered in, and the one of now."""
+PLANS = {
+    CallPlan.JOINT.value: "one call that asks for every label",
+    CallPlan.PER_LABEL.value: "one call for each label",
+}
+"""Call plan to what it does."""
+
+
+def _newest(state: ReviseState) -> PromptVersion | None:
+    """Return the newest version; None where it cannot be read."""
     try:
-        newest = latest_version(state.context.workspace, state.prompt)
+        return latest_version(state.context.workspace, state.prompt)
     except DataError:
-        return {"contracts": {}, "contract": ""}
-    offered = ANSWERED if can_exchange(newest) else {}
-    return {"contracts": offered, "contract": newest.contract}
+        return None
+
+
+def _offered(version: PromptVersion) -> Mapping[str, str]:
+    """Return the contracts in which a version may be answered, the one of now at least.
+
+    Another takes a frozen block that says how to answer.
+    """
+    if can_exchange(version):
+        return ANSWERED
+    return {version.contract: ANSWERED.get(version.contract, "as now")}
 
 
 def asked(verdict: Verdict) -> Iterator[PromptChange]:
@@ -417,6 +516,8 @@ def _edits(edits: Edits) -> Iterator[PromptChange]:
             yield PromptChange("+", kind, text(row))
         for row in getattr(edits, removed):
             yield PromptChange("-", kind, str(row))
+    for rule in edits.general_rules:
+        yield PromptChange("+", "general rule", rule)
 
 
 def _drafts_by_verdict(state: ReviseState) -> Mapping[str, tuple[str, ...]]:
@@ -472,6 +573,7 @@ def show_draft_panel(state: ReviseState, notes: tuple[str, ...] = ()) -> str:
         drafted=drafted,
         names=state.names,
         notes=tuple(dict.fromkeys((*notes, *drafted.notes))),
+        reading=read_by(drafted.draft),
         behind=_behind(state),
         shown=_render_messages(state),
         may=state.may,
@@ -517,15 +619,24 @@ def show_note(state: ReviseState, typed: UnsavedGuide | None, error: str = "") -
         Why the text was not saved.
     """
     moved = typed is not None and typed.guide != guide_mark(state.guide)
+    lint = state.drafted.lint if state.drafted and not typed else ()
     return show(
         "revise_note.html.jinja",
+        found=[one for one in lint if one.where in _places(state.label)],
         error=error,
         typed=typed,
         moved=moved,
         current=state.guide if error and moved else "",
         author=state.drafted.draft.author if state.drafted else "",
-        name=state.names.get(state.label, state.label),
+        name=state.editing,
     )
+
+
+def _places(label: str) -> frozenset[str]:
+    """Return where lint says that a finding is which concerns what is edited."""
+    if label in (INSTRUCTIONS, SETTINGS):
+        return frozenset({"system.jinja", "user.jinja", "templates"})
+    return frozenset({f"guide {label}"})
 
 
 CHANGED_CASES = 60

@@ -21,14 +21,13 @@ from loop.evaluate.score_history import (
     score_history,
 )
 from loop.evaluate.tried import WordingStatus
+from loop.prompts.diff import COUNTED
 from loop.prompts.history import VersionHistory, read_history
 from loop.review.revise.draft import DraftCheckStatus, DraftInfo, list_open_drafts
 from loop.ui.context import AppContext
 from loop.ui.html import show
 from loop.ui.pages.versions.state import find_unscored
 from loop.ui.wiring import Visit
-
-_PLURAL = {"term", "exclusion", "clarification", "exemplar"}
 
 _CHECKED = {
     DraftCheckStatus.PASSED: "check passed",
@@ -175,7 +174,7 @@ def _in_words(changes: Mapping[str, int]) -> str:
     """Return ``+12 terms, -1 exclusion``."""
     words = []
     for key, number in changes.items():
-        plural = "s" if number != 1 and key[1:] in _PLURAL else ""
+        plural = "s" if number != 1 and key[1:] in COUNTED else ""
         sign = "\N{MINUS SIGN}" if key[0] == "-" else key[0]
         words.append(f"{sign}{number} {key[1:].replace('_', ' ')}{plural}")
     return ", ".join(words)

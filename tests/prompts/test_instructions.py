@@ -1,0 +1,248 @@
+"""The general instructions: edited as one text, frozen blocks and rules of reading."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.core.errors import DataError
+from loop.core.paths import Workspace, bundled
+from loop.core.records import Guide
+from loop.prompts.catalog import read_version
+from loop.prompts.diff import diff_versions, format_diff
+from loop.prompts.instructions import (
+    LONGEST,
+    add_rules,
+    edit_instructions,
+    instructions_text,
+    list_frozen,
+    name_missing_rules,
+    parse_instructions,
+    read_rules,
+)
+from loop.prompts.render import plan_prompts
+from loop.prompts.version import PromptVersion
+
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Co"]),
+    min_size=1,
+    max_size=30,
+).map(str.strip).filter(bool)  # fmt: skip
+USER = """Read the report.
+
+Rules of reading:
+- "No" reaches every finding
+  of its list.
+- "Resolved": absent.
+What is uncertain is absent.
+{% for guide in guides %}
+{{ guide.label }}: {{ guide.definition }}
+{% endfor %}
+{# frozen: answer #}
+Answer in JSON.
+{# end frozen #}
+Thank you.
+{# frozen: case #}
+{{ text }}
+{# end frozen #}
+"""
+VERSION = PromptVersion(
+    name="tiny",
+    number=1,
+    system="Be exact.\n",
+    user=USER,
+    guides=(
+        Guide(label="edema", name="Edema", definition="Fluid."),
+        Guide(label="fracture", name="Fracture", definition="A break."),
+    ),
+)
+
+
+def rendered(version):
+    """Return what a model is told before the case, with spaces as they are."""
+    frame = plan_prompts(version, lambda fields: {}).calls[0].frame
+    return "".join(message.content for message in frame.messages)
+
+
+@given(WORDS, WORDS)
+def test_instructions_read_back_as_they_were_written(system, user):
+    """What an editor sees is all there is; line ends of another system do no harm."""
+    version = replace(VERSION, system=system + "\n", user=user + "\n")
+    text = instructions_text(version)
+    assert parse_instructions(text) == (version.system, version.user)
+    windows = text.replace("\n", "\r\n")
+    assert parse_instructions(windows) == (version.system, version.user)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Read.\n",
+        "[system.jinja]\nRead.\n",
+        "[user.jinja]\na\n[system.jinja]\nb\n",
+        "before\n[system.jinja]\na\n[user.jinja]\nb\n",
+        "[system.jinja]\na\n[user.jinja]\nb\n[user.jinja]\nc\n",
+    ],
+)
+def test_instructions_without_both_parts_are_refused(text):
+    """The message says where to begin."""
+    with pytest.raises(DataError, match="draft show DRAFT --instructions"):
+        parse_instructions(text)
+
+
+def test_a_frozen_block_may_stay_empty_in_an_edited_text():
+    """What nobody may edit need not be in the box, and comes back as it was."""
+    text = instructions_text(VERSION, folded=True)
+    assert "Answer in JSON." not in text
+    assert "{# frozen: answer #}\n{# end frozen #}\n" in text
+    edited = edit_instructions(VERSION, text.replace("Thank you.", "Be brief."))
+    assert edited.user == USER.replace("Thank you.", "Be brief.")
+    assert [one[1:] for one in list_frozen(VERSION)] == [
+        ("answer", "Answer in JSON."),
+        ("case", "{{ text }}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{% endfor %}", "{% endfr %}", r"the instructions, line 13: .*endfr"),
+        ("{{ guide.label }}", "{{ guide.label }", r"the instructions, line 12: "),
+        ("Be exact.", "{% if %}", r"the instructions, line 2: "),
+        ("{# frozen: case #}\n", "", r"the instructions, line 17: frozen blocks must"),
+        ("Thank", "{# frozen: answer #}\n{# end frozen #}\n", r"line 16: .* own name"),
+    ],
+)
+def test_what_is_no_template_is_refused_with_its_line(old, new, said):
+    """The line of the text that was edited, not of a file that nobody sees."""
+    text = instructions_text(VERSION, folded=True)
+    assert old in text
+    with pytest.raises(DataError, match=said):
+        edit_instructions(VERSION, text.replace(old, new))
+
+
+def test_instructions_without_end_are_refused():
+    """Every case would be asked with all of them."""
+    text = instructions_text(VERSION) + "a\n" * LONGEST
+    with pytest.raises(DataError, match=r"100,\d+ characters, at most 50,000"):
+        edit_instructions(VERSION, text)
+
+
+def test_the_rules_of_reading_are_found_in_the_instructions():
+    """Each as one line, however it is wrapped."""
+    assert read_rules(VERSION) == (
+        '"No" reaches every finding of its list.',
+        '"Resolved": absent.',
+    )
+    shipped = read_version(Workspace(bundled()), "extractor@v9")
+    assert len(read_rules(shipped)) == 8
+
+
+def test_a_general_rule_joins_the_rules_of_reading_under_its_verdict():
+    """At the end of the list; its verdict stands above it, and no model is shown it."""
+    rule = "What a drain has emptied is absent,\n even if an earlier report states it."
+    made, known = add_rules(VERSION, {rule: "0123456789ab"})
+    assert known == ()
+    assert made.user == USER.replace(
+        "What is uncertain is",
+        "{# verdict 0123456789ab #}\n"
+        "- What a drain has emptied is absent, even if an earlier report states it.\n"
+        "What is uncertain is",
+    )
+    assert (
+        '- "Resolved": absent.\n- What a drain has emptied is absent, even if an '
+        "earlier report states it.\nWhat is uncertain"
+    ) in rendered(made)
+    assert "0123456789ab" not in rendered(made)
+    assert made.system == VERSION.system
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{{ 7*7 }} {% for x in guides %}",
+        "{{{{ {%- raw -%} {#- a comment -#} }}",
+        "{# frozen: answer #} {# end frozen #}",
+        "{{'{'}}{ text }} and <b>{{ text }}</b>",
+        "{% endfor %}{{ ''.__class__.__mro__ }}",
+        "ends with {",
+        "- begins as a list",
+        "一侧胸腔积液 " * 20,
+    ],
+)
+def test_a_rule_is_text_and_never_template_code(rule):
+    """A clinician writes a sentence; a model is shown it letter by letter."""
+    made, _ = add_rules(VERSION, {rule: "0123456789ab", "A second one.": "b"})
+    said = " ".join(rendered(made).split())
+    assert f"- {' '.join(rule.split())} - A second one. What is uncertain" in said
+    assert read_rules(made)[2:] == (" ".join(rule.split()), "A second one.")
+    assert list_frozen(made) == list_frozen(VERSION)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Co"])))
+def test_any_rule_reads_back(text):
+    """Whatever a clinician typed."""
+    rule = " ".join(text.split())
+    if not rule or rule in {"-", "*"}:
+        return
+    made, known = add_rules(VERSION, {text: "0123456789ab"})
+    assert known or read_rules(made)[-1] == rule
+
+
+def test_a_rule_that_is_there_is_not_added_again():
+    """Two clinicians may ask for the same."""
+    made, known = add_rules(VERSION, {'"resolved":  absent.': "a"})
+    assert (made, known) == (VERSION, ('"resolved": absent.',))
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        USER.replace("Rules of reading", "Advice"),
+        USER.replace("Answer in JSON.", "Rules of reading:\n- a").replace(
+            "Rules of reading:\n- \"No", "- \"No"
+        ),
+    ],
+)  # fmt: skip
+def test_instructions_without_a_place_for_rules_are_named(user):
+    """Nobody's prompt gets a heading of ours; it is said what to do."""
+    version = replace(VERSION, user=user)
+    assert read_rules(version) == ()
+    assert "Begin an unchanged draft, write a line `Rules of reading:`" in (
+        name_missing_rules(version)
+    )
+    with pytest.raises(DataError, match=r"tiny@v1 has no rules of reading"):
+        add_rules(version, {"A rule.": "a"})
+
+
+def test_a_list_may_be_empty_and_stand_in_the_system_message():
+    """A heading is a place."""
+    version = replace(VERSION, system="Be exact.\n## Rules of reading\n", user="-")
+    version = replace(version, user=USER.partition("Rules of")[0] + USER[-150:])
+    made, _ = add_rules(version, {"A rule.": "a"})
+    assert made.system.endswith("reading\n{# verdict a #}\n- A rule.\n")
+    assert read_rules(made) == ("A rule.",)
+
+
+@pytest.mark.parametrize(
+    "around", [("{#", "#}"), ("{% for g in guides %}", "{% endfor %}")]
+)
+def test_a_rule_that_would_not_be_read_once_is_refused(around):
+    """In a comment it would be lost without a word, in a loop it would be repeated."""
+    before, after = around
+    user = USER.replace("Rules of", f"{before}\nRules of").replace(
+        "What is unc", f"{after}\nWhat is unc"
+    )
+    with pytest.raises(DataError, match="does not reach a model exactly once"):
+        add_rules(replace(VERSION, user=user), {"A rule.": "a"})
+
+
+def test_a_difference_names_general_rules():
+    """History and audit count them, and the lines that say them."""
+    made, _ = add_rules(VERSION, {"A rule.": "a"})
+    diff = diff_versions(VERSION, made)
+    assert diff.counts() == {"+general rule": 1, "+instruction line": 2}
+    assert "+ general rule: A rule." in format_diff(diff)
+    assert diff_versions(made, VERSION).counts()["-general rule"] == 1
