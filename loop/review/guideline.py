@@ -196,6 +196,10 @@ def _docx(guideline: Guideline, _templates: Path) -> bytes:
     document.core_properties.title = guideline.title
     document.core_properties.author = f"ranloop {__version__}"
     document.core_properties.comments = "; ".join(guideline.sources)
+    # A page that is printed alone still says of which guideline it is.
+    document.sections[0].footer.paragraphs[0].text = printable(
+        "; ".join((guideline.title, *guideline.sources))
+    )
     document.add_heading(guideline.title, level=0)
     for source in guideline.sources:
         document.add_paragraph(printable(source))

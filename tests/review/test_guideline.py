@@ -44,6 +44,18 @@ def test_every_form_says_all_of_the_taxonomy(form, tmp_path):
     assert "A skin fold on the right imitates a pleural edge." in text
 
 
+def test_a_page_that_is_printed_alone_says_of_which_guideline_it_is(tmp_path):
+    """Readers print the page of one label and pin it to the wall."""
+    page, word = tmp_path / "g.html", tmp_path / "g.docx"
+    source = f"Annotation guideline; {'; '.join(build_guideline(TAXONOMY).sources)}"
+    assert TAXONOMY.digest[:12] in source
+    write_guideline(SHIPPED, page)
+    assert page.read_text("utf-8").count(source) == len(TAXONOMY.labels)
+    write_guideline(SHIPPED, word)
+    (section,) = docx.Document(BytesIO(word.read_bytes())).sections
+    assert section.footer.paragraphs[0].text == source
+
+
 def test_the_taxonomy_alone_has_no_examples():
     """Readers who label for the reference are not told what a prompt was taught."""
     entries = build_guideline(TAXONOMY).entries
