@@ -168,7 +168,7 @@ def test_what_is_kept_after_it_was_saved_is_not_called_unsaved(editor, ruled):
     text = editor["guide"].replace("Read the report.", "{{ wish }}")
     editor.does(events.save_guide, text, here=True)
     events.type_guide(editor.visit(), editor.opened, text)
-    choose(editor, INSTRUCTIONS)
+    choose(choose(editor, SETTINGS), INSTRUCTIONS)
     assert editor["guide"] == text
     assert "not saved" not in editor["note"]
     assert "is undefined" in editor["note"]
@@ -222,7 +222,7 @@ def test_plan_and_contract_are_saved_kept_and_guarded(editor, colleague, ruled):
     assert (editor["writing"].visible, editor["setting"].visible) == (False, True)
     assert [value for _, value in editor["plan"].choices] == list(CallPlan)
     events.choose_setting(editor.visit(), editor.opened, "per_label", "findings")
-    choose(editor, SETTINGS)
+    choose(choose(editor, INSTRUCTIONS), SETTINGS)
     assert editor["plan"].value == "per_label"
     assert editor["contract"].value == "findings"
     keep_draft_open(colleague.visit(), "tiny", "dev", editor.opened.draft)

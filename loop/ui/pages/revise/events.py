@@ -226,7 +226,18 @@ def rebase(
 def choose_label(
     visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, label: str
 ) -> ReviseOutputs:
-    """Put the guide of another label, or the instructions, into the editor."""
+    """Put the guide of another label, or the instructions, into the editor.
+
+    A menu tells of its choice again when it is left: what is typed by then stays.
+    """
+    if _require_open(opened).label == label:
+        return ReviseOutputs()
+    return _edit(visit, prompt, cohort, opened, label)
+
+
+def _edit(
+    visit: Visit, prompt: str, cohort: str, opened: OpenedDraft | None, label: str
+) -> ReviseOutputs:
     state = read_state(visit, prompt, cohort, _require_open(opened).draft, label)
     return show_editor(ReviseOutputs(opened=state.opened), state)
 
@@ -251,7 +262,7 @@ def undo_guide(
     """Put what the draft says back into the editor."""
     opened = _require_open(opened)
     drop_typed(visit, opened.draft, opened.label)
-    return choose_label(visit, prompt, cohort, opened, opened.label)
+    return _edit(visit, prompt, cohort, opened, opened.label)
 
 
 def save_guide(
