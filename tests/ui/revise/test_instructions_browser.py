@@ -110,8 +110,9 @@ def test_a_general_rule_goes_from_a_clinician_into_the_next_version(
     with serving(workspace) as url:
         page, other = new_page(), new_page()
         ask_for_rule(other, url)
-        assert "General rule" in other.inner_text("#review-actions")
-        assert "Read by language models." in other.inner_text("#review-actions")
+        said = other.inner_text("#review-actions")
+        assert "General rule" in said and "Read by language models." in said
+        assert "Exclusion" not in said
         other.click("#review-submit")
         other.wait_for_selector("#review-undo")
         open_revise(page, url)

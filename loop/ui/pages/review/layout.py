@@ -201,7 +201,7 @@ def _build_fields() -> tuple[dict[str, Any], gr.Button]:
     with gr.Column(elem_id="review-expert", min_width=0):
         action = _radio("Suggested change", ACTIONS, "review-action", value="none")
         rows = [
-            (name, meaning, READ_BY[part])
+            (name, part, meaning, READ_BY[part])
             for name, (part, meaning) in ACTION_PARTS.items()
         ]
         panel(show("review_actions.html.jinja", rows=rows), elem_id="review-actions")
