@@ -221,16 +221,11 @@ def read_rules(version: PromptVersion) -> tuple[str, ...]:
     return tuple(map(_unescaped, found.texts)) if found else ()
 
 
-def name_missing_rules(version: PromptVersion) -> str:
-    """Return why a general rule has no place in a version, or nothing."""
-    if _find_rules(version) is not None:
-        return ""
-    return (
-        f"{version.ref} has no rules of reading that can be edited, so a general rule "
-        "has no place in it. Begin an unchanged draft, write a line `Rules of "
-        "reading:` into its general instructions, before the labels and outside frozen "
-        "blocks, and commit it. Then build a draft from the verdict."
-    )
+def _with_heading(version: PromptVersion) -> PromptVersion:
+    """Return `version` with an empty list of rules at the end of its system message."""
+    said = version.system.rstrip("\n")
+    gap = "\n\n" if said else ""
+    return replace(version, system=f"{said}{gap}Rules of reading:\n")
 
 
 class RulesAdded(NamedTuple):
@@ -243,6 +238,9 @@ class RulesAdded(NamedTuple):
 def add_rules(version: PromptVersion, rules: Mapping[str, str]) -> RulesAdded:
     """Return `version` with general rules at the end of its rules of reading.
 
+    Instructions without such a list get one at the end of the system message, which
+    every call begins with.
+
     Parameters
     ----------
     rules
@@ -254,14 +252,19 @@ def add_rules(version: PromptVersion, rules: Mapping[str, str]) -> RulesAdded:
     Raises
     ------
     DataError
-        The instructions have no rules of reading outside frozen blocks, or those that
-        they have do not reach a model exactly once.
+        What stands in its rules of reading does not reach a model exactly once.
     """
     known = []
     for text, verdict in rules.items():
         found = _find_rules(version)
         if found is None:
-            raise DataError(name_missing_rules(version))
+            version = _with_heading(version)
+            found = _find_rules(version)
+        if found is None:
+            raise DataError(
+                f"{version.ref}: its frozen blocks are malformed, so that its general "
+                "instructions have no place for a rule. Correct the templates."
+            )
         rule = " ".join(text.split())
         if fold_phrase(rule) in {fold_phrase(one) for one in read_rules(version)}:
             known.append(rule)

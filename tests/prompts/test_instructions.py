@@ -17,7 +17,6 @@ from loop.prompts.instructions import (
     edit_instructions,
     instructions_text,
     list_frozen,
-    name_missing_rules,
     parse_instructions,
     read_rules,
 )
@@ -206,15 +205,26 @@ def test_a_rule_that_is_there_is_not_added_again():
         ),
     ],
 )  # fmt: skip
-def test_instructions_without_a_place_for_rules_are_named(user):
-    """Nobody's prompt gets a heading of ours; it is said what to do."""
+def test_instructions_without_rules_get_a_list_in_the_system_message(user):
+    """No wish of a clinician is lost on a prompt that began without general rules."""
     version = replace(VERSION, user=user)
     assert read_rules(version) == ()
-    assert "Begin an unchanged draft, write a line `Rules of reading:`" in (
-        name_missing_rules(version)
+    made, _ = add_rules(version, {"A rule.": "a", "Another.": "b"})
+    assert made.system == (
+        "Be exact.\n\nRules of reading:\n{# verdict a #}\n- A rule.\n"
+        "{# verdict b #}\n- Another.\n"
     )
-    with pytest.raises(DataError, match=r"tiny@v1 has no rules of reading"):
-        add_rules(version, {"A rule.": "a"})
+    assert made.user == user and read_rules(made) == ("A rule.", "Another.")
+    assert "Be exact.\n\nRules of reading:\n- A rule.\n- Another." in rendered(made)
+    bare, _ = add_rules(replace(version, system=""), {"A rule.": "a"})
+    assert bare.system.startswith("Rules of reading:\n")
+
+
+def test_a_version_with_malformed_frozen_blocks_has_no_place_for_a_rule():
+    """Where nothing can be told apart, nothing is written."""
+    broken = "{# frozen: a #}\nno end\n"
+    with pytest.raises(DataError, match="frozen blocks are malformed"):
+        add_rules(replace(VERSION, system=broken, user=broken), {"A rule.": "a"})
 
 
 def test_a_list_may_be_empty_and_stand_in_the_system_message():

@@ -145,12 +145,11 @@ def test_a_rule_for_a_label_without_a_guide_is_one_all_the_same(setting, store, 
     assert RULE in begin(setting, store, edema).draft.system
 
 
-def test_without_a_place_for_rules_it_is_said_what_to_do(setting, store):
-    """Nothing is made, and no heading is invented."""
-    before = setting.state()
-    with pytest.raises(DataError, match=r"tiny@v1 has no rules of reading .* Begin an"):
-        begin(setting, store, ASKED)
-    assert setting.state() == before
+def test_without_rules_of_reading_the_draft_gets_them(setting, store):
+    """The diff shows where they stand, and an editor may move them."""
+    draft = begin(setting, store, ASKED).draft
+    assert read_rules(draft) == (RULE,)
+    assert draft.system.count("Rules of reading:") == 1
 
 
 def test_history_and_audit_name_the_rule_and_its_verdict(setting, store, ruled):

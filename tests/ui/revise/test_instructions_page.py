@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from loop.core.errors import DataError
-from loop.prompts.catalog import list_drafts, read_version
+from loop.prompts.catalog import read_version
 from loop.prompts.instructions import LONGEST, read_rules
 from loop.prompts.version import CallPlan
 from loop.review.submit import VerdictContext, save_verdicts
@@ -68,18 +67,14 @@ def test_a_wish_for_the_instructions_stands_by_itself(editor, asked, ruled):
     group = shown.split("<b>General instructions</b>")[1].split("</table>")[0]
     assert "What {{ a drain }} has &lt;b&gt;emptied&lt;/b&gt; is {% absent %}." in group
     assert '<span class="read-by">language models</span>' in group
-    assert "has no place" not in shown
     assert "<b>Pleural Effusion</b>" in shown
 
 
-def test_without_a_place_for_rules_it_is_said_before_and_after(editor, asked, context):
-    """What to do stands beside the wish, and where the button was pressed."""
-    shown = editor.does(events.refresh)["verdicts"]
-    assert "tiny@v1 has no rules of reading that can be edited" in shown
-    assert "write a line `Rules of reading:` into its general instructions" in shown
-    with pytest.raises(DataError, match="has no place in it"):
-        begin(editor, ASKED)
-    assert list_drafts(context.workspace, "tiny") == ()
+def test_without_rules_of_reading_a_wish_brings_them(editor, asked):
+    """The draft shows the new list, and nothing had to be prepared."""
+    editor.does(events.act_on_verdicts, do="build", ticked=[ASKED.id])
+    assert "+Rules of reading:" in editor["draft"]
+    assert read_rules(read(editor)) == (RULE,)
 
 
 def test_a_wish_is_taken_into_the_draft(editor, asked, ruled):
@@ -90,15 +85,6 @@ def test_a_wish_is_taken_into_the_draft(editor, asked, ruled):
     assert read_rules(read(editor)) == ("A denied finding is absent.", RULE)
     assert "+1 general rule</span>" in editor["draft"]
     assert "`rules` reads nothing of what is changed" in editor["draft"]
-
-
-def test_a_draft_gets_a_place_for_rules_on_the_page(editor, asked):
-    """The way out that the message names is a way."""
-    begin(editor)
-    save(editor, "[user.jinja]\n", "[user.jinja]\nRules of reading:\n\n")
-    draft = read(editor)
-    assert draft.user.startswith("Rules of reading:\n")
-    assert "+Rules of reading:" in editor["draft"]
 
 
 def test_a_frozen_block_is_shown_and_kept(editor, ruled):

@@ -16,7 +16,7 @@ from loop.evaluate.protocol import protocol_digest, read_protocol
 from loop.labels.cohort import read_record
 from loop.prompts.catalog import latest_version, list_prompts
 from loop.prompts.diff import PromptChange, show_clarification, show_exemplar
-from loop.prompts.instructions import FrozenBlock, list_frozen, name_missing_rules
+from loop.prompts.instructions import FrozenBlock, list_frozen
 from loop.prompts.version import CallPlan, PromptVersion, can_exchange
 from loop.review.revise.changes import (
     CaseChange,
@@ -458,7 +458,6 @@ def show_verdicts(state: ReviseState) -> str:
         groups=groups,
         labels=len(grouped),
         general=len(general),
-        no_place=name_missing_rules(newest) if newest and general else "",
         reading=read_by(newest) if newest else {},
         reference=[row(kept) for kept in found.reference],
         next_reference=_next_reference(state) if found.reference else 0,
