@@ -43,6 +43,10 @@ class LabelMeaning(Protocol):
     """What a label means wherever it is asked for: a label of the taxonomy."""
 
     @property
+    def definition(self) -> str:
+        """What the label means, in a sentence or two."""
+
+    @property
     def counts(self) -> tuple[str, ...]:
         """What counts, in a few words each."""
 
@@ -91,6 +95,7 @@ def lint_version(
         findings += _lint_shown(version)
         findings += _lint_exemplars(version.guides)
         findings += _lint_reading(version, reading)
+        findings += _lint_definitions(version.guides, meanings)
         for guide in version.guides:
             if guide.label in meanings:
                 findings += _lint_meaning(guide, meanings[guide.label])
@@ -349,6 +354,24 @@ def _lint_reading(version: PromptVersion, rules: Sequence[str]) -> Iterator[Find
             "templates",
             f"leaves out {len(missing)} of the {len(rules)} rules of reading of the "
             f"taxonomy: {' / '.join(missing)}",
+        )
+
+
+def _lint_definitions(
+    guides: Iterable[Guide], meanings: Mapping[str, LabelMeaning]
+) -> Iterator[Finding]:
+    """Yield labels that readers and models are told to mean different things."""
+    other = [
+        guide.label
+        for guide in guides
+        if guide.label in meanings
+        and guide.definition.split() != meanings[guide.label].definition.split()
+    ]
+    if other:
+        yield _warning(
+            "guides",
+            f"the taxonomy defines otherwise: {', '.join(other)}; readers are told "
+            "its definition, models that of the guide",
         )
 
 

@@ -184,6 +184,7 @@ def test_frozen_blocks_are_found_by_name(first):
 class Meaning(NamedTuple):
     """What a taxonomy says of a label."""
 
+    definition: str = "Fluid in the lung."
     counts: tuple[str, ...] = ()
     does_not_count: tuple[str, ...] = ()
     uncertain_when: tuple[str, ...] = ()
@@ -258,6 +259,18 @@ def test_a_guide_that_agrees_contradicts_nothing(first, changes):
     """An exclusion or a clarification outranks the terms that it overlaps."""
     found = held_against(with_guide(first, **changes))
     assert [line for line in found if " makes " in line] == []
+
+
+def test_a_guide_with_another_definition_than_the_taxonomy_is_named(first):
+    """Readers would label one thing and a model look for another."""
+    same = held_against(with_guide(first, definition="Fluid  in the\nlung."))
+    assert [line for line in same if "defines otherwise" in line] == []
+    (line,) = [
+        line
+        for line in held_against(with_guide(first, definition="Any fluid."))
+        if "defines otherwise" in line
+    ]
+    assert line.startswith("guides: the taxonomy defines otherwise: edema; readers")
 
 
 def test_what_a_guide_leaves_out_of_the_taxonomy_is_named(first):
