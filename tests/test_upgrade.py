@@ -88,6 +88,8 @@ def lost(old, new, at=""):
     if isinstance(old, dict) and isinstance(new, dict):
         for key in old.keys() - WANTED.keys():
             yield from lost(old[key], new.get(key, "nothing"), f"{at}.{key}")
+    elif at.endswith(".notes"):
+        yield from ((at, one, new) for one in old if reworded(one) not in new)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for n, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from lost(one, other, f"{at}[{n}]")

@@ -25,9 +25,9 @@ def now():
 
 
 def test_shipped_protocol_is_the_default(workspace):
-    """The shipped files and the defaults in code say the same, but for the policy."""
-    assert read_protocol(Workspace(bundled())) == Protocol()
-    assert read_protocol(workspace) == Protocol(uncertain_answers="wrong")
+    """The shipped file and the defaults in code say the same, but for the policy."""
+    shipped = read_protocol(Workspace(bundled()))
+    assert shipped == read_protocol(workspace) == Protocol(uncertain_answers="wrong")
 
 
 def test_the_policy_is_registered_where_it_is_said(workspace):
