@@ -200,6 +200,9 @@ def test_plan_and_contract_are_chosen_on_the_page(workspace, new_page):
     with serving(workspace) as url:
         page = new_page()
         open_revise(page, url)
+        # Gradio hides the mark of a choice that is not made of its own parts.
+        mark = "(radio) => getComputedStyle(radio).appearance"
+        assert page.locator(".answers input:checked").evaluate(mark) == "auto"
         begin(page)
         choose(page, "Call plan and contract", "contract")
         assert not page.is_visible("#revise-guide")
