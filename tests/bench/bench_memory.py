@@ -1,9 +1,9 @@
 """Measure the memory of a run over as many cases as MIMIC-CXR has.
 
 Run ``python tests/bench/bench_memory.py`` from the repository root; it takes a few
-minutes. It makes a workspace, imports ``--cases`` synthetic reports, and runs the
-shipped prompt over them, the last two each in a process of its own, whose peak
-resident size is printed. Nothing is left behind.
+minutes. It makes a workspace, imports ``--cases`` synthetic reports, runs the shipped
+prompt over them, and writes their labels in each form; every step is a process of its
+own, whose peak resident size is printed. Nothing is left behind.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from loop.core.paths import Workspace, bundled, init_workspace
 
 MIMIC_CXR = 227_000
 LIMIT_MIB = 1024
+STEPS = ("import", "run", ".csv", ".parquet", ".xlsx")
 
 
 def write_reports(path: Path, count: int) -> None:
@@ -60,16 +61,28 @@ def run_reports(workspace: Workspace, engine: str) -> str:
     return f"run: {summary.items} cases, {summary.asked} asked, store {size:.0f} MiB"
 
 
+def write_all_labels(workspace: Workspace, suffix: str) -> str:
+    """Write a row a report, with the evidence, in one form."""
+    from loop.run.label_table import write_labels
+
+    out = workspace.root / f"labels{suffix}"
+    written = write_labels(workspace, out, evidence=True)
+    size = out.stat().st_size / 2**20
+    return f"labels as {suffix}: {written.manifest['rows']} rows, {size:.0f} MiB"
+
+
 def step(name: str, workspace: Workspace, options: argparse.Namespace) -> None:
     """Do one step in this process and print its time and peak resident size."""
     start = perf_counter()
     if name == "import":
         line = import_reports(workspace, workspace.root / "big.csv")
-    else:
+    elif name == "run":
         line = run_reports(workspace, options.engine)
+    else:
+        line = write_all_labels(workspace, name)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{line}, {perf_counter() - start:.1f} s, peak {peak:.0f} MiB", flush=True)
-    if name == "run" and peak >= LIMIT_MIB:
+    if name != "import" and peak >= LIMIT_MIB:
         raise SystemExit(f"above {LIMIT_MIB} MiB")
 
 
@@ -78,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=MIMIC_CXR)
     parser.add_argument("--engine", default="rules")
-    parser.add_argument("--step", choices=("import", "run"))
+    parser.add_argument("--step", choices=STEPS)
     parser.add_argument("--workspace", type=Path)
     options = parser.parse_args()
     if options.step:
@@ -88,7 +101,7 @@ def main() -> None:
         root = Path(folder) / "ws"
         init_workspace(root)
         write_reports(root / "big.csv", options.cases)
-        for name in ("import", "run"):
+        for name in STEPS:
             given = ("--workspace", str(root), "--engine", options.engine)
             command = [sys.executable, __file__, "--step", name, *given]
             subprocess.run(command, check=True)
