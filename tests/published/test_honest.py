@@ -373,3 +373,90 @@ def test_a_lone_f1_is_held_against_the_positives_of_its_row(f1, impossible):
     (found,) = with_older_f1(f1, other=False).about("attainable F1")
     assert found.numbers == {"cells": 2, "impossible": impossible}
     assert (found.severity is FindingSeverity.BROKEN) == bool(impossible)
+
+
+@pytest.mark.parametrize(("n", "told"), [(181_743, True), (181_820, False)])
+def test_a_cell_that_prints_for_too_many_counts_tells_no_method(n, told):
+    """2,000 counts of 181,743 print as 0.50, 2,001 of 181,820: that is one too many."""
+    rows = [["Label", "Accuracy (95% CI)"]]
+    rows += [[f"L{k}", "0.50 (0.50-0.50)"] for k in range(9)]
+    (found,) = audited(rows, n=n).about("interval method")
+    assert found.numbers["matched"] == dict.fromkeys(METHODS, 9 * told)
+    assert (found.severity is FindingSeverity.OK) == told
+
+
+@pytest.mark.parametrize("average", ["", "micro", "macro", "weighted"])
+def test_only_rates_of_all_cells_together_imply_a_share_of_positives(average):
+    """A mean of precisions over labels is no precision; the identity does not hold."""
+    names = [f"{average} {name}".strip() for name in ("accuracy", "precision")]
+    rows = [["Model", *names, f"{average} recall".strip()]]
+    rows += [["A", "0.90", "0.80", "0.70"], ["B", "0.60", "0.80", "0.70"]]
+    found = audited(rows).about("share of positives")
+    holds = average not in ("macro", "weighted")
+    assert [one.severity for one in found] == [FindingSeverity.BROKEN] * holds
+
+
+@pytest.mark.parametrize("average", ["", "micro", "macro", "weighted"])
+def test_only_an_f1_of_all_cells_together_follows_from_its_rates(average):
+    """A mean of F1 values over labels is not the F1 of the mean rates."""
+    names = [f"{average} {name}".strip() for name in ("precision", "recall", "f1")]
+    rows = [["Label", *names], ["A", "0.80", "0.60", "0.50"]]
+    found = audited(rows).about("F1 from P and R")
+    holds = average not in ("macro", "weighted")
+    assert [one.severity for one in found] == [FindingSeverity.BROKEN] * holds
+
+
+@pytest.mark.parametrize(
+    "gap", [["0.850", "0.950", ""], ["0.850", "", "0.900"], ["", "", ""]]
+)
+def test_a_row_without_its_average_does_not_end_the_check_of_rows(gap):
+    """Nor does one with a single value: the rows after it are held to theirs."""
+    rows = [
+        ["Label", "A accuracy", "B accuracy", "Average"],
+        ["x", "0.850", "0.950", "0.900"], ["gap", *gap],
+        ["y", "0.850", "0.950", "0.950"],
+    ]  # fmt: skip
+    (found,) = audited(rows).about("row mean")
+    assert found.numbers == {"rows": 2, "wrong": ["y: 0.9000"]}
+
+
+def test_a_measure_that_is_no_rate_does_not_end_the_check_of_averages():
+    """An average of other columns comes before one of accuracies, and is left out."""
+    rows = [
+        ["Label", "Average F1", "A accuracy", "B accuracy", "Average accuracy"],
+        ["x", "0.100", "0.850", "0.950", "0.950"],
+        ["y", "0.100", "0.500", "0.600", "0.550"],
+    ]  # fmt: skip
+    (found,) = audited(rows).about("row mean")
+    assert found.part == "Average accuracy"
+    assert found.numbers == {"rows": 2, "wrong": ["x: 0.9000"]}
+
+
+SIX_SIZES = ("0.97 [0.92, 0.99]", "1.00 [0.97, 1.00]", "0.82 [0.73, 0.89]",
+             "0.93 [0.86, 0.97]")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "sizes", "sure"),
+    [
+        ([], [93, 94, 95, 103, 106, 110], False),
+        (["0.57 [0.47, 0.67]"], [93, 94, 95, 103, 110], True),
+    ],
+)
+def test_an_unstated_number_of_cases_is_concluded_from_at_most_five(more, sizes, sure):
+    """Where six numbers of cases give every interval, none of them is told as it."""
+    rows = [["Label", "Accuracy (95% CI)"]]
+    rows += [[f"L{k}", cell] for k, cell in enumerate((*SIX_SIZES, *more))]
+    (found,) = audited(rows).about("interval method")
+    assert sorted({one["n"] for one in found.numbers["fitting"]}) == sizes
+    assert (found.severity is FindingSeverity.OK) == sure
+    assert ("n" in found.numbers) == sure
+
+
+@pytest.mark.parametrize("different", [3, 4])
+def test_an_unstated_number_of_cases_is_concluded_from_four_different_cells(different):
+    """A cell that is printed again says nothing new."""
+    rows = with_intervals(3, Manner(), n=300, labels=4, models=1)
+    rows = [*rows[: different + 1], *(["again", rows[1][1]] for _ in range(3))]
+    (found,) = audited(rows, "Accuracy").about("interval method")
+    assert (found.severity is FindingSeverity.OK) == (different == 4)
