@@ -460,3 +460,15 @@ def test_an_unstated_number_of_cases_is_concluded_from_four_different_cells(diff
     rows = [*rows[: different + 1], *(["again", rows[1][1]] for _ in range(3))]
     (found,) = audited(rows, "Accuracy").about("interval method")
     assert (found.severity is FindingSeverity.OK) == (different == 4)
+
+
+@pytest.mark.parametrize(("n", "count"), [(3, 1), (30, 10), (33, 11)])
+def test_all_tables_of_a_row_are_listed_or_none(n, count):
+    """Half of both rates is k hits, k false alarms and k misses: n / 3 tables."""
+    rows = [("label", "n", "precision", "recall"), ("a", str(n), "0.50", "0.50")]
+    (found,) = audited(rows).about("confusion tables")
+    listed = [[k, k, k] for k in range(1, count + 1)] if count <= 10 else []
+    assert found.numbers["solutions"]["a"] == {
+        "count": count, "positives": [2, 2 * count], "tp_fp_fn": listed,
+    }  # fmt: skip
+    assert found.numbers["unique"] == (count == 1)
