@@ -472,3 +472,40 @@ def test_all_tables_of_a_row_are_listed_or_none(n, count):
         "count": count, "positives": [2, 2 * count], "tp_fp_fn": listed,
     }  # fmt: skip
     assert found.numbers["unique"] == (count == 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "mistyped", "sure"),
+    [(8, 1, False), (9, 1, True), (10, 2, True), (11, 3, False), (15, 3, True)],
+)
+def test_odd_intervals_are_wrong_only_among_many_that_fit(labels, mistyped, sure):
+    """At least eight, and four of five: else the method may be another one."""
+    rows = with_intervals(3, Manner(), n=300, labels=labels, models=1)
+    for row in rows[1 : mistyped + 1]:
+        value = row[1].partition(" ")[0]
+        row[1] = f"{value} [{float(value) - 0.001:.3f}, {float(value) + 0.001:.3f}]"
+    (found,) = audited(rows, "Accuracy", n=300).about("interval method")
+    severity = FindingSeverity.BROKEN if sure else FindingSeverity.NOTE
+    assert found.severity is severity
+    named = [f"Label {index}, Model A" for index in range(mistyped)]
+    assert found.numbers.get("odd", []) == named * sure
+
+
+@pytest.mark.parametrize(("units", "sure"), [(1, False), (4, True)])
+def test_a_limit_that_is_off_by_a_unit_is_not_called_wrong(units, sure):
+    """It may come from another program; one that is off by more does not."""
+    rows = with_intervals(3, Manner(), n=300, labels=11, models=1)
+    ends = rows[5][1].partition("[")[2].rstrip("]").split(", ")
+    low = f"{float(ends[0]) - units / 1000:.3f}"
+    rows[5][1] = rows[5][1].replace(ends[0], low)
+    (found,) = audited(rows, "Accuracy", n=300).about("interval method")
+    assert (found.severity is FindingSeverity.BROKEN) == sure
+
+
+@pytest.mark.parametrize(("made_at", "sure"), [(330, False), (331, True)])
+def test_a_number_of_cases_more_than_a_tenth_off_is_held_against_a_table(made_at, sure):
+    """A few cases may be missing in a row; 31 of 300 more are none that are missing."""
+    rows = with_intervals(3, Manner(places=4), n=made_at, labels=11, models=1)
+    (found,) = audited(rows, "Accuracy", n=300).about("interval method")
+    assert made_at in [one["n"] for one in found.numbers["fitting"]]
+    assert (found.severity is FindingSeverity.BROKEN) == sure
