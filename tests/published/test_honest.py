@@ -509,3 +509,34 @@ def test_a_number_of_cases_more_than_a_tenth_off_is_held_against_a_table(made_at
     (found,) = audited(rows, "Accuracy", n=300).about("interval method")
     assert made_at in [one["n"] for one in found.numbers["fitting"]]
     assert (found.severity is FindingSeverity.BROKEN) == sure
+
+
+def swapped_systems(count, spoiled=0):
+    """Return results of systems on one reference with two headers exchanged."""
+    rows = systems(11, Manner(), n=1000, models=count)
+    rows[0] = ["Model", "Accuracy", "Recall", "Precision", "F1"]
+    for row in rows[1 : spoiled + 1]:
+        row[1] = f"{float(row[1]) - 0.05:.3f}"
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("count", "spoiled", "restores"), [(2, 0, False), (3, 0, True), (6, 1, False)]
+)
+def test_swapped_headers_are_told_from_three_systems_that_all_agree(
+    count, spoiled, restores
+):
+    """Two shares are easily the same by chance; one that differs is no swap."""
+    (found,) = audited(swapped_systems(count, spoiled)).about("share of positives")
+    assert found.severity is FindingSeverity.BROKEN
+    assert found.numbers["swap_restores"] == restores
+    assert ("headers are swapped" in found.what) == restores
+
+
+@pytest.mark.parametrize(("n", "solved"), [(20_000, True), (20_001, False)])
+def test_whole_tables_are_looked_for_up_to_20_000_cases(n, solved):
+    """With more of them any rate is possible."""
+    rows = [("label", "n", "positives", "precision", "recall")]
+    rows += [("a", str(n), "4", "1.000", "0.500")]
+    found = audited(rows).about("confusion tables")
+    assert len(found) == solved
