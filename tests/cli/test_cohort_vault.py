@@ -69,6 +69,13 @@ def test_a_retired_holdout_shows_its_marks(call):
     assert isinstance(call("retire", "held", "--why", "again").exception, Exception)
 
 
+def test_what_lies_in_plain_after_retiring_is_named(call):
+    """Whoever gives a holdout up sees what it lays open, and how often it was used."""
+    said = call("retire", "held", "--why", "used up").stdout
+    assert "opened 0 times before" in said
+    assert "\n  labels/cohorts/held/reference/v1.csv lies in plain\n" in said
+
+
 def test_votes_on_a_holdout_say_who_and_how_many(call, tmp_path):
     """And not what."""
     votes = tmp_path / "votes.csv"
