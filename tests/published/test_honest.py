@@ -540,3 +540,38 @@ def test_whole_tables_are_looked_for_up_to_20_000_cases(n, solved):
     rows += [("a", str(n), "4", "1.000", "0.500")]
     found = audited(rows).about("confusion tables")
     assert len(found) == solved
+
+
+@pytest.mark.parametrize(
+    ("average", "severity"),
+    [
+        ("0.750", FindingSeverity.OK),
+        ("0.500", FindingSeverity.NOTE),
+        ("0.400", FindingSeverity.BROKEN),
+        ("1.125", FindingSeverity.BROKEN),
+    ],
+)
+def test_an_average_that_counts_an_empty_cell_as_0_is_a_note(average, severity):
+    """0.90 and 0.60 average to 0.75, and over three rows to 0.50."""
+    rows = [("label", "accuracy"), ("a", "0.900"), ("b", "0.600"), ("c", "-")]
+    (found,) = audited([*rows, ("average", average)]).about("column mean")
+    assert found.severity is severity
+
+
+@pytest.mark.parametrize("filled", [1, 2])
+def test_an_average_is_held_against_two_rows_or_more(filled):
+    """What stands beside one value repeats it, or is of other rows."""
+    rows = [("label", "accuracy"), ("a", "0.900"), ("b", "0.700"[: 5 * (filled - 1)])]
+    found = audited([*rows, ("average", "0.100")]).about("column mean")
+    assert len(found) == (filled == 2)
+
+
+@pytest.mark.parametrize("filled", [2, 3])
+def test_an_average_may_be_one_of_three_rows_that_another_column_fills(filled):
+    """Two of them fit too many numbers by chance."""
+    rows = [("label", "accuracy", "F1")]
+    rows += [(f"L{k}", f"0.{9 - k}00", "0.500" * (k < filled)) for k in range(4)]
+    mean = f"{0.9 - 0.05 * (filled - 1):.3f}"
+    found = audited([*rows, ("average", mean, "0.500")]).about("column mean")
+    (part,) = [one.numbers["fits"] for one in found if "accuracy" in one.part]
+    assert part == ["the rows with F1"] * (filled == 3)
