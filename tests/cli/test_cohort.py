@@ -388,3 +388,18 @@ def test_an_import_without_votes_is_tried_out_to_its_end(
         done = call(*words, *more)
         assert done.exit_code == 0
         assert done.stdout.rstrip().endswith(end)
+
+
+def test_an_import_tried_out_names_the_cohorts_it_could_not_be_compared_with(
+    call: Command, files: Path, workspace: Workspace
+) -> None:
+    """What nobody looked at must not pass for separate."""
+    for name in ("broken", "other"):
+        call("cohort", "import", str(files / "twin.csv"), "--name", name)
+    (workspace.cohorts / "broken" / "cohort.yaml").write_text("name: [")
+    words = ("cohort", "import", str(files / "reports.csv"), "--name", "mine")
+    said = call(*words, "--dry-run").stdout
+    assert "warning     broken could not be compared" in said
+    assert "other could not be compared" not in said
+    tried = json.loads(call(*words, "--dry-run", "--json").stdout)
+    assert tried["not_compared"] == ["broken"]

@@ -53,6 +53,7 @@ def test_labels_in_plain_are_named_and_sealed(call, workspace):
     assert "reference/v1.csv" in call("show", "held").stdout
     said = call("seal", "held", "--why", "a new ranloop").stdout
     assert "1 files sealed" in said
+    assert "\n  labels/cohorts/held/reference/v1.csv\n" in said
     assert "version control" in said
     assert "backup of .ranloop/keys/vault.key" in said
     assert "nothing was changed" in call("seal", "held", "--why", "again").stdout
@@ -61,10 +62,18 @@ def test_labels_in_plain_are_named_and_sealed(call, workspace):
 def test_a_retired_holdout_shows_its_marks(call):
     """It is a cohort like any other now."""
     data = json.loads(call("retire", "held", "--why", "used up", "--json").stdout)
+    assert data["files"] == ["labels/cohorts/held/reference/v1.csv"]
     assert (data["role"], data["openings"]) == ("dev", 0)
     shown = json.loads(call("show", "held", "--json").stdout)
     assert shown["marks"]["pleural_effusion"] == {"present": 1, "absent": 1}
     assert isinstance(call("retire", "held", "--why", "again").exception, Exception)
+
+
+def test_what_lies_in_plain_after_retiring_is_named(call):
+    """Whoever gives a holdout up sees what it lays open, and how often it was used."""
+    said = call("retire", "held", "--why", "used up").stdout
+    assert "opened 0 times before" in said
+    assert "\n  labels/cohorts/held/reference/v1.csv lies in plain\n" in said
 
 
 def test_votes_on_a_holdout_say_who_and_how_many(call, tmp_path):

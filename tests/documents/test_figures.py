@@ -256,3 +256,43 @@ def test_what_does_not_compare_is_drawn_hollow_and_said_in_the_legend():
     assert lines[0].count(ink("accent")) == lines[1].count(ink("accent")) + 3
     for word in ("pass", "lacks evidence", "fail", "draft, or not comparable"):
         assert word in words(parsed(solid))
+
+
+def heights(lowest):
+    """Return ticks with their heights, and those of a point and its interval."""
+    row = score(1, macro_f1=0.97, low=lowest, high=1.0)
+    root = parsed(version_chart([row]))
+    ticks = {
+        float(one.text): float(one.get("y")) - 4
+        for one in root.iter(f"{SVG}text")
+        if re.fullmatch(r"[01]\.\d", one.text or "")
+    }
+    (point,) = (o for o in root.iter(f"{SVG}circle") if o.get("class") == "point")
+    ends = {
+        float(one.get(side))
+        for one in root.iter(f"{SVG}line")
+        for side in ("y1", "y2")
+        if one.get("stroke") == ink("accent")
+    }
+    (column,) = (
+        one for one in root.iter(f"{SVG}rect") if one.get("fill") == "transparent"
+    )
+    assert ticks[1.0] == float(column.get("y"))
+    return ticks, float(point.get("cy")), ends
+
+
+@pytest.mark.parametrize("lowest", [0.0, 0.2, 0.5, 0.83, 0.93])
+def test_scores_stand_where_the_axis_says_and_fill_their_panel(lowest):
+    """The axis ends at 1 on top; it begins at a tick not above the lowest limit."""
+    ticks, point, ends = heights(lowest)
+    high, low = ticks[1.0], ticks[min(ticks)]
+
+    def at(value):
+        return high + (low - high) * (1 - value) / (1 - min(ticks))
+
+    for tick, y in ticks.items():
+        assert y == pytest.approx(at(tick), abs=0.02)
+    assert point == pytest.approx(at(0.97), abs=0.02)
+    assert sorted(ends) == pytest.approx([at(1.0), at(lowest)], abs=0.02)
+    assert min(ticks) <= lowest < min(ticks) + 0.1
+    assert (high, low) == (heights(0.0)[0][1.0], heights(0.0)[0][0.0])

@@ -52,10 +52,15 @@ def test_a_correction_is_a_repair_and_its_evidence_the_word_as_written():
     entry = json.loads(raw)["effusion"]
     start, end = entry["span"]
     assert text[start:end] == "efusion"
-    item = Item(id="1", variables={"text": text})
-    reading = get_contract("label_values").read(raw, fields, item)
+    reading = read_one(raw, text, *fields)
     assert reading.repairs == ("effusion: a misspelt word corrected",)
     assert reading.fields["nodule"].value == "present"
+
+
+def read_one(raw, text, *fields):
+    """Return an answer as its contract reads it."""
+    item = Item(id="1", variables={"text": text})
+    return get_contract("label_values").read(raw, fields, item)
 
 
 def test_it_can_be_switched_off():
@@ -75,3 +80,65 @@ def test_words_of_any_length_take_linear_time():
     """A text without spaces is not compared with anything."""
     text = "efusion" * 100_000
     assert value_of(text, "effusion") == "absent"
+
+
+@pytest.mark.parametrize("word", ["atelecta", "atelectasis", "Atelectatic"])
+def test_a_word_that_begins_like_a_wording_is_no_misspelling(word):
+    """It is read as it is written, and no repair is told of it."""
+    raw = ReportReader(FINDINGS, ["atelectasis"], CUES).answer(f"Basilar {word}.")
+    reading = read_one(raw, f"Basilar {word}.", "atelectasis")
+    assert (reading.fields["atelectasis"].value, reading.repairs) == ("present", ())
+
+
+@pytest.mark.parametrize(("letters", "value"), [(32, "present"), (33, "absent")])
+def test_a_word_of_more_than_32_letters_is_no_misspelling(letters, value):
+    """What is longer is no word, though one letter too many is all that is wrong."""
+    term = ("abcdefghij" * 4)[: letters - 1]
+    word = term[:9] + term[8:]
+    assert len(word) == letters
+    assert value_of(f"Some {word}.", term) == value
+    assert value_of(f"Some {term}.", term) == "present"
+    assert value_of(f"Some {word}{'q' * 33}.", term) == "absent"
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("nodyle", "present"), ("noddule", "present"), ("nodue", "absent")],
+)
+def test_a_word_of_six_letters_is_the_shortest_that_is_corrected(word, value):
+    """With five letters too many words are near."""
+    assert value_of(f"A {word}.", "nodule") == value
+
+
+@pytest.mark.parametrize("word", ["atelctasis", "atelektasis", "atellectasis"])
+def test_the_beginning_of_a_word_may_lack_a_letter_or_have_one_too_many(word):
+    """What follows it is kept as it is written."""
+    assert value_of(f"Bibasilar {word}.", "atelecta*") == "present"
+    assert value_of(f"Bibasilar x{word}.", "atelecta*") == "absent"
+
+
+def test_a_word_near_two_beginnings_is_corrected_where_they_begin_one_word():
+    """That is, where their first five letters are the same."""
+    assert value_of("A pleurxl rub.", "pleura*", "pleuri*") == "present"
+    found = answers("A bundles.", [guide("a", "bungle*"), guide("b", "bunyle*")])
+    assert {one["value"] for one in found.values()} == {"absent"}
+
+
+def test_two_words_are_one_up_to_their_last_two_letters():
+    """One may have meant metastasis or metastases; it makes no difference."""
+    assert value_of("A metastasys.", "metastasis", "metastases") == "present"
+    assert value_of("A bunzlexx.", "bungzlexx", "bunyzlexx") == "absent"
+
+
+def test_a_word_within_a_wording_is_corrected_from_seven_letters_on():
+    """By itself a wording is looked for from six."""
+    assert value_of("Pluural fluid.", "pleural fluid") == "present"
+    assert value_of("Cystyc mass.", "cystic mass") == "absent"
+    assert value_of("Cystyc.", "cystic") == "present"
+
+
+def test_nothing_is_corrected_towards_a_word_that_a_cue_file_lists():
+    """What is near it is a word of the language more often than a slip."""
+    listed = next(one for one in CUES[0].spelling.known if len(one) > 8)
+    assert value_of(f"Some {listed}.", listed) == "present"
+    assert value_of(f"Some {listed[:4]}{listed[3:]}.", listed) == "absent"

@@ -187,13 +187,20 @@ def test_the_protocol_says_the_fewest_readers(
     assert read_rule(workspace).minimum_readers == fewest
 
 
+@pytest.mark.parametrize("need", [1, 2, 4])
+@pytest.mark.parametrize("readers", [1, 2, 3])
 @pytest.mark.parametrize("read", [False, True])
-def test_a_recorded_rule_reads_back(read: bool) -> None:
-    """What the ledger holds of a rule is all of it; a usual one adds no field."""
-    rule = MajorityRule(need=3, minimum_readers=2, no_finding_read=read)
+def test_a_rule_says_what_it_asks_for_and_nothing_more(
+    need: int, readers: int, read: bool
+) -> None:
+    """In words and in the ledger, from which the same rule comes back."""
+    rule = MajorityRule(need=need, minimum_readers=readers, no_finding_read=read)
+    assert (f"at least {need} equal votes" in rule.words) == (need > 1)
+    assert (f"at least {readers} readers" in rule.words) == (readers > 1)
+    assert ("No Finding" in rule.words) == read
+    asked = {"need": need > 1, "minimum_readers": readers > 1, "no_finding": read}
+    assert set(rule.facts) == {"majority", *(name for name in asked if asked[name])}
     assert recorded_rule(rule.facts) == rule
-    assert ("no_finding" in rule.facts) is read
-    assert list(MajorityRule().facts) == ["majority"]
 
 
 def test_fewest_readers_that_are_no_number_are_refused(workspace: Workspace) -> None:

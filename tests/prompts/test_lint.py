@@ -299,6 +299,8 @@ def test_what_a_model_has_no_use_for_belongs_to_the_lexicon(first):
     many = tuple(f"wording {chr(97 + number)}" for number in range(13))
     shown = held_against(with_guide(first, terms=many))
     assert [line for line in shown if "more than 12 wordings of edema (13)" in line]
+    enough = held_against(with_guide(first, terms=many[:12]))
+    assert not [line for line in enough if "more than" in line]
     for wording in ("wet*", "wet ... lung", "\u80ba\u6c34\u80bf"):
         found = held_against(with_guide(first, terms=(wording,)))
         assert [one for one in found if "with * or ..., or of another script" in one]

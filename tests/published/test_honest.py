@@ -373,3 +373,205 @@ def test_a_lone_f1_is_held_against_the_positives_of_its_row(f1, impossible):
     (found,) = with_older_f1(f1, other=False).about("attainable F1")
     assert found.numbers == {"cells": 2, "impossible": impossible}
     assert (found.severity is FindingSeverity.BROKEN) == bool(impossible)
+
+
+@pytest.mark.parametrize(("n", "told"), [(181_743, True), (181_820, False)])
+def test_a_cell_that_prints_for_too_many_counts_tells_no_method(n, told):
+    """2,000 counts of 181,743 print as 0.50, 2,001 of 181,820: that is one too many."""
+    rows = [["Label", "Accuracy (95% CI)"]]
+    rows += [[f"L{k}", "0.50 (0.50-0.50)"] for k in range(9)]
+    (found,) = audited(rows, n=n).about("interval method")
+    assert found.numbers["matched"] == dict.fromkeys(METHODS, 9 * told)
+    assert (found.severity is FindingSeverity.OK) == told
+
+
+@pytest.mark.parametrize("average", ["", "micro", "macro", "weighted"])
+def test_only_rates_of_all_cells_together_imply_a_share_of_positives(average):
+    """A mean of precisions over labels is no precision; the identity does not hold."""
+    names = [f"{average} {name}".strip() for name in ("accuracy", "precision")]
+    rows = [["Model", *names, f"{average} recall".strip()]]
+    rows += [["A", "0.90", "0.80", "0.70"], ["B", "0.60", "0.80", "0.70"]]
+    found = audited(rows).about("share of positives")
+    holds = average not in ("macro", "weighted")
+    assert [one.severity for one in found] == [FindingSeverity.BROKEN] * holds
+
+
+@pytest.mark.parametrize("average", ["", "micro", "macro", "weighted"])
+def test_only_an_f1_of_all_cells_together_follows_from_its_rates(average):
+    """A mean of F1 values over labels is not the F1 of the mean rates."""
+    names = [f"{average} {name}".strip() for name in ("precision", "recall", "f1")]
+    rows = [["Label", *names], ["A", "0.80", "0.60", "0.50"]]
+    found = audited(rows).about("F1 from P and R")
+    holds = average not in ("macro", "weighted")
+    assert [one.severity for one in found] == [FindingSeverity.BROKEN] * holds
+
+
+@pytest.mark.parametrize(
+    "gap", [["0.850", "0.950", ""], ["0.850", "", "0.900"], ["", "", ""]]
+)
+def test_a_row_without_its_average_does_not_end_the_check_of_rows(gap):
+    """Nor does one with a single value: the rows after it are held to theirs."""
+    rows = [
+        ["Label", "A accuracy", "B accuracy", "Average"],
+        ["x", "0.850", "0.950", "0.900"], ["gap", *gap],
+        ["y", "0.850", "0.950", "0.950"],
+    ]  # fmt: skip
+    (found,) = audited(rows).about("row mean")
+    assert found.numbers == {"rows": 2, "wrong": ["y: 0.9000"]}
+
+
+def test_a_measure_that_is_no_rate_does_not_end_the_check_of_averages():
+    """An average of other columns comes before one of accuracies, and is left out."""
+    rows = [
+        ["Label", "Average F1", "A accuracy", "B accuracy", "Average accuracy"],
+        ["x", "0.100", "0.850", "0.950", "0.950"],
+        ["y", "0.100", "0.500", "0.600", "0.550"],
+    ]  # fmt: skip
+    (found,) = audited(rows).about("row mean")
+    assert found.part == "Average accuracy"
+    assert found.numbers == {"rows": 2, "wrong": ["x: 0.9000"]}
+
+
+SIX_SIZES = ("0.97 [0.92, 0.99]", "1.00 [0.97, 1.00]", "0.82 [0.73, 0.89]",
+             "0.93 [0.86, 0.97]")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "sizes", "sure"),
+    [
+        ([], [93, 94, 95, 103, 106, 110], False),
+        (["0.57 [0.47, 0.67]"], [93, 94, 95, 103, 110], True),
+    ],
+)
+def test_an_unstated_number_of_cases_is_concluded_from_at_most_five(more, sizes, sure):
+    """Where six numbers of cases give every interval, none of them is told as it."""
+    rows = [["Label", "Accuracy (95% CI)"]]
+    rows += [[f"L{k}", cell] for k, cell in enumerate((*SIX_SIZES, *more))]
+    (found,) = audited(rows).about("interval method")
+    assert sorted({one["n"] for one in found.numbers["fitting"]}) == sizes
+    assert (found.severity is FindingSeverity.OK) == sure
+    assert ("n" in found.numbers) == sure
+
+
+@pytest.mark.parametrize("different", [3, 4])
+def test_an_unstated_number_of_cases_is_concluded_from_four_different_cells(different):
+    """A cell that is printed again says nothing new."""
+    rows = with_intervals(3, Manner(), n=300, labels=4, models=1)
+    rows = [*rows[: different + 1], *(["again", rows[1][1]] for _ in range(3))]
+    (found,) = audited(rows, "Accuracy").about("interval method")
+    assert (found.severity is FindingSeverity.OK) == (different == 4)
+
+
+@pytest.mark.parametrize(("n", "count"), [(3, 1), (30, 10), (33, 11)])
+def test_all_tables_of_a_row_are_listed_or_none(n, count):
+    """Half of both rates is k hits, k false alarms and k misses: n / 3 tables."""
+    rows = [("label", "n", "precision", "recall"), ("a", str(n), "0.50", "0.50")]
+    (found,) = audited(rows).about("confusion tables")
+    listed = [[k, k, k] for k in range(1, count + 1)] if count <= 10 else []
+    assert found.numbers["solutions"]["a"] == {
+        "count": count, "positives": [2, 2 * count], "tp_fp_fn": listed,
+    }  # fmt: skip
+    assert found.numbers["unique"] == (count == 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "mistyped", "sure"),
+    [(8, 1, False), (9, 1, True), (10, 2, True), (11, 3, False), (15, 3, True)],
+)
+def test_odd_intervals_are_wrong_only_among_many_that_fit(labels, mistyped, sure):
+    """At least eight, and four of five: else the method may be another one."""
+    rows = with_intervals(3, Manner(), n=300, labels=labels, models=1)
+    for row in rows[1 : mistyped + 1]:
+        value = row[1].partition(" ")[0]
+        row[1] = f"{value} [{float(value) - 0.001:.3f}, {float(value) + 0.001:.3f}]"
+    (found,) = audited(rows, "Accuracy", n=300).about("interval method")
+    severity = FindingSeverity.BROKEN if sure else FindingSeverity.NOTE
+    assert found.severity is severity
+    named = [f"Label {index}, Model A" for index in range(mistyped)]
+    assert found.numbers.get("odd", []) == named * sure
+
+
+@pytest.mark.parametrize(("units", "sure"), [(1, False), (4, True)])
+def test_a_limit_that_is_off_by_a_unit_is_not_called_wrong(units, sure):
+    """It may come from another program; one that is off by more does not."""
+    rows = with_intervals(3, Manner(), n=300, labels=11, models=1)
+    ends = rows[5][1].partition("[")[2].rstrip("]").split(", ")
+    low = f"{float(ends[0]) - units / 1000:.3f}"
+    rows[5][1] = rows[5][1].replace(ends[0], low)
+    (found,) = audited(rows, "Accuracy", n=300).about("interval method")
+    assert (found.severity is FindingSeverity.BROKEN) == sure
+
+
+@pytest.mark.parametrize(("made_at", "sure"), [(330, False), (331, True)])
+def test_a_number_of_cases_more_than_a_tenth_off_is_held_against_a_table(made_at, sure):
+    """A few cases may be missing in a row; 31 of 300 more are none that are missing."""
+    rows = with_intervals(3, Manner(places=4), n=made_at, labels=11, models=1)
+    (found,) = audited(rows, "Accuracy", n=300).about("interval method")
+    assert made_at in [one["n"] for one in found.numbers["fitting"]]
+    assert (found.severity is FindingSeverity.BROKEN) == sure
+
+
+def swapped_systems(count, spoiled=0):
+    """Return results of systems on one reference with two headers exchanged."""
+    rows = systems(11, Manner(), n=1000, models=count)
+    rows[0] = ["Model", "Accuracy", "Recall", "Precision", "F1"]
+    for row in rows[1 : spoiled + 1]:
+        row[1] = f"{float(row[1]) - 0.05:.3f}"
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("count", "spoiled", "restores"), [(2, 0, False), (3, 0, True), (6, 1, False)]
+)
+def test_swapped_headers_are_told_from_three_systems_that_all_agree(
+    count, spoiled, restores
+):
+    """Two shares are easily the same by chance; one that differs is no swap."""
+    (found,) = audited(swapped_systems(count, spoiled)).about("share of positives")
+    assert found.severity is FindingSeverity.BROKEN
+    assert found.numbers["swap_restores"] == restores
+    assert ("headers are swapped" in found.what) == restores
+
+
+@pytest.mark.parametrize(("n", "solved"), [(20_000, True), (20_001, False)])
+def test_whole_tables_are_looked_for_up_to_20_000_cases(n, solved):
+    """With more of them any rate is possible."""
+    rows = [("label", "n", "positives", "precision", "recall")]
+    rows += [("a", str(n), "4", "1.000", "0.500")]
+    found = audited(rows).about("confusion tables")
+    assert len(found) == solved
+
+
+@pytest.mark.parametrize(
+    ("average", "severity"),
+    [
+        ("0.750", FindingSeverity.OK),
+        ("0.500", FindingSeverity.NOTE),
+        ("0.400", FindingSeverity.BROKEN),
+        ("1.125", FindingSeverity.BROKEN),
+    ],
+)
+def test_an_average_that_counts_an_empty_cell_as_0_is_a_note(average, severity):
+    """0.90 and 0.60 average to 0.75, and over three rows to 0.50."""
+    rows = [("label", "accuracy"), ("a", "0.900"), ("b", "0.600"), ("c", "-")]
+    (found,) = audited([*rows, ("average", average)]).about("column mean")
+    assert found.severity is severity
+
+
+@pytest.mark.parametrize("filled", [1, 2])
+def test_an_average_is_held_against_two_rows_or_more(filled):
+    """What stands beside one value repeats it, or is of other rows."""
+    rows = [("label", "accuracy"), ("a", "0.900"), ("b", "0.700"[: 5 * (filled - 1)])]
+    found = audited([*rows, ("average", "0.100")]).about("column mean")
+    assert len(found) == (filled == 2)
+
+
+@pytest.mark.parametrize("filled", [2, 3])
+def test_an_average_may_be_one_of_three_rows_that_another_column_fills(filled):
+    """Two of them fit too many numbers by chance."""
+    rows = [("label", "accuracy", "F1")]
+    rows += [(f"L{k}", f"0.{9 - k}00", "0.500" * (k < filled)) for k in range(4)]
+    mean = f"{0.9 - 0.05 * (filled - 1):.3f}"
+    found = audited([*rows, ("average", mean, "0.500")]).about("column mean")
+    (part,) = [one.numbers["fits"] for one in found if "accuracy" in one.part]
+    assert part == ["the rows with F1"] * (filled == 3)

@@ -313,3 +313,15 @@ def test_a_verdict_changed_in_the_store_is_an_error(workspace):
         store.add_verdicts([row])
         with pytest.raises(StoreError, match=r"dev:x cannot be read.*backup"):
             load_verdicts(store, "dev", ["x"])
+
+
+@pytest.mark.parametrize("others", [0, 499, 500, 501, 1_200])
+def test_verdicts_are_found_among_any_number_of_ids(store, others):
+    """The ids of a long history fit into no one question."""
+    now = clock()
+    ids = [
+        submit_verdict(store, verdict(comment=word), MADE_ON, now) for word in "abcde"
+    ]
+    unknown = [f"{number:012}" for number in range(others)]
+    found = load_verdicts(store, "dev", [*unknown, *ids])
+    assert [one.comment for one in found] == list("abcde")

@@ -147,6 +147,20 @@ def test_a_lost_row_is_said_and_not_shifted(extractor):
     assert "s: 1 case without a candidate, not scored: b." in result.notes
 
 
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [(2, "2 cases without a candidate, not scored: c0, c1."),
+     (3, "3 cases without a candidate, not scored: c0, c1, c2."),
+     (4, "4 cases without a candidate, not scored: c0, c1, c2, ...")],
+)  # fmt: skip
+def test_at_most_three_lost_rows_are_named(extractor, lost, said):
+    """Dots stand for the others, and only where there are others."""
+    texts = {f"c{number}": "Edema." for number in range(6)}
+    some = {name: text for name, text in texts.items() if int(name[1]) >= lost}
+    result = ran_score(texts, {"s": some}, extractor=extractor, resamples=50)
+    assert [note for note in result.notes if note.startswith(f"s: {said}")]
+
+
 def test_labels_score_without_an_engine():
     """Labels of readers, or of another extractor: nothing is asked, and it is said."""
     truth = table_of({"edema"}, {"fracture"}, set())

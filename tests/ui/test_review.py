@@ -677,3 +677,22 @@ def test_a_pair_says_which_of_the_list_it_is(ann):
         seen += re.findall(r'role="status">(\d+) of (\d+)<', shown["case"])
         shown = ann.act(events.turn, shown["place"], act="next")
     assert seen == [("1", "4"), ("2", "4"), ("3", "4")]
+
+
+@pytest.mark.parametrize("opening", ["page", "label"])
+def test_another_cohort_opens_on_its_own_run(ann, context, tmp_path, opening):
+    """The tab was on a run of the first one; no verdict is given there unseen."""
+    before = on(ann, "f1")
+    rows = [("o1", "An effusion.", 0, 0)]
+    add_cohort(context.workspace, tmp_path, rows, name="other")
+    run_prompt(context.workspace, "tiny@v1", "other")
+    assert before.run
+    if opening == "page":
+        values = events.refresh(ann.visit(), "tiny", "other", before, *Filters())
+    else:
+        values = events.open_on_label(
+            ann.visit(), "tiny", "other", "pleural_effusion", before
+        )
+    place = values[FILTERS]
+    assert (place.cohort, place.case) == ("other", "o1")
+    assert place.run not in ("", before.run)

@@ -395,3 +395,22 @@ def test_a_small_file_in_another_encoding_than_named_is_refused(
     """A folder of reports is read file by file, and each may be the wrong one."""
     with pytest.raises(DataError, match=rf"s1.txt is not {encoding} \(byte {byte}\)"):
         decode_text(data, Path("s1.txt"), encoding)
+
+
+def test_a_disk_on_which_nothing_can_be_made_leaves_nothing_behind(
+    workspace: Workspace, take: Importer, write_csv: Writer, monkeypatch
+) -> None:
+    """The file of the texts is the first that is opened; its refusal has a way out."""
+    source, asked, opening = write_csv(GOOD), [], os.open
+
+    def refuse(path: str | Path, flags: int, *more: int, **options: int) -> int:
+        if flags & os.O_CREAT and "cases" in Path(path).parts:
+            asked.append(path)
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return opening(path, flags, *more, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(WriteError, match="cases"):
+        take(source)
+    assert len(asked) == 1
+    assert _traces(workspace) == []

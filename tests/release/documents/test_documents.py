@@ -468,3 +468,12 @@ def test_small_p_values_beside_a_claim_that_does_not_hold_are_explained():
     card = documents(facts)["card.md"]
     assert "against an accuracy of at most 0.95" in card
     assert "By the rule point the claim holds for no label" in card
+
+
+def test_every_name_of_a_section_is_there_once():
+    """What a section is labelled by is found, also with results on two cohorts."""
+    tags = outline(documents(full_facts())["card.html"]).tags
+    ids = [attrs["id"] for _, attrs in tags if "id" in attrs]
+    used = [attrs["aria-labelledby"] for _, attrs in tags if "aria-labelledby" in attrs]
+    assert len(ids) == len(set(ids))
+    assert used and set(used) <= set(ids)

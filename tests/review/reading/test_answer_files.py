@@ -7,7 +7,11 @@ from loop.core.errors import DataError, UnknownLabelError
 from loop.core.records import Mark, Value
 from loop.labels.ballots import read_votes
 from loop.labels.cohort import read_cohort
-from loop.review.reading.answer_files import read_answer_file, read_decisions
+from loop.review.reading.answer_files import (
+    read_answer_file,
+    read_case_list,
+    read_decisions,
+)
 from loop.score.experts.metric_scores import read_scores
 from loop.score.experts.ratings import read_ratings
 
@@ -130,3 +134,23 @@ def test_every_table_is_read_alike(suffix, assignment, workspace, tmp_path):
         else:
             table.to_csv(other, index=False, sep="\t")
         assert repr(read(other)) == repr(read(plain)), columns
+
+
+def test_a_list_of_cases_is_one_id_a_line(tmp_path):
+    """As a spreadsheet or an editor leaves it: a mark at the start, empty lines."""
+    path = tmp_path / "cases.txt"
+    path.write_bytes("\ufeffc2\n\nc1\r\n".encode())
+    assert read_case_list(path) == ("c2", "c1")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "UTF-8"), (b"c\xe4se\n", "UTF-8"), (b"\n \n", "holds no case id")],
+)
+def test_a_list_of_cases_that_cannot_be_read_is_refused(tmp_path, content, message):
+    """No such file, other bytes than text, nothing in it: each names the file."""
+    path = tmp_path / "cases.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=f"cases.txt .*{message}"):
+        read_case_list(path)

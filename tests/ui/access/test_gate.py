@@ -1,5 +1,6 @@
 """Requests to a real server: only those that may pass do."""
 
+import asyncio
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
 from loop.ui.access.hosts import Hosts
 from loop.ui.access.proxies import Proxies
+from loop.ui.access.security_headers import with_security_headers
 from tests.ui.access.conftest import Behind
 from tests.ui.access.served import GOOD, Client, serving
 from tests.ui.conftest import awaited
@@ -538,3 +540,31 @@ def test_who_goes_around_the_proxy_without_tls_is_sent_back(access):
     awaited(lambda: build_gate(Behind(access), access)(scope, None, send))
     assert sent[0]["status"] == 403
     assert b"--proxy" in sent[1]["body"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "kept"),
+    [
+        ("/assets/a.js", 200, "public, max-age=31536000, immutable"),
+        ("/assets/a.js", 304, "public, max-age=31536000, immutable"),
+        ("/static/a.png", 200, "public, max-age=3600"),
+        ("/static/a.png", 304, "public, max-age=3600"),
+        ("/assets/a.js", 404, "no-store"),
+        ("/static/a.png", 404, "no-store"),
+        ("/static/a.png", 303, "no-store"),
+        ("/x/static/a.png", 200, "no-store"),
+        ("/theme.css", 200, "no-store"),
+        ("/", 304, "no-store"),
+    ],
+)
+def test_only_program_files_that_are_there_may_be_kept(path, status, kept):
+    """Also what the server says of a file that a browser has already."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    start = {"type": "http.response.start", "status": status, "headers": []}
+    asyncio.run(with_security_headers(path, send)(start))
+    (message,) = sent
+    assert dict(message["headers"])[b"cache-control"] == kept.encode()
