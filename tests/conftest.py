@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from loop.core.paths import Workspace, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
 
 # A busy machine is no failure: tests count what is done, and bound no measured time.
 settings.register_profile("ranloop", deadline=None)
@@ -59,14 +59,14 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path) -> WorkspacePaths:
     """Make a fresh workspace in which only the extractor's first version exists."""
     made = init_workspace(tmp_path / "ws")
     keep_first_version(made)
     return made
 
 
-def keep_first_version(workspace: Workspace) -> None:
+def keep_first_version(workspace: WorkspacePaths) -> None:
     """Take back the shipped history after v1, so that tests do not depend on it."""
     for folder in (workspace.prompts / "extractor").iterdir():
         if folder.name != "v1":

@@ -82,7 +82,7 @@ OTHER_RECORDS = {
     ("slots",): {"Prompt", "AppContext"},
     # A field or two, whose order is plain.
     ("kw_only",): {
-        *("Workspace", "Vocabulary", "_Question", "Pseudonyms", "WordSeal"),
+        *("WorkspacePaths", "Vocabulary", "_Question", "Pseudonyms", "WordSeal"),
         *("JsonPairs", "_CohortItems", "Proxies"),
     },
 }

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.passwords import fits
 from loop.core.people.roster import find_user, read_users
 from loop.labels.reference import reference_path
@@ -65,7 +65,7 @@ def before(unpacked, tmp_path, monkeypatch):
     """Return a copy of the old workspace, on a machine that has not seen it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     shutil.copytree(unpacked / "ws", tmp_path / "ws")
-    return Workspace(tmp_path / "ws")
+    return WorkspacePaths(tmp_path / "ws")
 
 
 def about(folder):

@@ -21,7 +21,7 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.ceiling import (
     Ceiling,
     CeilingRow,
@@ -189,7 +189,7 @@ def _beside_data(measure: ReaderModelMeasure) -> dict[str, Any]:
 
 
 def _measure_beside(
-    place: Workspace, votes: Votes, cohort: str, run: str
+    place: WorkspacePaths, votes: Votes, cohort: str, run: str
 ) -> tuple[Ceiling, str]:
     """Return a run beside the readers of `cohort`, and its id."""
     inputs = read_inputs(place, run)

@@ -26,7 +26,7 @@ from loop.core.check_findings import Finding, FindingSeverity
 from loop.core.errors import DataError, LedgerError
 from loop.core.files import write_atomic
 from loop.core.ledger import LedgerEntry, quarantine_torn_line
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.documents.templates import template_folder
 from loop.release.audit.audit import LedgerAudit, audit_workspace
 from loop.release.audit.documents import audit_data, render_audit_csv, render_audit_html
@@ -97,7 +97,7 @@ def audit(
         raise typer.Exit(GATE_EXIT)
 
 
-def _check_outputs(paths: Sequence[Path], workspace: Workspace) -> None:
+def _check_outputs(paths: Sequence[Path], workspace: WorkspacePaths) -> None:
     """Refuse what cannot be written before anything is done."""
     for path in paths:
         if path.suffix.lower() not in _FORMS:
@@ -112,7 +112,7 @@ def _check_outputs(paths: Sequence[Path], workspace: Workspace) -> None:
             )
 
 
-def _repair(workspace: Workspace, actor: str | None, role: str) -> None:
+def _repair(workspace: WorkspacePaths, actor: str | None, role: str) -> None:
     """Move a torn last line aside, and say so; anything else is left as it is."""
     try:
         entry = quarantine_torn_line(workspace.ledger, acting(actor, role))
@@ -126,7 +126,10 @@ def _repair(workspace: Workspace, actor: str | None, role: str) -> None:
 
 
 def _export(
-    paths: Sequence[Path], workspace: Workspace, found: LedgerAudit, prompt: str | None
+    paths: Sequence[Path],
+    workspace: WorkspacePaths,
+    found: LedgerAudit,
+    prompt: str | None,
 ) -> None:
     """Write the audit in every form asked for."""
     forms: Mapping[str, Callable[[], str]] = {
@@ -147,7 +150,7 @@ def _json(found: LedgerAudit) -> str:
     return json.dumps(audit_data(found), ensure_ascii=False, indent=2) + "\n"
 
 
-def _html(workspace: Workspace, found: LedgerAudit, prompt: str | None) -> str:
+def _html(workspace: WorkspacePaths, found: LedgerAudit, prompt: str | None) -> str:
     names = (prompt,) if prompt else list_audited(found)
     histories = [read_changes(workspace, found, name) for name in names]
     folder = template_folder(workspace)

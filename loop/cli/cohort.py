@@ -31,7 +31,7 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.ballots import votes_path
 from loop.labels.cohort import (
     as_recorded,
@@ -320,7 +320,7 @@ def retire(
     say("next: import a new holdout, with other cases and another name")
 
 
-def _list(place: Workspace, *, as_json: bool) -> None:
+def _list(place: WorkspacePaths, *, as_json: bool) -> None:
     entries = read_ledger(place.ledger)
     rows = [
         {
@@ -355,7 +355,7 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _show(place: Workspace, name: str, *, as_json: bool) -> None:
+def _show(place: WorkspacePaths, name: str, *, as_json: bool) -> None:
     about = read_cohort_file(place, name).model_dump(mode="json")
     cohort = read_cohort(place, name)
     record = read_record(place, name)
@@ -388,11 +388,11 @@ def _show(place: Workspace, name: str, *, as_json: bool) -> None:
         print_table([f"reference v{numbers[-1]}", *kinds], rows)
 
 
-def _edited(place: Workspace, name: str) -> list[int]:
+def _edited(place: WorkspacePaths, name: str) -> list[int]:
     return list(edited_references(place, name))
 
 
-def _marks(place: Workspace, name: str) -> dict[str, dict[str, int]]:
+def _marks(place: WorkspacePaths, name: str) -> dict[str, dict[str, int]]:
     """Return label to how often each mark stands in the newest reference."""
     if not list_references(place, name):
         return {}
@@ -403,7 +403,7 @@ def _marks(place: Workspace, name: str) -> dict[str, dict[str, int]]:
     }
 
 
-def _seal(place: Workspace, name: str) -> dict[str, Any]:
+def _seal(place: WorkspacePaths, name: str) -> dict[str, Any]:
     """Return how the labels of a holdout lie, and whether the key to them is here."""
     plain = [path for path in label_files(place, name) if path.is_file()]
     before = [path for path in replaced_files(place, name) if path.is_file()]
@@ -420,7 +420,7 @@ def _files(files: list[dict[str, str]]) -> str:
     return ", ".join(f"{file['name']} ({file['sha256'][:12]})" for file in files)
 
 
-def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
+def _import(place: WorkspacePaths, what: _Import, who: Actor, *, as_json: bool) -> None:
     """Import a source and the votes on it, and say what became of them."""
     source, options, given = what
     progress = ProgressBar(f"import {options.name}", quiet=as_json)
@@ -439,7 +439,9 @@ def _import(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> No
     say("next: ranloop cohort check")
 
 
-def _dry_run(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> None:
+def _dry_run(
+    place: WorkspacePaths, what: _Import, who: Actor, *, as_json: bool
+) -> None:
     """Say what `_import` would do."""
     source, options, given = what
     progress = ProgressBar(f"check {options.name}", quiet=as_json)
@@ -460,7 +462,7 @@ def _dry_run(place: Workspace, what: _Import, who: Actor, *, as_json: bool) -> N
     say(f"next: {_AGAIN}")
 
 
-def _find_replaced(place: Workspace, name: str) -> dict[str, object] | None:
+def _find_replaced(place: WorkspacePaths, name: str) -> dict[str, object] | None:
     """Return what a cohort of this name holds now; None without one."""
     if name not in list_cohorts(place):
         return None

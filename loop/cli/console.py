@@ -18,7 +18,7 @@ import typer
 
 from loop.core.errors import DataError, LoopError, WorkspaceError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, find_workspace
+from loop.core.paths import WorkspacePaths, find_workspace
 from loop.core.safe_text import printable
 
 GATE_EXIT = 100
@@ -29,7 +29,7 @@ INTERRUPTED_EXIT = 130
 
 Row = TypeVar("Row")
 
-_OPENED: ContextVar[Workspace | None] = ContextVar("_OPENED", default=None)
+_OPENED: ContextVar[WorkspacePaths | None] = ContextVar("_OPENED", default=None)
 """The workspace of the command that runs: whoever acts there signs with a key there."""
 
 WorkspaceOption = Annotated[
@@ -82,14 +82,14 @@ MaxDrawsOption = Annotated[
 ]
 
 
-def open_workspace(explicit: Path | None) -> Workspace:
+def open_workspace(explicit: Path | None) -> WorkspacePaths:
     """Return the workspace named or found from the current folder upwards."""
     workspace = find_workspace(Path.cwd(), explicit)
     _OPENED.set(workspace)
     return workspace
 
 
-def find_place(explicit: Path | None) -> Workspace | None:
+def find_place(explicit: Path | None) -> WorkspacePaths | None:
     """Return the workspace named or found; None outside of any.
 
     Raises
@@ -129,7 +129,7 @@ def note(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
-def own_output(path: Path, workspace: Workspace) -> None:
+def own_output(path: Path, workspace: WorkspacePaths) -> None:
     """Refuse to write a document over the workspace's own files.
 
     Raises

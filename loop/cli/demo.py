@@ -13,7 +13,7 @@ from loop.cli.console import JsonOption, print_json, print_table, say
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, Event, append_event
-from loop.core.paths import Workspace, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
 from loop.documents.numbers import interval, share
 from loop.evaluate.compare import compare_runs
 from loop.evaluate.documents import render_html
@@ -122,13 +122,13 @@ def _silent(_text: str = "") -> None:
     """Say nothing: with --json only the object is printed."""
 
 
-def _prepare(target: Path) -> Workspace:
+def _prepare(target: Path) -> WorkspacePaths:
     """Make a workspace that holds the first version only, with a ledger of its own."""
     if target.exists() and any(target.iterdir()):
         raise DataError(
             f"{target} is not empty. Name a new folder, or none for a temporary one."
         )
-    first = read_version(Workspace(bundled()), f"{PROMPT}@v1")
+    first = read_version(WorkspacePaths(bundled()), f"{PROMPT}@v1")
     workspace = init_workspace(target)
     shutil.rmtree(workspace.prompts)
     shutil.rmtree(workspace.releases, ignore_errors=True)
@@ -144,7 +144,7 @@ def _prepare(target: Path) -> Workspace:
     return workspace
 
 
-def _import(workspace: Workspace) -> list[str]:
+def _import(workspace: WorkspacePaths) -> list[str]:
     """Import both synthetic cohorts with their readers' votes; return what was done."""
     taxonomy = read_taxonomy(workspace.labels)
     demo_files = bundled() / "labels" / "demo"
@@ -178,7 +178,7 @@ def _import(workspace: Workspace) -> list[str]:
     return lines
 
 
-def _measure(workspace: Workspace) -> DemoStep:
+def _measure(workspace: WorkspacePaths) -> DemoStep:
     """Run the newest version on the dev cohort and hold it against the gates."""
     register_protocol(workspace, _ENGINEER)
     run = run_prompt(workspace, PROMPT, DEV)
@@ -188,12 +188,12 @@ def _measure(workspace: Workspace) -> DemoStep:
     )
 
 
-def _rescored(workspace: Workspace, step: DemoStep) -> DemoStep:
+def _rescored(workspace: WorkspacePaths, step: DemoStep) -> DemoStep:
     """Score an earlier run on the newest reference, so that versions compare."""
     return DemoStep(step.version, evaluate_run(workspace, step.evaluation.run.run_id))
 
 
-def _revise(workspace: Workspace, number: int) -> Revision:
+def _revise(workspace: WorkspacePaths, number: int) -> Revision:
     verdicts = bundled() / "labels" / "demo" / f"verdicts_{number}.yaml"
     request = RevisionRequest(
         prompt=PROMPT, cohort=DEV, verdicts=verdicts, why=f"demo, round {number}"
@@ -262,7 +262,7 @@ def _worst(evaluation: Evaluation) -> str:
     ).label
 
 
-def _write_page(workspace: Workspace, evaluation: Evaluation) -> Path:
+def _write_page(workspace: WorkspacePaths, evaluation: Evaluation) -> Path:
     """Write the page of the last version, compared with the version before it."""
     run = evaluation.run.run_id
     before = find_parent_run(workspace, run)
@@ -272,7 +272,9 @@ def _write_page(workspace: Workspace, evaluation: Evaluation) -> Path:
     return page
 
 
-def _data(workspace: Workspace, steps: list[DemoStep], page: Path) -> dict[str, Any]:
+def _data(
+    workspace: WorkspacePaths, steps: list[DemoStep], page: Path
+) -> dict[str, Any]:
     return {
         "synthetic": True,
         "workspace": str(workspace.root),

@@ -25,7 +25,7 @@ from loop.core.check_findings import Finding, FindingSeverity, broken, note, ok
 from loop.core.config import Config, read_config
 from loop.core.digests import digest_json
 from loop.core.errors import LoopError, WorkspaceError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.engines.base import masked
 from loop.engines.vllm.environment import find_vllm
 from loop.run.asking import EngineOptions, choose_engine, opened
@@ -115,7 +115,7 @@ def _check_python() -> Finding:
     return ok("python", f"{version}, {sys.executable}")
 
 
-def _check_private(workspace: Workspace) -> Finding:
+def _check_private(workspace: WorkspacePaths) -> Finding:
     """Return whether the folder of clinical text is private and can be written."""
     folder = workspace.private
     if not folder.exists():
@@ -131,7 +131,7 @@ def _check_private(workspace: Workspace) -> Finding:
     return ok("private", str(folder))
 
 
-def _check_store(workspace: Workspace) -> Finding:
+def _check_store(workspace: WorkspacePaths) -> Finding:
     """Return whether the store of answers and runs can be used."""
     if not os.path.exists(workspace.store):
         return ok("store", f"{workspace.store} is made when it is needed")
@@ -143,7 +143,7 @@ def _check_store(workspace: Workspace) -> Finding:
     return ok("store", f"{workspace.store}, {runs} runs")
 
 
-def _describe_config(workspace: Workspace, config: Config) -> Finding:
+def _describe_config(workspace: WorkspacePaths, config: Config) -> Finding:
     """Return which settings are set, and which hosts may receive case text."""
     hosts = ", ".join(config.hosts) or "none besides this machine"
     lines = [f"hosts that may receive case text: {hosts}"]
@@ -177,7 +177,7 @@ def _check_keys(config: Config) -> Iterator[Finding]:
         yield ok("API key", text)
 
 
-def _check_vllm(workspace: Workspace, config: Config) -> Finding:
+def _check_vllm(workspace: WorkspacePaths, config: Config) -> Finding:
     try:
         found = find_vllm(config.engines.vllm.python, config=workspace.config)
     except LoopError as error:
@@ -202,7 +202,7 @@ def _look_for_gpu() -> Finding:
     return ok("GPU", listed) if listed else note("GPU", "none listed")
 
 
-def _open_engine(workspace: Workspace, engine: str) -> Finding:
+def _open_engine(workspace: WorkspacePaths, engine: str) -> Finding:
     """Return whether `engine` opens: that includes its start-up probe."""
     try:
         chosen = choose_engine(workspace, engine, EngineOptions(tell=tell))

@@ -37,7 +37,7 @@ from loop.cli.revise import (
 )
 from loop.core.errors import DataError
 from loop.core.files import read_text
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.instructions import instructions_text
 from loop.prompts.lint import lint_data
@@ -539,7 +539,7 @@ def _show_guide(made: Drafted, label: str, *, as_json: bool) -> None:
 
 
 def _show_prompt(
-    place: Workspace, made: Drafted, engine: str, *, as_json: bool
+    place: WorkspacePaths, made: Drafted, engine: str, *, as_json: bool
 ) -> None:
     shown = render_shown(made.draft, find_engine_counter(place, engine))
     if as_json:
@@ -548,7 +548,7 @@ def _show_prompt(
         say_prompt(shown)
 
 
-def _show_all(place: Workspace, made: Drafted, *, as_json: bool) -> None:
+def _show_all(place: WorkspacePaths, made: Drafted, *, as_json: bool) -> None:
     with open_store(place) as store:
         recalled = recall_check(place, store, made.draft.ref)
     if as_json:

@@ -23,7 +23,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.files import write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.documents.numbers import (
     count,
@@ -135,7 +135,7 @@ def evaluate(
 
 
 def _compare(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     result: Evaluation,
     against: str | None,
     reference: int | None,
@@ -148,7 +148,7 @@ def _compare(
     return compare_runs(workspace, before, run, reference=reference)
 
 
-def _correct(workspace: Workspace, result: Evaluation) -> Selection:
+def _correct(workspace: WorkspacePaths, result: Evaluation) -> Selection:
     """Correct the run's macro-F1 for the versions tried on its cohort."""
     run, number = result.run.run_id, result.cohort.reference
     with open_store(workspace) as store:

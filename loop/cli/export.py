@@ -19,7 +19,7 @@ from loop.cli.console import (
     print_json,
     say,
 )
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.importing.screening import Screening
 from loop.release.export.contents import Manifest
 from loop.release.export.export import Act, write_export
@@ -108,7 +108,7 @@ def _check(
 
 
 def _cases(
-    place: Workspace, cohort: str | None, source: Path | None, *, quiet: bool
+    place: WorkspacePaths, cohort: str | None, source: Path | None, *, quiet: bool
 ) -> tuple[CaseSource | None, Screening | None]:
     """Return the cases to ask about and, for a file, what counts those left out."""
     found: CaseSource

@@ -19,7 +19,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
 from loop.evaluate.failures import (
     Failure,
@@ -238,7 +238,7 @@ def _filter(
 
 
 def _items(
-    workspace: Workspace, run: str, wanted: QueueFilter, reference: int | None
+    workspace: WorkspacePaths, run: str, wanted: QueueFilter, reference: int | None
 ) -> dict[tuple[str, str], QueueItem]:
     """Return what the filter lets through, by case and label, worth most first."""
     with open_store(workspace) as store:
@@ -270,7 +270,7 @@ def _kinds(names: Sequence[str] | None) -> list[Any] | None:
 
 
 def _texts(
-    workspace: Workspace, found: Listing, show: Show
+    workspace: WorkspacePaths, found: Listing, show: Show
 ) -> Mapping[tuple[str, str], str] | None:
     """Return the private text of each row, or None when none is wanted."""
     if show is Show.NONE:

@@ -23,7 +23,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.documents.templates import template_folder
 from loop.release.candidate import FreezeRequest
 from loop.release.documents.documents import render_documents
@@ -151,7 +151,7 @@ def withdraw(
     say(f"{release} is withdrawn: ledger entry {entry.seq}. Tell whoever has a copy.")
 
 
-def _signing(place: Workspace, wanted: list[str]) -> list[Signing]:
+def _signing(place: WorkspacePaths, wanted: list[str]) -> list[Signing]:
     """Return the keys of everyone who signs, asking for a passphrase where needed."""
     found = []
     for one in wanted:
@@ -165,7 +165,7 @@ def _signing(place: Workspace, wanted: list[str]) -> list[Signing]:
     return found
 
 
-def _passphrase(place: Workspace, key: PublicKey) -> str:
+def _passphrase(place: WorkspacePaths, key: PublicKey) -> str:
     """Return the passphrase of a protected key: from the environment, or asked for."""
     if not needs_passphrase(place, key.keyid) or PASSPHRASE in os.environ:
         return os.environ.get(PASSPHRASE, "")

@@ -20,7 +20,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.release.keys import (
     PublicKey,
     find_key,
@@ -170,7 +170,9 @@ def revoke(
     )
 
 
-def _revoke_current(place: Workspace, name: str, actor: str | None, why: str) -> None:
+def _revoke_current(
+    place: WorkspacePaths, name: str, actor: str | None, why: str
+) -> None:
     """Revoke the key that `name` has."""
     key = find_key(place, name)
     if key.name != name or key.revoked:

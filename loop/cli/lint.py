@@ -15,7 +15,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.exemplars import ExemplarCoverage, count_exemplars, lint_exemplars
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import find_parent, read_version
@@ -100,6 +100,6 @@ def _coverage_data(one: ExemplarCoverage) -> dict[str, Any]:
     }
 
 
-def _parent(place: Workspace, version: PromptVersion) -> PromptVersion | None:
+def _parent(place: WorkspacePaths, version: PromptVersion) -> PromptVersion | None:
     parent = find_parent(place, version)
     return parent and comparable_parent(parent, version)

@@ -25,7 +25,7 @@ from loop.cli.console import (
 )
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Status
 from loop.documents.numbers import NOT_ESTIMABLE, share
 from loop.documents.templates import template_folder
@@ -160,7 +160,7 @@ def _once(engines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ask(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     request: MatrixRequest,
     named: Sequence[EngineRun],
     reference: int | None,
@@ -195,7 +195,7 @@ def _ask(
 
 
 def _write_documents(
-    workspace: Workspace, result: Matrix, paths: Sequence[Path | None]
+    workspace: WorkspacePaths, result: Matrix, paths: Sequence[Path | None]
 ) -> None:
     """Write the documents that are wanted, and say so."""
     folder = template_folder(workspace)

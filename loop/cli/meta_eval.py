@@ -24,7 +24,7 @@ from loop.cli.console import (
 from loop.cli.score import check_named
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.documents.numbers import interval, share, signed
 from loop.documents.svg import as_file
 from loop.documents.templates import shipped_templates, template_folder
@@ -466,7 +466,7 @@ def _check_texts(scores: Sequence[Path], given: Sequence[object]) -> None:
 
 
 def _check_outputs(
-    paths: Sequence[Path], read: Sequence[Path], workspace: Workspace | None
+    paths: Sequence[Path], read: Sequence[Path], workspace: WorkspacePaths | None
 ) -> None:
     """Refuse to write over what is read, or two documents to one file.
 
@@ -502,7 +502,7 @@ def _files_of(paths: Sequence[Path]) -> Iterator[Path]:
 def _write(
     document: MetaDocument,
     paths: Sequence[Path | None],
-    workspace: Workspace | None,
+    workspace: WorkspacePaths | None,
 ) -> None:
     """Write the documents that are wanted, and say so."""
     folder = shipped_templates() if workspace is None else template_folder(workspace)

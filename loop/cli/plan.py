@@ -19,7 +19,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.files import write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.plan import CANDIDATES, SampleSizePlan, find_planned_run, plan_cohort
 from loop.evaluate.plan_text import (
     collect_lines,
@@ -86,7 +86,7 @@ def plan(
 
 
 def _plan(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     run: str | None,
     cohort: str | None,
     supposed: Sequence[float] | None,

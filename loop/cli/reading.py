@@ -21,7 +21,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.taxonomy import NO_FINDING
 from loop.review.guideline import VALUES, Guideline, build_guideline
 from loop.review.reading.adjudication import Adjudicated
@@ -640,6 +640,6 @@ def say_adjudicated(made: Adjudicated) -> None:
         )
 
 
-def _open(workspace: Path | None, cohort: str) -> tuple[Workspace, Assignment]:
+def _open(workspace: Path | None, cohort: str) -> tuple[WorkspacePaths, Assignment]:
     place = open_workspace(workspace)
     return place, read_assignment(place, cohort)

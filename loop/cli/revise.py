@@ -26,7 +26,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.prompts.diff import diff_data, format_diff
 from loop.prompts.lint import lint_data
 from loop.review.revise.forecast import forecast_check
@@ -139,7 +139,12 @@ def revise(
 
 
 def named_verdicts(
-    place: Workspace, prompt: str, cohort: str, named: Sequence[str], *, every: bool
+    place: WorkspacePaths,
+    prompt: str,
+    cohort: str,
+    named: Sequence[str],
+    *,
+    every: bool,
 ) -> tuple[str, ...]:
     """Return the ids of the kept verdicts that --kept and --verdict ask for."""
     if not every:

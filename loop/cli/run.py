@@ -25,7 +25,7 @@ from loop.cli.console import (
 )
 from loop.cli.labels import describe_labels
 from loop.core.config import Config, read_config
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import register_protocol
 from loop.release.load import engine_remark, find_request, is_released_engine
 from loop.run.asking import EngineOptions
@@ -208,7 +208,7 @@ def run(
 
 
 def show_dry_run(
-    place: Workspace,
+    place: WorkspacePaths,
     prompt: str,
     cohort: str,
     *,
@@ -326,7 +326,7 @@ def _given(**parameters: float | None) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _check_out(out: Path | None, place: Workspace, *, dry_run: bool) -> None:
+def _check_out(out: Path | None, place: WorkspacePaths, *, dry_run: bool) -> None:
     """Refuse a file that labels cannot be written to, before anything is asked."""
     if out is None:
         return

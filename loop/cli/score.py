@@ -24,7 +24,7 @@ from loop.cli.console import (
     print_table,
     say,
 )
-from loop.core.paths import Workspace, material
+from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import (
     NOT_ESTIMABLE,
     interval,
@@ -468,7 +468,7 @@ def _candidate(text: str) -> CandidateFile:
     return CandidateFile(Path(path), name)
 
 
-def check_out(out: Path, place: Workspace | None) -> None:
+def check_out(out: Path, place: WorkspacePaths | None) -> None:
     """Refuse a folder that documents must not be written to.
 
     Raises
@@ -482,7 +482,7 @@ def check_out(out: Path, place: Workspace | None) -> None:
 
 
 def write_documents(
-    document: ScoreDocument, out: Path, place: Workspace | None
+    document: ScoreDocument, out: Path, place: WorkspacePaths | None
 ) -> None:
     """Write all documents, figures and tables, or none of them, and say so.
 

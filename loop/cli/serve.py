@@ -20,7 +20,7 @@ from loop.cli.console import (
     say,
 )
 from loop.core.config import VllmSettings, read_config, with_changes
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.engines.vllm.environment import find_vllm
 from loop.engines.vllm.running import announced, serve_folder
 from loop.engines.vllm.server import Server, describe, make_server, start_server
@@ -131,7 +131,7 @@ def _read_adapters(given: list[str]) -> dict[str, str] | None:
 
 
 def _change(
-    workspace: Workspace, changes: Mapping[str, Any], extra: tuple[str, ...]
+    workspace: WorkspacePaths, changes: Mapping[str, Any], extra: tuple[str, ...]
 ) -> VllmSettings:
     """Return the config's settings with the options that were given."""
     configured = read_config(workspace).engines.vllm
@@ -147,7 +147,7 @@ def _change(
 
 
 def _serve(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     model: str,
     settings: VllmSettings,
     *,

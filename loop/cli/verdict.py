@@ -25,7 +25,7 @@ from loop.cli.console import (
 )
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.taxonomy import read_taxonomy
 from loop.review.status import KeptVerdict, VerdictState, judged_cohorts, read_kept
 from loop.review.submit import withdraw_verdict
@@ -183,7 +183,7 @@ def export(
 
 
 def _dry_run(
-    place: Workspace, file: Path, occasion: ImportDefaults, *, as_json: bool
+    place: WorkspacePaths, file: Path, occasion: ImportDefaults, *, as_json: bool
 ) -> None:
     """Say what a verdict file holds; nothing is kept."""
     with open_store(place) as store:
@@ -220,7 +220,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def _kept(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     cohort: str | None,
     states: Sequence[str] | None,

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from loop.core.errors import DataError
 from loop.core.files import read_text
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.yaml_files import check_model, parse_yaml
 
 _NO_HOST = re.compile(r"^$|[\s/@*?#\\]|^[^:]*:[^:]*$|\]:")
@@ -166,7 +166,7 @@ class Config(_Strict):
     """Model name to its price."""
 
 
-def read_config(workspace: Workspace) -> Config:
+def read_config(workspace: WorkspacePaths) -> Config:
     """Return the workspace's settings; the defaults where there is no file or text.
 
     Raises

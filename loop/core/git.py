@@ -18,7 +18,7 @@ from typing import NamedTuple
 from loop.core.config import read_config
 from loop.core.errors import LoopError
 from loop.core.files import locked
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.safe_text import printable
 
 _LOG = logging.getLogger("loop.git")
@@ -170,7 +170,7 @@ def _tagged(root: Path, name: str) -> str:
 
 def _repository(root: Path, paths: Sequence[Path]) -> Path | None:
     """Return git's folder if git is to be used for `paths`; None if not."""
-    if read_config(Workspace(root)).git == "off":
+    if read_config(WorkspacePaths(root)).git == "off":
         return None
     try:
         inside = _git(root, "rev-parse", "--is-inside-work-tree")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from loop.core.errors import LoopError
 from loop.core.files import write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -95,7 +95,7 @@ def _holds(chain: Sequence[HeadLink], head: Head) -> bool:
     return head.seq <= len(chain) and chain[head.seq - 1].hash == head.hash
 
 
-def find_rollback(workspace: Workspace) -> Rollback | None:
+def find_rollback(workspace: WorkspacePaths) -> Rollback | None:
     """Return the newest remembered head that the ledger lacks; None if it lacks none.
 
     The chain is not checked, so that this can be asked of a broken ledger too. A copy

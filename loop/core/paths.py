@@ -33,7 +33,7 @@ def bundled() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class WorkspacePaths:
     """A folder with ``prompts/`` and ``labels/``, and private state beside them."""
 
     root: Path
@@ -104,12 +104,12 @@ class Workspace:
         return self.private
 
 
-def material(place: Workspace | None) -> Workspace:
+def material(place: WorkspacePaths | None) -> WorkspacePaths:
     """Return the workspace to read prompts and labels from; never to write to."""
-    return place or Workspace(bundled())
+    return place or WorkspacePaths(bundled())
 
 
-def find_workspace(start: Path, explicit: Path | None = None) -> Workspace:
+def find_workspace(start: Path, explicit: Path | None = None) -> WorkspacePaths:
     """Return the workspace at `explicit`, or the nearest one from `start` upwards.
 
     Raises
@@ -123,17 +123,17 @@ def find_workspace(start: Path, explicit: Path | None = None) -> Workspace:
                 f"{explicit} is not a workspace: it has no prompts/ and labels/. "
                 f"Make one with `ranloop init {explicit}`."
             )
-        return Workspace(explicit.resolve())
+        return WorkspacePaths(explicit.resolve())
     for folder in (start.resolve(), *start.resolve().parents):
         if _is_workspace(folder):
-            return Workspace(folder)
+            return WorkspacePaths(folder)
     raise WorkspaceError(
         f"no workspace at {start.resolve()} or above it. Make one with "
         "`ranloop init DIR`, or name one with --workspace DIR."
     )
 
 
-def init_workspace(target: Path) -> Workspace:
+def init_workspace(target: Path) -> WorkspacePaths:
     """Make a workspace at `target` from the shipped material.
 
     Raises
@@ -160,7 +160,7 @@ def init_workspace(target: Path) -> Workspace:
     except (OSError, shutil.Error) as error:
         cause = error if error.errno else OSError(str(error))
         raise write_error(target, cause) from error
-    workspace = Workspace(target.resolve())
+    workspace = WorkspacePaths(target.resolve())
     for name, text in _FOR_GIT.items():
         if not (target / name).exists():
             write_atomic(target / name, text)

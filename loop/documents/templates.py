@@ -9,12 +9,12 @@ from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.safe_text import printable
 from loop.documents import numbers
 
 
-def template_folder(workspace: Workspace) -> Path:
+def template_folder(workspace: WorkspacePaths) -> Path:
     """Folder of the workspace's own templates, or of the shipped ones."""
     own = workspace.root / "reports" / "templates"
     return own if own.is_dir() else shipped_templates()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers, ValueCode
 from loop.evaluate.align import AlignedPairs, Codes, count_uncertain
 from loop.evaluate.gates import GateVerdict, judge_all
@@ -409,7 +409,7 @@ class Comparison:
 
 
 def compare_runs(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     before: str,
     after: str,
     *,

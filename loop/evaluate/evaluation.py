@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Status, UncertainAnswers
 from loop.evaluate.align import AlignedPairs, join_draws
 from loop.evaluate.compare import find_engine_changes
@@ -32,7 +32,7 @@ from loop.run.spec import RunSpec
 from loop.run.store import open_store
 
 
-def find_parent_run(workspace: Workspace, run_ref: str) -> str | None:
+def find_parent_run(workspace: WorkspacePaths, run_ref: str) -> str | None:
     """Return the id of the newest finished run of the parent version, if there is one.
 
     It must have asked the same cases with the same engine, so that only the prompt
@@ -82,7 +82,7 @@ def _same_work(one: RunSpec, other: RunSpec) -> bool:
 
 
 def evaluate_run(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     run_ref: str = "latest",
     *,
     reference: int | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from loop.core.check_findings import Finding, warning
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
 from loop.evaluate.plan import Counted, plan_cohort
 from loop.evaluate.protocol import Protocol
@@ -42,7 +42,7 @@ class ExemplarCoverage(NamedTuple):
 
 
 def count_exemplars(
-    workspace: Workspace, version: PromptVersion, cohort: str
+    workspace: WorkspacePaths, version: PromptVersion, cohort: str
 ) -> tuple[ExemplarCoverage, ...]:
     """Return the exemplars of each label that `version` asks for, in its order.
 

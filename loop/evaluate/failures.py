@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Field, Mark, Outcome, Span, Status, Value, ValueCode
 from loop.documents.tables import format_rows
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort
@@ -102,7 +102,7 @@ Listing = Failures | OpenCases
 
 
 def open_cases(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     run_ref: str,
     *,
     labels: Collection[str] | None = None,
@@ -162,7 +162,7 @@ def find_open_cases(
 
 
 def failing_cases(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     run_ref: str,
     *,
     labels: Collection[str] | None = None,
@@ -203,7 +203,7 @@ def failing_cases(
     return Failures(record.id, cohort.name, tuple(rows))
 
 
-def open_for_review(workspace: Workspace, name: str) -> Cohort:
+def open_for_review(workspace: WorkspacePaths, name: str) -> Cohort:
     """Return cohort `name`, whose failing cases may be seen.
 
     Raises
@@ -238,7 +238,7 @@ def find_failures(
 
 
 def read_evidence(
-    workspace: Workspace, found: Listing, *, around: int = 40
+    workspace: WorkspacePaths, found: Listing, *, around: int = 40
 ) -> Mapping[tuple[str, str], str]:
     """Return the evidence of each row from the private store, for display only.
 
@@ -268,7 +268,7 @@ def read_evidence(
     }
 
 
-def read_texts(workspace: Workspace, found: Listing) -> Mapping[str, str]:
+def read_texts(workspace: WorkspacePaths, found: Listing) -> Mapping[str, str]:
     """Return the text of each failing case from the private store, for display only.
 
     Raises

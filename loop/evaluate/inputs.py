@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.align import AlignedPairs, align
 from loop.evaluate.protocol import Protocol, protocol_digest, read_protocol
 from loop.evaluate.results import CohortFacts, RunFacts
@@ -53,7 +53,7 @@ class Inputs:
 
 
 def read_inputs(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     run_ref: str,
     *,
     reference: int | None = None,
@@ -113,7 +113,7 @@ def _check_run(record: RunRecord, cohort: Cohort) -> None:
         )
 
 
-def _run_facts(workspace: Workspace, record: RunRecord) -> RunFacts:
+def _run_facts(workspace: WorkspacePaths, record: RunRecord) -> RunFacts:
     return RunFacts(
         run_id=record.id,
         created=record.created,

@@ -8,7 +8,7 @@ from math import ceil, nextafter
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.evaluate.align import (
     Codes,
@@ -411,7 +411,7 @@ class SampleSizePlan:
 
 
 def plan_cohort(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: str,
     run: RunRecord | None = None,
     *,
@@ -473,7 +473,9 @@ def plan_cohort(
     )
 
 
-def find_planned_run(workspace: Workspace, wanted: str, cohort: str = "") -> RunRecord:
+def find_planned_run(
+    workspace: WorkspacePaths, wanted: str, cohort: str = ""
+) -> RunRecord:
     """Return the run to plan with.
 
     Parameters
@@ -535,7 +537,7 @@ def _level(
     return PlanLevel(name, goal, used, cases, positives, supposed)
 
 
-def _read_open(workspace: Workspace, cohort: str) -> Cohort:
+def _read_open(workspace: WorkspacePaths, cohort: str) -> Cohort:
     """Return the cohort unless its labels are to stay unseen."""
     if read_cohort_file(workspace, cohort).role is CohortRole.HOLDOUT:
         raise DataError(
@@ -547,7 +549,7 @@ def _read_open(workspace: Workspace, cohort: str) -> Cohort:
 
 
 def _observe(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     run: RunRecord | None,
     cohort: Cohort,
     truth: Codes,

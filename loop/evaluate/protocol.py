@@ -18,7 +18,7 @@ from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_text
 from loop.core.files import read_text
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.core.yaml_files import read_model
 
@@ -190,7 +190,7 @@ class Protocol(BaseModel):
         return f"Uncertain answers {meaning}."
 
 
-def read_protocol(workspace: Workspace) -> Protocol:
+def read_protocol(workspace: WorkspacePaths) -> Protocol:
     """Return the protocol of `workspace`.
 
     Raises
@@ -201,7 +201,7 @@ def read_protocol(workspace: Workspace) -> Protocol:
     return read_model(workspace.protocol, Protocol)
 
 
-def protocol_digest(workspace: Workspace) -> str:
+def protocol_digest(workspace: WorkspacePaths) -> str:
     """Sha256 of the protocol file as it stands, as runs and the ledger record it.
 
     Raises
@@ -212,7 +212,7 @@ def protocol_digest(workspace: Workspace) -> str:
     return digest_text(read_text(workspace.protocol))
 
 
-def find_registration(workspace: Workspace, digest: str) -> LedgerEntry | None:
+def find_registration(workspace: WorkspacePaths, digest: str) -> LedgerEntry | None:
     """Return the ledger entry that first set the protocol `digest`, if any.
 
     Raises
@@ -227,7 +227,7 @@ def find_registration(workspace: Workspace, digest: str) -> LedgerEntry | None:
 
 
 def register_protocol(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     actor: Actor,
     *,
     now: Clock = utc_now,

@@ -11,7 +11,7 @@ import numpy as np
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.align import (
     count_uncertain,
     decided_reference,
@@ -44,7 +44,7 @@ _ROUNDING = 0.5e-4 + 1e-9
 
 
 def with_intervals(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     scores: Sequence[VersionScore],
     **resampling: Unpack[Resampling],
@@ -87,7 +87,7 @@ def _filled(row: VersionScore, found: Bootstrap) -> VersionScore:
 
 
 def _measure(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     rows: Sequence[VersionScore],
     resampling: Resampling,
@@ -127,7 +127,7 @@ def _measure(
 
 
 def record_evaluation(
-    workspace: Workspace, evaluation: Evaluation, actor: Actor
+    workspace: WorkspacePaths, evaluation: Evaluation, actor: Actor
 ) -> Evaluation:
     """Write the evaluation and its gate into the ledger, once.
 

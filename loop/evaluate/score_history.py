@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import GENESIS, LedgerEntry, entry_hash, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.documents.tables import format_rows
 from loop.evaluate.gates import GateVerdict
@@ -126,7 +126,7 @@ class VersionScore:
 
 
 def score_history(
-    workspace: Workspace, prompt: str, cohort: str
+    workspace: WorkspacePaths, prompt: str, cohort: str
 ) -> tuple[VersionScore, ...]:
     """Return every version and draft of `prompt` with its newest scores on `cohort`.
 
@@ -181,7 +181,7 @@ def main_scores(scores: Sequence[VersionScore]) -> dict[str, VersionScore]:
     return found
 
 
-def read_scores(workspace: Workspace, prompt: str) -> tuple[VersionScore, ...]:
+def read_scores(workspace: WorkspacePaths, prompt: str) -> tuple[VersionScore, ...]:
     """Return the score history of `prompt` on every cohort it was evaluated on.
 
     Without an evaluation: its versions and drafts once, without scores.
@@ -205,7 +205,7 @@ def read_scores(workspace: Workspace, prompt: str) -> tuple[VersionScore, ...]:
     )
 
 
-def read_versions(workspace: Workspace, prompt: str) -> tuple[VersionScore, ...]:
+def read_versions(workspace: WorkspacePaths, prompt: str) -> tuple[VersionScore, ...]:
     """Return versions and drafts without scores, each draft after its parent.
 
     Raises
@@ -235,7 +235,7 @@ def read_versions(workspace: Workspace, prompt: str) -> tuple[VersionScore, ...]
 
 
 def _committed(
-    workspace: Workspace, prompt: str, entries: Iterable[LedgerEntry]
+    workspace: WorkspacePaths, prompt: str, entries: Iterable[LedgerEntry]
 ) -> list[VersionScore]:
     """Return the committed versions in order, whether or not their files are there."""
     rows: dict[int, VersionScore] = {}
@@ -254,7 +254,7 @@ def _committed(
 
 
 def _drafts(
-    workspace: Workspace, prompt: str, entries: Iterable[LedgerEntry]
+    workspace: WorkspacePaths, prompt: str, entries: Iterable[LedgerEntry]
 ) -> list[VersionScore]:
     """Return the drafts in the ledger, and those that wait for a decision."""
     rows: dict[str, VersionScore] = {}
@@ -449,7 +449,7 @@ class Lineage:
     """One for every node whose parent is known; never from a later version."""
 
 
-def lineage_graph(workspace: Workspace, prompt: str) -> Lineage:
+def lineage_graph(workspace: WorkspacePaths, prompt: str) -> Lineage:
     """Return who made what of which version of `prompt`.
 
     Raises
@@ -511,7 +511,7 @@ class LedgerState:
     """Action to number of entries, in order of first appearance."""
 
 
-def ledger_state(workspace: Workspace) -> LedgerState:
+def ledger_state(workspace: WorkspacePaths) -> LedgerState:
     """Return what the ledger holds and whether its chain is whole; never raises for it.
 
     A chain that holds does not show that its end was cut off: compare `head` with the
@@ -533,7 +533,7 @@ def ledger_state(workspace: Workspace) -> LedgerState:
     )
 
 
-def _before_the_break(workspace: Workspace) -> tuple[LedgerEntry, ...]:
+def _before_the_break(workspace: WorkspacePaths) -> tuple[LedgerEntry, ...]:
     """Return the longest beginning of the ledger whose chain holds."""
     try:
         lines = workspace.ledger.read_bytes().splitlines()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import ValueCode
 from loop.evaluate.align import Codes, read_answers
 from loop.evaluate.flips import Stability, count_flips
@@ -70,7 +70,7 @@ _LATER = ("reference", "reference_digest", "protocol_digest", "draw", "parameter
 """Fields of a spec that may differ between draws of one run."""
 
 
-def measure_stability(workspace: Workspace, inputs: Inputs) -> Stability | None:
+def measure_stability(workspace: WorkspacePaths, inputs: Inputs) -> Stability | None:
     """Return how stable the answers of a run and its repeats are.
 
     Repeats are finished runs of the same prompt, contract, cases, engine identity and
@@ -103,7 +103,7 @@ def measure_stability(workspace: Workspace, inputs: Inputs) -> Stability | None:
 
 
 def read_draws(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     run_ref: str,
     *,
     reference: int | None = None,
@@ -175,7 +175,7 @@ def _leaves_to_chance(spec: RunSpec) -> bool:
     return spec.engine != "rules" and bool(spec.parameters.get("temperature"))
 
 
-def find_draws(workspace: Workspace, record: RunRecord) -> list[RunRecord]:
+def find_draws(workspace: WorkspacePaths, record: RunRecord) -> list[RunRecord]:
     """Return the finished draws of the run `record`, itself included, by number."""
     with open_store(workspace) as store:
         finished = store.find_runs(finished=True)
@@ -197,12 +197,12 @@ def _question(spec: RunSpec) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return fields, undrawn(spec)
 
 
-def _identity(workspace: Workspace, record: RunRecord) -> object:
+def _identity(workspace: WorkspacePaths, record: RunRecord) -> object:
     return read_manifest(workspace, record.id).get("engine_identity")
 
 
 def _shared_tables(
-    workspace: Workspace, inputs: Inputs, records: Sequence[RunRecord]
+    workspace: WorkspacePaths, inputs: Inputs, records: Sequence[RunRecord]
 ) -> list[Codes]:
     """Return the answers of each draw to the cases that all of them hold."""
     with open_store(workspace) as store:

@@ -11,7 +11,7 @@ import numpy as np
 
 from loop.core.errors import DataError, StoreError
 from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.align import (
     CodeTable,
     count_uncertain,
@@ -101,7 +101,7 @@ class Tried:
 
 
 def versions_tried(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     prompt: str,
     cohort: str,
@@ -339,7 +339,7 @@ class Selection:
 
 
 def correct_optimism(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     run_id: str,
     *,

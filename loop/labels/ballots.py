@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Value, ValueCode
 from loop.core.safe_text import format_csv
 from loop.labels.cohort import (
@@ -311,18 +311,18 @@ def _tabulate(
     return Votes(readers=readers, case_ids=case_ids, labels=labels, values=values)
 
 
-def votes_lock(workspace: Workspace, cohort_name: str) -> Path:
+def votes_lock(workspace: WorkspacePaths, cohort_name: str) -> Path:
     """Lock file that whoever changes the votes of a cohort holds."""
     return workspace.open_private() / "locks" / f"votes-{cohort_name}.lock"
 
 
-def votes_path(workspace: Workspace, cohort_name: str) -> Path:
+def votes_path(workspace: WorkspacePaths, cohort_name: str) -> Path:
     """File with the votes of a cohort."""
     return cohort_folder(workspace, cohort_name) / "votes.csv"
 
 
 def read_cohort_votes(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     taxonomy: Taxonomy,
     *,
@@ -350,7 +350,7 @@ def read_cohort_votes(
     return _read_recorded(workspace, cohort, taxonomy, record)
 
 
-def read_turnout(workspace: Workspace, cohort: Cohort) -> Turnout | None:
+def read_turnout(workspace: WorkspacePaths, cohort: Cohort) -> Turnout | None:
     """Return who voted on which case, also of a holdout; None when nobody has.
 
     Raises
@@ -366,14 +366,16 @@ def read_turnout(workspace: Workspace, cohort: Cohort) -> Turnout | None:
 
 
 def _read_recorded(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, record: CohortRecord
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, record: CohortRecord
 ) -> Votes:
     """Return the votes that the ledger recorded; whether one may is asked before."""
     raw = _read_bytes(workspace, cohort, record)
     return parse_votes(raw, cohort, taxonomy, votes_path(workspace, cohort.name))
 
 
-def _read_bytes(workspace: Workspace, cohort: Cohort, record: CohortRecord) -> bytes:
+def _read_bytes(
+    workspace: WorkspacePaths, cohort: Cohort, record: CohortRecord
+) -> bytes:
     """Return the file of votes, if it is the one that the ledger recorded."""
     path = votes_path(workspace, cohort.name)
     if not is_stored(path) and record.votes is None:
@@ -397,7 +399,7 @@ class StoredVotes(NamedTuple):
 
 
 def find_kept(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, new: Votes
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, new: Votes
 ) -> StoredVotes:
     """Return the recorded votes of `cohort`.
 
@@ -416,11 +418,11 @@ def find_kept(
     return StoredVotes(None, False)
 
 
-def _replaced_path(workspace: Workspace, name: str, digest: str) -> Path:
+def _replaced_path(workspace: WorkspacePaths, name: str, digest: str) -> Path:
     return workspace.private / "replaced" / f"{name}-votes-{digest[:12]}.csv"
 
 
-def not_as_recorded(workspace: Workspace, cohort: Cohort) -> str:
+def not_as_recorded(workspace: WorkspacePaths, cohort: Cohort) -> str:
     """Return the message for votes that differ from what the ledger says."""
     name = cohort.name
     path = votes_path(workspace, name)
@@ -439,7 +441,7 @@ def not_as_recorded(workspace: Workspace, cohort: Cohort) -> str:
 
 
 def write_votes(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     votes: Votes,
     marks: Marks,
@@ -484,7 +486,7 @@ def write_votes(
         raise
 
 
-def _name(workspace: Workspace, cohort: Cohort, raw: bytes) -> str:
+def _name(workspace: WorkspacePaths, cohort: Cohort, raw: bytes) -> str:
     """Return the digest by which votes that others take the place of are found."""
     recorded = read_record(workspace, cohort.name).votes
     if recorded is not None and is_digest_of(workspace, recorded, raw):

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from loop.core.digests import digest_json, digest_text
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
 from loop.core.yaml_files import dump_yaml, read_model
 
@@ -159,23 +159,23 @@ def check_name(name: str) -> str:
     return name
 
 
-def cohort_folder(workspace: Workspace, name: str) -> Path:
+def cohort_folder(workspace: WorkspacePaths, name: str) -> Path:
     """Folder with the open part of cohort `name`."""
     return workspace.cohorts / check_name(name)
 
 
-def texts_path(workspace: Workspace, name: str) -> Path:
+def texts_path(workspace: WorkspacePaths, name: str) -> Path:
     """File with the texts of cohort `name`, in the private store."""
     return workspace.private / "cases" / f"{check_name(name)}.jsonl"
 
 
-def list_cohorts(workspace: Workspace) -> tuple[str, ...]:
+def list_cohorts(workspace: WorkspacePaths) -> tuple[str, ...]:
     """Return the names of all cohorts, sorted."""
     files = workspace.cohorts.glob("*/cohort.yaml")
     return tuple(sorted(f.parent.name for f in files if _NAME.fullmatch(f.parent.name)))
 
 
-def read_cohort_file(workspace: Workspace, name: str) -> CohortFile:
+def read_cohort_file(workspace: WorkspacePaths, name: str) -> CohortFile:
     """Return ``cohort.yaml`` of cohort `name`.
 
     Raises
@@ -194,7 +194,7 @@ def read_cohort_file(workspace: Workspace, name: str) -> CohortFile:
 
 
 def read_cohort(
-    workspace: Workspace, name: str, *, record: CohortRecord | None = None
+    workspace: WorkspacePaths, name: str, *, record: CohortRecord | None = None
 ) -> Cohort:
     """Return cohort `name` after checking that it is the one that was imported.
 
@@ -326,12 +326,12 @@ def _short(value: object) -> str:
     return repr(value[:12] if isinstance(value, str) else value)
 
 
-def has_texts(workspace: Workspace, name: str) -> bool:
+def has_texts(workspace: WorkspacePaths, name: str) -> bool:
     """Whether the texts of cohort `name` are on this machine."""
     return texts_path(workspace, name).is_file()
 
 
-def iter_items(workspace: Workspace, cohort: Cohort) -> Iterator[Item]:
+def iter_items(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[Item]:
     """Yield the cases of `cohort` as items, in order, one in memory at a time.
 
     ``variables`` is ``{"text": ...}``. Every text is checked against its digest.
@@ -522,7 +522,7 @@ def _in_plain(
     return {**payload, **digests}
 
 
-def read_record(workspace: Workspace, name: str) -> CohortRecord:
+def read_record(workspace: WorkspacePaths, name: str) -> CohortRecord:
     """Return what the ledger recorded of cohort `name`.
 
     Raises

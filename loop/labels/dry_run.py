@@ -13,7 +13,7 @@ from typing import NamedTuple
 from loop.core.errors import ConflictError, DataError, LoopError
 from loop.core.files import locked, make_folder, write_error
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.ballots import Votes, read_votes
 from loop.labels.cohort import Cohort, list_cohorts, read_cohort, read_cohort_file
 from loop.labels.importing.importer import ImportReport, import_cohort
@@ -30,7 +30,7 @@ _KEYS = ("pseudonym", "vault.key")
 
 
 @contextmanager
-def trial(workspace: Workspace) -> Iterator[Workspace]:
+def trial(workspace: WorkspacePaths) -> Iterator[WorkspacePaths]:
     """Give a workspace with the same taxonomy, cohorts, texts, ledger and keys.
 
     Whatever is done in it is gone afterwards, and nothing of it reaches `workspace`.
@@ -50,8 +50,8 @@ def trial(workspace: Workspace) -> Iterator[Workspace]:
     with locked(_lock(place)):
         try:
             make_folder(place, mode=0o700)
-            _fill(Workspace(place), workspace)
-            yield Workspace(place)
+            _fill(WorkspacePaths(place), workspace)
+            yield WorkspacePaths(place)
         except LoopError as error:
             # Whoever reads the message looks for the file in the workspace.
             error.args = (str(error).replace(str(place), str(workspace.root)),)
@@ -61,7 +61,7 @@ def trial(workspace: Workspace) -> Iterator[Workspace]:
             _lock(place).unlink(missing_ok=True)
 
 
-def _fill(copy: Workspace, workspace: Workspace) -> None:
+def _fill(copy: WorkspacePaths, workspace: WorkspacePaths) -> None:
     try:
         shutil.copytree(
             workspace.labels, copy.labels, ignore=shutil.ignore_patterns(".*")
@@ -139,7 +139,7 @@ class VotesFile(NamedTuple):
 
 
 def dry_run_import(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     source: Path,
     options: ImportOptions,
     *,
@@ -162,7 +162,7 @@ def dry_run_import(
 
 
 def dry_run_votes(
-    workspace: Workspace, file: VotesFile, *, actor: Actor
+    workspace: WorkspacePaths, file: VotesFile, *, actor: Actor
 ) -> VotesReport:
     """Return what `take_votes_file` would do; nothing is changed.
 
@@ -177,7 +177,7 @@ def dry_run_votes(
 
 
 def take_votes_file(
-    workspace: Workspace, file: VotesFile, *, actor: Actor
+    workspace: WorkspacePaths, file: VotesFile, *, actor: Actor
 ) -> VotesReport:
     """Add or replace the votes of a file, as `import_votes` and `replace_votes` do.
 
@@ -192,10 +192,10 @@ def take_votes_file(
 
 
 def _read(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     file: VotesFile,
     actor: Actor,
-    take: Callable[[Workspace, Cohort, Votes, Taxonomy, Taking], VotesReport],
+    take: Callable[[WorkspacePaths, Cohort, Votes, Taxonomy, Taking], VotesReport],
 ) -> VotesReport:
     """Hand the votes of a file to `take`."""
     cohort = read_cohort(workspace, file.cohort)
@@ -213,7 +213,7 @@ def _read(
 
 
 def _compare(
-    workspace: Workspace, name: str
+    workspace: WorkspacePaths, name: str
 ) -> tuple[tuple[PairReport, ...], tuple[str, ...]]:
     """Return what cohort `name` shares with every other, and which cannot be read."""
     role = read_cohort_file(workspace, name).role

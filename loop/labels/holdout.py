@@ -13,7 +13,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, append_event, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.ballots import votes_lock, votes_path
 from loop.labels.cohort import (
     RETIRED,
@@ -59,7 +59,12 @@ class Retirement:
 
 
 def seal_holdout(
-    workspace: Workspace, name: str, actor: Actor, why: str, *, now: Clock = utc_now
+    workspace: WorkspacePaths,
+    name: str,
+    actor: Actor,
+    why: str,
+    *,
+    now: Clock = utc_now,
 ) -> Sealing:
     """Seal every label file of holdout `name` that lies in plain, and record it.
 
@@ -96,7 +101,12 @@ def seal_holdout(
 
 
 def retire_holdout(
-    workspace: Workspace, name: str, actor: Actor, why: str, *, now: Clock = utc_now
+    workspace: WorkspacePaths,
+    name: str,
+    actor: Actor,
+    why: str,
+    *,
+    now: Clock = utc_now,
 ) -> Retirement:
     """Make holdout `name` a cohort for development: its labels are open from now on.
 
@@ -136,7 +146,7 @@ def retire_holdout(
     return Retirement(cohort=name, openings=openings, files=places)
 
 
-def label_files(workspace: Workspace, name: str) -> tuple[Path, ...]:
+def label_files(workspace: WorkspacePaths, name: str) -> tuple[Path, ...]:
     """Return where labels and votes of cohort `name` lie, in plain or sealed.
 
     Votes that newer ones took the place of are among them. Every path is the plain one.
@@ -149,7 +159,7 @@ def label_files(workspace: Workspace, name: str) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((*_in_folder(folder), *attic)))
 
 
-def replaced_files(workspace: Workspace, name: str) -> tuple[Path, ...]:
+def replaced_files(workspace: WorkspacePaths, name: str) -> tuple[Path, ...]:
     """Return where labels lie of cohorts that `name` replaced; as `label_files`."""
     before = re.compile(rf"{re.escape(name)}-[0-9]{{8}}T[0-9]{{6}}Z-.*")
     found = [
@@ -161,7 +171,7 @@ def replaced_files(workspace: Workspace, name: str) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _attic(workspace: Workspace) -> list[Path]:
+def _attic(workspace: WorkspacePaths) -> list[Path]:
     attic = workspace.private / "replaced"
     return sorted(attic.iterdir()) if attic.is_dir() else []
 
@@ -181,7 +191,7 @@ def _plain(path: Path) -> Path:
 
 
 @contextmanager
-def _held(workspace: Workspace, name: str) -> Iterator[None]:
+def _held(workspace: WorkspacePaths, name: str) -> Iterator[None]:
     """Keep everybody else from importing, voting and correcting."""
     importing = workspace.open_private() / "locks" / f"cohort-{name}.lock"
     with (
@@ -197,7 +207,7 @@ def _require_reason(why: str) -> None:
         raise DataError("a reason is missing: the ledger records it. Give --why.")
 
 
-def _require_holdout(workspace: Workspace, name: str) -> CohortRecord:
+def _require_holdout(workspace: WorkspacePaths, name: str) -> CohortRecord:
     record = read_record(workspace, name)
     if not record.is_holdout:
         raise _no_holdout(record)
@@ -213,7 +223,7 @@ def _no_holdout(record: CohortRecord) -> DataError:
 
 
 def _require_recorded(
-    workspace: Workspace, record: CohortRecord, plain: Mapping[Path, bytes]
+    workspace: WorkspacePaths, record: CohortRecord, plain: Mapping[Path, bytes]
 ) -> None:
     """Refuse to seal what is not what the ledger recorded: it could never be used."""
     wanted = {votes_path(workspace, record.name): record.votes}
@@ -228,7 +238,7 @@ def _require_recorded(
             )
 
 
-def _seal(workspace: Workspace, path: Path, raw: bytes) -> None:
+def _seal(workspace: WorkspacePaths, path: Path, raw: bytes) -> None:
     """Seal `raw` beside `path`, and prove that it can be read back."""
     if not sealed_path(path).is_file():
         write_labels(workspace, path, raw, sealed=True, mode=_mode(workspace, path))
@@ -253,7 +263,7 @@ def _sealed(record: CohortRecord, why: str, digests: Mapping[str, str]) -> Event
 
 
 def _plain_digests(
-    workspace: Workspace, opened: Mapping[Path, bytes]
+    workspace: WorkspacePaths, opened: Mapping[Path, bytes]
 ) -> dict[str, str]:
     """Return the recorded digest of each file to that of its plain text."""
     return {
@@ -279,21 +289,21 @@ def _retired(
     )
 
 
-def _is_recorded(workspace: Workspace, event: Event) -> bool:
+def _is_recorded(workspace: WorkspacePaths, event: Event) -> bool:
     return any(
         entry.action == event.action and dict(entry.payload) == event.payload
         for entry in read_ledger(workspace.ledger)
     )
 
 
-def _count_openings(workspace: Workspace, record: CohortRecord) -> int:
+def _count_openings(workspace: WorkspacePaths, record: CohortRecord) -> int:
     digest = str(record.added.get("cohort_digest"))
     return len(list_openings(read_ledger(workspace.ledger), record.name, digest))
 
 
-def _mode(workspace: Workspace, path: Path) -> int | None:
+def _mode(workspace: WorkspacePaths, path: Path) -> int | None:
     return 0o600 if path.is_relative_to(workspace.private) else None
 
 
-def _place(workspace: Workspace, path: Path) -> str:
+def _place(workspace: WorkspacePaths, path: Path) -> str:
     return path.relative_to(workspace.root).as_posix()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from loop.core.errors import DataError, LedgerError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, Value, ValueCode
 from loop.core.yaml_files import read_model
 from loop.labels.ballots import VOTE_CODES, Votes
@@ -107,7 +107,7 @@ class _ReadersOfProtocol(BaseModel):
     no_finding: Literal["derived", "read"] = "derived"
 
 
-def read_rule(workspace: Workspace, *, need: int = 1) -> MajorityRule:
+def read_rule(workspace: WorkspacePaths, *, need: int = 1) -> MajorityRule:
     """Return the rule for votes that are taken now: `need`, and what the protocol says.
 
     Without a protocol, or where it says nothing of readers, one reader is enough and
@@ -250,7 +250,7 @@ class Newest(NamedTuple):
     exists: bool
 
 
-def read_newest(workspace: Workspace, cohort: Cohort) -> Newest:
+def read_newest(workspace: WorkspacePaths, cohort: Cohort) -> Newest:
     """Return the newest reference version; nothing of one edited, removed or sealed.
 
     Raises
@@ -491,7 +491,7 @@ def decide_marks(
 
 
 def keep_decisions(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     before: Votes | None,
     after: Votes,
     marks: Marks,
@@ -541,7 +541,7 @@ def keep_decisions(
 
 
 def _in_force(
-    workspace: Workspace, cohort_name: str, recorded: Decisions
+    workspace: WorkspacePaths, cohort_name: str, recorded: Decisions
 ) -> dict[tuple[str, str], Mark]:
     """Return the decisions that the newest version still shows.
 

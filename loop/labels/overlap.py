@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from loop.core.errors import OverlapError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import (
     Cohort,
     has_texts,
@@ -83,7 +83,7 @@ class OverlapReport:
 
 
 def check_cohorts(
-    workspace: Workspace, names: Sequence[str] | None = None
+    workspace: WorkspacePaths, names: Sequence[str] | None = None
 ) -> OverlapReport:
     """Compare all cohorts of different roles, or those called `names`.
 
@@ -178,7 +178,7 @@ def near_duplicates(
                 yield name, other
 
 
-def _compare(workspace: Workspace, first: Cohort, second: Cohort) -> PairReport:
+def _compare(workspace: WorkspacePaths, first: Cohort, second: Cohort) -> PairReport:
     found = [
         _share(OverlapKind.CASE, _by_case(first), _by_case(second)),
         _share(OverlapKind.PATIENT, _by_patient(first), _by_patient(second)),
@@ -232,7 +232,7 @@ def _unknown_patients(first: Cohort, second: Cohort) -> Iterator[str]:
 
 
 def _compare_texts(
-    workspace: Workspace, first: Cohort, second: Cohort
+    workspace: WorkspacePaths, first: Cohort, second: Cohort
 ) -> tuple[Shared, Shared]:
     """Return equal and near-equal texts; the smaller cohort is kept in memory."""
     swapped = len(first.cases) > len(second.cases)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from loop.core.errors import DataError
 from loop.core.files import locked, make_folder, write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Pseudonyms:
         return mac.hexdigest()[:16]
 
 
-def open_pseudonyms(workspace: Workspace) -> Pseudonyms:
+def open_pseudonyms(workspace: WorkspacePaths) -> Pseudonyms:
     """Return the workspace's pseudonyms; the key is made on first use, mode 0600.
 
     Raises

@@ -24,7 +24,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.files import locked
 from loop.core.ledger import Actor, Event, append_event
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
 from loop.core.safe_text import format_csv
 from loop.labels.cohort import (
@@ -121,14 +121,14 @@ def locate(reference: Reference, case_id: str, label: str) -> tuple[int, int]:
         ) from error
 
 
-def list_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]:
+def list_references(workspace: WorkspacePaths, cohort_name: str) -> tuple[int, ...]:
     """Return the numbers of all reference versions, ascending."""
     found = (_VERSION.fullmatch(f.name) for f in _folder(workspace, cohort_name))
     return tuple(sorted({int(match[1]) for match in found if match}))
 
 
 def read_reference(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort_name: str,
     number: int | None = None,
     *,
@@ -225,13 +225,13 @@ def _require_version(
         )
 
 
-def reference_path(workspace: Workspace, cohort_name: str, number: int) -> Path:
+def reference_path(workspace: WorkspacePaths, cohort_name: str, number: int) -> Path:
     """File of one reference version."""
     return cohort_folder(workspace, cohort_name) / "reference" / f"v{number}.csv"
 
 
 def write_reference(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     labels: Sequence[str],
     marks: Marks,
@@ -268,7 +268,7 @@ def write_reference(
 
 
 def add_version(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     raw: bytes,
     *,
@@ -303,7 +303,7 @@ def add_version(
     )
 
 
-def next_number(workspace: Workspace, cohort: Cohort, raw: bytes) -> int:
+def next_number(workspace: WorkspacePaths, cohort: Cohort, raw: bytes) -> int:
     """Return the number of a version with these bytes.
 
     That is the newest one's where it holds them already, else the one after it.
@@ -317,7 +317,7 @@ def next_number(workspace: Workspace, cohort: Cohort, raw: bytes) -> int:
 
 
 def correct_reference(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     corrections: Mapping[tuple[str, str], Mark],
     *,
@@ -386,7 +386,7 @@ def version_event(
 
 
 def commit_version(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     number: int,
     raw: bytes,
@@ -435,17 +435,17 @@ def _require_cases(reference: Reference, cohort: Cohort, path: Path) -> None:
         )
 
 
-def _folder(workspace: Workspace, cohort_name: str) -> list[Path]:
+def _folder(workspace: WorkspacePaths, cohort_name: str) -> list[Path]:
     folder = cohort_folder(workspace, cohort_name) / "reference"
     return list(folder.iterdir()) if folder.is_dir() else []
 
 
-def version_lock(workspace: Workspace, cohort_name: str) -> Path:
+def version_lock(workspace: WorkspacePaths, cohort_name: str) -> Path:
     """Lock file held while a version of a cohort's reference is made."""
     return workspace.open_private() / "locks" / f"reference-{cohort_name}.lock"
 
 
-def edited_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]:
+def edited_references(workspace: WorkspacePaths, cohort_name: str) -> tuple[int, ...]:
     """Return versions whose file is not the recorded one, or was never recorded.
 
     A sealed one is unsealed for that.
@@ -466,7 +466,7 @@ def edited_references(workspace: Workspace, cohort_name: str) -> tuple[int, ...]
     )
 
 
-def _is_intact(workspace: Workspace, record: CohortRecord, number: int) -> bool:
+def _is_intact(workspace: WorkspacePaths, record: CohortRecord, number: int) -> bool:
     path = reference_path(workspace, record.name, number)
     raw = read_labels(workspace, path, sealed=record.is_holdout)
     recorded = record.references.get(number, {}).get("digest")

@@ -28,18 +28,18 @@ from loop.core.digests import digest_bytes, framed
 from loop.core.errors import DataError, SealedError, StoreError
 from loop.core.files import locked, make_folder, sync_folder, write_atomic, write_error
 from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import CohortRecord
 
 _KEY_BYTES = 32
 
 
-def vault_key(workspace: Workspace) -> Path:
+def vault_key(workspace: WorkspacePaths) -> Path:
     """File with the key that seals the holdouts of `workspace`, mode 0600."""
     return workspace.keys / "vault.key"
 
 
-def open_key(workspace: Workspace) -> bytes:
+def open_key(workspace: WorkspacePaths) -> bytes:
     """Return the key of the vault; it is made on first use, mode 0600.
 
     Raises
@@ -58,7 +58,7 @@ def open_key(workspace: Workspace) -> bytes:
         return read_key(workspace)
 
 
-def read_key(workspace: Workspace) -> bytes:
+def read_key(workspace: WorkspacePaths) -> bytes:
     """Return the key of the vault.
 
     Raises
@@ -139,7 +139,7 @@ class WordSeal:
         return padded.decode("utf-8").rstrip()
 
 
-def open_words(workspace: Workspace) -> WordSeal:
+def open_words(workspace: WorkspacePaths) -> WordSeal:
     """Return what seals words in `workspace`; its key is made on first use.
 
     Raises
@@ -184,7 +184,7 @@ def is_stored(path: Path) -> bool:
 
 
 def write_labels(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     path: Path,
     raw: bytes,
     *,
@@ -215,7 +215,7 @@ def write_labels(
     write_atomic(sealed_path(path), head + nonce + text, mode=mode)
 
 
-def read_labels(workspace: Workspace, path: Path, *, sealed: bool) -> bytes:
+def read_labels(workspace: WorkspacePaths, path: Path, *, sealed: bool) -> bytes:
     """Return what lies in `path`, or sealed beside it.
 
     Whether the caller may see it is decided before, by `require_opening`.
@@ -238,7 +238,7 @@ def read_labels(workspace: Workspace, path: Path, *, sealed: bool) -> bytes:
     return unseal(workspace, path)
 
 
-def unseal(workspace: Workspace, path: Path) -> bytes:
+def unseal(workspace: WorkspacePaths, path: Path) -> bytes:
     """Return what lies sealed beside `path`; see `read_labels`.
 
     Raises
@@ -256,7 +256,7 @@ def unseal(workspace: Workspace, path: Path) -> bytes:
     return _unpad(padded)
 
 
-def check_key(workspace: Workspace, path: Path) -> None:
+def check_key(workspace: WorkspacePaths, path: Path) -> None:
     """Refuse a sealed file that the key here cannot open; nothing is decrypted.
 
     Raises
@@ -267,7 +267,7 @@ def check_key(workspace: Workspace, path: Path) -> None:
     _require_head(workspace, path, _read(sealed_path(path)), read_key(workspace))
 
 
-def label_digest(workspace: Workspace, raw: bytes, *, sealed: bool) -> str:
+def label_digest(workspace: WorkspacePaths, raw: bytes, *, sealed: bool) -> str:
     """Return what the ledger records of labels or votes, 64 hex characters.
 
     Of sealed ones an HMAC-SHA256 with the vault's key: ledgers travel, and whoever
@@ -285,7 +285,7 @@ def label_digest(workspace: Workspace, raw: bytes, *, sealed: bool) -> str:
     return _keyed(open_key(workspace), raw)
 
 
-def is_digest_of(workspace: Workspace, recorded: object, raw: bytes) -> bool:
+def is_digest_of(workspace: WorkspacePaths, recorded: object, raw: bytes) -> bool:
     """Whether the ledger recorded `recorded` of these labels, in plain or sealed.
 
     Raises
@@ -299,7 +299,7 @@ def is_digest_of(workspace: Workspace, recorded: object, raw: bytes) -> bool:
     return there and recorded == _keyed(read_key(workspace), raw)
 
 
-def read_stored(workspace: Workspace, path: Path, *, sealed: bool) -> bytes | None:
+def read_stored(workspace: WorkspacePaths, path: Path, *, sealed: bool) -> bytes | None:
     """Return what `read_labels` would give, or None when there is no file.
 
     Raises
@@ -346,7 +346,7 @@ def remove_file(path: Path) -> None:
 
 
 def require_opening(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     record: CohortRecord,
     opening: Opening | None,
     *,
@@ -455,7 +455,7 @@ def _unpad(padded: bytes) -> bytes:
     return padded[_LENGTH_BYTES : _LENGTH_BYTES + length]
 
 
-def _associate(workspace: Workspace, path: Path, head: bytes) -> bytes:
+def _associate(workspace: WorkspacePaths, path: Path, head: bytes) -> bytes:
     """Return what is authenticated with a file: head and place in the workspace."""
     return head + path.relative_to(workspace.root).as_posix().encode("utf-8")
 
@@ -466,7 +466,9 @@ def _head(key: bytes) -> bytes:
     return _MAGIC + fingerprint.encode("ascii") + b"\n"
 
 
-def _require_head(workspace: Workspace, path: Path, data: bytes, key: bytes) -> bytes:
+def _require_head(
+    workspace: WorkspacePaths, path: Path, data: bytes, key: bytes
+) -> bytes:
     """Return the head of a sealed file, if it was sealed with `key`."""
     head = _head(key)
     if not data.startswith(_MAGIC) or len(data) < len(head) + _NONCE_BYTES:

@@ -16,7 +16,7 @@ from loop.core.digests import digest_bytes, framed
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
 from loop.labels.ballots import (
     Votes,
@@ -276,7 +276,7 @@ class Taking:
 
 
 def import_votes(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     path: Path,
     taxonomy: Taxonomy,
@@ -307,7 +307,7 @@ def import_votes(
 
 
 def replace_votes(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     path: Path,
     taxonomy: Taxonomy,
@@ -332,7 +332,11 @@ def replace_votes(
 
 
 def take_votes(
-    workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: Taking
+    workspace: WorkspacePaths,
+    cohort: Cohort,
+    new: Votes,
+    taxonomy: Taxonomy,
+    how: Taking,
 ) -> VotesReport:
     """Take votes into those of `cohort`; make a reference version of all.
 
@@ -374,7 +378,11 @@ def take_votes(
 
 
 def preview_votes(
-    workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: Taking
+    workspace: WorkspacePaths,
+    cohort: Cohort,
+    new: Votes,
+    taxonomy: Taxonomy,
+    how: Taking,
 ) -> VotesReport:
     """Return what `take_votes` would do, and nothing is changed.
 
@@ -399,7 +407,7 @@ class _CountedVotes(NamedTuple):
 
 
 @contextmanager
-def _locks(workspace: Workspace, cohort: Cohort) -> Iterator[None]:
+def _locks(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[None]:
     """Hold votes and reference of a cohort still."""
     with (
         locked(votes_lock(workspace, cohort.name)),
@@ -409,7 +417,11 @@ def _locks(workspace: Workspace, cohort: Cohort) -> Iterator[None]:
 
 
 def _count(
-    workspace: Workspace, cohort: Cohort, new: Votes, taxonomy: Taxonomy, how: Taking
+    workspace: WorkspacePaths,
+    cohort: Cohort,
+    new: Votes,
+    taxonomy: Taxonomy,
+    how: Taking,
 ) -> _CountedVotes:
     """Return all votes and what they make; whoever calls holds the locks."""
     kept = find_kept(workspace, cohort, taxonomy, new)
@@ -494,7 +506,7 @@ def _count_too_few(votes: Votes, rule: MajorityRule) -> int:
 
 
 def _digest(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     votes: Votes,
     raw: bytes,
@@ -554,7 +566,7 @@ def _facts(
 
 
 def _not_blind(
-    workspace: Workspace, cohort: Cohort, votes: Votes, how: Taking
+    workspace: WorkspacePaths, cohort: Cohort, votes: Votes, how: Taking
 ) -> tuple[str, ...]:
     """Return the readers not blind: newly known, and recorded with the votes before."""
     payloads = read_record(workspace, cohort.name).references.values()
@@ -565,7 +577,7 @@ def _not_blind(
 
 
 def _guidelines(
-    workspace: Workspace, cohort: Cohort, votes: Votes, new: Votes, how: Taking
+    workspace: WorkspacePaths, cohort: Cohort, votes: Votes, new: Votes, how: Taking
 ) -> dict[str, list[str]]:
     """Return reader to guidelines: newly known, and recorded with the votes before."""
     payloads = read_record(workspace, cohort.name).references.values()

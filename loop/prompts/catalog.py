@@ -15,7 +15,7 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EditedVersionError
 from loop.core.files import folder_beside, move_folder, read_text, write_atomic
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.yaml_files import dump_yaml, read_model
 from loop.prompts.guides import dump_guides, parse_guides
 from loop.prompts.version import NAME, CallPlan, PromptVersion
@@ -136,7 +136,7 @@ class Edit(NamedTuple):
 
 
 def find_edit(
-    workspace: Workspace, folder: Path, version: PromptVersion, header: Header
+    workspace: WorkspacePaths, folder: Path, version: PromptVersion, header: Header
 ) -> Edit | None:
     """Return how a version was edited after it was committed; None if it was not.
 
@@ -168,7 +168,7 @@ def _differs(what: str) -> Edit:
     return Edit(problem, f"the ledger recorded {what}")
 
 
-def _find_commit(workspace: Workspace, ref: str) -> Mapping[str, Any]:
+def _find_commit(workspace: WorkspacePaths, ref: str) -> Mapping[str, Any]:
     """Return what the ledger recorded when `ref` was committed; empty if nothing."""
     for entry in reversed(read_ledger(workspace.ledger)):
         if entry.action == "draft_committed" and entry.subject == ref:
@@ -208,7 +208,7 @@ def parse_ref(ref: str) -> Ref:
     return Ref(name, selector or "latest")
 
 
-def list_prompts(workspace: Workspace) -> tuple[str, ...]:
+def list_prompts(workspace: WorkspacePaths) -> tuple[str, ...]:
     """Return the names of all prompts that have a version, sorted."""
     if not workspace.prompts.is_dir():
         return ()
@@ -218,7 +218,7 @@ def list_prompts(workspace: Workspace) -> tuple[str, ...]:
     )
 
 
-def list_versions(workspace: Workspace, name: str) -> tuple[int, ...]:
+def list_versions(workspace: WorkspacePaths, name: str) -> tuple[int, ...]:
     """Return the committed version numbers of `name`, ascending; empty if none."""
     folder = workspace.prompts / name
     if not folder.is_dir():
@@ -227,7 +227,7 @@ def list_versions(workspace: Workspace, name: str) -> tuple[int, ...]:
     return tuple(sorted(int(tag[1]) for tag in tags if tag))
 
 
-def list_drafts(workspace: Workspace, name: str) -> tuple[str, ...]:
+def list_drafts(workspace: WorkspacePaths, name: str) -> tuple[str, ...]:
     """Return the ids of the drafts of `name`, oldest first."""
     folder = drafts_folder(workspace, name)
     if not folder.is_dir():
@@ -238,19 +238,19 @@ def list_drafts(workspace: Workspace, name: str) -> tuple[str, ...]:
     )
 
 
-def drafts_folder(workspace: Workspace, name: str) -> Path:
+def drafts_folder(workspace: WorkspacePaths, name: str) -> Path:
     """Folder that holds the drafts of `name`, in the private part."""
     return workspace.private / "drafts" / name
 
 
-def version_folder(workspace: Workspace, version: PromptVersion) -> Path:
+def version_folder(workspace: WorkspacePaths, version: PromptVersion) -> Path:
     """Folder in which `version` is or will be."""
     if version.draft:
         return drafts_folder(workspace, version.name) / version.draft
     return workspace.prompts / version.name / version.tag
 
 
-def read_version(workspace: Workspace, ref: str) -> PromptVersion:
+def read_version(workspace: WorkspacePaths, ref: str) -> PromptVersion:
     """Return the prompt version `ref` names.
 
     Parameters
@@ -274,7 +274,7 @@ def read_version(workspace: Workspace, ref: str) -> PromptVersion:
     return _read_number(workspace, name, _resolve(workspace, name, selector))
 
 
-def _resolve(workspace: Workspace, name: str, selector: str) -> int:
+def _resolve(workspace: WorkspacePaths, name: str, selector: str) -> int:
     """Return the version number behind a selector."""
     numbers = list_versions(workspace, name)
     if not numbers:
@@ -299,7 +299,7 @@ def _resolve(workspace: Workspace, name: str, selector: str) -> int:
     return int(tag[1])
 
 
-def _require_newest(workspace: Workspace, name: str, newest: int) -> None:
+def _require_newest(workspace: WorkspacePaths, name: str, newest: int) -> None:
     """Refuse to take an older version for the newest when the ledger knows better."""
     tags = (
         _TAG.fullmatch(entry.subject.removeprefix(f"{name}@"))
@@ -315,7 +315,7 @@ def _require_newest(workspace: Workspace, name: str, newest: int) -> None:
         )
 
 
-def _no_prompt(workspace: Workspace, name: str) -> str:
+def _no_prompt(workspace: WorkspacePaths, name: str) -> str:
     known = list_prompts(workspace)
     close = get_close_matches(name, known, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
@@ -333,7 +333,7 @@ class Inspection(NamedTuple):
     """How it differs from what was committed; None when it does not."""
 
 
-def inspect_version(workspace: Workspace, name: str, number: int) -> Inspection:
+def inspect_version(workspace: WorkspacePaths, name: str, number: int) -> Inspection:
     """Return a committed version even if it was edited, and say how.
 
     Raises
@@ -353,7 +353,7 @@ def inspect_version(workspace: Workspace, name: str, number: int) -> Inspection:
     return Inspection(version, find_edit(workspace, folder, version, header))
 
 
-def _read_number(workspace: Workspace, name: str, number: int) -> PromptVersion:
+def _read_number(workspace: WorkspacePaths, name: str, number: int) -> PromptVersion:
     version, edit = inspect_version(workspace, name, number)
     if edit is not None:
         folder = version_folder(workspace, version)
@@ -365,7 +365,7 @@ def _read_number(workspace: Workspace, name: str, number: int) -> PromptVersion:
     return version
 
 
-def _read_draft(workspace: Workspace, name: str, wanted: str) -> PromptVersion:
+def _read_draft(workspace: WorkspacePaths, name: str, wanted: str) -> PromptVersion:
     drafts = list_drafts(workspace, name)
     draft = wanted or (drafts[-1] if drafts else "")
     if draft not in drafts:
@@ -377,7 +377,7 @@ def _read_draft(workspace: Workspace, name: str, wanted: str) -> PromptVersion:
     return version
 
 
-def read_aliases(workspace: Workspace, name: str) -> dict[str, str]:
+def read_aliases(workspace: WorkspacePaths, name: str) -> dict[str, str]:
     """Return alias to version tag, as the ledger last moved them.
 
     Raises
@@ -393,7 +393,7 @@ def read_aliases(workspace: Workspace, name: str) -> dict[str, str]:
     return aliases
 
 
-def write_version(workspace: Workspace, version: PromptVersion) -> PromptVersion:
+def write_version(workspace: WorkspacePaths, version: PromptVersion) -> PromptVersion:
     """Write a new version or draft to its folder and return it.
 
     Raises
@@ -409,12 +409,12 @@ def write_version(workspace: Workspace, version: PromptVersion) -> PromptVersion
     return version
 
 
-def latest_version(workspace: Workspace, name: str) -> PromptVersion:
+def latest_version(workspace: WorkspacePaths, name: str) -> PromptVersion:
     """Return the newest committed version of `name`."""
     return read_version(workspace, f"{name}@latest")
 
 
-def lineage(workspace: Workspace, ref: str) -> tuple[PromptVersion, ...]:
+def lineage(workspace: WorkspacePaths, ref: str) -> tuple[PromptVersion, ...]:
     """Return the version `ref` names and its ancestors, newest first.
 
     Raises
@@ -434,7 +434,9 @@ def lineage(workspace: Workspace, ref: str) -> tuple[PromptVersion, ...]:
     return tuple(chain)
 
 
-def find_parent(workspace: Workspace, version: PromptVersion) -> PromptVersion | None:
+def find_parent(
+    workspace: WorkspacePaths, version: PromptVersion
+) -> PromptVersion | None:
     """Return the committed version that `version` was revised from, if it is there."""
     numbers = list_versions(workspace, version.name)
     for number in reversed(numbers):

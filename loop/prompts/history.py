@@ -9,7 +9,7 @@ from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError, LedgerError
 from loop.core.git import commit_paths
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.prompts.catalog import (
     inspect_version,
     list_versions,
@@ -47,7 +47,7 @@ class VersionHistory(NamedTuple):
         return tuple(one for one in self.events if one.action in _MARKING)
 
 
-def read_history(workspace: Workspace, name: str) -> tuple[VersionHistory, ...]:
+def read_history(workspace: WorkspacePaths, name: str) -> tuple[VersionHistory, ...]:
     """Return every version of `name`, oldest first.
 
     Raises
@@ -95,7 +95,7 @@ def _changes(
 
 
 def _trusted(
-    workspace: Workspace, name: str, number: int, events: Sequence[LedgerEntry]
+    workspace: WorkspacePaths, name: str, number: int, events: Sequence[LedgerEntry]
 ) -> tuple[PromptVersion | None, str]:
     """Read a version, and say why it cannot be trusted if so."""
     try:
@@ -112,7 +112,7 @@ def _trusted(
 
 
 def move_alias(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     ref: str,
     alias: str,
     *,

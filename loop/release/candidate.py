@@ -13,7 +13,7 @@ from loop.core.clock import Clock
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.yaml_files import check_model
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.gates import GateVerdict, describe_verdicts
@@ -127,7 +127,7 @@ def engine_facts(manifest: Mapping[str, Any]) -> EngineFacts:
 
 
 def read_candidate(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     request: FreezeRequest,
     engine: HeldEngine,
     actor: Actor,
@@ -177,7 +177,7 @@ def read_candidate(
 
 
 def ask_draws(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     prompt: str,
     cohort: str | Opening,
     engine: HeldEngine,
@@ -213,7 +213,7 @@ def ask_draws(
 
 
 def _find_draws(
-    workspace: Workspace, store: Store, task: Task, engine: HeldEngine
+    workspace: WorkspacePaths, store: Store, task: Task, engine: HeldEngine
 ) -> dict[int, str]:
     """Return number of the draw to run id, of what was asked already; newest first."""
     identity, found = dict(engine.identity()), {}
@@ -238,7 +238,9 @@ def _asked(spec: RunSpec) -> RunSpec:
     )
 
 
-def _registered_late(workspace: Workspace, version: PromptVersion, cohort: str) -> bool:
+def _registered_late(
+    workspace: WorkspacePaths, version: PromptVersion, cohort: str
+) -> bool:
     """Whether the version was measured on the cohort before its claim was fixed."""
     registered = find_registration(workspace, protocol_digest(workspace))
     first = next(
@@ -325,7 +327,9 @@ def claim_facts(claim: Claim, cohort: str) -> ClaimFacts:
     )
 
 
-def claimant_of(workspace: Workspace, candidate: Candidate, holdout: str) -> Claimant:
+def claimant_of(
+    workspace: WorkspacePaths, candidate: Candidate, holdout: str
+) -> Claimant:
     """Return everything that the candidate's result on `holdout` depends on.
 
     Raises
@@ -352,7 +356,7 @@ def claimant_of(workspace: Workspace, candidate: Candidate, holdout: str) -> Cla
 
 
 def open_for(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     candidate: Candidate,
     request: FreezeRequest,
     engine: HeldEngine,
@@ -403,7 +407,7 @@ def open_for(
     return Holdout(check_model(kept, HoldoutResult, what), fresh=False)
 
 
-def opening_facts(workspace: Workspace, holdout: str) -> list[ListedOpening]:
+def opening_facts(workspace: WorkspacePaths, holdout: str) -> list[ListedOpening]:
     """Return every opening of a holdout, as printed on every later document."""
     return [
         ListedOpening(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from loop.core.digests import digest_json
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.compare import Comparison, LabelChange, compare_runs
 from loop.evaluate.gates import GateVerdict
 from loop.evaluate.inputs import read_inputs
@@ -49,7 +49,7 @@ class Base(NamedTuple):
     """None for the first version of a prompt."""
 
 
-def find_base(workspace: Workspace, version: PromptVersion) -> Base:
+def find_base(workspace: WorkspacePaths, version: PromptVersion) -> Base:
     """Return the release of the prompt in use, else the parent of `version`.
 
     Raises
@@ -112,7 +112,7 @@ class Compared(NamedTuple):
 
 
 def compare_with_base(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     candidate: Candidate,
     engine: HeldEngine,
     actor: Actor,
@@ -143,7 +143,7 @@ def compare_with_base(
 
 
 def _weigh(
-    workspace: Workspace, before: Sequence[str], after: Sequence[str]
+    workspace: WorkspacePaths, before: Sequence[str], after: Sequence[str]
 ) -> DrawEvidence:
     """Return what the draws show, without the first where there are more.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
-from loop.core.paths import Workspace, material
+from loop.core.paths import WorkspacePaths, material
 from loop.documents.numbers import listed
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.results import Evaluation
@@ -81,7 +81,7 @@ COUNTING = Counting()
 
 def score_reports(
     joined: Joined,
-    workspace: Workspace | None = None,
+    workspace: WorkspacePaths | None = None,
     *,
     extractor: ExtractorOptions = DEFAULTS,
     counting: Counting = COUNTING,
@@ -150,7 +150,7 @@ class ExtractorChoice(NamedTuple):
 
 def read_labels(
     joined: Joined,
-    workspace: Workspace | None = None,
+    workspace: WorkspacePaths | None = None,
     options: ExtractorOptions = DEFAULTS,
     no_finding: NoFinding = NoFinding.RAN,
     *,
@@ -195,7 +195,7 @@ def read_labels(
 
 
 def choose_extractor(
-    workspace: Workspace | None, options: ExtractorOptions
+    workspace: WorkspacePaths | None, options: ExtractorOptions
 ) -> ExtractorChoice:
     """Return the extractor that was named, else the newest release, else an alias.
 
@@ -232,7 +232,7 @@ def choose_extractor(
 
 
 def open_extractor(
-    workspace: Workspace | None, request: RunRequest, asking: EngineOptions
+    workspace: WorkspacePaths | None, request: RunRequest, asking: EngineOptions
 ) -> Extractor:
     """Return the extractor of `request`; its own parameters go before `asking`'s."""
     return Extractor.open(
@@ -246,7 +246,7 @@ def open_extractor(
 
 @contextmanager
 def _open_second(
-    workspace: Workspace | None, request: RunRequest | None, asking: EngineOptions
+    workspace: WorkspacePaths | None, request: RunRequest | None, asking: EngineOptions
 ) -> Iterator[Extractor | None]:
     """Open an extractor where there is one to open."""
     if request is None:
@@ -256,7 +256,9 @@ def _open_second(
         yield extractor
 
 
-def _find_second(workspace: Workspace | None, options: ExtractorOptions) -> RunRequest:
+def _find_second(
+    workspace: WorkspacePaths | None, options: ExtractorOptions
+) -> RunRequest:
     """Return the second extractor: a release by its name, else a version."""
     here, engine, named = material(workspace), options.also_engine, options.also
     if named in [one.name for one in list_releases(here)]:
@@ -318,14 +320,14 @@ class MeasuredErrors(NamedTuple):
 
 
 def read_errors(
-    place: Workspace | None, request: RunRequest, facts: ExtractorFacts, bias: str
+    place: WorkspacePaths | None, request: RunRequest, facts: ExtractorFacts, bias: str
 ) -> MeasuredErrors:
     """Return what the extractor got wrong on its dev cohort.
 
     Parameters
     ----------
     place
-        Workspace with runs; None where there is none.
+        Paths of the workspace with runs; None where there is none.
     request
         The extractor that was asked; a release brings its own measurement.
     facts
@@ -345,7 +347,7 @@ def read_errors(
 
 
 def _measured(
-    place: Workspace | None, request: RunRequest, facts: ExtractorFacts, bias: str
+    place: WorkspacePaths | None, request: RunRequest, facts: ExtractorFacts, bias: str
 ) -> MeasuredErrors:
     """Return the errors that the release, or a run, has."""
     if bias == AUTO and request.release is not None:
@@ -390,7 +392,7 @@ def _measured_on(found: EvaluationFacts | Evaluation, source: str) -> MeasuredEr
     return MeasuredErrors(counts, source)
 
 
-def _newest(place: Workspace, facts: ExtractorFacts) -> str:
+def _newest(place: WorkspacePaths, facts: ExtractorFacts) -> str:
     """Return the newest finished run of the extractor on a dev cohort."""
     with open_store(place) as store:
         runs = store.find_runs(finished=True)
@@ -404,7 +406,7 @@ def _newest(place: Workspace, facts: ExtractorFacts) -> str:
     )
 
 
-def _of_run(place: Workspace, facts: ExtractorFacts, ref: str) -> MeasuredErrors:
+def _of_run(place: WorkspacePaths, facts: ExtractorFacts, ref: str) -> MeasuredErrors:
     run = find_run(place, ref)
     if not _is_of(place, run, facts):
         raise DataError(
@@ -425,14 +427,14 @@ def _of_run(place: Workspace, facts: ExtractorFacts, ref: str) -> MeasuredErrors
     )
 
 
-def _is_of(place: Workspace, run: RunRecord, facts: ExtractorFacts) -> bool:
+def _is_of(place: WorkspacePaths, run: RunRecord, facts: ExtractorFacts) -> bool:
     """Whether a run asked the very extractor, its engine and settings included."""
     if (run.spec.prompt_digest, run.spec.engine) != (facts.digest, facts.engine):
         return False
     return engine_facts(read_manifest(place, run.id)).digest == facts.identity
 
 
-def _is_dev(place: Workspace, cohort: str) -> bool:
+def _is_dev(place: WorkspacePaths, cohort: str) -> bool:
     known = cohort in list_cohorts(place)
     return known and read_cohort_file(place, cohort).role == _ROLE
 
@@ -446,7 +448,7 @@ class ScoredTexts(NamedTuple):
 
 def score_radpref(
     rated: RadPref,
-    workspace: Workspace | None = None,
+    workspace: WorkspacePaths | None = None,
     *,
     metrics: tuple[str, ...] = (),
     extractor: ExtractorOptions = DEFAULTS,

@@ -20,7 +20,7 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.gates import GateVerdict, describe_verdicts
 from loop.evaluate.tried import Selection, correct_optimism
 from loop.labels.cohort import CohortRole, read_cohort
@@ -125,7 +125,7 @@ class Frozen:
 class FreezeContext:
     """Where and how a freeze is done."""
 
-    workspace: Workspace
+    workspace: WorkspacePaths
     actor: Actor
     signing: Sequence[Signing]
     render: Render
@@ -343,7 +343,7 @@ def _require_keys(desk: FreezeContext) -> None:
         )
 
 
-def _refuse_released(workspace: Workspace, version: PromptVersion) -> None:
+def _refuse_released(workspace: WorkspacePaths, version: PromptVersion) -> None:
     released = find_release(workspace, release_name(version.ref))
     if released is not None:
         raise ConflictError(
@@ -354,7 +354,7 @@ def _refuse_released(workspace: Workspace, version: PromptVersion) -> None:
         )
 
 
-def _require_separate(workspace: Workspace, request: FreezeRequest) -> Separation:
+def _require_separate(workspace: WorkspacePaths, request: FreezeRequest) -> Separation:
     """Refuse a holdout that shares text or patients; no override helps there."""
     version, holdout = read_version(workspace, request.prompt), request.holdout
     if not holdout:
@@ -376,7 +376,7 @@ def _require_separate(workspace: Workspace, request: FreezeRequest) -> Separatio
     return found
 
 
-def _rolled_back(workspace: Workspace) -> tuple[str, ...]:
+def _rolled_back(workspace: WorkspacePaths) -> tuple[str, ...]:
     """Return that the ledger lacks what this machine has seen in it, if it does."""
     lost = find_rollback(workspace)
     if lost is None:
@@ -412,7 +412,7 @@ def _make_files(
     }
 
 
-def _ledger_until(workspace: Workspace, seq: int) -> bytes:
+def _ledger_until(workspace: WorkspacePaths, seq: int) -> bytes:
     """Return the lines of the ledger up to the head that the release names."""
     read_ledger(workspace.ledger)
     lines = workspace.ledger.read_bytes().splitlines(keepends=True)[:seq]
@@ -420,7 +420,7 @@ def _ledger_until(workspace: Workspace, seq: int) -> bytes:
 
 
 def _release_facts(
-    workspace: Workspace, evidence: ReleaseEvidence, actor: Actor, time: datetime
+    workspace: WorkspacePaths, evidence: ReleaseEvidence, actor: Actor, time: datetime
 ) -> ReleaseFacts:
     """Return the content of ``release.json``: numbers, digests, words, no case."""
     try:
@@ -436,7 +436,7 @@ def _release_facts(
 
 
 def _gather(
-    workspace: Workspace, evidence: ReleaseEvidence, actor: Actor, time: datetime
+    workspace: WorkspacePaths, evidence: ReleaseEvidence, actor: Actor, time: datetime
 ) -> ReleaseFacts:
     candidate = evidence.candidate
     holdout = evidence.holdout.result if evidence.holdout else None
@@ -476,7 +476,7 @@ def _gather(
     )
 
 
-def _version_facts(workspace: Workspace, candidate: Candidate) -> ReleasedFacts:
+def _version_facts(workspace: WorkspacePaths, candidate: Candidate) -> ReleasedFacts:
     made = candidate.version
     parent = find_parent(workspace, made)
     return ReleasedFacts(
@@ -520,7 +520,7 @@ def _supersedes(release: Released | None) -> SupersededFacts | None:
     )
 
 
-def _select(workspace: Workspace, candidate: Candidate) -> Selection:
+def _select(workspace: WorkspacePaths, candidate: Candidate) -> Selection:
     """Correct the dev score for the versions tried on its cohort."""
     evaluation = candidate.evaluation
     with open_store(workspace) as store:

@@ -43,7 +43,7 @@ from loop.core.ledger import (
     read_ledger,
     signed_bytes,
 )
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.users import UserRole
 from loop.core.safe_text import printable
 from loop.core.signing import is_signed, key_id, public_of, sign
@@ -174,13 +174,13 @@ def parse_public_key(raw: bytes, source: str) -> PublicKey:
     return key
 
 
-def public_key_path(workspace: Workspace, key: PublicKey) -> Path:
+def public_key_path(workspace: WorkspacePaths, key: PublicKey) -> Path:
     """Return where the copy of a public key lies that can be handed out."""
     slug = re.sub(r"[^a-z0-9]+", "-", key.name.lower()).strip("-")[:40].strip("-")
     return workspace.releases / "keys" / f"{slug or 'key'}-{key.keyid[:8]}.json"
 
 
-def read_public_keys(workspace: Workspace) -> Mapping[str, PublicKey]:
+def read_public_keys(workspace: WorkspacePaths) -> Mapping[str, PublicKey]:
     """Return the keys that the ledger recorded, by id, with their revocations.
 
     Raises
@@ -295,7 +295,7 @@ class KeySigner:
 
 
 def make_key(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     name: str,
     role: str,
     actor: Actor,
@@ -350,7 +350,7 @@ def make_key(
 
 
 def revoke_key(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     keyid: str,
     actor: Actor,
     why: str,
@@ -397,7 +397,7 @@ def revoke_key(
     return entry
 
 
-def find_key(workspace: Workspace, wanted: str) -> PublicKey:
+def find_key(workspace: WorkspacePaths, wanted: str) -> PublicKey:
     """Return the recorded key that `wanted` names.
 
     Parameters
@@ -434,7 +434,7 @@ def find_key(workspace: Workspace, wanted: str) -> PublicKey:
 
 
 def load_private(
-    workspace: Workspace, keyid: str, passphrase: str = ""
+    workspace: WorkspacePaths, keyid: str, passphrase: str = ""
 ) -> Ed25519PrivateKey:
     """Return the private key with that id from this machine.
 
@@ -476,7 +476,7 @@ def _decrypt(raw: bytes, path: Path, keyid: str, passphrase: str) -> Ed25519Priv
     )
 
 
-def needs_passphrase(workspace: Workspace, keyid: str) -> bool:
+def needs_passphrase(workspace: WorkspacePaths, keyid: str) -> bool:
     """Whether the private key with that id is on this machine and has a passphrase.
 
     Raises
@@ -488,7 +488,7 @@ def needs_passphrase(workspace: Workspace, keyid: str) -> bool:
     return raw is not None and raw.startswith(_PROTECTED)
 
 
-def signer_for(workspace: Workspace, name: str) -> Signer | None:
+def signer_for(workspace: WorkspacePaths, name: str) -> Signer | None:
     """Return what signs the ledger entries of `name`; None if nothing here can.
 
     That is a key of theirs that was not revoked, lies on this machine, and asks for no
@@ -516,7 +516,7 @@ def signer_for(workspace: Workspace, name: str) -> Signer | None:
     return None
 
 
-def private_key_path(workspace: Workspace, keyid: str) -> Path:
+def private_key_path(workspace: WorkspacePaths, keyid: str) -> Path:
     """Return where the private key lies, on the machine that has it."""
     return workspace.keys / f"{keyid[:16]}.pem"
 
@@ -540,7 +540,7 @@ def _read_private(path: Path) -> bytes | None:
 
 
 def _write_private(
-    workspace: Workspace, keyid: str, private: Ed25519PrivateKey, passphrase: str
+    workspace: WorkspacePaths, keyid: str, private: Ed25519PrivateKey, passphrase: str
 ) -> None:
     lock: KeySerializationEncryption = NoEncryption()
     if passphrase:
@@ -551,7 +551,7 @@ def _write_private(
     write_atomic(private_key_path(workspace, keyid), raw, mode=0o600)
 
 
-def _publish(workspace: Workspace) -> None:
+def _publish(workspace: WorkspacePaths) -> None:
     """Write the public files that are missing or do not know of a revocation yet."""
     for key in read_public_keys(workspace).values():
         path = public_key_path(workspace, key)
@@ -560,7 +560,7 @@ def _publish(workspace: Workspace) -> None:
             write_atomic(path, format_public_key(key))
 
 
-def _require_none(workspace: Workspace, name: str) -> None:
+def _require_none(workspace: WorkspacePaths, name: str) -> None:
     """Refuse a second key for somebody who has one."""
     for key in read_public_keys(workspace).values():
         if key.name == name and not key.revoked:
@@ -570,5 +570,5 @@ def _require_none(workspace: Workspace, name: str) -> None:
             )
 
 
-def _key_lock(workspace: Workspace) -> AbstractContextManager[None]:
+def _key_lock(workspace: WorkspacePaths) -> AbstractContextManager[None]:
     return locked(workspace.open_private() / "locks" / "keys.lock")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Value, ValueCode
 from loop.labels.language import guess_language
 from loop.release.extractors import (
@@ -37,7 +37,7 @@ def label(
     release: str | None = None,
     extractor: str | ExtractorOptions | None = None,
     engine: str | None = None,
-    workspace: Workspace | None = None,
+    workspace: WorkspacePaths | None = None,
     names: str = LabelNames.PUBLISHED,
     values: str = CellValues.WORDS,
     language: str = "",

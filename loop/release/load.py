@@ -10,7 +10,7 @@ from loop.core.check_findings import Finding, broken, join_problems
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.prompts.version import PromptVersion
 from loop.release.candidate import engine_facts
 from loop.release.facts import ReleaseFacts
@@ -43,7 +43,7 @@ class Release(NamedTuple):
     verification: Verification
 
 
-def load_release(workspace: Workspace, name: str) -> Release:
+def load_release(workspace: WorkspacePaths, name: str) -> Release:
     """Return the release `name` of a workspace for use.
 
     Raises
@@ -73,7 +73,7 @@ def load_release(workspace: Workspace, name: str) -> Release:
     return Release(name, read_prompt(found.files), found.facts, found)
 
 
-def verify_release(workspace: Workspace, name: str) -> Verification:
+def verify_release(workspace: WorkspacePaths, name: str) -> Verification:
     """Return every check of a release of a workspace: its folder and its ledger.
 
     The keys are those that the ledger recorded, as they stood when it was frozen.
@@ -150,7 +150,7 @@ class RunRequest(NamedTuple):
 
 
 def find_request(
-    place: Workspace,
+    place: WorkspacePaths,
     prompt: str | None = None,
     release: str | None = None,
     *,
@@ -193,7 +193,7 @@ def find_request(
     )
 
 
-def is_released_engine(place: Workspace, release: Release, run_id: str) -> bool:
+def is_released_engine(place: WorkspacePaths, release: Release, run_id: str) -> bool:
     """Whether a run asked the very engine of a release, with the same parameters."""
     asked = engine_facts(read_manifest(place, run_id))
     return asked.digest == release.facts.engine.digest

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.ceiling import measure_ceiling
 from loop.evaluate.inputs import read_inputs
 from loop.evaluate.protocol import Protocol
@@ -44,7 +44,7 @@ from loop.release.facts import (
 from loop.stats.intervals import Estimate, clopper_pearson
 
 
-def cohort_facts(workspace: Workspace, facts: CohortFacts) -> FrozenCohort:
+def cohort_facts(workspace: WorkspacePaths, facts: CohortFacts) -> FrozenCohort:
     """Return what a release says of one cohort: names and digests, no case.
 
     Raises
@@ -74,7 +74,7 @@ def cohort_facts(workspace: Workspace, facts: CohortFacts) -> FrozenCohort:
     )
 
 
-def reading_facts(workspace: Workspace, facts: CohortFacts) -> ReadingFacts | None:
+def reading_facts(workspace: WorkspacePaths, facts: CohortFacts) -> ReadingFacts | None:
     """Return who read a cohort; None where its reference comes from no readers."""
     payload = _reference_payload(read_record(workspace, facts.name), facts.reference)
     readers = payload.get("readers")
@@ -96,7 +96,9 @@ def _reference_payload(record: CohortRecord, number: int) -> Mapping[str, Any]:
     return payload
 
 
-def ceiling_facts(workspace: Workspace, evaluation: Evaluation) -> CeilingFacts | None:
+def ceiling_facts(
+    workspace: WorkspacePaths, evaluation: Evaluation
+) -> CeilingFacts | None:
     """Return the model beside the readers, on accuracy; None without readers' votes.
 
     Each reader is held against the majority of the others, and so is the model.
@@ -161,7 +163,9 @@ def selection_facts(selection: Selection | None) -> SelectionFacts | None:
     )
 
 
-def history_facts(workspace: Workspace, prompt: str, cohort: str) -> list[PastFacts]:
+def history_facts(
+    workspace: WorkspacePaths, prompt: str, cohort: str
+) -> list[PastFacts]:
     """Return every version and draft of `prompt` with its score on a dev cohort."""
     return [
         PastFacts(

@@ -36,7 +36,7 @@ from loop.core.ledger import (
     append_events,
     read_ledger,
 )
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.release.facts import HeadFacts, ReleaseFacts
 from loop.release.keys import read_public_keys
 from loop.release.statement import ENVELOPE
@@ -97,7 +97,7 @@ def name_in(entry: LedgerEntry) -> str:
     return str(entry.payload.get("release", release_name(entry.subject)))
 
 
-def release_folder(workspace: Workspace, name: str) -> Path:
+def release_folder(workspace: WorkspacePaths, name: str) -> Path:
     """Folder of release `name`.
 
     Raises
@@ -135,7 +135,7 @@ def frozen_payload(facts: ReleaseFacts, statement_sha256: str) -> dict[str, Any]
     }
 
 
-def list_releases(workspace: Workspace) -> tuple[Released, ...]:
+def list_releases(workspace: WorkspacePaths) -> tuple[Released, ...]:
     """Return every release that was ever frozen, oldest first.
 
     Raises
@@ -170,7 +170,7 @@ def find_in(releases: Iterable[Released], name: str) -> Released | None:
     return next((one for one in releases if one.name == name), None)
 
 
-def find_release(workspace: Workspace, name: str) -> Released | None:
+def find_release(workspace: WorkspacePaths, name: str) -> Released | None:
     """Return release `name` as recorded; None when nothing was frozen under it.
 
     Raises
@@ -195,7 +195,7 @@ def holds_head(entries: Sequence[LedgerEntry], head: HeadFacts) -> bool:
     return [entry.hash for entry in entries[head.seq - 1 : head.seq]] == [head.head]
 
 
-def current_release(workspace: Workspace, prompt: str) -> Released | None:
+def current_release(workspace: WorkspacePaths, prompt: str) -> Released | None:
     """Return the release of `prompt` in use: the newest that was not withdrawn.
 
     Raises
@@ -220,7 +220,7 @@ def unwatched(step: str) -> None:
 
 
 @contextmanager
-def freezing(workspace: Workspace) -> Iterator[Path]:
+def freezing(workspace: WorkspacePaths) -> Iterator[Path]:
     """Hold the only freeze of a workspace, and give an empty folder to stage it in.
 
     What a freeze that was killed left there is removed.
@@ -242,7 +242,7 @@ def freezing(workspace: Workspace) -> Iterator[Path]:
 
 
 def write_release(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     staging: Path,
     name: str,
     files: Mapping[str, bytes],
@@ -277,7 +277,7 @@ def write_release(
     return folder
 
 
-def _require_sound(workspace: Workspace, building: Path) -> None:
+def _require_sound(workspace: WorkspacePaths, building: Path) -> None:
     """Refuse what whoever is handed it would refuse: it could never be corrected."""
     try:
         found = verify_folder(building, read_public_keys(workspace))
@@ -292,7 +292,7 @@ def _require_sound(workspace: Workspace, building: Path) -> None:
 
 
 def record_release(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     facts: ReleaseFacts,
     actor: Actor,
     *,
@@ -340,7 +340,9 @@ def record_release(
     return entry
 
 
-def keep_in_git(workspace: Workspace, facts: ReleaseFacts, actor: Actor) -> str | None:
+def keep_in_git(
+    workspace: WorkspacePaths, facts: ReleaseFacts, actor: Actor
+) -> str | None:
     """Commit and tag a release where the workspace is a repository; None elsewhere."""
     name = facts.release.name
     paths = [workspace.releases / name, workspace.ledger]
@@ -360,7 +362,7 @@ def keep_in_git(workspace: Workspace, facts: ReleaseFacts, actor: Actor) -> str 
     )
 
 
-def find_unrecorded(workspace: Workspace, name: str) -> ReleaseFacts | None:
+def find_unrecorded(workspace: WorkspacePaths, name: str) -> ReleaseFacts | None:
     """Return the facts of a release that a kill left without its ledger entry.
 
     None where there is no such folder, or it is recorded.
@@ -388,7 +390,7 @@ def find_unrecorded(workspace: Workspace, name: str) -> ReleaseFacts | None:
 
 
 def withdraw_release(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     name: str,
     actor: Actor,
     why: str,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError, LedgerError
 from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import (
     Cohort,
     CohortRole,
@@ -56,7 +56,7 @@ class Separation(NamedTuple):
 
 
 def measure_separation(
-    workspace: Workspace, version: PromptVersion, holdout: str
+    workspace: WorkspacePaths, version: PromptVersion, holdout: str
 ) -> Separation:
     """Return whether wording of `version` or cases of other roles stand in `holdout`.
 
@@ -137,7 +137,7 @@ def _wording(version: PromptVersion) -> Iterator[NewWording]:
 
 
 def _copied(
-    workspace: Workspace, cohort: Cohort, wording: Sequence[NewWording]
+    workspace: WorkspacePaths, cohort: Cohort, wording: Sequence[NewWording]
 ) -> Iterator[str]:
     long = [one for one in wording if find_windows(one.text, REFUSED_RUN)]
     texts = (
@@ -155,7 +155,7 @@ def _copy(copy: Copy) -> str:
 
 
 def _alike(
-    workspace: Workspace, cohort: Cohort, version: PromptVersion
+    workspace: WorkspacePaths, cohort: Cohort, version: PromptVersion
 ) -> Iterator[str]:
     """Yield each exemplar whose text is equal to, or nearly, that of a case."""
     texts = {
@@ -183,7 +183,9 @@ def _alike(
         )
 
 
-def _pairs(workspace: Workspace, cohort: Cohort) -> tuple[list[PairReport], list[str]]:
+def _pairs(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> tuple[list[PairReport], list[str]]:
     """Return what the holdout shares with other roles, and what could not be read."""
     pairs: list[PairReport] = []
     unread: list[str] = []
@@ -202,7 +204,7 @@ def _pairs(workspace: Workspace, cohort: Cohort) -> tuple[list[PairReport], list
     return pairs, unread
 
 
-def _gone(workspace: Workspace) -> Iterator[str]:
+def _gone(workspace: WorkspacePaths) -> Iterator[str]:
     """Yield that cohorts the ledger knows cannot be compared: nobody has them here."""
     here: set[object] = set()
     for name in list_cohorts(workspace):
@@ -231,7 +233,7 @@ def _shared(pair: PairReport) -> Iterator[str]:
         )
 
 
-def _once_open(workspace: Workspace, cohort: Cohort) -> Iterator[str]:
+def _once_open(workspace: WorkspacePaths, cohort: Cohort) -> Iterator[str]:
     """Yield the entries that say that prompts could be made from these cases.
 
     An external cohort was measured on and never revised on: `find_earlier_looks` tells
@@ -246,7 +248,7 @@ def _once_open(workspace: Workspace, cohort: Cohort) -> Iterator[str]:
             )
 
 
-def find_earlier_looks(workspace: Workspace, holdout: str) -> tuple[str, ...]:
+def find_earlier_looks(workspace: WorkspacePaths, holdout: str) -> tuple[str, ...]:
     """Return how the cases of a holdout were seen before, as sentences.
 
     Empty for cases that were never anything but a holdout, as far as the ledger knows:
@@ -304,7 +306,7 @@ def _same_cases(
 
 
 def _same_source(
-    workspace: Workspace, entries: Sequence[LedgerEntry], holdout: str, digest: str
+    workspace: WorkspacePaths, entries: Sequence[LedgerEntry], holdout: str, digest: str
 ) -> Iterator[str]:
     """Yield that an open cohort of the same file is gone: some cases may be both's."""
     here = {

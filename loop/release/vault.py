@@ -17,7 +17,7 @@ from loop.core.digests import canonical_json, digest_bytes, digest_json
 from loop.core.errors import DataError, SealedError
 from loop.core.files import locked, write_atomic
 from loop.core.ledger import Actor, Event, LedgerEntry, append_event, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import find_registration, protocol_digest, read_protocol
 from loop.labels.cohort import CohortRole, read_cohort, read_record
 from loop.labels.holdout import label_files
@@ -88,7 +88,7 @@ class OpeningFacts(NamedTuple):
     """Sha256 of the result that ended it; empty while it is not over."""
 
 
-def find_openings(workspace: Workspace, cohort: str) -> tuple[OpeningFacts, ...]:
+def find_openings(workspace: WorkspacePaths, cohort: str) -> tuple[OpeningFacts, ...]:
     """Return every opening of `cohort`, or of the same cases under another name.
 
     Raises
@@ -106,7 +106,7 @@ def find_openings(workspace: Workspace, cohort: str) -> tuple[OpeningFacts, ...]
 
 
 def open_holdout(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     candidate: Claimant,
     actor: Actor,
     why: str,
@@ -151,7 +151,7 @@ def open_holdout(
 
 
 def keep_result(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     opening: Opening,
     facts: Mapping[str, Any],
     actor: Actor | None = None,
@@ -200,7 +200,9 @@ def keep_result(
         append_event(workspace.ledger, event, who, now=now)
 
 
-def read_result(workspace: Workspace, candidate: Claimant) -> Mapping[str, Any] | None:
+def read_result(
+    workspace: WorkspacePaths, candidate: Claimant
+) -> Mapping[str, Any] | None:
     """Return what the opening for `candidate` showed; None when none is over yet.
 
     Raises
@@ -216,7 +218,7 @@ def read_result(workspace: Workspace, candidate: Claimant) -> Mapping[str, Any] 
     return None
 
 
-def _read_result(workspace: Workspace, facts: OpeningFacts) -> Mapping[str, Any]:
+def _read_result(workspace: WorkspacePaths, facts: OpeningFacts) -> Mapping[str, Any]:
     path = _result_path(workspace, facts.candidate)
     try:
         raw = path.read_bytes()
@@ -232,7 +234,7 @@ def _read_result(workspace: Workspace, facts: OpeningFacts) -> Mapping[str, Any]
     return result
 
 
-def _require_candidate(workspace: Workspace, candidate: Claimant) -> None:
+def _require_candidate(workspace: WorkspacePaths, candidate: Claimant) -> None:
     """Refuse a candidate that is not what the workspace holds, or cannot be opened."""
     version = read_version(workspace, candidate.prompt)
     if version.draft:
@@ -271,7 +273,7 @@ def _require_candidate(workspace: Workspace, candidate: Claimant) -> None:
 
 
 def _opened(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     candidate: Claimant,
     why: str,
     known: tuple[OpeningFacts, ...],
@@ -302,7 +304,9 @@ def _opened(
     )
 
 
-def _refuse_once_open(workspace: Workspace, candidate: Claimant, *, seen: bool) -> None:
+def _refuse_once_open(
+    workspace: WorkspacePaths, candidate: Claimant, *, seen: bool
+) -> None:
     """Refuse cases that were open before; those only measured on, unless `seen`."""
     for entry in read_ledger(workspace.ledger):
         if not was_open(entry, candidate.cohort_digest):
@@ -335,9 +339,9 @@ def _opening(candidate: Claimant, seq: int, hash_: str) -> Opening:
     return Opening(candidate.cohort, seq, hash_, candidate.key)
 
 
-def _result_path(workspace: Workspace, key: str) -> Path:
+def _result_path(workspace: WorkspacePaths, key: str) -> Path:
     return workspace.open_private() / "openings" / f"{key}.json"
 
 
-def _lock(workspace: Workspace, cohort: str) -> Path:
+def _lock(workspace: WorkspacePaths, cohort: str) -> Path:
     return workspace.open_private() / "locks" / f"openings-{cohort}.lock"

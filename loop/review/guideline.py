@@ -13,7 +13,7 @@ from docx.document import Document as WordDocument
 from loop import __version__
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Exemplar, Guide
 from loop.core.safe_text import printable
 from loop.documents.templates import render_template, template_folder
@@ -138,7 +138,7 @@ def _filled(
 
 
 def write_guideline(
-    workspace: Workspace, out: Path, *, prompt: str | None = None
+    workspace: WorkspacePaths, out: Path, *, prompt: str | None = None
 ) -> Guideline:
     """Write the guideline of a workspace to a file, and return it.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import find_record
 from loop.labels.reference import MARKS, Reference, read_reference
 from loop.review.submit import VerdictContext, decode, load_verdicts
@@ -81,7 +81,7 @@ class Verdicts:
     One for a process; its methods may be called from any thread.
     """
 
-    def __init__(self, store: Store, workspace: Workspace | None = None) -> None:
+    def __init__(self, store: Store, workspace: WorkspacePaths | None = None) -> None:
         """Look at `store`; without a workspace nothing is known to be addressed."""
         self._store = store
         self._workspace = workspace
@@ -105,7 +105,7 @@ class Verdicts:
 
 
 def read_kept(
-    store: Store, workspace: Workspace | None, cohort: str
+    store: Store, workspace: WorkspacePaths | None, cohort: str
 ) -> tuple[KeptVerdict, ...]:
     """Return the verdicts on `cohort`, oldest first, with what became of each.
 
@@ -162,7 +162,7 @@ def find_kept(store: Store, cohort: str, ids: Sequence[str]) -> tuple[Verdict, .
 
 
 def find_open(
-    workspace: Workspace, store: Store, prompt: str, cohort: str
+    workspace: WorkspacePaths, store: Store, prompt: str, cohort: str
 ) -> tuple[KeptVerdict, ...]:
     """Return the open verdicts on a prompt and cohort, oldest first.
 
@@ -218,7 +218,10 @@ class _CohortVerdicts:
         self._marks: _Marks | None = None
 
     def read(
-        self, store: Store, entries: Sequence[LedgerEntry], workspace: Workspace | None
+        self,
+        store: Store,
+        entries: Sequence[LedgerEntry],
+        workspace: WorkspacePaths | None,
     ) -> tuple[KeptVerdict, ...]:
         """Return all, deriving anew only when verdicts or the ledger changed."""
         # Rows are only ever added, so that their number tells whether any is new.
@@ -283,7 +286,7 @@ class _CohortVerdicts:
         self,
         changed: set[str],
         entries: Sequence[LedgerEntry],
-        workspace: Workspace | None,
+        workspace: WorkspacePaths | None,
     ) -> None:
         """Work out what became of these verdicts and of those they may have changed.
 
@@ -327,7 +330,7 @@ class _CohortVerdicts:
         self,
         given: Iterable[SubmittedVerdict],
         entries: Sequence[LedgerEntry],
-        workspace: Workspace | None,
+        workspace: WorkspacePaths | None,
     ) -> Callable[[Verdict], str]:
         """Return what names the reference that says what a verdict asks for."""
         wrong = any(one.verdict.judgement is Judgement.REFERENCE_WRONG for one in given)

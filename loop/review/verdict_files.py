@@ -53,7 +53,7 @@ from pydantic import BaseModel, ConfigDict
 
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Clarification, Exemplar
 from loop.core.safe_text import format_csv, printable, shielded, unshielded
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
@@ -307,7 +307,7 @@ class ImportedVerdicts(NamedTuple):
 
 
 def take_file(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     path: Path,
     occasion: ImportDefaults,
@@ -373,7 +373,7 @@ class VerdictsDryRun(NamedTuple):
 
 
 def dry_run_file(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     path: Path,
     occasion: ImportDefaults,

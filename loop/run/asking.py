@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from loop.core.config import read_config
 from loop.core.errors import EngineError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Prompt
 from loop.engines.base import (
     Accounting,
@@ -66,7 +66,7 @@ class ChosenEngine(NamedTuple):
 
 
 def choose_engine(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     name: str,
     asking: EngineOptions,
     archive: Archive | None = None,
@@ -189,7 +189,7 @@ class HeldEngine:
 
 @contextmanager
 def hold_engine(
-    workspace: Workspace, name: str, asking: EngineOptions | None = None
+    workspace: WorkspacePaths, name: str, asking: EngineOptions | None = None
 ) -> Iterator[HeldEngine]:
     """Hold one engine for all runs of the block: a server takes minutes to start.
 

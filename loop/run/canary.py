@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from loop.core.errors import EngineError
 from loop.core.ledger import Actor, Event, append_event, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Prompt
 from loop.labels.cohort import iter_items, read_cohort
 from loop.prompts.outputs.base import Contract
@@ -61,7 +61,7 @@ class Canary(NamedTuple):
 
 
 def require_same_model(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     version: PromptVersion,
     cohort: str,
@@ -109,7 +109,11 @@ def require_same_model(
 
 
 def _record(
-    workspace: Workspace, engine: HeldEngine, cohort: str, canary: Canary, actor: Actor
+    workspace: WorkspacePaths,
+    engine: HeldEngine,
+    cohort: str,
+    canary: Canary,
+    actor: Actor,
 ) -> None:
     known = (
         entry.action == "model_changed" and entry.payload.get("run") == canary.run
@@ -133,7 +137,7 @@ def _record(
 
 
 def _find_stored(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     task: Task,
     engine: HeldEngine,
@@ -156,7 +160,7 @@ def _find_stored(
 
 
 def _ask(
-    workspace: Workspace, task: Task, engine: HeldEngine, run: RunRecord
+    workspace: WorkspacePaths, task: Task, engine: HeldEngine, run: RunRecord
 ) -> Canary:
     """Ask `PROMPTS` prompts of `run` twice more; which ones depends on its id."""
     draw, rng = run.spec.draw, random.Random(run.id)

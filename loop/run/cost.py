@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from loop.core.config import Config, ModelPrice, read_config
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark
 from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, iter_items, read_cohort, read_cohort_file
@@ -51,7 +51,7 @@ class Expectation(NamedTuple):
 
 
 def expect_findings(
-    workspace: Workspace, cohort: str, labels: Sequence[str]
+    workspace: WorkspacePaths, cohort: str, labels: Sequence[str]
 ) -> Expectation:
     """Return what the newest reference of `cohort` lets expect, else an assumption.
 
@@ -228,7 +228,7 @@ class _CohortSize(NamedTuple):
 
 
 def estimate_run(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     prompt: str,
     cohort: str,
     *,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from loop.core.errors import DataError
 from loop.core.files import folder_beside, sync_folder, write_atomic, write_error
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Value
 from loop.core.safe_text import shielded
 from loop.labels.cohort import CohortRole, iter_items, read_cohort
@@ -119,7 +119,7 @@ def check_target(out: Path, *, replace: bool = False) -> None:
 
 
 def write_labels(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     out: Path,
     run: str = "latest",
     *,
@@ -306,7 +306,9 @@ class _Table:
         return words
 
 
-def _describe(workspace: Workspace, record: RunRecord, table: _Table) -> dict[str, Any]:
+def _describe(
+    workspace: WorkspacePaths, record: RunRecord, table: _Table
+) -> dict[str, Any]:
     """Return what a reader of the table must know of it, before a row is read."""
     spec = record.spec
     numbers = table.values is CellValues.NUMBERS

@@ -13,7 +13,7 @@ from typing import Any
 from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
 from loop.core.git import GitState, read_git
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import CohortRole, list_cohorts, read_cohort_file
 from loop.run.spec import spec_data
 from loop.run.store import RunRecord, open_store
@@ -61,7 +61,7 @@ def _version(package: str) -> str | None:
 
 
 def write_manifest(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     record: RunRecord,
     identity: Mapping[str, object],
     environment: Environment,
@@ -98,7 +98,7 @@ def write_manifest(
     return path
 
 
-def read_manifest(workspace: Workspace, run_id: str) -> dict[str, Any]:
+def read_manifest(workspace: WorkspacePaths, run_id: str) -> dict[str, Any]:
     """Return the manifest of run `run_id`.
 
     Raises
@@ -118,11 +118,11 @@ def read_manifest(workspace: Workspace, run_id: str) -> dict[str, Any]:
     return data
 
 
-def _path(workspace: Workspace, run_id: str) -> Path:
+def _path(workspace: WorkspacePaths, run_id: str) -> Path:
     return workspace.private / "runs" / run_id / "manifest.json"
 
 
-def find_run(workspace: Workspace, ref: str = "latest") -> RunRecord:
+def find_run(workspace: WorkspacePaths, ref: str = "latest") -> RunRecord:
     """Return the finished run that `ref` names.
 
     Parameters
@@ -158,7 +158,7 @@ def _split(wanted: str) -> tuple[str, str]:
 
 
 def _latest(
-    workspace: Workspace, runs: list[RunRecord], prompt: str, cohort: str
+    workspace: WorkspacePaths, runs: list[RunRecord], prompt: str, cohort: str
 ) -> RunRecord:
     closed = set() if cohort else _holdouts(workspace, runs)
     for record in runs:
@@ -176,7 +176,7 @@ def _latest(
     raise DataError(f"there is no finished run{of}{on}. Make one with `ranloop run`.")
 
 
-def _holdouts(workspace: Workspace, runs: list[RunRecord]) -> set[str]:
+def _holdouts(workspace: WorkspacePaths, runs: list[RunRecord]) -> set[str]:
     """Return which cohorts of `runs` are holdouts: nobody goes on from their runs."""
     here = set(list_cohorts(workspace)) & {run.spec.cohort for run in runs}
     return {

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pydantic_core import from_json
 
 from loop.core.errors import DataError, LoopError, StoreError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Outcome, Status
 from loop.run.database import connect, decode_fields, reported, transaction
 from loop.run.spec import RunSpec, read_spec, spec_data
@@ -344,7 +344,7 @@ def _insert(
 
 
 @contextmanager
-def open_store(workspace: Workspace) -> Iterator[Store]:
+def open_store(workspace: WorkspacePaths) -> Iterator[Store]:
     """Open the workspace's store for the length of the block.
 
     Raises

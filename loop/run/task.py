@@ -12,7 +12,7 @@ from typing import Any
 from loop.core.clock import Clock, utc_now
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Prompt
 from loop.engines.base import Accounting, Engine, Redrawing
 from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort, read_record
@@ -53,7 +53,9 @@ class StoredRun:
     as one stream, however long the run.
     """
 
-    def __init__(self, workspace: Workspace, run_id: str, calls: Sequence[str]) -> None:
+    def __init__(
+        self, workspace: WorkspacePaths, run_id: str, calls: Sequence[str]
+    ) -> None:
         """Prepare to read `run_id`, whose items took the `calls` of their plan.
 
         Raises
@@ -120,7 +122,7 @@ class StoredRun:
 
 
 def find_archive(
-    workspace: Workspace, ref: str, version: PromptVersion, cohort: Cohort
+    workspace: WorkspacePaths, ref: str, version: PromptVersion, cohort: Cohort
 ) -> StoredRun:
     """Return the stored answers of the run `ref`, if it asked the same questions.
 
@@ -181,7 +183,7 @@ class Task:
 class _CohortItems:
     """The first items of a cohort; opens its texts only when they are read."""
 
-    workspace: Workspace
+    workspace: WorkspacePaths
     cohort: Cohort
     limit: int | None
 
@@ -190,7 +192,7 @@ class _CohortItems:
 
 
 def prepare_run(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     prompt: str | PromptVersion,
     cohort: str | Opening,
     *,
@@ -272,7 +274,7 @@ def prepare_run(
 
 
 def run_task(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     task: Task,
     *,
     watch: Watch | None = None,
@@ -295,7 +297,7 @@ def run_task(
 
 
 def run_draws(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     task: Task,
     draws: Iterable[int],
     *,
@@ -349,7 +351,7 @@ def _redraw(engine: Engine, draw: int) -> Engine:
 
 
 def _sealer(
-    workspace: Workspace, engine: Engine, environment: Environment
+    workspace: WorkspacePaths, engine: Engine, environment: Environment
 ) -> Callable[[RunRecord], None]:
     """Return what writes the manifest of a run once its outcomes are there."""
     identity = engine.identity()
@@ -362,7 +364,7 @@ def _sealer(
 
 
 def run_prompt(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     prompt: str,
     cohort: str,
     *,
@@ -398,7 +400,7 @@ def check_open(cohort: Cohort) -> None:
 
 
 def _find_cohort(
-    workspace: Workspace, cohort: str | Opening, version: PromptVersion
+    workspace: WorkspacePaths, cohort: str | Opening, version: PromptVersion
 ) -> Cohort:
     """Return the cohort to ask about: any but a holdout, or the one that is opened."""
     if isinstance(cohort, str):
@@ -411,7 +413,7 @@ def _find_cohort(
 
 
 def _newest_reference(
-    workspace: Workspace, cohort: str
+    workspace: WorkspacePaths, cohort: str
 ) -> tuple[int | None, str | None]:
     """Return number and digest of the newest reference version, if there is one."""
     record = read_record(workspace, cohort)
@@ -424,7 +426,7 @@ def _newest_reference(
     return reference.number, reference.digest
 
 
-def _protocol_digest(workspace: Workspace) -> str | None:
+def _protocol_digest(workspace: WorkspacePaths) -> str | None:
     try:
         return digest_bytes(workspace.protocol.read_bytes())
     except FileNotFoundError:
@@ -436,7 +438,7 @@ def _protocol_digest(workspace: Workspace) -> str | None:
 
 
 def _choose(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     engine: str | HeldEngine,
     asking: EngineOptions,
     version: PromptVersion,

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
 from loop.prompts.version import PromptVersion
 from loop.score.answer import RanScoreResult
@@ -38,7 +38,7 @@ class ScoreOptions(TypedDict, total=False):
     engine: str
     """Engine that is asked; default ``"rules"``, which needs no model."""
 
-    workspace: Workspace | None
+    workspace: WorkspacePaths | None
     """Where versions, cues and stored answers are; default what ships with ranloop."""
 
     uncertain: str
@@ -159,7 +159,7 @@ class _ScoreDefaults:
     """The same options with their defaults."""
 
     engine: str = "rules"
-    workspace: Workspace | None = None
+    workspace: WorkspacePaths | None = None
     uncertain: str = Uncertain.WRONG
     zero_division: ZeroDivision = "skip"
     no_finding: str = NoFinding.RAN
@@ -182,9 +182,9 @@ class _ScoreDefaults:
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name} must be whole and >= {least}, got {value!r}")
-        if not isinstance(self.workspace, Workspace | None):
+        if not isinstance(self.workspace, WorkspacePaths | None):
             raise ValueError(
-                "workspace must be a Workspace, as loop.core.paths.find_workspace "
+                "workspace must be WorkspacePaths, as loop.core.paths.find_workspace "
                 f"gives it, got {type(self.workspace).__name__}"
             )
         if not isinstance(self.reading, ReadingOptions):
@@ -246,7 +246,7 @@ def refuse_place(options: ScoreOptions) -> None:
 
 
 def _find_taxonomy(
-    extractor: str | PromptVersion | Extractor, workspace: Workspace | None
+    extractor: str | PromptVersion | Extractor, workspace: WorkspacePaths | None
 ) -> Taxonomy:
     if isinstance(extractor, Extractor):
         return extractor.taxonomy

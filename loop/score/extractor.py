@@ -20,7 +20,7 @@ import numpy as np
 from loop.core.digests import canonical_json, digest_bytes, digest_json, framed
 from loop.core.errors import DataError
 from loop.core.files import write_error
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Item, Status, Value, ValueCode
 from loop.labels.language import has_words
 from loop.labels.taxonomy import Taxonomy, read_taxonomy
@@ -59,7 +59,7 @@ def shipped_material() -> Iterator[Path]:
 
 
 @contextmanager
-def place_of_store(workspace: Workspace | None) -> Iterator[Path]:
+def place_of_store(workspace: WorkspacePaths | None) -> Iterator[Path]:
     """Give the folder of the store: in the workspace, or one that goes afterwards."""
     if workspace is not None:
         yield workspace.open_private() / "score"
@@ -169,7 +169,7 @@ class Extractor:
     @classmethod
     def open(
         cls,
-        workspace: Workspace | None,
+        workspace: WorkspacePaths | None,
         version: str | PromptVersion,
         engine: str = "rules",
         asking: EngineOptions | None = None,
@@ -208,7 +208,7 @@ class Extractor:
             The store cannot be opened.
         """
         with ExitStack() as stack:
-            place = workspace or Workspace(stack.enter_context(shipped_material()))
+            place = workspace or WorkspacePaths(stack.enter_context(shipped_material()))
             found = (
                 read_version(place, version) if isinstance(version, str) else version
             )

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.language import has_words
 from loop.prompts.version import PromptVersion
 from loop.score.api import (
@@ -43,7 +43,7 @@ class _Reader:
         self,
         extractor: str | PromptVersion | Extractor,
         engine: str,
-        workspace: Workspace | None = None,
+        workspace: WorkspacePaths | None = None,
     ) -> None:
         self._given = (extractor, engine, workspace)
         self._opened: Extractor | None = None

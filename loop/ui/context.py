@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from loop.core.clock import Clock
 from loop.core.errors import DataError
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.protocol import protocol_digest
 from loop.evaluate.results import Evaluation
@@ -70,7 +70,7 @@ class _CacheSlot:
 class AppContext:
     """One workspace as the workbench serves it; used from many threads at once."""
 
-    workspace: Workspace
+    workspace: WorkspacePaths
     store: Store
     access: Access
     now: Clock

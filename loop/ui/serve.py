@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from loop.core.clock import utc_now
 from loop.core.errors import LoopError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.run.store import open_store
 from loop.ui.access.access import Access
 from loop.ui.access.gate import build_gate
@@ -43,7 +43,7 @@ class Address(NamedTuple):
 
 
 @contextmanager
-def opened_context(workspace: Workspace, access: Access) -> Iterator[AppContext]:
+def opened_context(workspace: WorkspacePaths, access: Access) -> Iterator[AppContext]:
     """Give the context of a workspace, with its store open."""
     with open_store(workspace) as store:
         yield AppContext(

@@ -25,7 +25,7 @@ from starlette.requests import ClientDisconnect
 
 from loop.core.errors import DataError, LoopError
 from loop.core.files import make_folder
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.users import PermissionRefused, Right
 from loop.ui.access.access import Access
 from loop.ui.access.gate import SIZES
@@ -51,7 +51,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER = 1 << 20
 
 
-def open_inbox(workspace: Workspace) -> Path:
+def open_inbox(workspace: WorkspacePaths) -> Path:
     """Return the folder in which uploads wait, 0700 and empty.
 
     Called once, when the server starts: nothing that was uploaded outlives it.
@@ -91,7 +91,7 @@ def add_uploads(app: FastAPI, context: AppContext) -> None:
 
 
 async def _take(
-    workspace: Workspace, owner: str, name: str, body: AsyncIterator[bytes]
+    workspace: WorkspacePaths, owner: str, name: str, body: AsyncIterator[bytes]
 ) -> Path:
     """Write a body into a folder of its own; nothing stays of one that breaks off."""
     try:
@@ -121,7 +121,7 @@ async def _take(
     return path
 
 
-def _prepare(workspace: Workspace, owner: str, name: str) -> Path:
+def _prepare(workspace: WorkspacePaths, owner: str, name: str) -> Path:
     """Return where a file of that name shall be written; its folder is there."""
     fine = name.isprintable() and "/" not in name and name not in ("", ".", "..")
     if not fine or len(name.encode()) > _LONGEST_NAME:
@@ -140,7 +140,7 @@ def _prepare(workspace: Workspace, owner: str, name: str) -> Path:
     return folder / name
 
 
-def find_upload(workspace: Workspace, owner: str, upload: str | None) -> Path:
+def find_upload(workspace: WorkspacePaths, owner: str, upload: str | None) -> Path:
     """Return the file that a session has uploaded under an id.
 
     Raises
@@ -172,7 +172,7 @@ def discard(path: Path) -> None:
 
 
 def sweep(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     open_sessions: Callable[[], Iterable[str]],
     older_s: float = KEPT_S,
 ) -> None:
@@ -197,7 +197,7 @@ def sweep(
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-async def keep_swept(workspace: Workspace, access: Access) -> None:
+async def keep_swept(workspace: WorkspacePaths, access: Access) -> None:
     """Sweep every few seconds, until cancelled."""
     while True:
         await anyio.sleep(SWEEP_S)
@@ -220,5 +220,5 @@ def named_shortly(path: Path) -> Iterator[None]:
         raise DataError(str(error).replace(f"{path.parent}/", "")) from error
 
 
-def _inbox(workspace: Workspace) -> Path:
+def _inbox(workspace: WorkspacePaths) -> Path:
     return workspace.private / "uploads"

@@ -41,7 +41,7 @@ import aiohttp
 from uvloop import new_event_loop
 
 from loop.core.config import Config, ServingSettings
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Item, Message, Prompt, PromptFrame
 from loop.engines.base import Settings
 from loop.engines.openai.client import Endpoint
@@ -74,7 +74,7 @@ class Job(NamedTuple):
 
 def make_job(count: int, instructions: int) -> Job:
     """Return `count` cases behind so many bytes of instructions."""
-    version = read_version(Workspace(bundled()), "extractor")
+    version = read_version(WorkspacePaths(bundled()), "extractor")
     contract = get_contract(version.contract)
     (frame,) = plan_prompts(version, contract.schema).frames
     prose = "\n".join(message.content for message in frame.messages)

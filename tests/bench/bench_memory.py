@@ -20,7 +20,7 @@ from pathlib import Path
 from time import perf_counter
 
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
 
 MIMIC_CXR = 227_000
 LIMIT_MIB = 1024
@@ -42,7 +42,7 @@ def write_reports(path: Path, count: int) -> None:
             writer.writerow([f"case-{number}", f"{text}. Study {number}."])
 
 
-def import_reports(workspace: Workspace, source: Path) -> str:
+def import_reports(workspace: WorkspacePaths, source: Path) -> str:
     """Import the reports as cohort ``big``."""
     from loop.labels.importing.importer import import_cohort
     from loop.labels.importing.source import ImportOptions
@@ -52,7 +52,7 @@ def import_reports(workspace: Workspace, source: Path) -> str:
     return f"import: {report.cases} cases"
 
 
-def run_reports(workspace: Workspace, engine: str) -> str:
+def run_reports(workspace: WorkspacePaths, engine: str) -> str:
     """Run the shipped prompt over them."""
     from loop.run.task import run_prompt
 
@@ -61,7 +61,7 @@ def run_reports(workspace: Workspace, engine: str) -> str:
     return f"run: {summary.items} cases, {summary.asked} asked, store {size:.0f} MiB"
 
 
-def write_all_labels(workspace: Workspace, suffix: str) -> str:
+def write_all_labels(workspace: WorkspacePaths, suffix: str) -> str:
     """Write a row a report, with the evidence, in one form."""
     from loop.run.label_table import write_labels
 
@@ -71,7 +71,7 @@ def write_all_labels(workspace: Workspace, suffix: str) -> str:
     return f"labels as {suffix}: {written.manifest['rows']} rows, {size:.0f} MiB"
 
 
-def step(name: str, workspace: Workspace, options: argparse.Namespace) -> None:
+def step(name: str, workspace: WorkspacePaths, options: argparse.Namespace) -> None:
     """Do one step in this process and print its time and peak resident size."""
     start = perf_counter()
     if name == "import":
@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--workspace", type=Path)
     options = parser.parse_args()
     if options.step:
-        step(options.step, Workspace(options.workspace), options)
+        step(options.step, WorkspacePaths(options.workspace), options)
         return
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "ws"

@@ -27,7 +27,7 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.roster import add_user
 from loop.core.people.users import UserRole
 from loop.core.records import Value
@@ -110,7 +110,7 @@ def measure(server: Server, what: str, target: float, calls: Iterable[float]) ->
     return line
 
 
-def prepare(root: Path, cases: int) -> Workspace:
+def prepare(root: Path, cases: int) -> WorkspacePaths:
     """Return the workspace with its users, and a reader who is half through."""
     workspace = make_large(root, cases)
     for name in REVIEWERS:
@@ -233,14 +233,14 @@ def together(
 
 
 @contextmanager
-def serving_workspace(workspace: Workspace) -> Iterator[Server]:
+def serving_workspace(workspace: WorkspacePaths) -> Iterator[Server]:
     """Run ``ranloop review`` on `workspace`."""
     root = str(workspace.root)
     with serving("loop", "review", "--workspace", root, "--port", "0", "--json") as one:
         yield one
 
 
-def time_first_pages(workspace: Workspace) -> list[Line]:
+def time_first_pages(workspace: WorkspacePaths) -> list[Line]:
     """Return how long a browser needs to the gate table, cold and warm."""
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -348,7 +348,7 @@ def time_submitting(server: Server, people: Sequence[Reviewer]) -> list[Line]:
     return lines
 
 
-def count_kept(workspace: Workspace, people: Sequence[Reviewer]) -> dict[str, int]:
+def count_kept(workspace: WorkspacePaths, people: Sequence[Reviewer]) -> dict[str, int]:
     """Return how many verdicts were submitted, are kept, lost, doubled and strange."""
     submitted = Counter(answer for one in people for answer in one.answers)
     with open_store(workspace) as store:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ahocorasick_rs import AhoCorasick
 
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import ReportReader
 from loop.engines.rules.vocabulary import build_vocabulary, fold
@@ -54,7 +54,7 @@ def per_second(make: Callable[[], Callable[[str], object]], cases: list[str]) ->
 def main() -> None:
     """Print the table."""
     cases = texts()
-    version = read_version(Workspace(bundled()), "extractor@latest")
+    version = read_version(WorkspacePaths(bundled()), "extractor@latest")
     cues = read_cues(bundled() / "labels")
     fields = [guide.label for guide in version.guides]
     strings = build_vocabulary(version.guides, cues).strings

@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Completion, Item, Prompt
 from loop.engines.base import Engine, Settings, get_engine
 from loop.prompts.catalog import read_version
@@ -101,7 +101,7 @@ def prepare(options: argparse.Namespace) -> tuple[str, list[Item], RunSpec, Work
         Item(id=f"case-{number}", variables={"text": text})
         for number, text in enumerate(texts)
     ]
-    version = read_version(Workspace(bundled()), options.prompt)
+    version = read_version(WorkspacePaths(bundled()), options.prompt)
     contract = get_contract(version.contract)
     plan = plan_prompts(version, contract.schema)
     spec = RunSpec(

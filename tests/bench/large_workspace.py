@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
 from loop.evaluate.protocol import register_protocol
 from loop.labels.cohort import read_cohort
 from loop.labels.importing.importer import import_cohort
@@ -24,7 +24,7 @@ _OPPOSITE = {"present": "absent", "absent": "present"}
 _ACTOR = Actor(name="bench", role="editor")
 
 
-def make_large(root: Path, cases: int) -> Workspace:
+def make_large(root: Path, cases: int) -> WorkspacePaths:
     """Return a workspace with `cases` cases, six readers' votes and a run of v1.
 
     With 3,000 cases more than 5,000 pairs of case and label fail.

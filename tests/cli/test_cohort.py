@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from loop.cli import agreement, cohort
 from loop.core.errors import DataError, OverlapError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import correct_reference
@@ -35,17 +35,17 @@ Command = Callable[..., Result]
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, labels_folder: Path) -> Workspace:
+def workspace(tmp_path: Path, labels_folder: Path) -> WorkspacePaths:
     """Make a workspace without prompts, cohorts or history."""
     root = tmp_path / "ws"
     (root / "prompts").mkdir(parents=True)
     shutil.copytree(labels_folder / "crosswalks", root / "labels" / "crosswalks")
     shutil.copy(labels_folder / "taxonomy.yaml", root / "labels")
-    return Workspace(root)
+    return WorkspacePaths(root)
 
 
 @pytest.fixture
-def call(workspace: Workspace) -> Command:
+def call(workspace: WorkspacePaths) -> Command:
     """Return a function that runs a command line in the workspace."""
     app = typer.Typer()
     cohort.register(app)
@@ -176,7 +176,7 @@ def test_replaced_votes_are_named(call: Command, files: Path) -> None:
 
 
 def test_votes_dropped_because_they_were_edited_are_said(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """A file that was tampered with counts for no reader."""
     call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
@@ -188,7 +188,7 @@ def test_votes_dropped_because_they_were_edited_are_said(
 
 
 def test_import_takes_named_columns_and_warns_of_languages(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """The way out of the message about missing columns; cases no rule can read."""
     (workspace.labels / "cues").mkdir()
@@ -229,7 +229,7 @@ def _votes_of(files: Path, reader: str) -> str:
 
 
 def test_votes_say_what_they_take_from_the_reference_before(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """Labels nobody voted on and undone corrections, in words and as JSON."""
     call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
@@ -251,7 +251,7 @@ def test_votes_say_what_they_take_from_the_reference_before(
 
 
 def test_show_names_a_cohort_that_is_not_as_recorded(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """The list says so of the cohort file; one cohort in detail is refused."""
     call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
@@ -282,7 +282,7 @@ def test_agreement_prints_tables_and_no_nan(call: Command, files: Path) -> None:
 
 
 def test_agreement_is_written_for_a_spreadsheet(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """A row for each label beside what is printed; never over the workspace's files."""
     call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
@@ -314,7 +314,7 @@ def test_no_case_text_is_ever_printed(call: Command, files: Path) -> None:
     assert all("clear" not in result.output for result in outputs)
 
 
-def _every_file(workspace: Workspace) -> dict[Path, bytes]:
+def _every_file(workspace: WorkspacePaths) -> dict[Path, bytes]:
     """Return path and content of every file, but for locks and the pseudonyms' key."""
     return {
         path: path.read_bytes()
@@ -324,7 +324,7 @@ def _every_file(workspace: Workspace) -> dict[Path, bytes]:
 
 
 def test_an_import_tried_out_says_what_the_import_does(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """The same object, what is shared and replaced beside it, and no change."""
     call("cohort", "import", str(files / "twin.csv"), "--name", "other")
@@ -344,7 +344,7 @@ def test_an_import_tried_out_says_what_the_import_does(
 
 
 def test_an_import_tried_out_names_what_it_would_replace(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """Also where the cohort it takes the place of is damaged."""
     words = ("cohort", "import", str(files / "reports.csv"), "--name", "mine")
@@ -361,7 +361,7 @@ def test_an_import_tried_out_names_what_it_would_replace(
 
 
 def test_votes_tried_out_are_not_taken(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """What would be lost is said before it is; then the same comes true."""
     call("cohort", "import", str(files / "reports.csv"), "--name", "mine")
@@ -391,7 +391,7 @@ def test_an_import_without_votes_is_tried_out_to_its_end(
 
 
 def test_an_import_tried_out_names_the_cohorts_it_could_not_be_compared_with(
-    call: Command, files: Path, workspace: Workspace
+    call: Command, files: Path, workspace: WorkspacePaths
 ) -> None:
     """What nobody looked at must not pass for separate."""
     for name in ("broken", "other"):

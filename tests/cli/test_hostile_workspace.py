@@ -23,7 +23,7 @@ from loop.core.errors import (
     WorkspaceError,
     WriteError,
 )
-from loop.core.paths import Workspace, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
 from tests.conftest import keep_first_version
 
 Call = Callable[..., LoopError | None]
@@ -48,13 +48,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ready(made: Path, tmp_path: Path) -> Workspace:
+def ready(made: Path, tmp_path: Path) -> WorkspacePaths:
     """Copy that workspace for one test to break."""
-    return Workspace(Path(shutil.copytree(made, tmp_path / "ws")))
+    return WorkspacePaths(Path(shutil.copytree(made, tmp_path / "ws")))
 
 
 @pytest.fixture
-def call(ready: Workspace) -> Call:
+def call(ready: WorkspacePaths) -> Call:
     """Return a function that calls a command and gives back the error it raised."""
 
     def run(*words: str) -> LoopError | None:

@@ -135,7 +135,7 @@ def test_no_verb_says_who_acts_before_it_opens_the_workspace():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.FunctionDef) or "acting" not in _calls(node):
                 continue
-            given = "Workspace" in [
+            given = "WorkspacePaths" in [
                 argument.annotation.id
                 for argument in node.args.args
                 if isinstance(argument.annotation, ast.Name)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from loop.cli import alias, diff, history, init, lint, revise
 from loop.core.errors import DataError, WorkspaceError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, init_workspace
+from loop.core.paths import WorkspacePaths, init_workspace
 from loop.core.records import Guide
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -182,7 +182,7 @@ def test_lint_exits_with_1_on_errors_only(call, place):
     bad = PromptVersion(
         name="bad", number=1, system="", user="{{ text }}", guides=(guide,)
     )
-    write_version(Workspace(place), bad)
+    write_version(WorkspacePaths(place), bad)
     result = call("lint", "bad")
     assert result.exit_code == 1
     assert "error: guide nonsense: is not a label" in result.stdout

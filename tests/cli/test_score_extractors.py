@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, init_workspace
+from loop.core.paths import WorkspacePaths, init_workspace
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.extractors import (
     ExtractorOptions,
@@ -137,9 +137,9 @@ def test_texts_are_asked_once(released, files):
 
 def test_scoring_leaves_runs_as_they_were(demo, files):
     """What is scored is no run: `latest` still names the demo's."""
-    before = find_run(Workspace(demo)).id
+    before = find_run(WorkspacePaths(demo)).id
     run(*files, "-w", demo)
-    assert find_run(Workspace(demo)).id == before
+    assert find_run(WorkspacePaths(demo)).id == before
 
 
 def test_a_second_extractor_shows_what_depends_on_the_first(released, files):

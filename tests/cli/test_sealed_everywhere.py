@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, init_workspace
+from loop.core.paths import WorkspacePaths, init_workspace
 from loop.evaluate.protocol import protocol_digest, register_protocol
 from loop.labels.cohort import read_record
 from loop.release.vault import Claimant, open_holdout
@@ -112,7 +112,7 @@ class Scene:
 
     def __init__(self, folder, flip):
         self.root = folder
-        self.place = Workspace(init_workspace(folder / "ws").root)
+        self.place = WorkspacePaths(init_workspace(folder / "ws").root)
         keep_first_version(self.place)
         (folder / "out").mkdir()
         self._fill(flip)

@@ -10,7 +10,7 @@ import pytest
 
 from loop.core.heads import find_rollback
 from loop.core.ledger import Actor, Event, append_event, append_events
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 
 ACTOR = Actor(name="Dr A")
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -20,7 +20,7 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 def place(tmp_path, monkeypatch):
     """Return a workspace with two entries, and a place for what the machine keeps."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    made = Workspace(tmp_path / "ws")
+    made = WorkspacePaths(tmp_path / "ws")
     made.prompts.mkdir(parents=True)
     made.open_private()
     append(made, 2)
@@ -119,7 +119,7 @@ def test_what_was_garbled_is_nothing_remembered(place, tmp_path, content):
 def test_without_a_private_folder_nothing_is_remembered(tmp_path, monkeypatch):
     """A ledger alone, as in a release, is nobody's workspace."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    place = Workspace(tmp_path / "ws")
+    place = WorkspacePaths(tmp_path / "ws")
     place.prompts.mkdir(parents=True)
     append(place)
     assert find_rollback(place) is None
@@ -134,7 +134,7 @@ def test_nowhere_to_remember_is_no_error(tmp_path, monkeypatch, state, home):
     monkeypatch.setenv("XDG_STATE_HOME", state)
     monkeypatch.setenv("HOME", home)
     monkeypatch.chdir(tmp_path)
-    place = Workspace(tmp_path / "ws")
+    place = WorkspacePaths(tmp_path / "ws")
     place.prompts.mkdir(parents=True)
     place.open_private()
     assert append(place)[0].seq == 1

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Item
 from loop.engines.base import Settings, get_engine
 from loop.engines.rules.engine import ReportReader, wants_binary, wants_list
@@ -35,7 +35,7 @@ def read_demo():
 @pytest.mark.parametrize("ref", ["extractor@v1", "extractor@latest"])
 def test_both_contracts_give_the_same_predictions(labels_folder, ref):
     """Another way to answer must not be another answer; spans of findings included."""
-    version = read_version(Workspace(bundled()), ref)
+    version = read_version(WorkspacePaths(bundled()), ref)
     engine = get_engine("rules", Settings(labels=labels_folder))
     items, readings = read_demo(), {}
     for name in ("label_values", "findings"):
@@ -146,7 +146,7 @@ def test_only_the_binary_schema_asks_for_two_values():
 
 def test_the_contract_binary_differs_only_where_the_answer_was_uncertain(labels_folder):
     """All else is the same, over the reports of the demo."""
-    version = read_version(Workspace(bundled()), "extractor@latest")
+    version = read_version(WorkspacePaths(bundled()), "extractor@latest")
     engine = get_engine("rules", Settings(labels=labels_folder))
     items, found = read_demo(), {}
     for name in ("label_values", "binary"):

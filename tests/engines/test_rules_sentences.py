@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Clarification, Value
 from loop.core.yaml_files import parse_yaml
 from loop.engines.rules.engine import ReportReader
@@ -44,7 +44,7 @@ def with_words(guide, added):
 def cells():
     """Return every cell with what was expected and what was read."""
     words = parse_yaml(WORDS.read_text("utf-8"), WORDS)
-    known = read_version(Workspace(bundled()), "extractor@v7").guides
+    known = read_version(WorkspacePaths(bundled()), "extractor@v7").guides
     guides = [with_words(one, words.get(one.label) or {}) for one in known]
     reader = ReportReader(guides, [one.label for one in guides], CUES)
     found = []

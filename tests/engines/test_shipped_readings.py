@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.yaml_files import parse_yaml
 from loop.engines.rules.engine import ReportReader
 from loop.prompts.catalog import read_version
@@ -20,7 +20,7 @@ READINGS = Path(__file__).parents[1] / "golden" / "readings.yaml"
 @pytest.fixture(scope="module")
 def reader():
     """Return the rules engine with the guides of the newest shipped version."""
-    guides = read_version(Workspace(bundled()), "extractor@latest").guides
+    guides = read_version(WorkspacePaths(bundled()), "extractor@latest").guides
     return ReportReader(guides, [one.label for one in guides], CUES)
 
 

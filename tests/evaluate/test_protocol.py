@@ -7,7 +7,7 @@ import pytest
 from loop.core.errors import DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.evaluate.protocol import (
     Protocol,
     find_registration,
@@ -26,7 +26,7 @@ def now():
 
 def test_shipped_protocol_is_the_default(workspace):
     """The shipped file and the defaults in code say the same, but for the policy."""
-    shipped = read_protocol(Workspace(bundled()))
+    shipped = read_protocol(WorkspacePaths(bundled()))
     assert shipped == read_protocol(workspace) == Protocol(uncertain_answers="wrong")
 
 

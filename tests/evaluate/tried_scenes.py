@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loop.core.ledger import Actor, Event, append_event
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.evaluate.evaluation import evaluate_run
 from loop.evaluate.recording import record_evaluation
@@ -23,7 +23,7 @@ USER = "{% for guide in guides %}{{ guide.name }}\n{% endfor %}\n{{ text }}\n"
 class Trials:
     """A workspace with a cohort ``dev`` of 20 cases, and ways to try wordings."""
 
-    workspace: Workspace
+    workspace: WorkspacePaths
     folder: Path
 
     def version(self, number, *terms, parent=None, draft=""):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import Cohort, read_cohort
 from loop.labels.importing.importer import ImportReport, import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -27,17 +27,17 @@ def taxonomy(labels_folder: Path) -> Taxonomy:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, labels_folder: Path) -> Workspace:
+def workspace(tmp_path: Path, labels_folder: Path) -> WorkspacePaths:
     """Make a workspace without prompts, cohorts or history."""
     root = tmp_path / "ws"
     (root / "prompts").mkdir(parents=True)
     shutil.copytree(labels_folder / "crosswalks", root / "labels" / "crosswalks")
     shutil.copy(labels_folder / "taxonomy.yaml", root / "labels")
-    return Workspace(root)
+    return WorkspacePaths(root)
 
 
 @pytest.fixture
-def take(workspace: Workspace) -> Importer:
+def take(workspace: WorkspacePaths) -> Importer:
     """Return a function that imports a source under a name."""
 
     def run(path: Path, name: str = "mine", **options: object) -> ImportReport:
@@ -66,7 +66,7 @@ def write_csv(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def make_cohort(
-    workspace: Workspace, take: Importer, write_csv: Callable[..., Path]
+    workspace: WorkspacePaths, take: Importer, write_csv: Callable[..., Path]
 ) -> CohortMaker:
     """Return a function that imports (case id, text[, patient]) rows as a cohort."""
 

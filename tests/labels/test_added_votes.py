@@ -8,7 +8,7 @@ import pytest
 
 from loop.core.errors import DataError, LoopError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.ballots import read_cohort_votes, votes_path
 from loop.labels.cohort import Cohort
@@ -38,7 +38,7 @@ def cohort(make_cohort: Callable[..., Cohort]) -> Cohort:
 
 @pytest.fixture
 def add(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     taxonomy: Taxonomy,
     write_csv: Callable[..., Path],
@@ -60,7 +60,7 @@ def add(
 
 
 def test_a_second_reader_is_added_to_the_first(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, add: Add
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, add: Add
 ) -> None:
     """The reference is the majority over both, and agreement can be measured."""
     add(FIRST)
@@ -83,7 +83,7 @@ def test_a_second_reader_is_added_to_the_first(
 
 
 def test_readers_added_one_by_one_make_what_one_file_makes(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, add: Add
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, add: Add
 ) -> None:
     """In any order, also where each voted on another label."""
     third = [("C", "a1", "atelectasis", "uncertain")]
@@ -98,7 +98,9 @@ def test_readers_added_one_by_one_make_what_one_file_makes(
     )
 
 
-def test_a_reader_who_voted_already_is_refused(workspace: Workspace, add: Add) -> None:
+def test_a_reader_who_voted_already_is_refused(
+    workspace: WorkspacePaths, add: Add
+) -> None:
     """Two answers of one person to one question: not for the program to choose."""
     add(FIRST)
     before = votes_path(workspace, "mine").read_bytes()
@@ -109,7 +111,7 @@ def test_a_reader_who_voted_already_is_refused(workspace: Workspace, add: Add) -
 
 
 def test_the_same_votes_once_more_change_nothing(
-    workspace: Workspace, add: Add
+    workspace: WorkspacePaths, add: Add
 ) -> None:
     """A command that was stopped can be given again, also with readers added since."""
     add(FIRST)
@@ -120,7 +122,7 @@ def test_the_same_votes_once_more_change_nothing(
 
 
 def test_what_a_replacement_loses_is_named(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, add: Add
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, add: Add
 ) -> None:
     """Reader, votes, how many have no new vote, labels; other readers are untouched."""
     add([*FIRST, *SECOND, ("A", "a2", "edema", "absent")])
@@ -135,7 +137,7 @@ def test_what_a_replacement_loses_is_named(
 
 @pytest.mark.parametrize("harm", ["edited", "gone", "planted"])
 def test_votes_that_are_not_as_recorded_are_not_added_to(
-    workspace: Workspace, add: Add, harm: str
+    workspace: WorkspacePaths, add: Add, harm: str
 ) -> None:
     """Else an edit of another reader's votes would become the recorded truth."""
     kept = votes_path(workspace, "mine")
@@ -155,7 +157,7 @@ def test_votes_that_are_not_as_recorded_are_not_added_to(
 
 
 def test_an_addition_that_was_killed_can_be_repeated(
-    workspace: Workspace, add: Add
+    workspace: WorkspacePaths, add: Add
 ) -> None:
     """The votes came, the ledger entry did not: the recorded ones were set aside."""
     add(FIRST)
@@ -171,7 +173,7 @@ def test_an_addition_that_was_killed_can_be_repeated(
 
 
 def test_a_first_addition_that_was_killed_can_be_repeated(
-    workspace: Workspace, add: Add
+    workspace: WorkspacePaths, add: Add
 ) -> None:
     """The file that is there is the one that is added."""
     ledger = workspace.ledger.read_bytes()
@@ -180,7 +182,9 @@ def test_a_first_addition_that_was_killed_can_be_repeated(
     assert add(FIRST).added == ("A",)
 
 
-def test_a_failed_addition_puts_the_votes_back(workspace: Workspace, add: Add) -> None:
+def test_a_failed_addition_puts_the_votes_back(
+    workspace: WorkspacePaths, add: Add
+) -> None:
     """Votes and reference change together or not at all."""
     add(FIRST)
     before = votes_path(workspace, "mine").read_bytes()
@@ -197,7 +201,9 @@ def six(case: str, values: str, readers: str = "ABCDEF") -> list[tuple[str, ...]
     return [(who, case, "edema", words[word]) for who, word in said if word != "."]
 
 
-def test_new_readers_count_only_where_they_read(workspace: Workspace, add: Add) -> None:
+def test_new_readers_count_only_where_they_read(
+    workspace: WorkspacePaths, add: Add
+) -> None:
     """Four of six stay four of six on the case that the seventh and eighth left out."""
     add([*six("a1", "ppppaa"), *six("a2", "ppppaa")], need=4)
     report = add(six("a2", "aa", readers="GH"))
@@ -214,7 +220,7 @@ def test_new_readers_count_only_where_they_read(workspace: Workspace, add: Add) 
 
 
 def test_a_correction_stands_where_nobody_new_has_read(
-    workspace: Workspace, cohort: Cohort, add: Add
+    workspace: WorkspacePaths, cohort: Cohort, add: Add
 ) -> None:
     """A verdict was given on it; votes on another case say nothing about it."""
     add([*six("a1", "pppppp"), *six("a2", "pppppp")])
@@ -230,7 +236,7 @@ def test_a_correction_stands_where_nobody_new_has_read(
 
 @pytest.mark.parametrize("few", ["pp....", "p....."])
 def test_fewer_readers_than_the_protocol_wants_have_no_majority(
-    workspace: Workspace, add: Add, few: str
+    workspace: WorkspacePaths, add: Add, few: str
 ) -> None:
     """They are counted, and a reference made before stays until votes come in."""
     add([*six("a1", "pppppp"), *six("a2", few)])

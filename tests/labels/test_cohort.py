@@ -9,7 +9,7 @@ import pytest
 from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.ledger import Actor, Event, append_event
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import (
     Cohort,
     iter_items,
@@ -28,7 +28,7 @@ ROWS = [("a1", "Lungs are clear.", "P1"), ("a2", "Small effusion.", "P1")]
 
 
 def test_what_was_imported_is_read_back(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Texts come back byte for byte, in order."""
     cohort = make_cohort(ROWS)
@@ -41,7 +41,7 @@ def test_what_was_imported_is_read_back(
 
 
 def test_no_text_and_no_patient_id_stands_in_the_open(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """labels/ travels in version control; .ranloop/ does not."""
     make_cohort([("a1", "Unmistakable wording.", "Patient Name"), *ROWS[1:]])
@@ -53,7 +53,7 @@ def test_no_text_and_no_patient_id_stands_in_the_open(
 
 
 def test_private_files_are_readable_by_their_owner_only(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Other users of the machine must not read reports or the key."""
     make_cohort(ROWS)
@@ -79,7 +79,7 @@ def test_the_digest_does_not_depend_on_name_and_role(make_cohort: Maker) -> None
 
 
 def test_an_edited_case_list_is_noticed(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """A case removed behind the tool's back would change every number."""
     make_cohort(ROWS)
@@ -103,7 +103,7 @@ def test_an_edited_case_list_is_noticed(
     ],
 )
 def test_an_edited_cohort_file_is_refused(
-    workspace: Workspace, make_cohort: Maker, old: str, new: str, field: str
+    workspace: WorkspacePaths, make_cohort: Maker, old: str, new: str, field: str
 ) -> None:
     """A holdout renamed dev would let its failing cases be read."""
     make_cohort(ROWS, role="holdout")
@@ -115,7 +115,7 @@ def test_an_edited_cohort_file_is_refused(
 
 
 def test_a_label_that_cannot_be_judged_is_not_forgotten(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """What an evaluation must say of a reference cannot be taken out of its file."""
     make_cohort(ROWS)
@@ -131,7 +131,7 @@ def test_a_label_that_cannot_be_judged_is_not_forgotten(
 
 @pytest.mark.parametrize("reason", ["", "   "])
 def test_a_label_cannot_be_left_out_without_a_reason(
-    workspace: Workspace, make_cohort: Maker, reason: str
+    workspace: WorkspacePaths, make_cohort: Maker, reason: str
 ) -> None:
     """A blank one would leave it out of averages and in the gates."""
     make_cohort(ROWS)
@@ -142,7 +142,7 @@ def test_a_label_cannot_be_left_out_without_a_reason(
 
 
 def test_a_cohort_file_that_says_nothing_of_coding_is_not_coded(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Taken for coded, what is absent would count as merely not named."""
     make_cohort(ROWS)
@@ -152,7 +152,9 @@ def test_a_cohort_file_that_says_nothing_of_coding_is_not_coded(
     assert read_cohort(workspace, "mine").not_coded is False
 
 
-def test_an_edited_patient_is_refused(workspace: Workspace, make_cohort: Maker) -> None:
+def test_an_edited_patient_is_refused(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
     """Patients decide what is resampled together and what two cohorts share."""
     cohort = make_cohort(ROWS)
     path = workspace.cohorts / "mine" / "cases.csv"
@@ -162,7 +164,7 @@ def test_an_edited_patient_is_refused(workspace: Workspace, make_cohort: Maker) 
 
 
 def test_cases_and_their_digest_edited_together_are_refused(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Two files that agree with each other must still agree with the ledger."""
     make_cohort(ROWS, "other")
@@ -175,7 +177,7 @@ def test_cases_and_their_digest_edited_together_are_refused(
 
 
 def test_a_cohort_without_its_ledger_is_refused(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Nothing shows what it was imported as; the message says both ways out."""
     make_cohort(ROWS)
@@ -185,7 +187,7 @@ def test_a_cohort_without_its_ledger_is_refused(
 
 
 def test_an_import_that_recorded_less_is_named(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """What an earlier ranloop did not record is not taken as checked."""
     make_cohort(ROWS)
@@ -197,7 +199,7 @@ def test_an_import_that_recorded_less_is_named(
 
 
 def test_a_cohort_imported_again_is_held_against_the_last_import(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """--replace may change role and cases; the ledger keeps both imports."""
     make_cohort(ROWS, role="holdout")
@@ -205,7 +207,7 @@ def test_a_cohort_imported_again_is_held_against_the_last_import(
 
 
 def test_ten_times_the_cases_are_ten_times_the_work(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Checking against the ledger hashes the file once, and reads no case again."""
 
@@ -230,7 +232,7 @@ def test_ten_times_the_cases_are_ten_times_the_work(
     ],
 )
 def test_an_edited_text_is_noticed_and_not_shown(
-    workspace: Workspace, make_cohort: Maker, edit, message: str
+    workspace: WorkspacePaths, make_cohort: Maker, edit, message: str
 ) -> None:
     """The case is named, its text never is."""
     cohort = make_cohort(ROWS)
@@ -243,7 +245,7 @@ def test_an_edited_text_is_noticed_and_not_shown(
 
 
 def test_missing_texts_say_how_to_get_them(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """A cohort from version control arrives without its texts."""
     cohort = make_cohort(ROWS)
@@ -253,7 +255,7 @@ def test_missing_texts_say_how_to_get_them(
 
 
 def test_an_unknown_cohort_lists_the_known_ones(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """The way out of a typing error is the right name."""
     make_cohort(ROWS)
@@ -264,12 +266,12 @@ def test_an_unknown_cohort_lists_the_known_ones(
 @pytest.mark.parametrize(
     "name", ["../up", "", "Upper", "a/b", ".hidden", "a..b", "x" * 65]
 )
-def test_a_name_is_never_a_path(workspace: Workspace, name: str) -> None:
+def test_a_name_is_never_a_path(workspace: WorkspacePaths, name: str) -> None:
     """A cohort's name becomes a folder."""
     with pytest.raises(DataError, match="cannot be the name of a cohort"):
         read_cohort(workspace, name)
 
 
-def test_a_fresh_workspace_has_no_cohorts(workspace: Workspace) -> None:
+def test_a_fresh_workspace_has_no_cohorts(workspace: WorkspacePaths) -> None:
     """Nothing real ships."""
     assert list_cohorts(workspace) == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.importing.openi import MeshCrosswalk, read_mesh_crosswalk
 from loop.labels.reference import MARKS, read_reference
@@ -98,7 +98,7 @@ def test_what_is_not_coded_is_weaker_than_absent(crosswalk: MeshCrosswalk) -> No
 @pytest.mark.data
 @pytest.mark.parametrize(("part", "cases"), [("dev", 300), ("test", 1348)])
 def test_the_label_files_are_reproduced_exactly(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     take: Callable[..., object],
     taxonomy: Taxonomy,
     data_folder: Path,

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import list_cohorts, read_cohort
 from loop.labels.dry_run import (
     VotesFile,
@@ -151,5 +151,5 @@ def test_two_trials_at_once_do_not_remove_each_other(workspace, take, write_csv)
 def test_a_trial_is_closed_to_others(workspace):
     """It names cohorts, and links to their texts."""
     with trial(workspace) as copy:
-        assert isinstance(copy, Workspace)
+        assert isinstance(copy, WorkspacePaths)
         assert os.stat(copy.root).st_mode & 0o777 == 0o700

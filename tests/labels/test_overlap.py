@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop.core.errors import OverlapError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import Cohort, texts_path
 from loop.labels.language import fold_text, shingles, words
 from loop.labels.overlap import (
@@ -26,12 +26,12 @@ LONG = (
 Maker = Callable[..., Cohort]
 
 
-def _kinds(workspace: Workspace) -> dict[OverlapKind, int]:
+def _kinds(workspace: WorkspacePaths) -> dict[OverlapKind, int]:
     report = check_cohorts(workspace)
     return {s.kind: s.number for pair in report.pairs for s in pair.shared}
 
 
-def test_separate_cohorts_pass(workspace: Workspace, make_cohort: Maker) -> None:
+def test_separate_cohorts_pass(workspace: WorkspacePaths, make_cohort: Maker) -> None:
     """Different cases, patients and texts."""
     make_cohort([("a1", "Lungs are clear.", "P1")], "one", role="dev")
     make_cohort([("b1", "There is an effusion.", "P2")], "two", role="holdout")
@@ -50,7 +50,10 @@ def test_separate_cohorts_pass(workspace: Workspace, make_cohort: Maker) -> None
     ],
 )
 def test_sharing_is_refused_and_named(
-    workspace: Workspace, make_cohort: Maker, row: tuple[str, ...], kind: OverlapKind
+    workspace: WorkspacePaths,
+    make_cohort: Maker,
+    row: tuple[str, ...],
+    kind: OverlapKind,
 ) -> None:
     """Ids are named, texts never are."""
     make_cohort([("a1", "Lungs are clear.", "P1")], "one", role="dev")
@@ -65,7 +68,7 @@ def test_sharing_is_refused_and_named(
 
 
 def test_a_near_duplicate_text_is_refused(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """A changed last word in 35 leaves 5-word shingles almost the same."""
     make_cohort([("a1", LONG)], "one", role="dev")
@@ -73,7 +76,9 @@ def test_a_near_duplicate_text_is_refused(
     assert _kinds(workspace) == {OverlapKind.NEAR_TEXT: 1}
 
 
-def test_a_merely_similar_text_passes(workspace: Workspace, make_cohort: Maker) -> None:
+def test_a_merely_similar_text_passes(
+    workspace: WorkspacePaths, make_cohort: Maker
+) -> None:
     """Standard phrases recur in all reports: sharing some is no duplicate."""
     make_cohort([("a1", LONG)], "one", role="dev")
     make_cohort(
@@ -86,7 +91,7 @@ def test_a_merely_similar_text_passes(workspace: Workspace, make_cohort: Maker) 
 
 @pytest.mark.parametrize("larger", ["one", "two"])
 def test_shared_texts_are_named_in_the_order_of_the_cohorts(
-    workspace: Workspace, make_cohort: Maker, larger: str
+    workspace: WorkspacePaths, make_cohort: Maker, larger: str
 ) -> None:
     """The smaller one is held in memory, whichever it is."""
     rows = {"one": [("a1", LONG)], "two": [("b1", LONG)]}
@@ -98,7 +103,7 @@ def test_shared_texts_are_named_in_the_order_of_the_cohorts(
 
 
 def test_cohorts_of_one_role_are_not_compared(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Two development cohorts may share what they like."""
     make_cohort([("a1", LONG)], "one")
@@ -107,7 +112,7 @@ def test_cohorts_of_one_role_are_not_compared(
 
 
 def test_unknown_patients_are_said_to_be_unchecked(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Nobody may read "nothing shared" where nothing could be compared."""
     make_cohort([("a1", "Lungs are clear.")], "one", role="dev")
@@ -117,7 +122,7 @@ def test_unknown_patients_are_said_to_be_unchecked(
 
 
 def test_equal_texts_are_found_without_having_them(
-    workspace: Workspace, make_cohort: Maker
+    workspace: WorkspacePaths, make_cohort: Maker
 ) -> None:
     """Digests travel with the cohort, texts do not."""
     make_cohort([("a1", LONG)], "one", role="dev")

@@ -7,7 +7,7 @@ import pytest
 
 from loop.core.errors import DataError, LedgerError, UnknownLabelError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import Cohort
 from loop.labels.reference import (
@@ -33,13 +33,15 @@ def cohort(make_cohort: Maker) -> Cohort:
     return make_cohort([("a1", "One."), ("a2", "Two.")])
 
 
-def _write(workspace: Workspace, cohort: Cohort, marks: object = MARKS) -> int:
+def _write(workspace: WorkspacePaths, cohort: Cohort, marks: object = MARKS) -> int:
     return write_reference(
         workspace, cohort, LABELS, np.asarray(marks), reason="first", actor=ACTOR
     )
 
 
-def test_every_mark_survives_the_file(workspace: Workspace, cohort: Cohort) -> None:
+def test_every_mark_survives_the_file(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
     """All six marks are spelled out and read back as they were."""
     assert _write(workspace, cohort) == 1
     reference = read_reference(workspace, "mine")
@@ -56,7 +58,7 @@ def test_every_mark_survives_the_file(workspace: Workspace, cohort: Cohort) -> N
 
 
 def test_a_correction_makes_the_next_version(
-    workspace: Workspace, cohort: Cohort
+    workspace: WorkspacePaths, cohort: Cohort
 ) -> None:
     """The old version stays, byte for byte, so that old runs can be understood."""
     _write(workspace, cohort)
@@ -76,7 +78,7 @@ def test_a_correction_makes_the_next_version(
 
 
 def test_correcting_twice_makes_one_version(
-    workspace: Workspace, cohort: Cohort
+    workspace: WorkspacePaths, cohort: Cohort
 ) -> None:
     """Running the same verdicts again changes nothing."""
     _write(workspace, cohort)
@@ -89,7 +91,9 @@ def test_correcting_twice_makes_one_version(
     assert _write(workspace, cohort, read_reference(workspace, "mine").marks) == 2
 
 
-def test_every_version_is_in_the_ledger(workspace: Workspace, cohort: Cohort) -> None:
+def test_every_version_is_in_the_ledger(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
     """Who, why and the digest: enough to notice an edit later."""
     _write(workspace, cohort)
     entry = read_ledger(workspace.ledger)[-1]
@@ -98,7 +102,9 @@ def test_every_version_is_in_the_ledger(workspace: Workspace, cohort: Cohort) ->
     assert entry.payload["digest"] == read_reference(workspace, "mine").digest
 
 
-def test_an_edited_version_is_noticed(workspace: Workspace, cohort: Cohort) -> None:
+def test_an_edited_version_is_noticed(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
     """An edit behind the tool's back no longer has the recorded digest."""
     _write(workspace, cohort)
     assert edited_references(workspace, "mine") == ()
@@ -107,7 +113,9 @@ def test_an_edited_version_is_noticed(workspace: Workspace, cohort: Cohort) -> N
     assert edited_references(workspace, "mine") == (1,)
 
 
-def test_an_edited_version_is_not_read(workspace: Workspace, cohort: Cohort) -> None:
+def test_an_edited_version_is_not_read(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
     """It would be scored as if readers had said so; also under its number."""
     _write(workspace, cohort)
     path = reference_path(workspace, "mine", 1)
@@ -121,7 +129,9 @@ def test_an_edited_version_is_not_read(workspace: Workspace, cohort: Cohort) -> 
     assert list_references(workspace, "mine") == (1,)
 
 
-def test_a_planted_version_is_not_read(workspace: Workspace, cohort: Cohort) -> None:
+def test_a_planted_version_is_not_read(
+    workspace: WorkspacePaths, cohort: Cohort
+) -> None:
     """The newest file decides what is scored: one nobody recorded is refused."""
     _write(workspace, cohort)
     planted = reference_path(workspace, "mine", 9)
@@ -134,7 +144,7 @@ def test_a_planted_version_is_not_read(workspace: Workspace, cohort: Cohort) -> 
     assert read_reference(workspace, "mine").number == 10
 
 
-def test_a_removed_version_is_missed(workspace: Workspace, cohort: Cohort) -> None:
+def test_a_removed_version_is_missed(workspace: WorkspacePaths, cohort: Cohort) -> None:
     """Without v2, v1 would be scored as the newest; and v2 is never made twice."""
     _write(workspace, cohort)
     _write(workspace, cohort, MARKS[::-1])
@@ -147,7 +157,7 @@ def test_a_removed_version_is_missed(workspace: Workspace, cohort: Cohort) -> No
 
 
 def test_a_version_of_a_replaced_cohort_is_not_read(
-    workspace: Workspace, cohort: Cohort, make_cohort: Maker
+    workspace: WorkspacePaths, cohort: Cohort, make_cohort: Maker
 ) -> None:
     """Its entry is older than the import: it was made for the cohort before."""
     _write(workspace, cohort)
@@ -161,7 +171,7 @@ def test_a_version_of_a_replaced_cohort_is_not_read(
 
 
 def test_a_version_that_a_kill_left_unrecorded_is_recorded_by_the_next_try(
-    workspace: Workspace, cohort: Cohort
+    workspace: WorkspacePaths, cohort: Cohort
 ) -> None:
     """The file came, the entry did not: writing the same again adds the entry."""
     before = workspace.ledger.read_bytes()
@@ -174,7 +184,7 @@ def test_a_version_that_a_kill_left_unrecorded_is_recorded_by_the_next_try(
 
 
 def test_no_version_without_its_ledger_entry(
-    workspace: Workspace, cohort: Cohort
+    workspace: WorkspacePaths, cohort: Cohort
 ) -> None:
     """A broken ledger stops the correction, and leaves nothing behind."""
     _write(workspace, cohort)
@@ -199,7 +209,7 @@ def test_no_version_without_its_ledger_entry(
     ],
 )
 def test_a_correction_of_an_unknown_pair_is_refused(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     pair: tuple[str, str],
     error: type[Exception],
@@ -225,7 +235,7 @@ def test_a_correction_of_an_unknown_pair_is_refused(
     ],
 )
 def test_a_damaged_file_is_refused(
-    workspace: Workspace, cohort: Cohort, old: str, new: str, message: str
+    workspace: WorkspacePaths, cohort: Cohort, old: str, new: str, message: str
 ) -> None:
     """The file and line are named; nothing is guessed."""
     _write(workspace, cohort)
@@ -236,7 +246,7 @@ def test_a_damaged_file_is_refused(
 
 
 def test_a_missing_version_names_the_existing_ones(
-    workspace: Workspace, cohort: Cohort
+    workspace: WorkspacePaths, cohort: Cohort
 ) -> None:
     """Before any reference, the message says how to make one."""
     with pytest.raises(DataError, match="ranloop cohort votes mine"):

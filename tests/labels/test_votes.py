@@ -10,7 +10,7 @@ import pytest
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, LoopError, UnknownLabelError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, ValueCode
 from loop.labels.ballots import (
     VOTE_CODES,
@@ -177,7 +177,7 @@ def test_a_need_that_nobody_reaches_is_refused(read, need: int) -> None:
     [(None, 1), ("accuracy: 0.9\n", 1), ("minimum_readers: 3\nrule: point\n", 3)],
 )
 def test_the_protocol_says_the_fewest_readers(
-    workspace: Workspace, content: str | None, fewest: int
+    workspace: WorkspacePaths, content: str | None, fewest: int
 ) -> None:
     """Without the field, or without a protocol, any number of readers is enough."""
     if content is None:
@@ -203,7 +203,9 @@ def test_a_rule_says_what_it_asks_for_and_nothing_more(
     assert recorded_rule(rule.facts) == rule
 
 
-def test_fewest_readers_that_are_no_number_are_refused(workspace: Workspace) -> None:
+def test_fewest_readers_that_are_no_number_are_refused(
+    workspace: WorkspacePaths,
+) -> None:
     """A typing error must not become a rule."""
     workspace.protocol.write_text("minimum_readers: 0\n")
     with pytest.raises(DataError, match="minimum_readers"):
@@ -245,7 +247,7 @@ def test_a_file_without_votes_is_refused(read) -> None:
 
 
 def test_importing_votes_makes_a_reference(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
 ) -> None:
     """The votes stay with the cohort, the majority becomes its reference."""
     rows = [*_ballots("a1", "ppppaa"), *_ballots("a2", "pppaaa")]
@@ -262,7 +264,7 @@ def test_importing_votes_makes_a_reference(
 
 
 def test_replaced_votes_are_kept_and_add_a_version(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
 ) -> None:
     """Nothing a reader ever said is lost."""
     for number, values in enumerate(("pppppp", "aaaaaa"), 1):
@@ -276,7 +278,7 @@ def test_replaced_votes_are_kept_and_add_a_version(
 
 @pytest.mark.parametrize("edit", ["absent", "never recorded"])
 def test_edited_or_planted_votes_are_not_read(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     cohort: Cohort,
     taxonomy: Taxonomy,
     write_csv: Writer,
@@ -297,7 +299,7 @@ def test_edited_or_planted_votes_are_not_read(
 
 
 def test_votes_with_the_same_majority_are_recorded_too(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
 ) -> None:
     """No new version, but the ledger knows the digest of the votes now kept."""
     for values in ("pppppp", "pppppa"):
@@ -314,7 +316,7 @@ def test_votes_with_the_same_majority_are_recorded_too(
 
 
 def test_what_new_votes_undo_is_counted(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
 ) -> None:
     """Corrections that are undone and labels nobody votes on now are never silent."""
     first = [
@@ -344,7 +346,7 @@ def test_what_new_votes_undo_is_counted(
 
 
 def test_what_an_edited_reference_loses_is_not_counted_as_nothing(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
 ) -> None:
     """Votes may replace an edited file, but zero would be a claim about it."""
     for values in ("pppppp", "aaaaaa"):
@@ -358,7 +360,7 @@ def test_what_an_edited_reference_loses_is_not_counted_as_nothing(
 
 
 def test_votes_are_put_back_when_the_reference_cannot_be_written(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy, write_csv: Writer
 ) -> None:
     """Votes and reference change together or not at all."""
     path = write_csv([HEADER, *_ballots("a1", "pppppp")], "votes.csv")
@@ -370,7 +372,7 @@ def test_votes_are_put_back_when_the_reference_cannot_be_written(
 
 
 def test_a_cohort_without_votes_says_how_to_add_them(
-    workspace: Workspace, cohort: Cohort, taxonomy: Taxonomy
+    workspace: WorkspacePaths, cohort: Cohort, taxonomy: Taxonomy
 ) -> None:
     """Agreement needs votes; the command that adds them is named."""
     with pytest.raises(DataError, match="ranloop cohort votes mine FILE"):

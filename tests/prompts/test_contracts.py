@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.lint import has_errors, lint_version
@@ -13,7 +13,7 @@ from loop.prompts.outputs.base import CONTRACTS, get_contract
 from loop.prompts.render import plan_prompts
 from loop.prompts.version import can_exchange, frozen_blocks, with_contract
 
-SHIPPED = Workspace(bundled())
+SHIPPED = WorkspacePaths(bundled())
 WORDS = 'Answer {{ fields | join("/") }}.\n'
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Guide
 from loop.prompts.catalog import read_version
 from loop.prompts.diff import diff_versions, format_diff
@@ -135,7 +135,7 @@ def test_the_rules_of_reading_are_found_in_the_instructions():
         '"No" reaches every finding of its list.',
         '"Resolved": absent.',
     )
-    shipped = read_version(Workspace(bundled()), "extractor@v9")
+    shipped = read_version(WorkspacePaths(bundled()), "extractor@v9")
     assert len(read_rules(shipped)) == 8
 
 

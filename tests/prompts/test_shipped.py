@@ -3,7 +3,7 @@
 import pytest
 
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Item
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
@@ -12,7 +12,7 @@ from loop.prompts.lint import has_errors, lint_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import plan_prompts
 
-SHIPPED = Workspace(bundled())
+SHIPPED = WorkspacePaths(bundled())
 HISTORY = {name: read_history(SHIPPED, name) for name in list_prompts(SHIPPED)}
 VERSIONS = [row for rows in HISTORY.values() for row in rows]
 NAMES = [f"{name}@v{row.number}" for name, rows in HISTORY.items() for row in rows]

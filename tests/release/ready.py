@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loop.core.ledger import Actor, Event, append_event
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import register_protocol
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -38,7 +38,7 @@ def rows(prefix, wrong=0):
 class Ready:
     """The workspace, and how its approver freezes there."""
 
-    workspace: Workspace
+    workspace: WorkspacePaths
     folder: Path
     key: PublicKey = None
     steps: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Ready:
         return freeze(self.desk(), self.request(**changes))
 
 
-def make_ready(workspace: Workspace, folder: Path, *, wrong=(0, 0)) -> Ready:
+def make_ready(workspace: WorkspacePaths, folder: Path, *, wrong=(0, 0)) -> Ready:
     """Make it; `wrong` effusions are missed on the dev cohort and on the holdout."""
     made = Ready(workspace, folder)
     workspace.protocol.write_text(PROTOCOL)

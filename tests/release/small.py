@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loop.core.digests import digest_bytes, digest_json, digest_text
 from loop.core.ledger import Actor, Event, append_event, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.signing import key_id, public_of
 from loop.core.yaml_files import check_model
 from loop.prompts.catalog import file_digests, write_folder
@@ -94,7 +94,7 @@ def make_small(
     return Small(folder / NAME, tuple(signers), trusted, made)
 
 
-def freeze_small(workspace: Workspace, **parts: Any) -> Small:
+def freeze_small(workspace: WorkspacePaths, **parts: Any) -> Small:
     """Make the release in a workspace, with keys of its own and its ledger entry.
 
     Parameters

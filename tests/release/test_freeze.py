@@ -409,11 +409,11 @@ def test_the_budget_of_openings_ends(ready):
 KILL = """
 import os, signal, sys
 from pathlib import Path
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.release.freeze import freeze
 from loop.release.keys import find_key
 from tests.release.ready import Ready
-ready = Ready(Workspace(Path(sys.argv[1])), Path(sys.argv[1]))
+ready = Ready(WorkspacePaths(Path(sys.argv[1])), Path(sys.argv[1]))
 ready.key = find_key(ready.workspace, "Dr Approver")
 def reached(step):
     if step == sys.argv[2]:

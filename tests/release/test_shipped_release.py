@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.labels.language import words
 from loop.release.audit.audit import audit_workspace
 from loop.release.keys import read_public_keys
@@ -15,7 +15,7 @@ from loop.release.load import load_release
 from loop.release.verify import verify_folder
 
 README = Path(__file__).parents[2] / "README.md"
-SHIPPED = Workspace(bundled())
+SHIPPED = WorkspacePaths(bundled())
 KEYS = {
     "extractor-v7": "ranloop-release-desk-75a39f0b.json",
     "extractor-v10": "ranloop-approver-ae6b8529.json",

@@ -10,13 +10,13 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import DataError
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Exemplar, Guide, Value
 from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.review.guideline import build_guideline, write_guideline
 
-SHIPPED = Workspace(bundled())
+SHIPPED = WorkspacePaths(bundled())
 TAXONOMY = read_taxonomy(SHIPPED.labels)
 V7 = read_version(SHIPPED, "extractor@v7")
 

@@ -7,7 +7,7 @@ import pytest
 
 from loop.core.errors import DataError, EngineError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, bundled, init_workspace
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
 from loop.core.records import Item
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import import_cohort
@@ -27,7 +27,7 @@ from loop.run.cost import (
 from loop.run.reference_implementation import in_published_layout
 from loop.run.tokens import estimate_tokens
 
-LATEST = read_version(Workspace(bundled()), "extractor@latest")
+LATEST = read_version(WorkspacePaths(bundled()), "extractor@latest")
 PROMPT = "extractor@v1"
 TEXTS = [f"The lungs are clear on radiograph {word}." for word in ("one", "two", "six")]
 

@@ -272,7 +272,7 @@ def test_seed_and_resamples_are_the_users(extractor):
         ({"resamples": 0}, "resamples must be whole and >= 1"),
         ({"permutations": 10.5}, "permutations must be whole and >= 1"),
         ({"seed": None}, "seed must be whole and >= 0, got None"),
-        ({"workspace": "."}, "workspace must be a Workspace.*got str"),
+        ({"workspace": "."}, "workspace must be WorkspacePaths.*got str"),
         ({"reading": {"values": {}}}, "reading must be ReadingOptions, got dict"),
         ({"confidence": 95}, "confidence must be in"),
         ({"nonsense": 1}, "no option 'nonsense'; there are confidence, engine"),

@@ -12,7 +12,7 @@ from playwright.sync_api import sync_playwright
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.roster import add_user, users_path
 from loop.core.people.users import UserRole
 from tests.ui.forked import serving
@@ -56,7 +56,7 @@ def demo(demo_root, tmp_path):
     """Return a copy of the demo's workspace that a test may change."""
     root = tmp_path / "ws"
     shutil.copytree(demo_root, root)
-    return Workspace(root)
+    return WorkspacePaths(root)
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +64,7 @@ def peopled(demo_root, tmp_path_factory):
     """Return a demo with users, made once: hashing passwords is slow on purpose."""
     root = tmp_path_factory.mktemp("peopled") / "ws"
     shutil.copytree(demo_root, root)
-    workspace = Workspace(root)
+    workspace = WorkspacePaths(root)
     add_people(workspace)
     return workspace
 
@@ -107,7 +107,7 @@ def shared_alone(demo_root, tmp_path_factory):
     """Serve one demo without users for all tests that only look."""
     root = tmp_path_factory.mktemp("alone") / "ws"
     shutil.copytree(demo_root, root)
-    with serving(Workspace(root)) as url:
+    with serving(WorkspacePaths(root)) as url:
         yield url
 
 

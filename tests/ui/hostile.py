@@ -19,7 +19,7 @@ import httpx
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from tests.bench.workbench_client import config_in
 from tests.ui.conftest import PASSWORD, PEOPLE, add_people
 from tests.ui.forked import serving
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     text: str
 
 
-def set_traps(workspace: Workspace, outside: Path) -> list[Trap]:
+def set_traps(workspace: WorkspacePaths, outside: Path) -> list[Trap]:
     """Plant files inside and outside a workspace; return values that name them."""
     secret = outside / "secret.csv"
     secret.write_text(f"case_id,text\n1,{MARK}\n", encoding="utf-8")
@@ -132,7 +132,7 @@ def ask_all(url: str, traps: list[Trap], people: tuple[str, ...]) -> list[Asked]
     return found
 
 
-def copies_of(workspace: Workspace, planted: set[Path]) -> list[Path]:
+def copies_of(workspace: WorkspacePaths, planted: set[Path]) -> list[Path]:
     """Return the files below a workspace that hold what was planted, but are not it."""
     return [
         path
@@ -145,7 +145,7 @@ def _holds_mark(path: Path) -> bool:
     return MARK.encode() in path.read_bytes()
 
 
-def planted_in(workspace: Workspace) -> set[Path]:
+def planted_in(workspace: WorkspacePaths) -> set[Path]:
     """Return where `set_traps` left the mark inside a workspace."""
     return {
         path
@@ -163,7 +163,7 @@ def main() -> None:
         root, outside = Path(scratch) / "ws", Path(scratch) / "outside"
         outside.mkdir()
         CliRunner().invoke(app, ["demo", str(root), "--rounds", "0", "--json"])
-        workspace = Workspace(root)
+        workspace = WorkspacePaths(root)
         add_people(workspace)
         with serving(workspace) as url:
             traps = set_traps(workspace, outside)

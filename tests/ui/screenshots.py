@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from typer.testing import CliRunner
 
 from loop.cli.main import app
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.review.verdict_files import ImportDefaults, take_file
 from loop.run.store import open_store
 from tests.ui.conftest import (
@@ -53,11 +53,11 @@ def main() -> None:
             executable_path=shutil.which("chromium"), args=list(FLAGS)
         )
         take_those = take_readme if asked.readme else take_all
-        take_those(browser, Workspace(root), asked.folder)
+        take_those(browser, WorkspacePaths(root), asked.folder)
         browser.close()
 
 
-def take_all(browser: Browser, workspace: Workspace, folder: Path) -> None:
+def take_all(browser: Browser, workspace: WorkspacePaths, folder: Path) -> None:
     """Take every page in every size and theme."""
     with serving(workspace) as url:
         sizes = {"laptop": DESKTOP, "tablet": TABLET, "phone": PHONE}
@@ -76,7 +76,7 @@ def take_all(browser: Browser, workspace: Workspace, folder: Path) -> None:
                 context.close()
 
 
-def take_readme(browser: Browser, workspace: Workspace, folder: Path) -> None:
+def take_readme(browser: Browser, workspace: WorkspacePaths, folder: Path) -> None:
     """Take the gates, a form begun, a blinded reading, and then a finished check."""
     add_people(workspace)
     with serving(workspace) as url:

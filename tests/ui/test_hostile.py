@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from tests.ui.conftest import PEOPLE
 from tests.ui.forked import serving
 from tests.ui.hostile import (
@@ -28,7 +28,7 @@ def trapped(peopled, tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     shutil.copytree(peopled.root, folder / "ws")
     (folder / "outside").mkdir()
-    workspace = Workspace(folder / "ws")
+    workspace = WorkspacePaths(folder / "ws")
     with serving(workspace) as url:
         traps = set_traps(workspace, folder / "outside")
         yield url, traps, workspace, planted_in(workspace)

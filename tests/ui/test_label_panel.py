@@ -9,7 +9,7 @@ import gradio as gr
 import pytest
 
 from loop.core.errors import ConflictError, DataError, LoopError
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.people.users import Right, UserRole
 from loop.core.records import Value
 from loop.labels.cohort import texts_path
@@ -167,7 +167,7 @@ def test_the_guideline_is_beside_the_case_with_its_digest(context):
 def test_nothing_that_a_prompt_was_taught_is_in_the_guideline_of_readers(context):
     """They label for the reference: a prompt's examples would lead them."""
     sheet = open_(context)[1]
-    version = read_version(Workspace(bundled()), "extractor@v7")
+    version = read_version(WorkspacePaths(bundled()), "extractor@v7")
     sheet = html.unescape(sheet)
     assert version.digest[:12] not in sheet
     examples = [one.text for guide in version.guides for one in guide.exemplars]

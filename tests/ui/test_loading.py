@@ -18,11 +18,11 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from starlette.testclient import TestClient
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.ui.access.access import Access
 from loop.ui.serve import build_app, opened_context
 
-place = Workspace(Path(sys.argv[1]))
+place = WorkspacePaths(Path(sys.argv[1]))
 access = Access.open(place, host="127.0.0.1", local="Dr Local")
 with opened_context(place, access) as context:
     client = TestClient(build_app(context), base_url="http://127.0.0.1")

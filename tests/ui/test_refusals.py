@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.people.roster import set_roles
 from loop.core.people.users import UserRole
 from loop.review.verdict_files import ImportDefaults, take_file
@@ -34,7 +34,7 @@ def judged(peopled, tmp_path_factory):
     """Return a demo with users and open verdicts, on the wording and the reference."""
     root = tmp_path_factory.mktemp("refusals") / "ws"
     shutil.copytree(peopled.root, root)
-    workspace = Workspace(root)
+    workspace = WorkspacePaths(root)
     with open_store(workspace) as store:
         for number in (1, 2):
             given = bundled() / "labels" / "demo" / f"verdicts_{number}.yaml"
@@ -56,7 +56,7 @@ def copied(judged, tmp_path):
     """Return a copy of its own for a test that changes something."""
     root = tmp_path / "ws"
     shutil.copytree(judged.root, root)
-    return Workspace(root)
+    return WorkspacePaths(root)
 
 
 def refused(page, control, words, *, focus=True):

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.review.status import read_kept
 from loop.run.store import open_store
 from tests.ui.conftest import PASSWORD, barriers, open_tab, press, rest, sign_in
@@ -65,7 +65,7 @@ def wait_for_line(page, words):
 
 def verdicts(root):
     """Return what was kept, newest last."""
-    workspace = Workspace(root)
+    workspace = WorkspacePaths(root)
     with open_store(workspace) as store:
         return read_kept(store, workspace, "demo_dev")
 

@@ -12,7 +12,7 @@ from gradio.state_holder import SessionState, StateHolder
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.users import Right, User, UserRole
 from loop.release.keys import make_key
 from loop.ui.app import build_workbench
@@ -44,7 +44,7 @@ class Entrance:
         return "0"
 
 
-NOWHERE = Workspace(Path("/nowhere"))
+NOWHERE = WorkspacePaths(Path("/nowhere"))
 
 
 def context_for(*roles, workspace=NOWHERE, store=None):

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import DataError
 from loop.core.files import locked, read_text, write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.passwords import check_password, hash_password, is_hash, outgrown
 from loop.core.people.users import User, UserRole, check_name, name_key
 from loop.core.yaml_files import check_model, dump_yaml, parse_yaml
@@ -78,12 +78,12 @@ class _File(BaseModel):
         return users
 
 
-def users_path(workspace: Workspace) -> Path:
+def users_path(workspace: WorkspacePaths) -> Path:
     """Return where the users of `workspace` are kept."""
     return workspace.private / "users.yaml"
 
 
-def read_users(workspace: Workspace) -> tuple[User, ...]:
+def read_users(workspace: WorkspacePaths) -> tuple[User, ...]:
     """Return all users in the order of the file; empty when there is no file.
 
     Raises
@@ -105,7 +105,7 @@ def find_user(users: Sequence[User], name: str) -> User | None:
 
 
 def add_user(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     name: str,
     roles: Sequence[UserRole],
     password: str,
@@ -142,7 +142,7 @@ def add_user(
     return user
 
 
-def set_roles(workspace: Workspace, name: str, roles: Sequence[UserRole]) -> User:
+def set_roles(workspace: WorkspacePaths, name: str, roles: Sequence[UserRole]) -> User:
     """Give a user these roles instead of theirs, and return it.
 
     Raises
@@ -157,7 +157,7 @@ def set_roles(workspace: Workspace, name: str, roles: Sequence[UserRole]) -> Use
     return _replace(workspace, name, lambda user: replace(user, roles=wanted))
 
 
-def set_password(workspace: Workspace, name: str, password: str) -> User:
+def set_password(workspace: WorkspacePaths, name: str, password: str) -> User:
     """Give a user another password, which ends their sessions, and return it.
 
     Raises
@@ -171,7 +171,7 @@ def set_password(workspace: Workspace, name: str, password: str) -> User:
     return _replace(workspace, name, lambda user: replace(user, password_hash=kept))
 
 
-def renew_hash(workspace: Workspace, user: User, password: str) -> User:
+def renew_hash(workspace: WorkspacePaths, user: User, password: str) -> User:
     """Keep the password that just fitted at today's cost, and return the user.
 
     Returns `user` as given when it is kept so, or when another password was set
@@ -196,7 +196,7 @@ def renew_hash(workspace: Workspace, user: User, password: str) -> User:
     return changed if changed.password_hash == kept else user
 
 
-def disable_user(workspace: Workspace, name: str) -> User:
+def disable_user(workspace: WorkspacePaths, name: str) -> User:
     """Shut a user out, which ends their sessions, and return it.
 
     Raises
@@ -209,7 +209,7 @@ def disable_user(workspace: Workspace, name: str) -> User:
     return _replace(workspace, name, lambda user: replace(user, disabled=True))
 
 
-def enable_user(workspace: Workspace, name: str) -> User:
+def enable_user(workspace: WorkspacePaths, name: str) -> User:
     """Let a disabled user in again, and return it.
 
     Raises
@@ -225,7 +225,7 @@ def enable_user(workspace: Workspace, name: str) -> User:
 class Roster:
     """The users of a workspace for a server: read again whenever the file changes."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: WorkspacePaths) -> None:
         self._workspace = workspace
         self._lock = Lock()
         self._stamp: tuple[int, ...] | None = None
@@ -275,7 +275,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def _changing(workspace: Workspace) -> Iterator[list[User]]:
+def _changing(workspace: WorkspacePaths) -> Iterator[list[User]]:
     """Hold the lock, give the users to be changed, and write them if all went well."""
     folder = workspace.open_private()
     with locked(folder / ".users.lock"):
@@ -291,7 +291,9 @@ def _changing(workspace: Workspace) -> Iterator[list[User]]:
             _write(workspace, users)
 
 
-def _replace(workspace: Workspace, name: str, change: Callable[[User], User]) -> User:
+def _replace(
+    workspace: WorkspacePaths, name: str, change: Callable[[User], User]
+) -> User:
     """Change one user under the lock and return what became of them."""
     with _changing(workspace) as users:
         found = find_user(users, name)
@@ -304,7 +306,7 @@ def _replace(workspace: Workspace, name: str, change: Callable[[User], User]) ->
     return changed
 
 
-def _write(workspace: Workspace, users: Sequence[User]) -> None:
+def _write(workspace: WorkspacePaths, users: Sequence[User]) -> None:
     rows = [
         {
             "name": user.name,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.files import locked, write_error
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.users import name_key
 
 
@@ -221,13 +221,13 @@ class SignIn:
     result: SignInResult
 
 
-def sign_ins_path(workspace: Workspace) -> Path:
+def sign_ins_path(workspace: WorkspacePaths) -> Path:
     """Return where the log of `workspace` is."""
     return workspace.private / "sign-ins.jsonl"
 
 
 def record_sign_in(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     sign_in: SignIn,
     *,
     now: Clock = utc_now,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from loop.core.errors import EngineError
 from loop.core.files import make_folder, write_error
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.engines.vllm.environment import Command
 
 _GUARD = Path(__file__).with_name("guard.py")
@@ -157,7 +157,7 @@ def serve_folder(private: Path | None) -> Path:
             "vLLM is started for a workspace only: its log needs a private place. Run "
             "this in a workspace; `ranloop init DIR` makes one."
         )
-    Workspace(private.parent).open_private()
+    WorkspacePaths(private.parent).open_private()
     folder = private / "serve"
     make_folder(folder, mode=0o700)
     return folder

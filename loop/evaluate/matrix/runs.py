@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from loop.core.errors import DataError, EngineError, UnknownEngineError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.engines.base import masked
 from loop.evaluate.matrix.matrix import MatrixEntry, build_matrix
 from loop.evaluate.matrix.records import Matrix
@@ -38,7 +38,7 @@ class MatrixRequest(NamedTuple):
 
 
 def ask_engines(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     request: MatrixRequest,
     *,
     ready: Callable[[Task], None] = lambda task: None,
@@ -85,7 +85,7 @@ def ask_engines(
 
 
 def _prepare(
-    workspace: Workspace, request: MatrixRequest, engine: str
+    workspace: WorkspacePaths, request: MatrixRequest, engine: str
 ) -> Task | EngineError:
     try:
         return prepare_run(
@@ -102,7 +102,7 @@ def _prepare(
         return error
 
 
-def name_runs(workspace: Workspace, refs: Sequence[str]) -> list[EngineRun]:
+def name_runs(workspace: WorkspacePaths, refs: Sequence[str]) -> list[EngineRun]:
     """Return the finished runs that `refs` name.
 
     Raises
@@ -115,7 +115,10 @@ def name_runs(workspace: Workspace, refs: Sequence[str]) -> list[EngineRun]:
 
 
 def check_before(
-    workspace: Workspace, task: Task, runs: Sequence[EngineRun], reference: int | None
+    workspace: WorkspacePaths,
+    task: Task,
+    runs: Sequence[EngineRun],
+    reference: int | None,
 ) -> None:
     """Refuse what could not be shown in one matrix, before anything is asked.
 
@@ -141,7 +144,7 @@ def check_before(
 
 
 def read_matrix(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     asked: Sequence[EngineRun],
     *,
     reference: int | None = None,

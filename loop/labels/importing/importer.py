@@ -32,7 +32,7 @@ from loop.core.files import (
     write_error,
 )
 from loop.core.ledger import Actor, Event, append_events
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Item, Mark, ValueCode
 from loop.core.safe_text import format_csv
 from loop.labels.cohort import (
@@ -126,7 +126,7 @@ class _Gathered:
 
 
 def import_cohort(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     source: Path,
     options: ImportOptions,
     *,
@@ -260,7 +260,7 @@ def _write_open_part(folder: Path, about: CohortFile, cases: list[CohortCase]) -
 
 
 def _record(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     source: Source,
     gathered: _Gathered,
     about: CohortFile,
@@ -308,7 +308,9 @@ def _record(
     return 1
 
 
-def _without_cues(workspace: Workspace, languages: Iterable[str]) -> tuple[str, ...]:
+def _without_cues(
+    workspace: WorkspacePaths, languages: Iterable[str]
+) -> tuple[str, ...]:
     cues = workspace.labels / "cues"
     return tuple(code for code in languages if not (cues / f"{code}.yaml").is_file())
 
@@ -412,7 +414,7 @@ def _guess(path: Path, options: ImportOptions) -> str:
 
 @contextmanager
 def _staged(
-    workspace: Workspace, options: ImportOptions
+    workspace: WorkspacePaths, options: ImportOptions
 ) -> Iterator[tuple[Path, Path]]:
     """Yield a hidden folder and texts file beside their final places."""
     name = options.name
@@ -435,7 +437,7 @@ def _staged(
 
 @contextmanager
 def _published(
-    workspace: Workspace, name: str, folder: Path, texts: Path, now: Clock
+    workspace: WorkspacePaths, name: str, folder: Path, texts: Path, now: Clock
 ) -> Iterator[None]:
     """Move the staged cohort into place; move everything back if the block fails."""
     finals = (cohort_folder(workspace, name), texts_path(workspace, name))
@@ -457,7 +459,7 @@ def _published(
         raise
 
 
-def _make_attic(workspace: Workspace, name: str, now: datetime) -> Path:
+def _make_attic(workspace: WorkspacePaths, name: str, now: datetime) -> Path:
     """Make a private folder for what is replaced; its random suffix is no other's."""
     parent = workspace.private / "replaced"
     make_folder(parent, mode=0o700)

@@ -9,7 +9,7 @@ from pathlib import Path
 from loop.core.check_findings import Finding, FindingSeverity, note
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.ledger import GENESIS, LedgerEntry
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.release.audit.chain import (
     Ledger,
     check_chain,
@@ -72,7 +72,7 @@ class LedgerAudit:
 
 
 def audit_workspace(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     *,
     releases: Sequence[Path] = (),
     heads: Sequence[KnownHead] = (),

@@ -11,7 +11,7 @@ from loop.core.digests import digest_text
 from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.ledger import LedgerEntry
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import (
     CohortRecord,
     cohort_folder,
@@ -29,7 +29,7 @@ _RESTORE = "Restore the file from version control or a backup."
 
 
 def check_protocol(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> list[Finding]:
     """Return whether the protocol is the one that was registered last."""
     digests = [
@@ -58,7 +58,7 @@ def check_protocol(
 
 
 def check_cohorts(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> list[Finding]:
     """Return whether the cohorts are those that were imported.
 
@@ -79,7 +79,7 @@ def check_cohorts(
     return found
 
 
-def _is_here(workspace: Workspace, name: str) -> bool:
+def _is_here(workspace: WorkspacePaths, name: str) -> bool:
     try:
         return cohort_folder(workspace, name).is_dir()
     except DataError:
@@ -87,7 +87,7 @@ def _is_here(workspace: Workspace, name: str) -> bool:
 
 
 def _check_cohort(
-    workspace: Workspace, name: str, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, name: str, entries: tuple[LedgerEntry, ...]
 ) -> Iterator[Finding]:
     record = find_cohort(entries, name)
     if record is None:
@@ -98,7 +98,7 @@ def _check_cohort(
 
 
 def _check_cases(
-    workspace: Workspace, name: str, record: CohortRecord
+    workspace: WorkspacePaths, name: str, record: CohortRecord
 ) -> Iterator[Finding]:
     """Yield whether role, cases and texts are the recorded ones."""
     try:
@@ -119,7 +119,7 @@ def _check_cases(
 
 
 def _check_references(
-    workspace: Workspace, name: str, record: CohortRecord
+    workspace: WorkspacePaths, name: str, record: CohortRecord
 ) -> Iterator[Finding]:
     """Yield whether each recorded reference is there, and nothing else is."""
     folder = cohort_folder(workspace, name) / "reference"
@@ -134,7 +134,7 @@ def _check_references(
 
 
 def _check_reference(
-    workspace: Workspace, name: str, record: CohortRecord, number: int
+    workspace: WorkspacePaths, name: str, record: CohortRecord, number: int
 ) -> Finding:
     path = reference_path(workspace, name, number)
     recorded = str(record.references[number].get("digest"))
@@ -142,7 +142,7 @@ def _check_reference(
 
 
 def _check_votes(
-    workspace: Workspace, name: str, record: CohortRecord
+    workspace: WorkspacePaths, name: str, record: CohortRecord
 ) -> Iterator[Finding]:
     if record.votes is not None:
         path = cohort_folder(workspace, name) / "votes.csv"
@@ -150,7 +150,11 @@ def _check_votes(
 
 
 def _check_labels(
-    workspace: Workspace, path: Path, what: str, record: CohortRecord, recorded: str
+    workspace: WorkspacePaths,
+    path: Path,
+    what: str,
+    record: CohortRecord,
+    recorded: str,
 ) -> Finding:
     """Hold a file of labels, in plain or sealed, against its recorded digest."""
     sealed = sealed_path(path).is_file()
@@ -179,7 +183,7 @@ def _open(path: Path, what: str, cohort: str) -> Finding:
     )
 
 
-def _unrecorded(workspace: Workspace, name: str) -> Finding:
+def _unrecorded(workspace: WorkspacePaths, name: str) -> Finding:
     return warning(
         "cohorts",
         f"{name} has no entry in the ledger",

@@ -11,7 +11,7 @@ from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.digests import digest_bytes, digest_json
 from loop.core.errors import LoopError, StoreError, WriteError
 from loop.core.ledger import LedgerEntry
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import UncertainAnswers
 from loop.evaluate.align import align, join_draws
 from loop.evaluate.gates import GateVerdict
@@ -30,7 +30,7 @@ _OPENINGS = "openings"
 
 
 def check_openings(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> list[Finding]:
     """Return whether holdouts were scored only when opened, and within the budget."""
     return [*_count_openings(entries), *_check_results(workspace, entries)]
@@ -113,7 +113,7 @@ def _account(
 
 
 def _check_results(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> Iterator[Finding]:
     """Yield whether what an opening showed is kept as it was recorded."""
     for entry in entries:
@@ -154,7 +154,7 @@ _SCORED = ("evaluated", "gate_decided")
 
 
 def check_evaluations(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> list[Finding]:
     """Return whether recorded scores fit what else is recorded, and their counts.
 
@@ -319,7 +319,9 @@ class _ScoredRun(NamedTuple):
 
 
 def _check_counts(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...], scored: list[LedgerEntry]
+    workspace: WorkspacePaths,
+    entries: tuple[LedgerEntry, ...],
+    scored: list[LedgerEntry],
 ) -> list[Finding]:
     policies = {
         str(entry.payload.get("digest")): _policy(entry.payload)
@@ -367,7 +369,9 @@ def _scored(entry: LedgerEntry, policies: Mapping[str, UncertainAnswers]) -> _Sc
 
 
 def _recount_all(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...], wanted: list[_ScoredRun]
+    workspace: WorkspacePaths,
+    entries: tuple[LedgerEntry, ...],
+    wanted: list[_ScoredRun],
 ) -> list[Finding | bool | None]:
     """Return of each run what `_recount` does; all is None without a store."""
     names = {one.cohort for one in wanted}
@@ -382,7 +386,10 @@ def _recount_all(
 
 
 def _recount(
-    workspace: Workspace, store: Store, one: _ScoredRun, record: CohortRecord | None
+    workspace: WorkspacePaths,
+    store: Store,
+    one: _ScoredRun,
+    record: CohortRecord | None,
 ) -> Finding | bool | None:
     """Return True if the counts are the recorded ones, None if it cannot be known."""
     try:
@@ -402,7 +409,10 @@ def _recount(
 
 
 def _count(
-    workspace: Workspace, store: Store, one: _ScoredRun, record: CohortRecord | None
+    workspace: WorkspacePaths,
+    store: Store,
+    one: _ScoredRun,
+    record: CohortRecord | None,
 ) -> str | None:
     """Return the digest of a run's counts; None where run or reference is not here."""
     path = reference_path(workspace, one.cohort, one.number)

@@ -10,7 +10,7 @@ from loop.core.check_findings import Finding, broken, note, ok
 from loop.core.errors import DataError
 from loop.core.heads import find_rollback
 from loop.core.ledger import LedgerEntry
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 
 _CHECK = "heads"
 _HEAD = re.compile(r"([1-9][0-9]{0,8}):([0-9a-f]{12,64})")
@@ -45,7 +45,9 @@ def parse_head(text: str) -> KnownHead:
 
 
 def check_heads(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...], heads: Sequence[KnownHead]
+    workspace: WorkspacePaths,
+    entries: tuple[LedgerEntry, ...],
+    heads: Sequence[KnownHead],
 ) -> list[Finding]:
     """Return whether the ledger holds every head that is known from elsewhere.
 

@@ -9,7 +9,7 @@ from typing import Any
 from loop.core.check_findings import FindingSeverity
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.prompts.catalog import parse_ref, read_folder
 from loop.prompts.diff import COUNTED, diff_versions
 from loop.prompts.version import PromptVersion
@@ -111,7 +111,7 @@ def audited_prompt(audit: LedgerAudit, ref: str) -> str:
 
 
 def read_changes(
-    workspace: Workspace, audit: LedgerAudit, prompt: str
+    workspace: WorkspacePaths, audit: LedgerAudit, prompt: str
 ) -> PromptChanges:
     """Return what the ledger says of `prompt`.
 
@@ -150,7 +150,7 @@ def concerns(entry: LedgerEntry, prompt: str) -> bool:
 class _Teller:
     """Tells entries in order, each against what stood before it."""
 
-    def __init__(self, workspace: Workspace, audit: LedgerAudit) -> None:
+    def __init__(self, workspace: WorkspacePaths, audit: LedgerAudit) -> None:
         """Note what was found broken, and where the versions are."""
         self.workspace = workspace
         self.keys = find_keys(audit.entries)

@@ -12,7 +12,7 @@ from loop.core.check_findings import Finding, broken, note, ok
 from loop.core.digests import digest_bytes
 from loop.core.errors import LoopError
 from loop.core.ledger import LedgerEntry
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.release.audit.chain import subjects
 from loop.release.audit.known_heads import KnownHead
 from loop.release.audit.signatures import find_keys
@@ -44,7 +44,7 @@ class _Recorded(NamedTuple):
 
 
 def check_releases(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> list[Finding]:
     """Return whether each release is there, whole, signed, and of the version it names.
 
@@ -81,7 +81,7 @@ def _twice(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
         known.add(name)
 
 
-def _folders(workspace: Workspace) -> list[Path]:
+def _folders(workspace: WorkspacePaths) -> list[Path]:
     """Return what lies among the releases and is not a folder of keys."""
     if not workspace.releases.is_dir():
         return []
@@ -106,7 +106,7 @@ def _unrecorded(path: Path) -> Finding:
 
 
 def _check_release(
-    workspace: Workspace, release: Released, known: _Recorded
+    workspace: WorkspacePaths, release: Released, known: _Recorded
 ) -> Iterator[Finding]:
     name, entry = release.name, release.entry
     if release.withdrawal:
@@ -175,7 +175,9 @@ def release_head(folder: Path) -> KnownHead | None:
     return KnownHead(named.ledger.seq, named.ledger.head, f"release {folder.name}")
 
 
-def known_heads(workspace: Workspace, folders: tuple[Path, ...]) -> list[KnownHead]:
+def known_heads(
+    workspace: WorkspacePaths, folders: tuple[Path, ...]
+) -> list[KnownHead]:
     """Return the heads that releases name: those of the workspace, and `folders`."""
     own = [path for path in _folders(workspace) if not path.name.startswith(".")]
     heads = (release_head(path) for path in (*own, *folders))

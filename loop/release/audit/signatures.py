@@ -8,7 +8,7 @@ from typing import NamedTuple
 from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.release.keys import (
     PublicKey,
     learn_key,
@@ -32,7 +32,7 @@ def find_keys(entries: tuple[LedgerEntry, ...]) -> dict[str, PublicKey]:
 
 
 def check_signatures(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> list[Finding]:
     """Return whether every signature is by a valid key of whoever acts.
 
@@ -115,7 +115,7 @@ def _stripped(entry: LedgerEntry) -> Finding:
 
 
 def _check_copies(
-    workspace: Workspace, keys: Mapping[str, PublicKey]
+    workspace: WorkspacePaths, keys: Mapping[str, PublicKey]
 ) -> Iterator[Finding]:
     """Yield public key files that are not the recorded keys."""
     known = {public_key_path(workspace, key): key for key in keys.values()}

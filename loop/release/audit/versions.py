@@ -10,7 +10,7 @@ from loop.core.check_findings import Finding, broken, note, ok, warning
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
 from loop.core.ledger import LedgerEntry
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.prompts.catalog import FILES, list_versions, read_folder
 from loop.release.audit.chain import subjects
 
@@ -24,7 +24,7 @@ def find_commits(entries: tuple[LedgerEntry, ...]) -> dict[str, LedgerEntry]:
 
 
 def check_versions(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> list[Finding]:
     """Return what of the version folders is not as recorded, or that all is."""
     commits = find_commits(entries)
@@ -80,7 +80,9 @@ def _parents(entries: tuple[LedgerEntry, ...]) -> Iterator[Finding]:
         known.add(str(entry.payload.get("digest")))
 
 
-def _check_one(workspace: Workspace, ref: str, entry: LedgerEntry) -> list[Finding]:
+def _check_one(
+    workspace: WorkspacePaths, ref: str, entry: LedgerEntry
+) -> list[Finding]:
     match = _REF.fullmatch(ref)
     if match is None:
         return [
@@ -150,7 +152,7 @@ def _strays(folder: Path, ref: str) -> Iterator[Finding]:
 
 
 def _unrecorded(
-    workspace: Workspace, commits: Mapping[str, LedgerEntry]
+    workspace: WorkspacePaths, commits: Mapping[str, LedgerEntry]
 ) -> list[Finding]:
     """Return the version folders that no entry speaks of."""
     return [
@@ -168,7 +170,7 @@ def _unrecorded(
     ]
 
 
-def _prompt_names(workspace: Workspace) -> Sequence[str]:
+def _prompt_names(workspace: WorkspacePaths) -> Sequence[str]:
     if not workspace.prompts.is_dir():
         return ()
     return sorted(path.name for path in workspace.prompts.iterdir() if path.is_dir())
@@ -188,7 +190,7 @@ def _broken(ref: str, entry: LedgerEntry, what: str) -> Finding:
 
 
 def check_aliases(
-    workspace: Workspace, entries: tuple[LedgerEntry, ...]
+    workspace: WorkspacePaths, entries: tuple[LedgerEntry, ...]
 ) -> list[Finding]:
     """Return whether every move of an alias fits the ones before it."""
     commits = find_commits(entries)
@@ -207,7 +209,7 @@ def check_aliases(
 
 
 def _check_move(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     entry: LedgerEntry,
     commit: LedgerEntry | None,
     before: str | None,

@@ -20,7 +20,7 @@ from loop.core.digests import digest_text
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import folder_beside, move_folder, write_atomic, write_error
 from loop.core.ledger import Actor, Event, append_event
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
 from loop.labels.cohort import CohortCase, cases_digest
 from loop.prompts.catalog import read_folder, write_folder
@@ -160,7 +160,7 @@ class Act(NamedTuple):
 
 
 def write_export(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     spec: ExportSpec,
     out: Path,
     act: Act,
@@ -192,7 +192,7 @@ def write_export(
     return manifest
 
 
-def _check_place(workspace: Workspace, out: Path) -> None:
+def _check_place(workspace: WorkspacePaths, out: Path) -> None:
     target = out.resolve()
     own = (
         workspace.prompts,

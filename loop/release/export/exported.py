@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Item
 from loop.engines.base import split_name
 from loop.labels.cohort import CohortRole, iter_items, read_cohort
@@ -22,7 +22,7 @@ from loop.release.released import RELEASE_NAME
 from loop.run.task import check_open
 
 
-def cohort_cases(workspace: Workspace, name: str) -> CaseSource:
+def cohort_cases(workspace: WorkspacePaths, name: str) -> CaseSource:
     """Return the cases of cohort `name`.
 
     Raises
@@ -35,7 +35,7 @@ def cohort_cases(workspace: Workspace, name: str) -> CaseSource:
     return CaseSource(origin=f"cohort {name}", items=iter_items(workspace, cohort))
 
 
-def file_cases(workspace: Workspace, path: Path) -> tuple[CaseSource, Screening]:
+def file_cases(workspace: WorkspacePaths, path: Path) -> tuple[CaseSource, Screening]:
     """Return the cases of a table, and what counts those that are left out.
 
     The table is read as an import reads it: the same columns, the same cases left out
@@ -61,7 +61,7 @@ def file_cases(workspace: Workspace, path: Path) -> tuple[CaseSource, Screening]
     return CaseSource(origin=f"file {path.name}", items=items()), screening
 
 
-def find_origin(workspace: Workspace, name: str, model: str = "") -> ExportOrigin:
+def find_origin(workspace: WorkspacePaths, name: str, model: str = "") -> ExportOrigin:
     """Return the version that `name` names and how it is to be asked.
 
     Parameters
@@ -94,12 +94,12 @@ def find_origin(workspace: Workspace, name: str, model: str = "") -> ExportOrigi
     return replace(origin, asking=replace(origin.asking, model=model))
 
 
-def is_release(workspace: Workspace, name: str) -> bool:
+def is_release(workspace: WorkspacePaths, name: str) -> bool:
     """Whether `name` is meant as a release: of its form, and no prompt is called so."""
     return bool(RELEASE_NAME.fullmatch(name)) and name not in list_prompts(workspace)
 
 
-def _released(workspace: Workspace, name: str) -> ExportOrigin:
+def _released(workspace: WorkspacePaths, name: str) -> ExportOrigin:
     release = load_release(workspace, name)
     engine = release.facts.engine
     return ExportOrigin(

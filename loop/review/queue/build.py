@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from loop.core.digests import digest_bytes
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, Outcome, Span, Status, Value
 from loop.evaluate.align import align
 from loop.evaluate.failures import ALL_LABELS, Failure, find_failures, open_for_review
@@ -101,7 +101,7 @@ def _said(outcome: Outcome, label: str, taxonomy: Taxonomy) -> Value | None:
 
 
 def count_votes(
-    workspace: Workspace, cohort: Cohort, pairs: Collection[Pair]
+    workspace: WorkspacePaths, cohort: Cohort, pairs: Collection[Pair]
 ) -> Mapping[Pair, tuple[tuple[Value, int], ...]]:
     """Return how many readers said what of each pair; empty for a cohort without.
 
@@ -193,7 +193,7 @@ class CaseTexts:
     """The texts of some cases of a cohort; may be asked from any thread."""
 
     def __init__(
-        self, workspace: Workspace, cohort: str, case_ids: Collection[str]
+        self, workspace: WorkspacePaths, cohort: str, case_ids: Collection[str]
     ) -> None:
         self._workspace = workspace
         self._cohort = cohort
@@ -383,7 +383,7 @@ class QueueIndex:
 
 
 def build_queue(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     run_ref: str,
     *,

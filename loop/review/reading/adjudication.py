@@ -10,7 +10,7 @@ from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError, StoreError
 from loop.core.files import locked
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.ballots import votes_lock
 from loop.labels.cohort import CohortRecord, read_record
@@ -58,7 +58,7 @@ class Adjudicated:
 
 
 def adjudicate(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     assignment: Assignment,
     decisions: Decisions,
     *,
@@ -136,7 +136,7 @@ def _stands(dispute: Dispute, mark: Mark) -> bool:
     return dispute.decided and dispute.mark is mark
 
 
-def _count_own(workspace: Workspace, rows: Sequence[Dispute], actor: Actor) -> int:
+def _count_own(workspace: WorkspacePaths, rows: Sequence[Dispute], actor: Actor) -> int:
     """Count the pairs on which `actor` has voted, under the name or its pseudonym."""
     voters = {ballot.reader for row in rows for ballot in row.ballots}
     names = {name for name in voters if name.casefold() == actor.name.casefold()}
@@ -146,7 +146,7 @@ def _count_own(workspace: Workspace, rows: Sequence[Dispute], actor: Actor) -> i
 
 
 def _write(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     assignment: Assignment,
     decisions: Decisions,
     own: int,

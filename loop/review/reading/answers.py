@@ -20,7 +20,7 @@ from typing import NamedTuple
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import digest_text
 from loop.core.errors import DataError, SealedError, StoreError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
 from loop.labels.ballots import read_turnout
 from loop.labels.cohort import Cohort, CohortRole, texts_path
@@ -55,7 +55,7 @@ class ReadingSheet:
 
 
 def open_sheet(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     assignment: Assignment,
     reader: str,
@@ -88,7 +88,7 @@ def open_sheet(
 
 
 def _refuse_published(
-    workspace: Workspace, assignment: Assignment, reader: str, case_id: str
+    workspace: WorkspacePaths, assignment: Assignment, reader: str, case_id: str
 ) -> None:
     """Refuse a case whose votes are sealed: nobody looks at them again."""
     turnout = read_turnout(workspace, assignment.cohort)
@@ -100,7 +100,7 @@ def _refuse_published(
         )
 
 
-def _read_text(workspace: Workspace, cohort: Cohort, case_id: str) -> str:
+def _read_text(workspace: WorkspacePaths, cohort: Cohort, case_id: str) -> str:
     """Return the text of one case, from its own line of the texts file."""
     path, number = texts_path(workspace, cohort.name), positions(cohort)[case_id]
     try:

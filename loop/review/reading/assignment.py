@@ -19,7 +19,7 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import framed
 from loop.core.errors import DataError, StoreError, UnknownLabelError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.ballots import Turnout
 from loop.labels.cohort import Cohort, read_cohort, read_record
 from loop.labels.majority import read_rule
@@ -73,7 +73,7 @@ class Assignment:
         return f"{self.cohort.name}@{self.cohort.digest[:16]}"
 
 
-def read_assignment(workspace: Workspace, cohort_name: str) -> Assignment:
+def read_assignment(workspace: WorkspacePaths, cohort_name: str) -> Assignment:
     """Return what readers of a cohort are asked.
 
     Raises
@@ -470,7 +470,7 @@ PSEUDONYM = "reader-"
 """How every pseudonym of a reader begins."""
 
 
-def pseudonym_of(workspace: Workspace, reader: str) -> str:
+def pseudonym_of(workspace: WorkspacePaths, reader: str) -> str:
     """Return the pseudonym of a reader, the same at every publication.
 
     Only this workspace's private key leads from the name to it.
@@ -485,7 +485,7 @@ def pseudonym_of(workspace: Workspace, reader: str) -> str:
 
 
 def voting_names(
-    workspace: Workspace, readers: Sequence[str], reader: str
+    workspace: WorkspacePaths, readers: Sequence[str], reader: str
 ) -> tuple[str, ...]:
     """Return under which of the names that voted `reader` did: name or pseudonym.
 
@@ -501,7 +501,7 @@ def voting_names(
 
 
 def voted_cases(
-    workspace: Workspace, turnout: Turnout | None, reader: str
+    workspace: WorkspacePaths, turnout: Turnout | None, reader: str
 ) -> frozenset[str]:
     """Return the cases that `reader` has a vote on, under the name or the pseudonym.
 
@@ -551,7 +551,7 @@ class ReadingCacheKey(NamedTuple):
 
 
 def read_basis(
-    workspace: Workspace, assignment: Assignment, store: Store | None = None
+    workspace: WorkspacePaths, assignment: Assignment, store: Store | None = None
 ) -> ReadingCacheKey:
     """Return the basis of votes and disputes; with `store` that of readings as well.
 
@@ -580,7 +580,7 @@ def read_basis(
     )
 
 
-def _last_entry(workspace: Workspace, cohort: str) -> str:
+def _last_entry(workspace: WorkspacePaths, cohort: str) -> str:
     for entry in reversed(read_ledger(workspace.ledger)):
         about = entry.action == "cohort_added" and entry.subject == cohort
         revised = entry.action in _CHANGING

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.digests import framed
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark, Value, ValueCode
 from loop.labels.ballots import VOTE_CODES, Votes, read_cohort_votes
 from loop.labels.cohort import Cohort, read_record
@@ -93,7 +93,7 @@ class Disputes:
 
 
 def read_disputes(
-    workspace: Workspace, assignment: Assignment, *, anonymous: bool = False
+    workspace: WorkspacePaths, assignment: Assignment, *, anonymous: bool = False
 ) -> Disputes:
     """Return the disputes of a cohort's readers.
 

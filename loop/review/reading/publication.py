@@ -9,7 +9,7 @@ import numpy as np
 
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Value, ValueCode
 from loop.labels.ballots import VOTE_CODES, Turnout, Votes
 from loop.labels.cohort import Cohort
@@ -86,7 +86,7 @@ class Published:
 
 
 def publish_readings(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     assignment: Assignment,
     wanted: Publication,
@@ -122,7 +122,7 @@ def publish_readings(
 
 
 def preview_publication(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     assignment: Assignment,
     wanted: Publication,
@@ -143,13 +143,13 @@ def preview_publication(
 
 
 def _publish(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     assignment: Assignment,
     wanted: Publication,
     actor: Actor,
     *,
-    take: Callable[[Workspace, Cohort, Votes, Taxonomy, Taking], VotesReport],
+    take: Callable[[WorkspacePaths, Cohort, Votes, Taxonomy, Taking], VotesReport],
 ) -> Published:
     """Hand the complete readings to `take`, to make votes of them or only look."""
     chosen = _choose(store, assignment, wanted.readers)
@@ -216,7 +216,7 @@ def _choose(
 
 
 def _names(
-    workspace: Workspace, readers: Sequence[str], wanted: Publication
+    workspace: WorkspacePaths, readers: Sequence[str], wanted: Publication
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return reader to published name, and that to the name not used."""
     names: dict[str, str] = {}
@@ -303,7 +303,7 @@ class PublicationDryRun:
 
 
 def dry_run_publication(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     assignment: Assignment,
     progress: ReadingProgress,

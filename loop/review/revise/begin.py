@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide, Lexicon
 from loop.engines.rules.vocabulary import has_cjk
 from loop.labels.cohort import Cohort, CohortRole, read_cohort
@@ -104,7 +104,7 @@ class Outline(NamedTuple):
 
 
 def begin_draft(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     request: DraftRequest,
     actor: Actor,
@@ -151,7 +151,7 @@ def begin_draft(
 
 
 def outline_draft(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     request: DraftRequest,
     verdicts: Sequence[Verdict],
@@ -184,7 +184,7 @@ def outline_draft(
     )
 
 
-def find_start(workspace: Workspace, prompt: str) -> Start:
+def find_start(workspace: WorkspacePaths, prompt: str) -> Start:
     """Return what to revise and what to measure against; refuse an old version.
 
     Raises
@@ -204,7 +204,7 @@ def find_start(workspace: Workspace, prompt: str) -> Start:
     return Start(base, newest)
 
 
-def require_dev(workspace: Workspace, name: str) -> Cohort:
+def require_dev(workspace: WorkspacePaths, name: str) -> Cohort:
     """Return the cohort `name`, which must be one to revise on.
 
     Raises

@@ -12,7 +12,7 @@ from loop.core.check_findings import Finding
 from loop.core.digests import digest_json
 from loop.core.errors import DataError
 from loop.core.files import read_text, write_atomic
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import protocol_digest
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import read_reference
@@ -90,7 +90,9 @@ def read_asking(checked: Checked) -> EngineOptions:
     return EngineOptions(**checked.asking)
 
 
-def keep_check(workspace: Workspace, draft: PromptVersion, checked: Checked) -> None:
+def keep_check(
+    workspace: WorkspacePaths, draft: PromptVersion, checked: Checked
+) -> None:
     """Keep `checked` beside `draft`, in place of an earlier one.
 
     Raises
@@ -102,7 +104,7 @@ def keep_check(workspace: Workspace, draft: PromptVersion, checked: Checked) -> 
     write_atomic(beside(workspace, draft).check, text, mode=0o600)
 
 
-def find_check(workspace: Workspace, draft: PromptVersion) -> Checked | None:
+def find_check(workspace: WorkspacePaths, draft: PromptVersion) -> Checked | None:
     """Return the last check of `draft`, stale or not; None if it has none.
 
     A file that something else wrote counts as none: checking again makes it anew.
@@ -115,7 +117,7 @@ def find_check(workspace: Workspace, draft: PromptVersion) -> Checked | None:
 
 
 def recall_check(
-    workspace: Workspace, store: Store, ref: str, engine: str = ""
+    workspace: WorkspacePaths, store: Store, ref: str, engine: str = ""
 ) -> Recalled | None:
     """Return the last check of the draft `ref` and what has made it stale.
 
@@ -140,7 +142,7 @@ def recall_check(
 
 
 def name_stale(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     line: DraftLineage,
     checked: Checked,
@@ -177,7 +179,7 @@ class CheckInputs:
 
 
 def read_ground(
-    workspace: Workspace, store: Store, draft: PromptVersion, cohort: str
+    workspace: WorkspacePaths, store: Store, draft: PromptVersion, cohort: str
 ) -> CheckInputs:
     """Return what a check of `draft` on `cohort` would rest on now.
 

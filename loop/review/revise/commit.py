@@ -25,7 +25,7 @@ from loop.core.ledger import (
     append_events,
     read_ledger,
 )
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import read_cohort
 from loop.labels.reference import reference_path
 from loop.prompts.catalog import (
@@ -80,7 +80,7 @@ class CommittedDraft(NamedTuple):
 
 
 def commit_checked(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     ref: str,
     actor: Actor,
@@ -131,7 +131,9 @@ def commit_checked(
     return CommittedDraft(version, run.run_id)
 
 
-def _require_check(workspace: Workspace, store: Store, line: DraftLineage) -> Checked:
+def _require_check(
+    workspace: WorkspacePaths, store: Store, line: DraftLineage
+) -> Checked:
     """Return the check of a draft if it holds."""
     draft = line.draft
     checked = find_check(workspace, draft)
@@ -165,7 +167,7 @@ def _require_accepted(checked: Checked, decision: CommitDecision) -> None:
 
 
 def _require_own_words(
-    workspace: Workspace, line: DraftLineage, checked: Checked
+    workspace: WorkspacePaths, line: DraftLineage, checked: Checked
 ) -> None:
     """Look for copied wording again: a holdout may have been imported since."""
     wording = new_wording(line.parent, line.draft)
@@ -173,7 +175,7 @@ def _require_own_words(
 
 
 def _commit(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     draft: PromptVersion,
     checked: Checked,
     actor: Actor,
@@ -227,7 +229,7 @@ def weigh(
 
 
 def commit_draft(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     draft: PromptVersion,
     commitment: Commitment,
     *,
@@ -261,7 +263,7 @@ def commit_draft(
     return version
 
 
-def _make(workspace: Workspace, draft: PromptVersion) -> PromptVersion:
+def _make(workspace: WorkspacePaths, draft: PromptVersion) -> PromptVersion:
     """Write `draft` as the version after its parent; refuse where there is one."""
     latest = latest_version(workspace, draft.name)
     if latest.digest != draft.parent:
@@ -270,7 +272,7 @@ def _make(workspace: Workspace, draft: PromptVersion) -> PromptVersion:
 
 
 def _record(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     version: PromptVersion,
     draft: PromptVersion,
     commitment: Commitment,
@@ -321,7 +323,7 @@ def _override(version: PromptVersion, commitment: Commitment) -> Event:
 
 
 def _commit_to_git(
-    workspace: Workspace, version: PromptVersion, commitment: Commitment
+    workspace: WorkspacePaths, version: PromptVersion, commitment: Commitment
 ) -> None:
     """Make one git commit of what belongs to `version`, where there is git."""
     paths = [version_folder(workspace, version), workspace.ledger]
@@ -330,7 +332,9 @@ def _commit_to_git(
     commit_paths(workspace.root, paths, message, commitment.actor.name)
 
 
-def _corrected_references(workspace: Workspace, version: PromptVersion) -> list[Path]:
+def _corrected_references(
+    workspace: WorkspacePaths, version: PromptVersion
+) -> list[Path]:
     """Return the references corrected since the version before `version`."""
     found: dict[Path, None] = {}
     for entry in read_ledger(workspace.ledger):
@@ -346,7 +350,7 @@ def _corrected_references(workspace: Workspace, version: PromptVersion) -> list[
 
 
 def keep_draft(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     ref: str,
     actor: Actor,
     why: str,
@@ -372,7 +376,7 @@ def keep_draft(
 
 
 def discard_draft(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     ref: str,
     actor: Actor,
     why: str,
@@ -407,7 +411,7 @@ def discard_draft(
     return entry
 
 
-def _discard_damaged(workspace: Workspace, ref: str) -> bool:
+def _discard_damaged(workspace: WorkspacePaths, ref: str) -> bool:
     """Remove a draft that cannot be read; false where there is none of that id."""
     name, selector = parse_ref(ref)
     draft = selector.partition(":")[2]
@@ -418,7 +422,7 @@ def _discard_damaged(workspace: Workspace, ref: str) -> bool:
 
 
 def record_attempt(
-    workspace: Workspace, line: DraftLineage, actor: Actor, why: str, now: Clock
+    workspace: WorkspacePaths, line: DraftLineage, actor: Actor, why: str, now: Clock
 ) -> LedgerEntry | None:
     """Record wording that was measured and is given up; None if it never was.
 
@@ -437,7 +441,7 @@ def record_attempt(
     return reject_draft(workspace, draft, line.parent.ref, commitment, now=now)
 
 
-def _own_check(workspace: Workspace, draft: PromptVersion) -> Checked | None:
+def _own_check(workspace: WorkspacePaths, draft: PromptVersion) -> Checked | None:
     """Return the last check if it was of this very wording."""
     checked = find_check(workspace, draft)
     if checked is None or checked.ground.draft_digest != draft.digest:
@@ -446,7 +450,7 @@ def _own_check(workspace: Workspace, draft: PromptVersion) -> Checked | None:
 
 
 def reject_draft(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     draft: PromptVersion,
     parent_ref: str,
     commitment: Commitment,

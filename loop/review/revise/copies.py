@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from loop.core.errors import OverlapError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.labels.cohort import (
     Cohort,
@@ -109,7 +109,7 @@ def _new_lines(before: str, after: str) -> Iterator[str]:
 
 
 def check_copies(
-    workspace: Workspace, wording: Iterable[NewWording], cohort: Cohort
+    workspace: WorkspacePaths, wording: Iterable[NewWording], cohort: Cohort
 ) -> CopyCheck:
     """Return long copies from cases of `cohort` and its role, after refusing others.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import Cohort
 from loop.labels.reference import (
@@ -33,7 +33,7 @@ class CorrectedReference(NamedTuple):
 
 
 def correct_reference_from(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     cohort: str,
     verdicts: Sequence[str],
@@ -62,7 +62,7 @@ def correct_reference_from(
 
 
 def correct_from_verdicts(
-    workspace: Workspace, cohort: Cohort, verdicts: Sequence[Verdict], actor: Actor
+    workspace: WorkspacePaths, cohort: Cohort, verdicts: Sequence[Verdict], actor: Actor
 ) -> tuple[int | None, int]:
     """Make the reference version that verdicts ask for; return it and the count."""
     corrections = find_corrections(verdicts)
@@ -94,7 +94,7 @@ def find_corrections(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Mark]
 
 
 def require_corrigible(
-    workspace: Workspace, cohort: Cohort, verdicts: Sequence[Verdict]
+    workspace: WorkspacePaths, cohort: Cohort, verdicts: Sequence[Verdict]
 ) -> None:
     """Refuse corrections of what the reference does not have."""
     pairs = find_corrections(verdicts)

@@ -11,7 +11,7 @@ from loop.core.check_findings import Finding
 from loop.core.config import read_config
 from loop.core.errors import DataError, LedgerError, OverlapError
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import (
     Clarification,
     Exemplar,
@@ -168,7 +168,7 @@ def name_unread(diff: VersionDiff, reading: Mapping[str, tuple[str, ...]]) -> st
 
 
 def describe(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     parent: PromptVersion,
     draft: PromptVersion,
     engine: str = "rules",
@@ -198,7 +198,7 @@ def describe(
 
 
 def lint_draft(
-    workspace: Workspace, parent: PromptVersion, draft: PromptVersion
+    workspace: WorkspacePaths, parent: PromptVersion, draft: PromptVersion
 ) -> tuple[Finding, ...]:
     """Return what lint says of `draft` against `parent`, errors first.
 
@@ -244,7 +244,7 @@ def answered_in(version: PromptVersion, contract: str) -> PromptVersion:
     return with_contract(version, contract, get_contract(contract).instruction)
 
 
-def show_draft(workspace: Workspace, ref: str, engine: str = "rules") -> Drafted:
+def show_draft(workspace: WorkspacePaths, ref: str, engine: str = "rules") -> Drafted:
     """Return the draft `ref` as it stands, against the version it was made from.
 
     A draft that copies a case it may not is shown all the same, and says so.
@@ -313,7 +313,7 @@ class DraftInfo:
 
 
 def list_open_drafts(
-    workspace: Workspace, store: Store, prompt: str
+    workspace: WorkspacePaths, store: Store, prompt: str
 ) -> tuple[DraftInfo, ...]:
     """Return the drafts of `prompt` that may still become a version, oldest first.
 
@@ -335,7 +335,7 @@ def list_open_drafts(
     return tuple(info for info in infos if info is not None)
 
 
-def _look(workspace: Workspace, store: Store, ref: str) -> DraftInfo | None:
+def _look(workspace: WorkspacePaths, store: Store, ref: str) -> DraftInfo | None:
     """Return how the draft `ref` stands; None where its commit is recorded."""
     try:
         line = read_line(workspace, ref)
@@ -364,7 +364,7 @@ def _look(workspace: Workspace, store: Store, ref: str) -> DraftInfo | None:
 
 
 def _find_status(
-    workspace: Workspace, store: Store, line: DraftLineage
+    workspace: WorkspacePaths, store: Store, line: DraftLineage
 ) -> DraftCheckStatus:
     checked = find_check(workspace, line.draft)
     if checked is None:
@@ -404,7 +404,7 @@ class DraftOutcome(NamedTuple):
     reason: str
 
 
-def find_fate(workspace: Workspace, ref: str) -> DraftOutcome | None:
+def find_fate(workspace: WorkspacePaths, ref: str) -> DraftOutcome | None:
     """Return what was decided last on the draft `ref`; None where nothing was.
 
     A draft that was given up before it was measured leaves no entry.
@@ -467,7 +467,7 @@ class TokenChange(NamedTuple):
     remark: str
 
 
-def find_engine_counter(workspace: Workspace, engine: str) -> TokenCounter:
+def find_engine_counter(workspace: WorkspacePaths, engine: str) -> TokenCounter:
     """Return the best way to count the tokens of what `engine` is asked.
 
     Raises

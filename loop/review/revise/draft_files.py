@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import locked, read_text, write_atomic
 from loop.core.ledger import LedgerEntry, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.prompts.catalog import (
     drafts_folder,
     find_parent,
@@ -60,18 +60,18 @@ class DraftFiles(NamedTuple):
     check: Path
 
 
-def beside(workspace: Workspace, draft: PromptVersion) -> DraftFiles:
+def beside(workspace: WorkspacePaths, draft: PromptVersion) -> DraftFiles:
     """Return where the files beside `draft` are or will be."""
     return _files_of(workspace, draft.name, draft.draft)
 
 
-def _files_of(workspace: Workspace, name: str, draft: str) -> DraftFiles:
+def _files_of(workspace: WorkspacePaths, name: str, draft: str) -> DraftFiles:
     folder = workspace.private / "revising" / name
     return DraftFiles(folder / f"{draft}.about.json", folder / f"{draft}.check.json")
 
 
 def write_draft(
-    workspace: Workspace, draft: PromptVersion, about: DraftMetadata
+    workspace: WorkspacePaths, draft: PromptVersion, about: DraftMetadata
 ) -> PromptVersion:
     """Write a new draft and what it is about, and return the draft.
 
@@ -88,7 +88,7 @@ def write_draft(
     return write_version(workspace, draft)
 
 
-def read_about(workspace: Workspace, draft: PromptVersion) -> DraftMetadata:
+def read_about(workspace: WorkspacePaths, draft: PromptVersion) -> DraftMetadata:
     """Return what `draft` is about; derived from the draft where nothing says so.
 
     A draft that names verdicts comes from them; any other was written by hand.
@@ -105,7 +105,7 @@ def read_about(workspace: Workspace, draft: PromptVersion) -> DraftMetadata:
         )
 
 
-def remove_draft(workspace: Workspace, name: str, draft: str) -> None:
+def remove_draft(workspace: WorkspacePaths, name: str, draft: str) -> None:
     """Remove the draft `draft` of `name` and what is kept beside it.
 
     Doing it twice is harmless.
@@ -115,7 +115,7 @@ def remove_draft(workspace: Workspace, name: str, draft: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def drafts_locked(workspace: Workspace, ref: str) -> AbstractContextManager[None]:
+def drafts_locked(workspace: WorkspacePaths, ref: str) -> AbstractContextManager[None]:
     """Hold the lock under which the drafts of a prompt are changed and removed.
 
     Parameters
@@ -150,7 +150,7 @@ class DraftLineage(NamedTuple):
         return self.parent.digest != self.newest.digest
 
 
-def read_line(workspace: Workspace, ref: str) -> DraftLineage:
+def read_line(workspace: WorkspacePaths, ref: str) -> DraftLineage:
     """Return the draft that `ref` names, its parent and the newest version.
 
     A version that a killed commit made of this very draft does not count as newer.
@@ -199,7 +199,9 @@ def overtaken(draft: PromptVersion, newest: PromptVersion) -> ConflictError:
     )
 
 
-def find_commit(workspace: Workspace, draft: PromptVersion) -> PromptVersion | None:
+def find_commit(
+    workspace: WorkspacePaths, draft: PromptVersion
+) -> PromptVersion | None:
     """Return the newest version if it is this draft, committed; None if it is not.
 
     A kill may come between the version and its ledger entry, or between that and the
@@ -217,12 +219,14 @@ def find_commit(workspace: Workspace, draft: PromptVersion) -> PromptVersion | N
     return latest if entry is None or entry.payload.get("draft") == draft.ref else None
 
 
-def is_recorded(workspace: Workspace, version: PromptVersion) -> bool:
+def is_recorded(workspace: WorkspacePaths, version: PromptVersion) -> bool:
     """Whether the ledger knows of the commit of `version`."""
     return _find_entry(workspace, version) is not None
 
 
-def _find_entry(workspace: Workspace, version: PromptVersion) -> LedgerEntry | None:
+def _find_entry(
+    workspace: WorkspacePaths, version: PromptVersion
+) -> LedgerEntry | None:
     """Return the ledger entry of a version's commit, if it has one."""
     for entry in reversed(read_ledger(workspace.ledger)):
         if entry.action == "draft_committed" and entry.subject == version.ref:

@@ -17,7 +17,7 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.files import write_atomic
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.core.yaml_files import dump_yaml
 from loop.prompts.catalog import Header, version_folder
@@ -134,7 +134,7 @@ def _find_line(node: yaml.Node | None, path: Sequence[int | str]) -> int:
 
 
 def edit_draft(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     ref: str,
     edits: Sequence[GuideEdit],
     actor: Actor,
@@ -241,7 +241,7 @@ def _require_seen(draft: PromptVersion, edit: GuideEdit) -> None:
 
 
 def _describe(
-    workspace: Workspace, line: DraftLineage, edited: PromptVersion
+    workspace: WorkspacePaths, line: DraftLineage, edited: PromptVersion
 ) -> Drafted:
     made = replace(describe(workspace, line.parent, edited), behind=line.behind)
     name = read_about(workspace, line.draft).cohort
@@ -254,7 +254,7 @@ def _describe(
     return replace(made, copies=copies, skipped=skipped, notes=notes)
 
 
-def _rewrite(workspace: Workspace, draft: PromptVersion) -> None:
+def _rewrite(workspace: WorkspacePaths, draft: PromptVersion) -> None:
     """Write the guides and the templates, and then who wrote them.
 
     The digest in ``prompt.yaml`` of a draft decides nothing, so that a kill between

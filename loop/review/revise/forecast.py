@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.evaluate.inputs import read_inputs
 from loop.evaluate.protocol import read_protocol
@@ -74,7 +74,7 @@ class Forecast:
 
 
 def forecast_check(
-    workspace: Workspace, prompt: str, how: Examination | None = None
+    workspace: WorkspacePaths, prompt: str, how: Examination | None = None
 ) -> Forecast:
     """Return what checking the draft `prompt` would take and could find.
 
@@ -135,7 +135,7 @@ def forecast_check(
 
 
 def _find_churn(
-    workspace: Workspace, parent: str, cohort: str, engine: str
+    workspace: WorkspacePaths, parent: str, cohort: str, engine: str
 ) -> tuple[dict[str, float], str]:
     """Return how often two draws of each label differ, where it was measured."""
     assumed = f"assumed: {100 * ASSUMED_CHURN:g} % of answers differ between two draws"

@@ -19,7 +19,7 @@ from loop.core.clock import Clock, format_time, utc_now
 from loop.core.digests import digest_json
 from loop.core.errors import ConflictError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide, Lexicon
 from loop.prompts.version import PromptVersion
 from loop.review.revise.begin import draft_id
@@ -293,7 +293,7 @@ class Rebased:
 
 
 def rebase_draft(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     ref: str,
     actor: Actor,
     resolve: Mapping[str, ConflictChoice] = _NONE,
@@ -344,7 +344,7 @@ def _require_known(line: DraftLineage, merged: MergedPrompt) -> None:
 
 
 def _write(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     line: DraftLineage,
     merged: MergedPrompt,
     actor: Actor,
@@ -366,7 +366,9 @@ def _write(
     return made
 
 
-def _told(workspace: Workspace, line: DraftLineage, draft: PromptVersion) -> Rebased:
+def _told(
+    workspace: WorkspacePaths, line: DraftLineage, draft: PromptVersion
+) -> Rebased:
     return Rebased(
         draft=draft,
         conflicts=(),

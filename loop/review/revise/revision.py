@@ -10,7 +10,7 @@ from loop.core.check_findings import Finding
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import ConflictError, DataError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import CohortRole
 from loop.prompts.diff import VersionDiff, diff_versions
 from loop.prompts.version import PromptVersion
@@ -135,7 +135,7 @@ class Revision:
 
 
 def revise(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     request: RevisionRequest,
     actor: Actor,
     *,
@@ -181,7 +181,7 @@ def revise(
             return turn.settle(start, how, engine)
 
 
-def _require_task(workspace: Workspace, request: RevisionRequest) -> None:
+def _require_task(workspace: WorkspacePaths, request: RevisionRequest) -> None:
     """Refuse an old version, and a round that would change nothing."""
     base, _ = find_start(workspace, request.prompt)
     if not (base.draft or request.verdicts or request.kept or request.contract):
@@ -209,7 +209,7 @@ def _stale(file: VerdictFile, outline: Outline) -> tuple[str, ...]:
 class _Round(NamedTuple):
     """One round: where, what, who and when."""
 
-    workspace: Workspace
+    workspace: WorkspacePaths
     store: Store
     request: RevisionRequest
     actor: Actor

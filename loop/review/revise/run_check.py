@@ -16,7 +16,7 @@ from typing import NamedTuple
 from loop.core.clock import Clock, format_time, utc_now
 from loop.core.errors import ConflictError, DataError, EngineError
 from loop.core.ledger import Actor, read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.evaluate.compare import pair_answers
 from loop.evaluate.inputs import Inputs, read_inputs
 from loop.evaluate.protocol import Protocol, read_protocol
@@ -93,7 +93,7 @@ class Examination:
 
 
 def check_draft_ref(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     ref: str,
     actor: Actor,
@@ -206,7 +206,7 @@ def choose_looks(
 
 
 def _choose_looks(
-    workspace: Workspace, engine: HeldEngine, how: Examination
+    workspace: WorkspacePaths, engine: HeldEngine, how: Examination
 ) -> tuple[int, ...]:
     if has_chance(engine):
         return choose_looks(read_protocol(workspace), how.draws, how.max_draws)
@@ -218,7 +218,7 @@ def _choose_looks(
     return (1,)
 
 
-def _find_looks(workspace: Workspace, checked: Checked) -> tuple[int, ...]:
+def _find_looks(workspace: WorkspacePaths, checked: Checked) -> tuple[int, ...]:
     """Return after how many draws this wording was looked at before."""
     kept = find_check(workspace, read_version(workspace, checked.draft))
     if kept is None or kept.engine != checked.engine:
@@ -237,7 +237,7 @@ class _Runs(NamedTuple):
 
 
 def _run_both(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     line: DraftLineage,
     cohort: str,
     engine: HeldEngine,
@@ -273,7 +273,7 @@ def _run_both(
 
 
 def _measure(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     store: Store,
     line: DraftLineage,
     verdicts: Sequence[Verdict],
@@ -314,7 +314,7 @@ def _measure(
 
 
 def _read_both(
-    workspace: Workspace, runs: _Runs
+    workspace: WorkspacePaths, runs: _Runs
 ) -> tuple[tuple[Inputs, ...], tuple[Inputs, ...]]:
     """Return all runs beside the same reference, the newest one."""
     first = read_inputs(workspace, runs.before[0])
@@ -373,7 +373,7 @@ def measure_draft(
 
 
 def require_measurable(
-    workspace: Workspace, cohort: Cohort, parent: PromptVersion, engine: str
+    workspace: WorkspacePaths, cohort: Cohort, parent: PromptVersion, engine: str
 ) -> None:
     """Refuse what could not be measured: engine, texts, reference or protocol."""
     prepare_run(workspace, parent.ref, cohort.name, engine=engine)

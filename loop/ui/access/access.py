@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 
 from loop.core.clock import Clock, utc_now
 from loop.core.errors import LoopError, WriteError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.passwords import fits, fits_nobody
 from loop.core.people.roster import Roster, read_users, renew_hash
 from loop.core.people.sign_ins import Attempts, SignIn, SignInResult, record_sign_in
@@ -55,7 +55,7 @@ class Access:
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: WorkspacePaths,
         hosts: Hosts,
         *,
         local: str = "",
@@ -87,7 +87,7 @@ class Access:
     @classmethod
     def open(
         cls,
-        workspace: Workspace,
+        workspace: WorkspacePaths,
         *,
         host: str,
         local: str,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from loop.core.errors import LoopError
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace, init_workspace
+from loop.core.paths import WorkspacePaths, init_workspace
 from loop.labels.cohort import iter_items, list_cohorts, read_cohort
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.report_sections import split_sections
@@ -34,12 +34,12 @@ PIECES = st.sampled_from(
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkspacePaths]:
     """Make one workspace for all examples."""
     yield init_workspace(tmp_path_factory.mktemp("fuzz") / "ws")
 
 
-def _try(place: Workspace, path: Path) -> list[tuple[str, str]] | None:
+def _try(place: WorkspacePaths, path: Path) -> list[tuple[str, str]] | None:
     """Import `path`; return ids and texts, or None when it was refused."""
     before = list_cohorts(place)
     options = ImportOptions(name="fuzz", role="dev", replace=True)
@@ -57,7 +57,7 @@ def _try(place: Workspace, path: Path) -> list[tuple[str, str]] | None:
 @FEW
 @given(raw=st.binary(max_size=300), suffix=st.sampled_from(["csv", "jsonl", "parquet"]))
 def test_random_bytes_never_crash_an_importer(
-    place: Workspace, tmp_path: Path, raw: bytes, suffix: str
+    place: WorkspacePaths, tmp_path: Path, raw: bytes, suffix: str
 ) -> None:
     """No input raises anything but a `LoopError`."""
     path = tmp_path / f"source.{suffix}"
@@ -68,7 +68,7 @@ def test_random_bytes_never_crash_an_importer(
 @FEW
 @given(raw=st.binary(max_size=200))
 def test_random_bytes_after_a_good_header_never_crash(
-    place: Workspace, tmp_path: Path, raw: bytes
+    place: WorkspacePaths, tmp_path: Path, raw: bytes
 ) -> None:
     """The rows are the more dangerous part."""
     path = tmp_path / "source.csv"
@@ -79,7 +79,7 @@ def test_random_bytes_after_a_good_header_never_crash(
 @FEW
 @given(texts=st.lists(CLEAN, min_size=1, max_size=5))
 def test_csv_texts_come_back_unchanged(
-    place: Workspace, tmp_path: Path, texts: list[str]
+    place: WorkspacePaths, tmp_path: Path, texts: list[str]
 ) -> None:
     """Whatever a text holds, quotes and separators included; only its ends are bare."""
     stream = io.StringIO(newline="")
@@ -96,7 +96,7 @@ def test_csv_texts_come_back_unchanged(
 @FEW
 @given(rows=st.lists(st.dictionaries(TEXT, st.none() | TEXT | st.floats()), max_size=4))
 def test_any_json_objects_never_crash(
-    place: Workspace, tmp_path: Path, rows: list[dict[str, object]]
+    place: WorkspacePaths, tmp_path: Path, rows: list[dict[str, object]]
 ) -> None:
     """Odd keys, missing keys, unpaired surrogates, not a number."""
     path = tmp_path / "source.jsonl"
@@ -110,7 +110,7 @@ def test_any_json_objects_never_crash(
     cells=st.lists(st.one_of(CLEAN, st.none(), st.just("0")), min_size=1, max_size=4)
 )
 def test_parquet_cells_never_crash(
-    place: Workspace, tmp_path: Path, cells: list[str | None]
+    place: WorkspacePaths, tmp_path: Path, cells: list[str | None]
 ) -> None:
     """Missing ids and texts are refused or counted."""
     path = tmp_path / "source.parquet"

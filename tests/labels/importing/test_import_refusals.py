@@ -10,7 +10,7 @@ import pytest
 
 from loop.core.errors import DataError, LoopError, UnknownLabelError, WriteError
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import iter_items, list_cohorts, read_cohort
 from loop.labels.importing.encodings import decode_text, find_encoding
 from loop.labels.importing.source import ImportOptions
@@ -22,7 +22,7 @@ Importer = Callable[..., object]
 Writer = Callable[..., Path]
 
 
-def _traces(workspace: Workspace) -> list[str]:
+def _traces(workspace: WorkspacePaths) -> list[str]:
     """Return files that a failed import left behind; locks and the key may stay."""
     kept = ("locks", "keys", ".gitignore")
     private = [
@@ -34,7 +34,11 @@ def _traces(workspace: Workspace) -> list[str]:
 
 
 def _refused(
-    workspace: Workspace, take: Importer, source: Path, message: str, **options: object
+    workspace: WorkspacePaths,
+    take: Importer,
+    source: Path,
+    message: str,
+    **options: object,
 ) -> None:
     """Check that `source` is refused with `message` and that nothing remains."""
     with pytest.raises(DataError, match=message) as caught:
@@ -66,7 +70,7 @@ def _refused(
     ],
 )
 def test_a_wrong_table_is_refused(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     take: Importer,
     write_csv: Writer,
     rows: Sequence[Sequence[object]],
@@ -77,7 +81,7 @@ def test_a_wrong_table_is_refused(
 
 
 def test_a_misspelt_label_column_is_not_dropped(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """A label that vanished from the reference would look never wrong."""
     path = write_csv([["id", "text", "Pneumothroax"], ["1", "a", 1]])
@@ -107,7 +111,7 @@ def test_a_misspelt_label_column_is_not_dropped(
     ],
 )
 def test_wrong_bytes_are_refused(
-    workspace: Workspace, take: Importer, tmp_path: Path, raw: bytes, message: str
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path, raw: bytes, message: str
 ) -> None:
     """Nothing is decoded into nonsense."""
     path = tmp_path / "reports.csv"
@@ -116,7 +120,7 @@ def test_wrong_bytes_are_refused(
 
 
 def test_an_encoding_may_be_named(
-    workspace: Workspace, take: Importer, tmp_path: Path
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path
 ) -> None:
     """The way out of the message about neither UTF-8 nor GBK."""
     path = tmp_path / "reports.csv"
@@ -127,7 +131,7 @@ def test_an_encoding_may_be_named(
 
 
 def test_a_wrong_encoding_is_refused(
-    workspace: Workspace, take: Importer, tmp_path: Path
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path
 ) -> None:
     """Named wrongly, or unknown to Python."""
     path = tmp_path / "reports.csv"
@@ -161,7 +165,7 @@ def test_accidental_utf8_does_not_make_gbk_a_mixture(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_json_line_is_refused(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     take: Importer,
     tmp_path: Path,
     lines: Sequence[str],
@@ -184,7 +188,7 @@ def test_a_wrong_json_line_is_refused(
     ],
 )
 def test_a_wrong_source_is_refused(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     take: Importer,
     tmp_path: Path,
     name: str,
@@ -201,7 +205,7 @@ def test_a_wrong_source_is_refused(
 
 
 def test_two_files_of_one_name_are_refused(
-    workspace: Workspace, take: Importer, tmp_path: Path
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path
 ) -> None:
     """In a tree of folders, file names are case ids."""
     for folder in ("p1", "p2"):
@@ -221,7 +225,7 @@ def test_two_files_of_one_name_are_refused(
     ],
 )
 def test_a_wrong_option_is_refused(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     take: Importer,
     write_csv: Writer,
     options: dict[str, object],
@@ -232,7 +236,7 @@ def test_a_wrong_option_is_refused(
 
 
 def test_an_existing_cohort_is_not_overwritten(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """The old cohort is untouched; --replace is the way out."""
     take(write_csv(GOOD))
@@ -242,7 +246,7 @@ def test_an_existing_cohort_is_not_overwritten(
 
 
 def test_a_failed_replacement_leaves_the_old_cohort(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """Also when the failure comes after the files were moved."""
     take(write_csv(GOOD))
@@ -258,7 +262,7 @@ def test_a_failed_replacement_leaves_the_old_cohort(
 
 
 def test_a_broken_ledger_stops_the_import(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """No cohort without its entry."""
     workspace.ledger.write_bytes(b"broken\n")
@@ -268,7 +272,7 @@ def test_a_broken_ledger_stops_the_import(
 
 
 def test_a_full_disk_leaves_nothing_behind(
-    workspace: Workspace, take: Importer, write_csv: Writer, monkeypatch
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer, monkeypatch
 ) -> None:
     """The operating system's answer becomes a message with a way out."""
 
@@ -287,7 +291,7 @@ def test_a_full_disk_leaves_nothing_behind(
 
 
 def test_a_killed_import_is_cleaned_up_by_the_next(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """What a kill left behind is hidden, and goes with the next import."""
     take(write_csv(GOOD), "other")
@@ -300,7 +304,7 @@ def test_a_killed_import_is_cleaned_up_by_the_next(
 
 
 def test_a_damaged_pseudonym_key_is_refused(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """A new key would make patients of older cohorts strangers."""
     take(write_csv(GOOD))
@@ -310,7 +314,7 @@ def test_a_damaged_pseudonym_key_is_refused(
 
 
 def test_a_huge_json_text_is_refused_by_name(
-    workspace: Workspace, take: Importer, tmp_path: Path
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path
 ) -> None:
     """Five megabytes are no report."""
     path = tmp_path / "reports.jsonl"
@@ -319,7 +323,7 @@ def test_a_huge_json_text_is_refused_by_name(
 
 
 def test_a_huge_text_file_is_refused_by_name(
-    workspace: Workspace, take: Importer, tmp_path: Path
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path
 ) -> None:
     """Before its sections are looked for."""
     (tmp_path / "files").mkdir()
@@ -369,7 +373,7 @@ def test_a_label_given_twice_in_one_line_is_refused(
 
 @pytest.mark.parametrize("encoding", ["base64", "rot13", "undefined"])
 def test_what_encodes_no_text_is_no_encoding(
-    workspace: Workspace, take: Importer, write_csv: Writer, encoding: str
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer, encoding: str
 ) -> None:
     """Python knows these names, and fails when a text is read with one."""
     _refused(workspace, take, write_csv(GOOD), "unknown encoding", encoding=encoding)
@@ -377,7 +381,7 @@ def test_what_encodes_no_text_is_no_encoding(
 
 @pytest.mark.parametrize("name", ["reports.csv", "reports.jsonl"])
 def test_utf16_without_its_mark_is_refused(
-    workspace: Workspace, take: Importer, tmp_path: Path, name: str
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path, name: str
 ) -> None:
     """Its error is not the one of a byte that cannot be read."""
     path = tmp_path / name
@@ -398,7 +402,7 @@ def test_a_small_file_in_another_encoding_than_named_is_refused(
 
 
 def test_a_disk_on_which_nothing_can_be_made_leaves_nothing_behind(
-    workspace: Workspace, take: Importer, write_csv: Writer, monkeypatch
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer, monkeypatch
 ) -> None:
     """The file of the texts is the first that is opened; its refusal has a way out."""
     source, asked, opening = write_csv(GOOD), [], os.open

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Mark
 from loop.labels.cohort import iter_items, read_cohort, read_cohort_file
 from loop.labels.importing.importer import ImportReport
@@ -74,7 +74,7 @@ def _semicolons(folder: Path, write_csv: Writer) -> Path:
     "make", [_csv, _jsonl, _nested, _parquet, _gbk, _utf8_mark, _semicolons]
 )
 def test_every_format_gives_the_same_cohort(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     take: Importer,
     write_csv: Writer,
     tmp_path: Path,
@@ -92,7 +92,7 @@ def test_every_format_gives_the_same_cohort(
 
 
 def test_findings_and_impression_are_joined(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """One space between them; the indication stays out and is said to."""
     header = ["study_id", "findings", "impression", "indication"]
@@ -126,7 +126,7 @@ def test_what_is_left_out_is_counted_and_named(
 
 
 def test_an_empty_label_cell_is_missing_not_absent(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """Nobody said absent; the report counts such cells."""
     rows = [["id", "text", "Edema", "fracture"], ["1", "One.", "", "positive"]]
@@ -138,7 +138,7 @@ def test_an_empty_label_cell_is_missing_not_absent(
 
 
 def test_openi_labels_come_from_its_coding(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """What was not coded is weaker than absent; unindexed reports are left out."""
     header = "uid,MeSH,Problems,image,indication,comparison,findings,impression"
@@ -159,7 +159,7 @@ def test_openi_labels_come_from_its_coding(
 
 
 def test_a_folder_of_reports_gives_cases_and_patients(
-    workspace: Workspace, take: Importer, tmp_path: Path
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path
 ) -> None:
     """Case id from the file name, patient from the folder, sections taken apart."""
     root = tmp_path / "files"
@@ -184,7 +184,7 @@ def test_a_folder_of_reports_gives_cases_and_patients(
 
 
 def test_a_language_may_be_named(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """By option for all cases, by column for each, else by script."""
     rows = [["id", "text", "language"], ["1", "Klar.", "de-DE"], ["2", "正常", ""]]
@@ -196,7 +196,7 @@ def test_a_language_may_be_named(
 
 
 def test_an_import_is_recorded(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """The ledger holds digests and counts, the cohort file where it came from."""
     rows = [["id", "text", "edema"], ["1", "One.", "1"]]
@@ -216,7 +216,7 @@ def test_an_import_is_recorded(
 
 
 def test_replacing_keeps_every_old_cohort(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """Replaced cohorts move to the private folder with their texts, one by one."""
     for text in ("First.", "Second.", "Third."):
@@ -230,7 +230,7 @@ def test_replacing_keeps_every_old_cohort(
 
 
 def test_labels_beside_and_in_an_object_are_all_read(
-    tmp_path: Path, workspace: Workspace, take: Importer
+    tmp_path: Path, workspace: WorkspacePaths, take: Importer
 ) -> None:
     """Also when the first line has no labels: none is dropped without a word."""
     rows = [

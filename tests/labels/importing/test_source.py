@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.labels.cohort import iter_items, read_cohort
 from loop.labels.importing.importer import ImportReport
 from loop.labels.overlap import quote_id
@@ -16,7 +16,7 @@ Importer = Callable[..., ImportReport]
 Writer = Callable[..., Path]
 
 
-def _texts(workspace: Workspace, name: str = "mine") -> list[tuple[str, str]]:
+def _texts(workspace: WorkspacePaths, name: str = "mine") -> list[tuple[str, str]]:
     items = iter_items(workspace, read_cohort(workspace, name))
     return [(item.id, item.variables["text"]) for item in items]
 
@@ -35,7 +35,10 @@ def _texts(workspace: Workspace, name: str = "mine") -> list[tuple[str, str]]:
     ],
 )
 def test_common_names_are_known(
-    workspace: Workspace, take: Importer, write_csv: Writer, header: tuple[str, ...]
+    workspace: WorkspacePaths,
+    take: Importer,
+    write_csv: Writer,
+    header: tuple[str, ...],
 ) -> None:
     """In any case, with or without separators, in English and Chinese."""
     report = take(write_csv([header, ("1", "One.", "P1"), ("2", "Two.", "P1")]))
@@ -55,7 +58,7 @@ def test_common_names_are_known(
     ],
 )
 def test_findings_and_impression_are_known(
-    workspace: Workspace,
+    workspace: WorkspacePaths,
     take: Importer,
     write_csv: Writer,
     findings: str,
@@ -67,7 +70,7 @@ def test_findings_and_impression_are_known(
 
 
 def test_any_column_can_be_named(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """Also where a known name is there: the user knows better."""
     header = ("id", "text", "nr", "Wortlaut", "Fall")
@@ -79,7 +82,7 @@ def test_any_column_can_be_named(
 
 
 def test_a_json_column_can_be_named(
-    workspace: Workspace, take: Importer, tmp_path: Path
+    workspace: WorkspacePaths, take: Importer, tmp_path: Path
 ) -> None:
     """The keys of the first line are the columns."""
     path = tmp_path / "reports.jsonl"
@@ -95,7 +98,7 @@ def test_one_column_can_be_case_and_patient(take: Importer, write_csv: Writer) -
 
 
 def test_a_whole_text_is_not_joined_with_its_parts(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """And the parts are said to be unused."""
     header = ("id", "report", "findings", "impression")
@@ -131,7 +134,7 @@ def test_columns_of_a_folder_cannot_be_named(take: Importer, tmp_path: Path) -> 
 
 
 def test_languages_without_cues_are_reported(
-    workspace: Workspace, take: Importer, write_csv: Writer
+    workspace: WorkspacePaths, take: Importer, write_csv: Writer
 ) -> None:
     """The engine `rules` refuses their cases: better known before the run."""
     (workspace.labels / "cues").mkdir()

@@ -15,7 +15,7 @@ from loop.core.ledger import (
     format_entry,
     read_ledger,
 )
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.prompts.catalog import file_digests, write_version
 from loop.prompts.history import move_alias
@@ -36,7 +36,7 @@ def clock(minutes=0):
 class History:
     """A workspace whose prompt ``tiny`` has three versions and an alias."""
 
-    workspace: Workspace
+    workspace: WorkspacePaths
 
     @property
     def path(self):
@@ -86,7 +86,7 @@ class History:
 
 def make_history(folder):
     """Return a new workspace in `folder` with six entries."""
-    workspace = Workspace(folder)
+    workspace = WorkspacePaths(folder)
     for path in (workspace.prompts, workspace.labels):
         path.mkdir(parents=True)
     history = History(workspace)

@@ -130,7 +130,7 @@ KILLED = """
 import os, signal, sys
 from dataclasses import replace
 from pathlib import Path
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.release.export.records import CaseSource
 from loop.release.export.export import write_export
 from tests.release.export.scenes import ACT, TEXTS, items, spec
@@ -145,7 +145,7 @@ def dying():
 wanted = spec("vllm-batch", texts=TEXTS)
 if sys.argv[3] == "requests":
     wanted = replace(wanted, cases=CaseSource(origin="cohort dev", items=dying()))
-write_export(Workspace(Path(sys.argv[1])), wanted, Path(sys.argv[2]), ACT, now=die)
+write_export(WorkspacePaths(Path(sys.argv[1])), wanted, Path(sys.argv[2]), ACT, now=die)
 """
 
 

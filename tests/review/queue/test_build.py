@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from loop.cli.main import app
 from loop.core.errors import DataError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
 from loop.evaluate.failures import FailureKind
 from loop.labels.ballots import votes_path
@@ -140,7 +140,7 @@ def test_no_finding_names_the_labels_that_make_it_so(place, store, tmp_path):
         app, ["demo", str(folder / "ws"), "--rounds", "0", "--json"]
     )
     assert made.exit_code == 0
-    demo = Workspace(folder / "ws")
+    demo = WorkspacePaths(folder / "ws")
     with open_store(demo) as opened:
         queue = build_queue(demo, opened, "latest")
     derived = [one for one in queue.items if one.label == NO_FINDING]

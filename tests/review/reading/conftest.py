@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Value
 from loop.labels.importing.importer import import_cohort
 from loop.labels.importing.source import ImportOptions
@@ -33,7 +33,7 @@ def at(minute: int) -> Callable[[], datetime]:
 
 
 def import_texts(
-    workspace: Workspace, folder: Path, texts: Mapping[str, str], **options: object
+    workspace: WorkspacePaths, folder: Path, texts: Mapping[str, str], **options: object
 ) -> None:
     """Import `texts` (case id to text) as cohort ``read``."""
     path = folder / "read.csv"
@@ -44,7 +44,7 @@ def import_texts(
 
 
 @pytest.fixture
-def assignment(workspace: Workspace, tmp_path: Path) -> Assignment:
+def assignment(workspace: WorkspacePaths, tmp_path: Path) -> Assignment:
     """Import four cases without a reference and return what readers are asked."""
     texts = {case: f"Made-up text number {case[1]}." for case in CASES}
     import_texts(workspace, tmp_path, texts)
@@ -52,7 +52,7 @@ def assignment(workspace: Workspace, tmp_path: Path) -> Assignment:
 
 
 @pytest.fixture
-def store(workspace: Workspace):
+def store(workspace: WorkspacePaths):
     """Return the open store."""
     with open_store(workspace) as opened:
         yield opened
@@ -76,7 +76,7 @@ def say(store: Store, assignment: Assignment) -> Say:
 
 
 @pytest.fixture
-def publish(workspace: Workspace, store: Store, assignment: Assignment) -> Publish:
+def publish(workspace: WorkspacePaths, store: Store, assignment: Assignment) -> Publish:
     """Return a function that publishes readings."""
 
     def run(*readers: str, **options: object) -> Published:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loop.core.ledger import Actor, Event, append_event
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.records import Guide
 from loop.engines import base
 from loop.labels.importing.importer import import_cohort
@@ -62,7 +62,7 @@ CASES = (
 class Setting:
     """A workspace with the prompt ``tiny`` and the cohort ``dev``."""
 
-    workspace: Workspace
+    workspace: WorkspacePaths
     folder: Path
     editor: Actor = EDITOR
     tiny: PromptVersion = TINY
@@ -97,7 +97,7 @@ class Setting:
 
 
 @pytest.fixture
-def setting(workspace: Workspace, tmp_path: Path) -> Setting:
+def setting(workspace: WorkspacePaths, tmp_path: Path) -> Setting:
     """Make the workspace, the prompt and the cohort."""
     write_version(workspace, TINY)
     event = Event(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import WriteError
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.prompts.catalog import write_version
 from loop.prompts.version import CallPlan
 from loop.review.revise.commit import CommitDecision, commit_checked, discard_draft
@@ -193,7 +193,7 @@ def test_private_work_leaves_no_trace(setting, store):
 
 def test_tokens_are_counted_for_the_model_of_the_engine(tmp_path):
     """The remark names it where its tokenizer is not there; rules have none."""
-    workspace = Workspace(tmp_path)
+    workspace = WorkspacePaths(tmp_path)
     named = [
         find_engine_counter(workspace, engine).remark
         for engine in ("openai:made-up@http://x/v1", "vllm:made-up", "rules")

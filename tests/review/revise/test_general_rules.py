@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from loop.core.errors import DataError
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.records import Clarification, Exemplar, Guide, Item, Lexicon, Value
 from loop.engines.rules.cues import read_cues
 from loop.engines.rules.engine import RulesEngine
@@ -234,7 +234,7 @@ def guideline(version):
 @pytest.mark.parametrize("part", PARTS)
 def test_who_reads_a_part_is_what_changes_with_it(part):
     """Held against a model's prompt, the answers of `rules`, and the guideline."""
-    frame = read_version(Workspace(bundled()), "extractor@v9")
+    frame = read_version(WorkspacePaths(bundled()), "extractor@v9")
     before = replace(frame, guides=(GUIDE, OTHER))
     after = replace(frame, guides=(replace(GUIDE, **PARTS[part]), OTHER))
     of_people = [
@@ -255,7 +255,7 @@ def test_who_reads_a_part_is_what_changes_with_it(part):
 
 def test_who_reads_plan_contract_and_instructions():
     """`rules` reads how it is asked, and no word of the instructions."""
-    frame = read_version(Workspace(bundled()), "extractor@v9")
+    frame = read_version(WorkspacePaths(bundled()), "extractor@v9")
     base = replace(frame, guides=(replace(GUIDE, implies=("b",)), OTHER))
     asked = answers(base)
     assert answers(replace(base, plan=CallPlan.PER_LABEL)) != asked

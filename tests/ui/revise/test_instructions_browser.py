@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from loop.core.ledger import Actor
-from loop.core.paths import Workspace
+from loop.core.paths import WorkspacePaths
 from loop.core.people.roster import users_path
 from loop.prompts.catalog import latest_version, list_drafts, read_version
 from loop.prompts.instructions import instructions_text, read_rules
@@ -33,7 +33,7 @@ def ruled(demo_root, peopled, tmp_path_factory):
     """Make a demo whose newest version has rules of reading, checked and run."""
     root = tmp_path_factory.mktemp("ruled") / "ws"
     shutil.copytree(demo_root, root)
-    workspace = Workspace(root)
+    workspace = WorkspacePaths(root)
     shutil.copy2(users_path(peopled), users_path(workspace))
     with open_store(workspace) as store:
         request = DraftRequest(prompt="extractor", cohort="demo_dev")
@@ -54,7 +54,7 @@ def workspace(ruled, tmp_path):
     """Return a copy that a test may change."""
     root = tmp_path / "ws"
     shutil.copytree(ruled.root, root)
-    return Workspace(root)
+    return WorkspacePaths(root)
 
 
 def told(version):

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from loop.core.ledger import read_ledger
-from loop.core.paths import Workspace, bundled
+from loop.core.paths import WorkspacePaths, bundled
 from loop.core.people.roster import users_path
 from loop.prompts.catalog import latest_version
 from loop.review.verdict_files import ImportDefaults, take_file
@@ -29,7 +29,7 @@ def judged(demo_root, peopled, tmp_path_factory):
     """Make a demo on which two readers gave verdicts, and some of them hostile."""
     root = tmp_path_factory.mktemp("judged") / "ws"
     shutil.copytree(demo_root, root)
-    workspace = Workspace(root)
+    workspace = WorkspacePaths(root)
     shutil.copy2(users_path(peopled), users_path(workspace))
     hostile = root.parent / "hostile.yaml"
     verdict = {"cases": ["demo-dev-001"], "label": "edema", "severity": "minor"}
@@ -47,7 +47,7 @@ def workspace(judged, tmp_path):
     """Return a copy that a test may change."""
     root = tmp_path / "ws"
     shutil.copytree(judged.root, root)
-    return Workspace(root)
+    return WorkspacePaths(root)
 
 
 def open_revise(page, url, name="Dr Editor"):
