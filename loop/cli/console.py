@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TextIO, TypeVar
 from unicodedata import east_asian_width
 
 import typer
@@ -26,6 +28,9 @@ GATE_EXIT = 100
 
 INTERRUPTED_EXIT = 130
 """Exit code after Ctrl-C, as shells expect it."""
+
+_GAP = "  "
+"""Between the columns of a table."""
 
 Row = TypeVar("Row")
 
@@ -120,13 +125,26 @@ def acting(name: str | None, role: str = "editor") -> Actor:
 
 
 def say(text: str = "") -> None:
-    """Print a line to stdout; whatever a case or a file holds stays text."""
-    typer.echo(printable(text))
+    """Print a line to stdout; whatever a case or a file holds stays text.
+
+    Where nobody reads on, as behind ``| head``, the rest is dropped and the command
+    goes on to its end: what it does, and its exit code, do not hang on a reader.
+    """
+    _echo(printable(text), sys.stdout)
 
 
 def note(text: str) -> None:
     """Print a line to stderr: progress and remarks, never results."""
-    typer.echo(printable(text), err=True)
+    _echo(printable(text), sys.stderr)
+
+
+def _echo(text: str, stream: TextIO) -> None:
+    try:
+        typer.echo(text, file=stream)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def own_output(path: Path, workspace: WorkspacePaths) -> None:
@@ -156,7 +174,7 @@ def print_json(data: Mapping[str, Any]) -> None:
         It holds NaN or an infinity, which are no JSON; a bug of whoever made it.
     """
     text = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
-    typer.echo(text)
+    _echo(text, sys.stdout)
 
 
 def print_table(
@@ -164,21 +182,64 @@ def print_table(
 ) -> None:
     """Print an aligned plain-text table: first column left, the others right.
 
-    Plain text on purpose: it survives a pipe, a log and an e-mail.
+    Plain text on purpose: it survives a pipe, a log and an e-mail. On a terminal
+    that is narrower than the table, cells are broken between words, and left.
     """
-    body = [list(map(str, row)) for row in rows]
-    widths = [
-        max(_width(line[i]) for line in [list(header), *body])
-        for i in range(len(header))
-    ]
+    table = [list(header), *(list(map(str, row)) for row in rows)]
+    columns = list(zip(*table, strict=True))
+    whole = widths = [max(map(_width, column)) for column in columns]
+    if sys.stdout.isatty():
+        least = [max(map(_longest_word, column)) for column in columns]
+        widths = _fit(whole, least, shutil.get_terminal_size().columns)
+    left = [not n or widths[n] < whole[n] for n in range(len(widths))]
     if title:
         say(title)
-    for line in (list(header), ["-" * width for width in widths], *body):
-        cells = [
-            _pad(cell, width, left=index == 0)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        say("  ".join(cells).rstrip())
+    for number, row in enumerate(table):
+        broken = [_break(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for cells in zip_longest(*broken, fillvalue=""):
+            padded = map(_pad, cells, widths, left)
+            say(_GAP.join(padded).rstrip())
+        if not number:
+            say(_GAP.join("-" * width for width in widths))
+
+
+def _fit(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return narrower columns, the widest first, until they fit into `room`.
+
+    None becomes narrower than its longest word; a table that still does not fit is
+    left to the terminal.
+
+    Examples
+    --------
+    >>> _fit([20, 30, 5], [8, 10, 5], 40)
+    [15, 16, 5]
+    """
+    narrow = list(widths)
+    excess = sum(narrow) + len(_GAP) * (len(narrow) - 1) - room
+    for _ in range(max(excess, 0)):
+        can = [index for index, width in enumerate(narrow) if width > least[index]]
+        if not can:
+            break
+        narrow[max(can, key=lambda index: narrow[index])] -= 1
+    return narrow
+
+
+def _longest_word(text: str) -> int:
+    return max(map(_width, text.split()), default=0)
+
+
+def _break(text: str, width: int) -> list[str]:
+    """Return `text` as lines of at most `width` columns, broken between words."""
+    if _width(text) <= width:
+        return [text]
+    lines = [""]
+    for word in text.split():
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if _width(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(word)
+    return lines
 
 
 def _width(text: str) -> int:
@@ -186,7 +247,7 @@ def _width(text: str) -> int:
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
-def _pad(text: str, width: int, *, left: bool) -> str:
+def _pad(text: str, width: int, left: bool) -> str:
     space = " " * (width - _width(text))
     return text + space if left else space + text
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -93,6 +95,19 @@ class _VerbGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return the verbs that begin so, and options; no verb is imported for it."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super(TyperGroup, self).shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=text)
+            for part in SECTIONS.values()
+            for name, text in part.items()
+            if name.startswith(incomplete)
+        ]
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, self.commands))
         for title, verbs in SECTIONS.items():
@@ -108,17 +123,35 @@ app = typer.Typer(
         "with the clinician in the loop."
     ),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        say(f"ranloop {__version__}")
-        raise typer.Exit
+def _version(context: typer.Context, wanted: bool) -> None:
+    if not wanted:
+        return
+    say(f"ranloop {__version__}")
+    if context.params["verbose"]:
+        for what, value in _surroundings():
+            say(f"  {what:<12} {value}")
+    raise typer.Exit
+
+
+def _surroundings() -> Iterator[tuple[str, str]]:
+    """Yield what a report of a problem should say: what runs here, and from where."""
+    import platform
+    from importlib.metadata import version
+
+    from loop.core.paths import bundled
+
+    yield "python", f"{platform.python_version()} ({sys.executable})"
+    yield "system", platform.platform()
+    yield "package", str(Path(__file__).parents[1])
+    yield "material", str(bundled())
+    for package in ("dspy", "gradio", "pandas", "scikit-learn", "statsmodels"):
+        yield package, version(package)
 
 
 @app.callback()
@@ -126,11 +159,16 @@ def main(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Show the version."
+            "--version", callback=_version, help="Show the version; with -v, more."
         ),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", is_eager=True, hidden=True, help="With --version.")
     ] = False,
 ) -> None:
     """Take options that come before the verb."""
+    if verbose:
+        raise typer.BadParameter("-v says more with --version: ranloop --version -v")
 
 
 def run() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from loop.prompts.diff import diff_versions
 from loop.prompts.version import NAME, PromptVersion
 
 _RESERVED = frozenset({"latest", "draft"})
+_VERSION = re.compile("v[0-9]+")
 _MARKING = frozenset({"override", "frozen", "withdrawn"})
 
 
@@ -129,10 +131,15 @@ def move_alias(
     DataError
         `alias` is not a usable name, or `ref` is not a committed version.
     """
-    if not NAME.fullmatch(alias) or alias in _RESERVED or alias[1:].isdigit():
+    if not NAME.fullmatch(alias):
         raise DataError(
-            f"{alias!r} cannot be an alias. Use lower-case letters, digits, - and _, "
-            "not `latest`, `draft` or a version such as v3."
+            f"{alias!r} cannot be an alias. Begin with a lower-case letter and use "
+            "lower-case letters, digits, - and _."
+        )
+    if alias in _RESERVED or _VERSION.fullmatch(alias):
+        raise DataError(
+            f"{alias!r} cannot be an alias: in a reference such as NAME@{alias} it "
+            "already means something. Use another name."
         )
     version = read_version(workspace, ref)
     if version.draft:

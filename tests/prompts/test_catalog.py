@@ -50,11 +50,25 @@ def test_an_alias_follows_the_ledger(library):
     assert read_version(library, "tiny@production").number == 1
 
 
-@pytest.mark.parametrize("alias", ["latest", "draft", "v3", "Prod", "a b", "../x"])
+@pytest.mark.parametrize("alias", ["latest", "draft", "v3", "v03"])
 def test_an_alias_cannot_look_like_something_else(library, alias):
     """A reference has one meaning."""
-    with pytest.raises(DataError, match="cannot be an alias"):
+    with pytest.raises(DataError, match="it already means something"):
         move_alias(library, "tiny@v1", alias, actor=EDITOR, reason="why not")
+
+
+@pytest.mark.parametrize("alias", ["Prod", "a b", "../x", "3d"])
+def test_an_alias_that_is_no_name_says_what_a_name_is(library, alias):
+    """The true reason, and not one that does not fit."""
+    with pytest.raises(DataError, match="Begin with a lower-case letter"):
+        move_alias(library, "tiny@v1", alias, actor=EDITOR, reason="why not")
+
+
+@pytest.mark.parametrize("alias", ["a1", "p2024", "v", "v2a"])
+def test_a_letter_and_a_number_can_be_an_alias(library, alias):
+    """Only a ``v`` before a number is a version."""
+    move_alias(library, "tiny@v1", alias, actor=EDITOR, reason="the ward's name")
+    assert read_version(library, f"tiny@{alias}").number == 1
 
 
 def test_drafts_are_found_by_id_and_newest_first(library, first):
