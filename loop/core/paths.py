@@ -20,7 +20,11 @@ _FOR_GIT = {
 """Files of a workspace for git: what is private, and what it must not touch, because
 the ledger or a signature has its digest."""
 
-_MATERIAL = ("prompts", "labels", "reports/releases")
+_MATERIAL = (
+    *("labels/taxonomy.yaml", "labels/protocol.yaml"),
+    *("labels/cues", "labels/crosswalks"),
+)
+"""What a new workspace begins with, of all that is shipped."""
 
 
 def bundled() -> Path:
@@ -134,12 +138,15 @@ def find_workspace(start: Path, explicit: Path | None = None) -> WorkspacePaths:
 
 
 def init_workspace(target: Path) -> WorkspacePaths:
-    """Make a workspace at `target` from the shipped material.
+    """Make a workspace at `target`, with the shipped labels and without a prompt.
+
+    Taxonomy, cues, crosswalks and protocol are copied; prompts, ledger and releases
+    are the workspace's own, and there is none yet.
 
     Raises
     ------
     WorkspaceError
-        `target` already holds a workspace.
+        `target` already holds a workspace, or a file of that name.
     WriteError
         It cannot be written.
     """
@@ -150,13 +157,8 @@ def init_workspace(target: Path) -> WorkspacePaths:
     source = bundled()
     try:
         for part in _MATERIAL:
-            if (source / part).is_dir():
-                shutil.copytree(
-                    source / part,
-                    target / part,
-                    dirs_exist_ok=True,
-                    copy_function=_copy_writable,
-                )
+            _copy(source / part, target / part)
+        (target / "prompts").mkdir(exist_ok=True)
     except (OSError, shutil.Error) as error:
         cause = error if error.errno else OSError(str(error))
         raise write_error(target, cause) from error
@@ -168,9 +170,15 @@ def init_workspace(target: Path) -> WorkspacePaths:
     return workspace
 
 
-def _copy_writable(source: str, target: str) -> None:
+def _copy(source: Path, target: Path) -> None:
     """Copy bytes only: the shipped files may be read-only in site-packages."""
-    shutil.copyfile(source, target)
+    if source.is_dir():
+        shutil.copytree(
+            source, target, dirs_exist_ok=True, copy_function=shutil.copyfile
+        )
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
 
 
 def _is_workspace(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The 21 labels: their names, their meaning, and how "No Finding" is derived."""
+"""The labels of a task: their names, their meaning, and how "No Finding" is derived."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
+from loop.core.files import read_text
 from loop.core.records import Value
-from loop.core.yaml_files import read_model
+from loop.core.yaml_files import check_model, parse_yaml
 
 NO_FINDING = "no_finding"
 SUPPORT_DEVICES = "support_devices"
@@ -211,7 +212,18 @@ def read_taxonomy(labels_folder: Path) -> Taxonomy:
         The file is missing, malformed, or gives two labels the same name.
     """
     path = labels_folder / "taxonomy.yaml"
-    model = read_model(path, _TaxonomyFile)
+    return check_taxonomy(parse_yaml(read_text(path), path), path)
+
+
+def check_taxonomy(data: object, path: Path) -> Taxonomy:
+    """Return the taxonomy that `data`, as read from `path`, says.
+
+    Raises
+    ------
+    DataError
+        It does not have the form of a taxonomy, or gives two labels the same name.
+    """
+    model = check_model(data, _TaxonomyFile, path)
     labels = tuple(Label(**entry.model_dump()) for entry in model.labels)
     try:
         return Taxonomy(
@@ -256,22 +268,22 @@ class _LabelEntry(BaseModel):
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
     name: Annotated[str, StringConstraints(min_length=1)]
-    group: str
+    group: str = ""
     definition: Annotated[str, StringConstraints(min_length=20)]
     counts: tuple[_Words, ...] = ()
     does_not_count: tuple[_Words, ...] = ()
     uncertain_when: tuple[_Words, ...] = ()
-    chexpert: str | None
+    chexpert: str | None = None
     aliases: tuple[str, ...] = ()
 
 
 class _TaxonomyFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    version: int
-    no_finding_policy: NoFindingPolicy
+    version: int = 1
+    no_finding_policy: NoFindingPolicy = NoFindingPolicy.RAN
     reading: tuple[_Words, ...] = ()
-    labels: list[_LabelEntry]
+    labels: Annotated[list[_LabelEntry], Field(min_length=1)]
 
 
 def _identity(model: _TaxonomyFile) -> dict[str, Any]:

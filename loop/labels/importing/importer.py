@@ -37,6 +37,7 @@ from loop.core.records import Item, Mark, ValueCode
 from loop.core.safe_text import format_csv
 from loop.labels.cohort import (
     CASE_COLUMNS,
+    MIXED,
     CohortCase,
     CohortFile,
     CohortRole,
@@ -154,7 +155,8 @@ def import_cohort(
     pseudonyms = open_pseudonyms(workspace)
     lock = workspace.private / "locks" / f"cohort-{options.name}.lock"
     with locked(lock), _staged(workspace, options) as (folder, texts):
-        screening = Screening(options)
+        chest = bool(read_taxonomy(workspace.labels).comparable)
+        screening = Screening(options, chest=chest)
         gathered = _write_texts(texts, opened, screening, pseudonyms)
         screening.require_excluded()
         if not gathered.cases:
@@ -242,7 +244,7 @@ def _about(
         source=options.source or source.source or "not stated",
         licence=options.licence or source.licence or "not stated",
         citation=source.citation,
-        language=next(iter(languages)) if len(languages) == 1 else "mixed",
+        language=next(iter(languages)) if len(languages) == 1 else MIXED,
         cases=len(gathered.cases),
         digest=cases_digest(gathered.cases),
         not_coded=source.not_coded or ValueCode.NOT_CODED in gathered.marks,
