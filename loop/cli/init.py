@@ -46,11 +46,11 @@ def init(
     actor: ActorOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a workspace with a first prompt version and a history of its own.
+    """Make a workspace with a first prompt version.
 
     A table of labels may also have the columns id, group, counts, does_not_count,
-    uncertain_when and aliases (entries separated by a semicolon). Nothing of anybody
-    else's history comes along; the first ledger entry says where the prompt is from.
+    uncertain_when and aliases (entries separated by a semicolon). Its history
+    is its own; the first ledger entry says where the prompt comes from.
     """
     if (task is TaskKind.NEW) != (labels is not None):
         raise typer.BadParameter(

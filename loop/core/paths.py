@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import sys
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from loop.core.errors import WorkspaceError
 from loop.core.files import make_folder, write_atomic, write_error
@@ -34,6 +38,28 @@ def bundled() -> Path:
     """
     inside = Path(__file__).resolve().parents[1] / "_data"
     return inside if inside.is_dir() else Path(__file__).resolve().parents[2]
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to ranloop as it is installed here.
+
+    From a checkout or a wheel's file it names that; elsewhere the package's name.
+
+    Examples
+    --------
+    >>> install_command("plot").endswith("[plot]'")
+    True
+    """
+    source, editable = "ranloop", ""
+    try:
+        record = distribution("ranloop").read_text("direct_url.json")
+    except PackageNotFoundError:
+        record = None
+    origin = json.loads(record) if record else {}
+    if str(origin.get("url", "")).startswith("file:"):
+        source = unquote(urlsplit(origin["url"]).path)
+        editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"{sys.executable} -m pip install {editable}'{source}[{extra}]'"
 
 
 @dataclass(frozen=True, slots=True)

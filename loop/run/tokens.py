@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from loop.core.paths import install_command
+
 Count = Callable[[str], int]
 """Text to its number of tokens, without the marks of a chat template."""
 
@@ -123,7 +125,8 @@ def find_counter(
     if path is None:
         return _estimate(f"no tokenizer.json of {model} on this machine")
     if importlib.util.find_spec("tokenizers") is None:
-        return _estimate("install `tokenizers` to count with the model's own")
+        add = install_command("tokens")
+        return _estimate(f"to count with the model's own tokenizer: `{add}`")
     if not _is_tokenizer(path):
         return _estimate(f"the tokenizer.json of {model} cannot be read")
     return TokenCounter(

@@ -1,10 +1,15 @@
 """The workspace: found upwards, made from the shipped material, private where due."""
 
+import sys
+from importlib.metadata import PackageNotFoundError
+from types import SimpleNamespace
+
 import pytest
 import yaml
 
+from loop.core import paths
 from loop.core.errors import WorkspaceError
-from loop.core.paths import bundled, find_workspace, init_workspace
+from loop.core.paths import bundled, find_workspace, init_workspace, install_command
 
 
 def test_fresh_workspace_has_the_shipped_material(workspace):
@@ -54,3 +59,36 @@ def test_a_new_workspace_says_what_an_uncertain_answer_counts_as(tmp_path):
     """A hedge is an error: what the shipped release was judged by."""
     made = yaml.safe_load(init_workspace(tmp_path / "ws").protocol.read_text("utf-8"))
     assert (made["uncertain_answers"], made["max_uncertain"]) == ("wrong", 0.05)
+
+
+@pytest.mark.parametrize(
+    ("record", "shown"),
+    [
+        (None, "'ranloop[plot]'"),
+        ('{"url": "https://host.example/r.whl"}', "'ranloop[plot]'"),
+        (
+            '{"url": "file:///home/a%20b/ranloop", "dir_info": {"editable": true}}',
+            "-e '/home/a b/ranloop[plot]'",
+        ),
+        ('{"url": "file:///srv/ranloop", "dir_info": {}}', "'/srv/ranloop[plot]'"),
+        (
+            '{"url": "file:///srv/r-1-py3-none-any.whl", "archive_info": {}}',
+            "'/srv/r-1-py3-none-any.whl[plot]'",
+        ),
+    ],
+)
+def test_an_extra_is_added_as_ranloop_was_installed(monkeypatch, record, shown):
+    """The package may be in no index: the command must work where it is read."""
+    found = SimpleNamespace(read_text=lambda name: record)
+    monkeypatch.setattr(paths, "distribution", lambda name: found)
+    assert install_command("plot") == f"{sys.executable} -m pip install {shown}"
+
+
+def test_a_source_tree_that_is_not_installed_names_the_package(monkeypatch):
+    """There is no record to read."""
+
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(paths, "distribution", missing)
+    assert install_command("plot").endswith(" -m pip install 'ranloop[plot]'")

@@ -11,7 +11,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 import loop.score
-from loop.core.errors import DataError
+from loop.core.errors import DataError, LoopError
 from loop.core.paths import bundled
 from loop.labels.taxonomy import read_taxonomy
 from loop.score.api import ran_score
@@ -352,3 +352,15 @@ def test_public_names_are_there_and_sorted():
     assert set(loop.score.__all__) <= set(dir(loop.score))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         loop.score.nonsense  # noqa: B018
+
+
+def test_without_matplotlib_the_scores_are_there_and_the_figure_says_what_to_do(
+    monkeypatch,
+):
+    """Figures for a notebook are an extra."""
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+    monkeypatch.delitem(sys.modules, "loop.score.plot", raising=False)
+    result = ran_score({"a": "Cardiomegaly."}, {"a": "Enlarged heart."})
+    assert result.score == 1.0
+    with pytest.raises(LoopError, match=r"not installed. Add it with .*\[plot\]"):
+        result.plot()

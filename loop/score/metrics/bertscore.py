@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loop.core.errors import DataError
+from loop.core.paths import install_command
 from loop.engines.vllm.environment import digest_model
 from loop.labels.language import words
 from loop.score.metrics.base import (
@@ -224,7 +225,7 @@ def _score(side: MetricInput, options: MetricOptions) -> Scores | Unavailable:
         return Unavailable(
             "bertscore",
             f"{' and '.join(lacking)} cannot be imported. Install the extra: "
-            "`pip install 'ranloop[bertscore]'`.",
+            f"`{install_command('bertscore')}`.",
         )
     if options.bertscore_model is None:
         return Unavailable(
