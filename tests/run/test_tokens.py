@@ -114,7 +114,7 @@ def test_without_the_package_the_estimate_says_what_to_install(tmp_path, monkeyp
     """It is an extra."""
     save_tokenizer(tmp_path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "install `tokenizers`" in find_counter(str(tmp_path)).remark
+    assert "[tokens]'`" in find_counter(str(tmp_path)).remark
 
 
 @pytest.mark.parametrize("model", ["../../etc", "a/b/c", "a b", "", "~", "\x00"])
