@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from loop.core.paths import WorkspacePaths, bundled
-from tests.shipped import shipped_workspace
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
 
 # A busy machine is no failure: tests count what is done, and bound no measured time.
 settings.register_profile("ranloop", deadline=None)
@@ -62,7 +61,7 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def workspace(tmp_path: Path) -> WorkspacePaths:
     """Make a fresh workspace in which only the extractor's first version exists."""
-    made = shipped_workspace(tmp_path / "ws")
+    made = init_workspace(tmp_path / "ws")
     keep_first_version(made)
     return made
 

@@ -23,7 +23,6 @@ from loop.cli.console import (
     UnconstrainedOption,
     WorkspaceOption,
     acting,
-    note,
     open_workspace,
     print_json,
     print_table,
@@ -36,6 +35,7 @@ from loop.cli.revise import (
     VerdictsOption,
     named_verdicts,
 )
+from loop.core.errors import DataError
 from loop.core.files import read_text
 from loop.core.paths import WorkspacePaths
 from loop.prompts.diff import diff_data, format_diff
@@ -69,7 +69,6 @@ from loop.review.revise.edit import (
 from loop.review.revise.forecast import forecast_check
 from loop.review.revise.merge import Conflict, ConflictChoice, rebase_draft
 from loop.review.revise.run_check import CheckStep, Examination, check_draft_ref
-from loop.review.start import guide_template
 from loop.review.verdict_files import read_verdicts
 from loop.run.asking import EngineOptions
 from loop.run.store import open_store
@@ -163,8 +162,7 @@ def list_drafts(
 def show(
     ref: DraftArgument,
     label: Annotated[
-        str,
-        typer.Option("--label", help="Print a guide, or a template, to edit."),
+        str, typer.Option("--label", help="Print one guide, to be edited.")
     ] = "",
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Print the messages a model receives.")
@@ -183,7 +181,7 @@ def show(
     place = open_workspace(workspace)
     made = show_draft(place, ref, engine)
     if label:
-        _show_guide(place, made, label, as_json=as_json)
+        _show_guide(made, label, as_json=as_json)
     elif instructions:
         _show_instructions(made, as_json=as_json)
     elif prompt:
@@ -526,18 +524,18 @@ def shown_data(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _show_guide(
-    place: WorkspacePaths, made: Drafted, label: str, *, as_json: bool
-) -> None:
-    """Print a guide to be edited; a template where the label has none yet."""
+def _show_guide(made: Drafted, label: str, *, as_json: bool) -> None:
     guide = made.draft.guide(label)
-    text = guide_template(place, label) if guide is None else guide_text(guide)
+    if guide is None:
+        raise DataError(
+            f"{made.draft.ref} has no guide for {label[:80]}. Name one of "
+            f"{', '.join(made.draft.labels)}."
+        )
+    text = guide_text(guide)
     if as_json:
         print_json({"draft": made.draft.ref, "label": label, "guide": text})
-        return
-    if guide is None:
-        note(f"{made.draft.ref} has no guide for {label}: this is a template for one")
-    say(text.rstrip("\n"))
+    else:
+        say(text.rstrip("\n"))
 
 
 def _show_prompt(

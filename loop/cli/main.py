@@ -18,7 +18,7 @@ from loop.cli.console import reported_errors, say
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Start": {
         "demo": "Run the whole loop on synthetic reports, without a model.",
-        "init": "Make a workspace with a first prompt version.",
+        "init": "Make a workspace from the shipped prompts and labels.",
         "doctor": "Check the workspace, its settings and the engines.",
     },
     "Data": {
@@ -41,7 +41,6 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "review": "Open the workbench in a browser.",
         "verdict": "Submit, list, withdraw and export clinicians' verdicts.",
         "revise": "Build a draft from verdicts, check it and commit it.",
-        "prompt": "Begin, show and edit prompts.",
         "draft": "Revise a prompt in steps.",
         "history": "Show the versions of a prompt, their reasons and scores.",
         "diff": "Show what changed between two prompt versions.",

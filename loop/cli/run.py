@@ -25,7 +25,6 @@ from loop.cli.console import (
 )
 from loop.cli.labels import describe_labels
 from loop.core.config import Config, read_config
-from loop.core.errors import DataError
 from loop.core.paths import WorkspacePaths
 from loop.evaluate.protocol import register_protocol
 from loop.release.load import engine_remark, find_request, is_released_engine
@@ -203,13 +202,9 @@ def run(
         of_release = {"release": release, "released_engine": same} if release else {}
         of_labels = {"labels": dict(written.manifest)} if written else {}
         print_json(_data(summaries, task) | of_release | of_labels)
-    for line in describe_labels(written) if written and not as_json else ():
+        return
+    for line in describe_labels(written) if written else ():
         say(line)
-    if not any(summary.answered for summary in summaries):
-        raise DataError(
-            "no case was answered, so there is nothing to score. `ranloop failures "
-            f"{summaries[0].run_id}` shows what stood in the way of each."
-        )
 
 
 def show_dry_run(

@@ -24,11 +24,7 @@ _FOR_GIT = {
 """Files of a workspace for git: what is private, and what it must not touch, because
 the ledger or a signature has its digest."""
 
-_MATERIAL = (
-    *("labels/taxonomy.yaml", "labels/protocol.yaml"),
-    *("labels/cues", "labels/crosswalks"),
-)
-"""What a new workspace begins with, of all that is shipped."""
+_MATERIAL = ("prompts", "labels", "reports/releases")
 
 
 def bundled() -> Path:
@@ -164,15 +160,12 @@ def find_workspace(start: Path, explicit: Path | None = None) -> WorkspacePaths:
 
 
 def init_workspace(target: Path) -> WorkspacePaths:
-    """Make a workspace at `target`, with the shipped labels and without a prompt.
-
-    Taxonomy, cues, crosswalks and protocol are copied; prompts, ledger and releases
-    are the workspace's own, and there is none yet.
+    """Make a workspace at `target` from the shipped material.
 
     Raises
     ------
     WorkspaceError
-        `target` already holds a workspace, or a file of that name.
+        `target` already holds a workspace.
     WriteError
         It cannot be written.
     """
@@ -183,8 +176,13 @@ def init_workspace(target: Path) -> WorkspacePaths:
     source = bundled()
     try:
         for part in _MATERIAL:
-            _copy(source / part, target / part)
-        (target / "prompts").mkdir(exist_ok=True)
+            if (source / part).is_dir():
+                shutil.copytree(
+                    source / part,
+                    target / part,
+                    dirs_exist_ok=True,
+                    copy_function=_copy_writable,
+                )
     except (OSError, shutil.Error) as error:
         cause = error if error.errno else OSError(str(error))
         raise write_error(target, cause) from error
@@ -196,15 +194,9 @@ def init_workspace(target: Path) -> WorkspacePaths:
     return workspace
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_writable(source: str, target: str) -> None:
     """Copy bytes only: the shipped files may be read-only in site-packages."""
-    if source.is_dir():
-        shutil.copytree(
-            source, target, dirs_exist_ok=True, copy_function=shutil.copyfile
-        )
-    else:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
+    shutil.copyfile(source, target)
 
 
 def _is_workspace(folder: Path) -> bool:

@@ -75,7 +75,7 @@ class Engine(Protocol):
 
     An engine that holds something open, such as a server, is a context manager too:
     it is entered before anything is asked of it, its identity included. It may be
-    `Accounting`, `LanguageBound`, `Redrawing` and `Repeatable` besides.
+    `Accounting`, `Redrawing` and `Repeatable` besides.
     """
 
     def identity(self) -> Mapping[str, object]:
@@ -106,16 +106,6 @@ class Accounting(Protocol):
 
     def account(self) -> Mapping[str, object]:
         """Return the counts so far, as JSON data."""
-        ...
-
-
-@runtime_checkable
-class LanguageBound(Protocol):
-    """An engine that reads some languages and no others."""
-
-    @property
-    def languages(self) -> frozenset[str]:
-        """ISO 639-1 codes of the languages that it reads."""
         ...
 
 

@@ -31,10 +31,6 @@ CASE_COLUMNS = ("case_id", "patient", "sha256")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
-MIXED = "mixed"
-"""Language of a cohort whose cases are not all in one."""
-
-
 class CohortRole(StrEnum):
     """What a cohort may be used for."""
 
@@ -114,7 +110,7 @@ class Cohort:
 
     citation: str
     language: str
-    """ISO 639-1 code, or `MIXED`."""
+    """ISO 639-1 code, or ``"mixed"``."""
 
     not_coded: bool
     """The reference comes from coding: nothing coded is weaker than absent."""

@@ -1,4 +1,4 @@
-"""The labels of a task: their names, their meaning, and how "No Finding" is derived."""
+"""The 21 labels: their names, their meaning, and how "No Finding" is derived."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from loop.core.digests import digest_json
 from loop.core.errors import DataError, UnknownLabelError
-from loop.core.files import read_text
 from loop.core.records import Value
-from loop.core.yaml_files import check_model, parse_yaml
+from loop.core.yaml_files import read_model
 
 NO_FINDING = "no_finding"
 SUPPORT_DEVICES = "support_devices"
@@ -212,18 +211,7 @@ def read_taxonomy(labels_folder: Path) -> Taxonomy:
         The file is missing, malformed, or gives two labels the same name.
     """
     path = labels_folder / "taxonomy.yaml"
-    return check_taxonomy(parse_yaml(read_text(path), path), path)
-
-
-def check_taxonomy(data: object, path: Path) -> Taxonomy:
-    """Return the taxonomy that `data`, as read from `path`, says.
-
-    Raises
-    ------
-    DataError
-        It does not have the form of a taxonomy, or gives two labels the same name.
-    """
-    model = check_model(data, _TaxonomyFile, path)
+    model = read_model(path, _TaxonomyFile)
     labels = tuple(Label(**entry.model_dump()) for entry in model.labels)
     try:
         return Taxonomy(
@@ -268,22 +256,22 @@ class _LabelEntry(BaseModel):
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
     name: Annotated[str, StringConstraints(min_length=1)]
-    group: str = ""
+    group: str
     definition: Annotated[str, StringConstraints(min_length=20)]
     counts: tuple[_Words, ...] = ()
     does_not_count: tuple[_Words, ...] = ()
     uncertain_when: tuple[_Words, ...] = ()
-    chexpert: str | None = None
+    chexpert: str | None
     aliases: tuple[str, ...] = ()
 
 
 class _TaxonomyFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    version: int = 1
-    no_finding_policy: NoFindingPolicy = NoFindingPolicy.RAN
+    version: int
+    no_finding_policy: NoFindingPolicy
     reading: tuple[_Words, ...] = ()
-    labels: Annotated[list[_LabelEntry], Field(min_length=1)]
+    labels: list[_LabelEntry]
 
 
 def _identity(model: _TaxonomyFile) -> dict[str, Any]:

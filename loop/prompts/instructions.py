@@ -269,7 +269,14 @@ def add_rules(version: PromptVersion, rules: Mapping[str, str]) -> RulesAdded:
         if fold_phrase(rule) in {fold_phrase(one) for one in read_rules(version)}:
             known.append(rule)
             continue
-        item = rule_item(rule)
+        item = fill(
+            _escaped(rule),
+            _WIDTH,
+            initial_indent="- ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
         lines = getattr(version, found.name).split("\n")
         lines[found.end : found.end] = [f"{{# verdict {verdict} #}}", item]
         changes: dict[str, Any] = {found.name: "\n".join(lines)}
@@ -304,24 +311,6 @@ def _rendered(version: PromptVersion) -> str:
     call = plan_prompts(version, lambda fields: {}).calls[0]
     said = [one.content for one in call.frame.messages]
     return " ".join(" ".join((*said, *(text for _, text in call.pieces))).split())
-
-
-def rule_item(rule: str) -> str:
-    """Return a rule of reading as an item of the list, in template source.
-
-    Examples
-    --------
-    >>> rule_item("A {{ brace }} is text.")
-    'X'
-    """
-    return fill(
-        _escaped(rule),
-        _WIDTH,
-        initial_indent="- ",
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _escaped(text: str) -> str:

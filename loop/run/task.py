@@ -14,18 +14,10 @@ from loop.core.digests import digest_bytes
 from loop.core.errors import DataError, EngineError
 from loop.core.paths import WorkspacePaths
 from loop.core.records import Completion, Item, Prompt
-from loop.engines.base import Accounting, Engine, LanguageBound, Redrawing
-from loop.labels.cohort import (
-    MIXED,
-    Cohort,
-    CohortRole,
-    iter_items,
-    read_cohort,
-    read_record,
-)
+from loop.engines.base import Accounting, Engine, Redrawing
+from loop.labels.cohort import Cohort, CohortRole, iter_items, read_cohort, read_record
 from loop.labels.reference import list_references, read_reference
 from loop.labels.sealing import Opening, require_opening
-from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import read_version
 from loop.prompts.outputs.base import get_contract
 from loop.prompts.render import PromptPlan, plan_prompts, space_out
@@ -249,8 +241,6 @@ def prepare_run(
             "asking again changes nothing. See with `ranloop failures` which answers "
             "cannot be read, and correct the prompt."
         )
-    _require_labels(workspace, version)
-    _require_language(chosen, members)
     reference, reference_digest = _newest_reference(workspace, members.name)
     spec = RunSpec(
         prompt=version.ref,
@@ -281,33 +271,6 @@ def prepare_run(
         engine=chosen.engine,
         total=size if limit is None else min(size, limit),
     )
-
-
-def _require_labels(workspace: WorkspacePaths, version: PromptVersion) -> None:
-    """Refuse a version that asks for no label that this workspace knows."""
-    known = read_taxonomy(workspace.labels).extracted
-    if not set(version.labels) & set(known):
-        raise DataError(
-            f"{version.ref} asks for {', '.join(version.labels[:5]) or 'nothing'}, and "
-            "labels/taxonomy.yaml has none of it, so no answer could be scored. Name "
-            "another prompt, or write one for these labels with `ranloop prompt new`."
-        )
-
-
-def _require_language(chosen: ChosenEngine, cohort: Cohort) -> None:
-    """Refuse an engine that could answer no case for want of the language."""
-    engine, language = chosen.engine, cohort.language
-    if (
-        isinstance(engine, LanguageBound)
-        and language != MIXED
-        and language not in engine.languages
-    ):
-        raise EngineError(
-            f"{chosen.name} reads {', '.join(sorted(engine.languages))}, and the cases "
-            f"of {cohort.name} are in {language!r}. Ask a language model (--engine), "
-            f"or add labels/cues/{language}.yaml; if the language is wrong, import the "
-            "cohort again with --language CODE --replace."
-        )
 
 
 def run_task(

@@ -20,8 +20,7 @@ from pathlib import Path
 from time import perf_counter
 
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths, bundled
-from loop.review.start import start_task
+from loop.core.paths import WorkspacePaths, bundled, init_workspace
 
 MIMIC_CXR = 227_000
 LIMIT_MIB = 1024
@@ -100,7 +99,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "ws"
-        start_task(root, Actor(name="bench", role="editor"))
+        init_workspace(root)
         write_reports(root / "big.csv", options.cases)
         for name in STEPS:
             given = ("--workspace", str(root), "--engine", options.engine)

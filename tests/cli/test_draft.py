@@ -316,16 +316,5 @@ def test_a_wrong_guide_is_refused_with_its_line(call):
     ref = begin(call)
     wrong = call("draft", "edit", ref, "pleural_effusion", "-", stdin=TERM + "  x: 1\n")
     assert "line 6, x: there is no such field" in str(wrong.exception)
-    unknown = call("draft", "show", ref, "--label", "edemas of the leg")
-    assert "no label 'edemas of the leg' in the taxonomy" in str(unknown.exception)
-
-
-def test_a_label_without_a_guide_begins_with_a_template(call):
-    """What the taxonomy says of it; put back, it is the guide of a new label."""
-    ref = begin(call)
-    shown = call("draft", "show", ref, "--label", "edema", "--json")
-    template = json.loads(shown.stdout)["guide"]
-    assert template.startswith("edema:\n  name: Edema\n  definition: ")
-    made = call("draft", "edit", ref, "edema", "-", stdin=template)
-    assert made.exit_code == 0, made.output
-    assert call("draft", "show", ref, "--label", "edema").stdout == template
+    unknown = call("draft", "show", ref, "--label", "edema")
+    assert "Name one of pleural_effusion" in str(unknown.exception)

@@ -177,8 +177,7 @@ def test_what_could_not_be_read_is_asked_again_and_said(app, cohort, monkeypatch
     """By itself as often as is set; then when the command says so."""
     monkeypatch.setitem(base._FACTORIES, "prose", Prose)
     first = CliRunner().invoke(app, [*cohort, "--engine", "prose:6"])
-    assert (first.exit_code, type(first.exception)) == (1, DataError)
-    assert "no case was answered" in str(first.exception)
+    assert first.exit_code == 0, first.output
     assert "unparsed       3" in first.stdout
     assert (
         "asked again    3 unreadable answers, of which 0 calls could be read"

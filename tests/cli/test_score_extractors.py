@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from loop.cli.main import app
 from loop.core.errors import DataError
 from loop.core.ledger import Actor
-from loop.core.paths import WorkspacePaths
+from loop.core.paths import WorkspacePaths, init_workspace
 from loop.labels.taxonomy import read_taxonomy
 from loop.release.extractors import (
     ExtractorOptions,
@@ -36,7 +36,6 @@ from tests.cli.test_score import (
     run,
     write,
 )
-from tests.shipped import shipped_workspace
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +52,7 @@ def demo(tmp_path_factory):
 @pytest.fixture
 def released(tmp_path):
     """Return a fresh workspace, in which the shipped release is in force."""
-    return shipped_workspace(tmp_path / "ws")
+    return init_workspace(tmp_path / "ws")
 
 
 @pytest.fixture

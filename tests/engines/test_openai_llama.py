@@ -9,7 +9,7 @@ import pytest
 
 from loop.core.errors import EngineError
 from loop.core.ledger import Actor
-from loop.core.paths import bundled
+from loop.core.paths import bundled, init_workspace
 from loop.core.records import Status
 from loop.engines.base import Settings, get_engine
 from loop.labels.importing.importer import import_cohort
@@ -19,7 +19,6 @@ from loop.run.store import open_store, read_outcomes
 from loop.run.task import prepare_run, run_draws, run_task
 from tests.servers.answers import follows
 from tests.servers.process import serving
-from tests.shipped import shipped_workspace
 
 ENABLE = "`pip install 'ranloop[dev]'` enables the tests with llama.cpp"
 pytest.importorskip("xllamacpp", reason=ENABLE)
@@ -49,7 +48,7 @@ def server(model_file):
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
     """Make a workspace with the synthetic demo cohort."""
-    workspace = shipped_workspace(tmp_path_factory.mktemp("llama") / "ws")
+    workspace = init_workspace(tmp_path_factory.mktemp("llama") / "ws")
     add_cohort(workspace, bundled() / "labels/demo/dev.jsonl", "demo")
     return workspace
 

@@ -41,11 +41,6 @@ class RulesEngine:
         self._languages = frozenset(one.language for one in cues)
         self._readers: dict[int, tuple[PromptFrame, ReportReader]] = {}
 
-    @property
-    def languages(self) -> frozenset[str]:
-        """ISO 639-1 codes of the languages that it has cues for."""
-        return self._languages
-
     def identity(self) -> Mapping[str, object]:
         """Return the revision of the rules and the digest of every cue file."""
         return {

@@ -37,7 +37,6 @@ from loop.core.records import Item, Mark, ValueCode
 from loop.core.safe_text import format_csv
 from loop.labels.cohort import (
     CASE_COLUMNS,
-    MIXED,
     CohortCase,
     CohortFile,
     CohortRole,
@@ -155,8 +154,7 @@ def import_cohort(
     pseudonyms = open_pseudonyms(workspace)
     lock = workspace.private / "locks" / f"cohort-{options.name}.lock"
     with locked(lock), _staged(workspace, options) as (folder, texts):
-        chest = bool(read_taxonomy(workspace.labels).comparable)
-        screening = Screening(options, chest=chest)
+        screening = Screening(options)
         gathered = _write_texts(texts, opened, screening, pseudonyms)
         screening.require_excluded()
         if not gathered.cases:
@@ -244,7 +242,7 @@ def _about(
         source=options.source or source.source or "not stated",
         licence=options.licence or source.licence or "not stated",
         citation=source.citation,
-        language=next(iter(languages)) if len(languages) == 1 else MIXED,
+        language=next(iter(languages)) if len(languages) == 1 else "mixed",
         cases=len(gathered.cases),
         digest=cases_digest(gathered.cases),
         not_coded=source.not_coded or ValueCode.NOT_CODED in gathered.marks,

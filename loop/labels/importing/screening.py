@@ -54,10 +54,8 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}")
 class Screening:
     """Refuses what is wrong, leaves out what is useless, counts both."""
 
-    def __init__(self, options: ImportOptions, *, chest: bool = True):
-        """Begin to count; with `chest`, studies of other regions are left out."""
+    def __init__(self, options: ImportOptions):
         self.options = options
-        self.chest = chest
         self.excluded: Counter[str] = Counter()
         self.examples: dict[str, list[str]] = {}
         self.duplicates = 0
@@ -76,7 +74,7 @@ class Screening:
             case = replace(given, case_id=self._take_id(given))
             check_length(case.text, case.where)
             asked = given.case_id in self.options.exclude
-            reason = ON_REQUEST if asked else self._reason_to_exclude(case)
+            reason = ON_REQUEST if asked else _reason_to_exclude(case)
             if reason:
                 self.excluded[reason] += 1
                 self._keep(reason, case.case_id)
@@ -148,10 +146,11 @@ class Screening:
             )
         return code
 
-    def _reason_to_exclude(self, case: SourceCase) -> str:
-        """Return why `case` stays out, or an empty string."""
-        if case.unusable:
-            return case.unusable
-        if self.chest and not is_chest(case.exam):
-            return "non-chest"
-        return "" if fold_text(case.text) else "empty"
+
+def _reason_to_exclude(case: SourceCase) -> str:
+    """Return why `case` stays out, or an empty string."""
+    if case.unusable:
+        return case.unusable
+    if not is_chest(case.exam):
+        return "non-chest"
+    return "" if fold_text(case.text) else "empty"

@@ -14,7 +14,6 @@ from loop.labels.cohort import CohortRole, iter_items, read_cohort
 from loop.labels.importing.importer import open_source
 from loop.labels.importing.screening import Screening
 from loop.labels.importing.source import ImportOptions
-from loop.labels.taxonomy import read_taxonomy
 from loop.prompts.catalog import list_prompts, read_version
 from loop.release.export.records import CaseSource, ExportOrigin, RequestParameters
 from loop.release.facts import EngineFacts
@@ -49,8 +48,7 @@ def file_cases(workspace: WorkspacePaths, path: Path) -> tuple[CaseSource, Scree
     """
     options = ImportOptions(name="export", role=CohortRole.EXTERNAL)
     source = open_source(path, options, workspace.labels)
-    chest = bool(read_taxonomy(workspace.labels).comparable)
-    screening = Screening(options, chest=chest)
+    screening = Screening(options)
 
     def items() -> Iterator[Item]:
         for case in screening.passed(source.cases):

@@ -12,7 +12,6 @@ from markupsafe import Markup
 from loop.core.people.users import Right
 from loop.core.records import Guide, Span, Value
 from loop.evaluate.failures import ALL_LABELS, FailureKind
-from loop.labels.cohort import MIXED
 from loop.labels.language import guess_language
 from loop.labels.taxonomy import NO_FINDING, Taxonomy
 from loop.prompts.catalog import parse_ref
@@ -405,7 +404,7 @@ def _position(state: ReviewState, item: QueueItem) -> str:
 
 def _language(visit: Visit, place: Place, text: str) -> str:
     said = cohort_facts(visit.context, place).language
-    return guess_language(text) if said == MIXED else said
+    return guess_language(text) if said == "mixed" else said
 
 
 class Piece(NamedTuple):
